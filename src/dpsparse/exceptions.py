@@ -1,0 +1,45 @@
+"""Errors and warnings that say what to do; none of them ever quotes a private value."""
+
+
+class DPSparseError(Exception):
+    """Base of every error this library raises on purpose."""
+
+
+class DomainError(DPSparseError, ValueError):
+    """A public bound is missing or impossible; the message names the argument to declare."""
+
+
+class SchemaError(DPSparseError, ValueError):
+    """The data does not have the promised form (NaN, wrong width); rows are never named."""
+
+
+class ParameterError(DPSparseError, ValueError):
+    """A parameter is out of range; the message names it and the remedy."""
+
+
+class CalibrationError(DPSparseError, ValueError):
+    """No noise level meets the requested guarantee."""
+
+
+class UnknownEventError(DPSparseError, TypeError):
+    """The accountant was shown a mechanism it has no proof for, and refuses."""
+
+
+class BudgetError(DPSparseError, RuntimeError):
+    """The ledger refuses a reservation; nothing was spent."""
+
+
+class LedgerError(DPSparseError, RuntimeError):
+    """The ledger itself cannot be used: damaged, edited, sealed or not writable."""
+
+
+class ModelFileError(DPSparseError, ValueError):
+    """A model file is damaged, foreign or of an unknown version."""
+
+
+class NotPrivateWarning(UserWarning):
+    """The fitted model carries no proven guarantee (seeded, published or noiseless)."""
+
+
+class BudgetWarning(UserWarning):
+    """Something spends more privacy budget than a reader may expect."""

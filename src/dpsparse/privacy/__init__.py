@@ -1,0 +1,1 @@
+"""Accounting: events, their Renyi curves, calibration, guarantees, the ledger."""

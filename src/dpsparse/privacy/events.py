@@ -1,0 +1,186 @@
+"""Mechanisms as frozen records: what was done to the data, without the data.
+
+An event says everything the accountant needs and nothing else. The set is closed: an event
+type without a curve in `rdp.py` is refused, never guessed. Multiplicity lives in `Repeated`
+alone, so no curve has to remember to multiply.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dpsparse.exceptions import ParameterError, UnknownEventError
+
+
+def _require_positive(event: object, *names: str) -> None:
+    for name in names:
+        value = getattr(event, name)
+        if not (isinstance(value, (int, float)) and value > 0):
+            kind = type(event).__name__
+            raise ParameterError(f"{kind}.{name} must be a positive number, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events. Subclasses are plain records of public numbers."""
+
+
+@dataclass(frozen=True)
+class Exponential(Event):
+    """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`."""
+
+    eta: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "eta")
+
+
+@dataclass(frozen=True)
+class NoisyMax(Event):
+    """Report-noisy-max with other than Gumbel noise: pure DP with parameter `epsilon`."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "epsilon")
+
+
+@dataclass(frozen=True)
+class Pure(Event):
+    """Any mechanism that is `epsilon`-DP with delta 0."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "epsilon")
+
+
+@dataclass(frozen=True)
+class ZCDP(Event):
+    """Any mechanism that is `rho`-zCDP."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "rho")
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+    """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`."""
+
+    scale: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity")
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(Event):
+    """Discrete Gaussian on a grid; `scale` and L2 `sensitivity` in the same unit."""
+
+    scale: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity")
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+    """Laplace noise of `scale` on a query of L1 `sensitivity`."""
+
+    scale: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity")
+
+
+@dataclass(frozen=True)
+class Geometric(Event):
+    """Two-sided geometric noise, P(k) ~ exp(-|k|/scale), on an integer of `sensitivity`."""
+
+    scale: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity")
+        if self.sensitivity != int(self.sensitivity):
+            raise ParameterError(
+                "Geometric.sensitivity must be a whole number: integer noise on a query that "
+                "moves by fractions is not private. Round the bounds of the count."
+            )
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """No guarantee at all: noiseless, seeded or published without proof."""
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """The same event `count` times, adaptively."""
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise UnknownEventError(f"Repeated.event must be an event, got {self.event!r}.")
+        if not isinstance(self.count, int) or self.count < 0:
+            raise ParameterError(f"Repeated.count must be a whole number, got {self.count!r}.")
+
+
+@dataclass(frozen=True)
+class Sequence(Event):
+    """Events one after the other, each chosen after seeing the earlier outputs."""
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", tuple(self.events))
+        for event in self.events:
+            if not isinstance(event, Event):
+                raise UnknownEventError(f"Sequence holds {event!r}, which is not an event.")
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """The event as plain JSON types, invertible by `from_dict`."""
+    out: dict[str, Any] = {"type": type(event).__name__}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, Event):
+            value = to_dict(value)
+        elif isinstance(value, tuple):
+            value = [to_dict(part) for part in value]
+        elif isinstance(value, float) and math.isinf(value):
+            value = "inf"
+        out[field.name] = value
+    return out
+
+
+def from_dict(record: dict[str, Any]) -> Event:
+    """Inverse of `to_dict`; an unknown type is refused."""
+    kinds = {kind.__name__: kind for kind in _all_kinds(Event)}
+    kind = kinds.get(str(record.get("type")))
+    if kind is None:
+        raise UnknownEventError(f"Unknown event type {record.get('type')!r} in a record.")
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        value = record[field.name]
+        if isinstance(value, dict):
+            value = from_dict(value)
+        elif isinstance(value, list):
+            value = tuple(from_dict(part) for part in value)
+        elif value == "inf":
+            value = math.inf
+        values[field.name] = value
+    return kind(**values)
+
+
+def _all_kinds(kind: type[Event]) -> list[type[Event]]:
+    return [k for sub in kind.__subclasses__() for k in (sub, *_all_kinds(sub))]

@@ -1,0 +1,72 @@
+"""The price before paying: what a fit will do, from hyper-parameters and public facts only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpsparse.privacy.events import Event, NonPrivate, Sequence
+from dpsparse.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One paid step of a fit: its name, its event, and a line on what is released."""
+
+    name: str
+    event: Event
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a fit spends and every public constant it uses; no data went in.
+
+    `epsilon` is what is claimed: the accountant was asked for it and spends no more.
+    `parameters` are the public numbers a solver reads (kappa, scale, n_iter, step size).
+    """
+
+    method: str
+    phases: tuple[Phase, ...]
+    epsilon: float
+    delta: float
+    adjacency: str
+    calibration: str = "proven"
+    proven: bool = True
+    source: str = ""
+    assumptions: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def event(self) -> Event:
+        """All phases in order; what the ledger reserves."""
+        return Sequence(tuple(phase.event for phase in self.phases))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of a fit that follows this plan with secure randomness."""
+        private = self.proven and not math.isinf(self.epsilon)
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.delta if not math.isinf(self.epsilon) else 1.0,
+            adjacency=self.adjacency,
+            proven=private,
+            events=tuple((phase.name, phase.event) for phase in self.phases),
+            assumptions=self.assumptions,
+            source=self.source,
+            calibration=self.calibration,
+        )
+
+    @property
+    def is_private(self) -> bool:
+        return self.guarantee.proven and NonPrivate() not in [p.event for p in self.phases]
+
+    def __str__(self) -> str:
+        lines = [f"{self.method}: {self.guarantee.headline}"]
+        for phase in self.phases:
+            lines.append(f"  {phase.name:<22} {phase.event}" + (f"  {phase.note}" if phase.note else ""))
+        for key, value in self.parameters.items():
+            lines.append(f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}")
+        return "\n".join(lines)
