@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpsparse.privacy.events import Event, NonPrivate, Sequence
+from dpsparse.privacy.events import Event, Sequence
 from dpsparse.privacy.guarantee import Guarantee
 
 
@@ -38,6 +38,7 @@ class Plan:
     source: str = ""
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    randomness: str = "cryptographic stream"
 
     @property
     def event(self) -> Event:
@@ -47,21 +48,21 @@ class Plan:
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of a fit that follows this plan with secure randomness."""
-        private = self.proven and not math.isinf(self.epsilon)
         return Guarantee(
             epsilon=self.epsilon,
-            delta=self.delta if not math.isinf(self.epsilon) else 1.0,
+            delta=self.delta,
             adjacency=self.adjacency,
-            proven=private,
+            proven=self.proven and not math.isinf(self.epsilon),
             events=tuple((phase.name, phase.event) for phase in self.phases),
             assumptions=self.assumptions,
             source=self.source,
             calibration=self.calibration,
+            randomness=self.randomness,
         )
 
-    @property
-    def is_private(self) -> bool:
-        return self.guarantee.proven and NonPrivate() not in [p.event for p in self.phases]
+    def seeded(self) -> Plan:
+        """The same fit with repeatable noise: whoever knows the seed can subtract it."""
+        return replace(self, proven=False, randomness="seeded")
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.guarantee.headline}"]

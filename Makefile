@@ -1,0 +1,50 @@
+# Two commands: `make demo` and `make test`. Both set up .venv on first use and are quick after.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+
+.PHONY: help demo test test-slow nojit lint format clean
+
+help:
+	@echo "make demo       train a private sparse classifier and print its guarantee"
+	@echo "make test       set up everything and run the tests"
+	@echo "make test-slow  the heavier statistical and real-data tests"
+	@echo "make nojit      the kernel tests with Numba's compiler switched off"
+	@echo "make lint       ruff and mypy"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli]"
+	@touch $@
+
+$(DEV_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/python -m dpsparse demo
+
+test: $(DEV_STAMP)
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(DEV_STAMP)
+	$(BIN)/python -m pytest -n auto -m slow
+
+nojit: $(DEV_STAMP)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m nojit
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(DEV_STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

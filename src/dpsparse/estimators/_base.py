@@ -1,0 +1,342 @@
+"""The corridor every fit walks through; the only place that knows scikit-learn.
+
+validate -> clip -> plan -> reserve -> draw -> solve -> publish. No step goes back: whatever can be
+refused is refused before the ledger is charged, and the ledger is charged before noise is drawn.
+A family of methods adds two things: `_make_plan` (public numbers only) and `_solve` (the algorithm).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsparse.domain import BoundedData, Domain
+from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
+from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.plan import Plan
+from dpsparse.random import is_seeded, make_generator
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+ADJACENCIES = ("add-remove", "replace-one")
+
+
+class BaseDPLinearModel(BaseEstimator):
+    """Common constructor parameters, the corridor, and what a fitted linear model can do."""
+
+    # Declared by every family's __init__, as scikit-learn wants them explicit there.
+    domain: Domain | None
+    epsilon: float
+    delta: float
+    adjacency: str
+    calibration: str
+    ledger: Ledger | None
+    random_state: int | None
+    verbose: int
+
+    coef_: Any
+    intercept_: Any
+    privacy_: Guarantee
+    plan_: Plan
+    n_iter_: int
+    n_features_in_: int
+
+    _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
+
+    # ---- what a family implements -------------------------------------------------------------
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        """The price of a fit from hyper-parameters and public facts; never sees data."""
+        raise TypeError(f"{type(self).__name__} does not say how to plan a fit.")
+
+    def _solve(
+        self, data: BoundedData, plan: Plan, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,)."""
+        raise TypeError(f"{type(self).__name__} does not say how to solve.")
+
+    def _check_parameters(self) -> None:
+        """Refuse bad hyper-parameters; families extend this for their own."""
+        name = type(self).__name__
+        if not isinstance(self.domain, Domain):
+            raise ParameterError(
+                f"domain is required: {name}(domain=Domain(...)) states the public bounds of the data."
+            )
+        check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
+        if not _is_number(self.delta) or not 0 < self.delta < 1:
+            raise ParameterError(f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6.")
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_choice("calibration", self.calibration, self._calibrations)
+        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
+            raise ParameterError("ledger must be a dpsparse.Ledger or None; open one with Ledger(path).")
+        is_seeded(self.random_state)  # refuses what cannot be a seed
+
+    # ---- the corridor -------------------------------------------------------------------------
+
+    def plan(self, n_features: int) -> Plan:
+        """What `fit` on `n_features` columns will spend and do, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of the data to come.
+
+        Returns
+        -------
+        Plan
+            Phases with their events, the guarantee, and the public constants of the solver.
+        """
+        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
+            raise ParameterError(f"n_features must be a positive whole number, got {n_features!r}.")
+        self._check_parameters()
+        return self._make_plan(int(n_features), self._labels(None))
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit a private model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Private rows; clipped to `domain` before anything else happens.
+        y : array of shape (n_samples,)
+            Private targets.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y = self._validate(X, y)
+        labels = self._labels(y)
+        plan = self._make_plan(X.shape[1], labels)
+        if is_seeded(self.random_state):
+            plan = plan.seeded()
+        data = self._domain.clip(X, y, labels=labels)
+        _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
+
+        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
+        coef, intercept = self._solve(data, plan, make_generator(self.random_state))
+        self._publish(coef, intercept, labels)
+        self.n_iter_ = int(plan.parameters["n_iter"])
+        self.plan_ = plan
+        self.privacy_ = plan.guarantee
+        if receipt is not None:
+            receipt.commit()
+        return self
+
+    @property
+    def _domain(self) -> Domain:
+        assert self.domain is not None  # _check_parameters refused None
+        return self.domain
+
+    def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
+        return None
+
+    def _validate(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Schema only. Messages of scikit-learn that quote values are replaced by ours."""
+        numeric = self._labels_are_numbers
+        try:
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, y_numeric=numeric
+            )
+        except ValueError as error:
+            text = str(error)
+            if "could not convert" in text or "cannot convert" in text or "dtype='numeric'" in text:
+                raise SchemaError(
+                    "X must be numeric (and y, for a regressor); encode text columns with a public vocabulary "
+                    "first, for instance sklearn's FeatureHasher."
+                ) from None
+            if "Complex data" in text:
+                raise SchemaError("Complex data not supported; pass real numbers in X and y.") from None
+            raise
+        return X, y
+
+    _labels_are_numbers: ClassVar[bool] = False
+
+    def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
+        self.coef_ = coef
+        self.intercept_ = intercept
+
+    # ---- what a fitted model can do -----------------------------------------------------------
+
+    def _margins(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        coef = self.coef_
+        margins = X @ coef.T
+        if sp.issparse(margins):
+            margins = margins.toarray()
+        return np.asarray(margins + self.intercept_)
+
+    def sparsify(self) -> Self:
+        """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
+        check_is_fitted(self)
+        if not sp.issparse(self.coef_):
+            self.coef_ = sp.csr_array(np.atleast_2d(self.coef_))
+        return self
+
+    def densify(self) -> Self:
+        """Store `coef_` as a dense array again; undoes `sparsify`."""
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+    @property
+    def n_nonzero_(self) -> int:
+        """Number of non-zero weights, intercepts not counted."""
+        check_is_fitted(self)
+        return int(self.coef_.count_nonzero() if sp.issparse(self.coef_) else np.count_nonzero(self.coef_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.non_deterministic = True  # secure noise differs from fit to fit
+        return tags
+
+
+class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
+    """Classification: labels come from the domain, probabilities from the logistic link."""
+
+    classes_: np.ndarray
+
+    def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
+        if y is not None:
+            check_classification_targets(y)
+        return self._domain.class_labels(y)
+
+    def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
+        super()._publish(coef, intercept, labels)
+        self.classes_ = np.asarray(labels)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Margins x.w + intercept: shape (n,) for two classes, (n, K) for more."""
+        margins = self._margins(X)
+        return margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable label of each row."""
+        margins = self.decision_function(X)
+        codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        labels: np.ndarray = self.classes_[codes]
+        return labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, in the order of `classes_`."""
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            positive = expit(margins)
+            return np.column_stack([1.0 - positive, positive])
+        return np.asarray(softmax(margins, axis=1))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # a few dozen rows cannot be learnt from privately
+        return tags
+
+
+class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
+    """Regression: one weight vector, as scikit-learn's linear models publish it."""
+
+    _labels_are_numbers: ClassVar[bool] = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._domain.require("target_bound", type(self).__name__)
+
+    def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
+        super()._publish(coef[0], intercept[0], labels)
+
+    def densify(self) -> Self:
+        super().densify()
+        self.coef_ = np.ravel(self.coef_)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets x.w + intercept."""
+        return self._margins(X).ravel()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+# ---- checks shared by the families -------------------------------------------------------------
+
+
+def _is_number(value: object) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and not math.isnan(value)  # type: ignore[arg-type]
+
+
+def check_positive(name: str, value: object, remedy: str = "") -> None:
+    """Refuse anything but a number above zero (infinity included)."""
+    if not _is_number(value) or not value > 0:  # type: ignore[operator]
+        hint = f"; {remedy}" if remedy else ""
+        raise ParameterError(f"{name} must be a positive number, got {value!r}{hint}.")
+
+
+def check_count(name: str, value: object, *, optional: bool = False) -> None:
+    """Refuse anything but a whole number of at least one."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if optional and value is None:
+        return
+    if not whole or value < 1:  # type: ignore[operator]
+        also = " or None" if optional else ""
+        raise ParameterError(f"{name} must be a whole number of at least 1{also}, got {value!r}.")
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse anything that is not one of the named choices."""
+    if value not in choices:
+        raise ParameterError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:
+    if plan.randomness == "seeded":
+        warnings.warn(
+            f"{name}: random_state makes the noise repeatable, so this fit is NOT private. "
+            "Leave random_state=None for a model you publish.",
+            NotPrivateWarning,
+            stacklevel=3,
+        )
+    elif not plan.proven:
+        warnings.warn(
+            f"{name}: calibration={plan.calibration!r} is for reproducing a paper and is NOT proven private.",
+            NotPrivateWarning,
+            stacklevel=3,
+        )
+    if not budgeted and not math.isinf(plan.epsilon) and _inside_model_search():
+        warnings.warn(
+            f"{name}: cross-validation and search spend epsilon={plan.epsilon:g} again for every fit. "
+            "Pass ledger=Ledger(path) to keep count, or search on public data.",
+            BudgetWarning,
+            stacklevel=3,
+        )
+
+
+def _inside_model_search() -> bool:
+    """True below scikit-learn's cross-validation; it gives an estimator no other sign of itself."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_fit_and_score":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

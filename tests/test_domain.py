@@ -1,0 +1,148 @@
+"""Domain: the bounds hold afterwards, nothing is said about rows, nothing of the user's is touched."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dpsparse import Domain
+from dpsparse.exceptions import DomainError, SchemaError
+
+FINITE = st.floats(-1e200, 1e200, allow_nan=False)
+MATRICES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
+
+
+@settings(deadline=None, max_examples=60)
+@given(X=MATRICES, feature_bound=st.floats(1e-3, 1e3), row_norm=st.floats(1e-3, 1e3))
+def test_bounds_hold_after_clipping(X, feature_bound, row_norm):
+    data = Domain(feature_bound=feature_bound, row_norm=row_norm).clip(X)
+    dense = data.X.toarray()
+    assert np.abs(dense).max(initial=0) <= feature_bound
+    assert np.sqrt((dense**2).sum(axis=1)).max(initial=0) <= row_norm
+
+
+def test_rows_inside_the_bounds_are_unchanged():
+    X = sp.random_array((40, 30), density=0.2, rng=0, format="csr")
+    data = Domain(feature_bound=1.0, row_norm=100.0).clip(X)
+    np.testing.assert_array_equal(data.X.toarray(), X.toarray())
+
+
+def test_scaling_is_per_row():
+    """A row's image does not depend on its neighbours: clipping a part equals a part of the clipped."""
+    X = np.random.default_rng(1).normal(size=(20, 7)) * 5
+    domain = Domain(feature_bound=2.0, row_norm=1.0)
+    whole = domain.clip(X).X.toarray()
+    for i in range(20):
+        np.testing.assert_array_equal(domain.clip(X[i : i + 1]).X.toarray()[0], whole[i])
+
+
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, pd.DataFrame])
+def test_every_format_gives_the_same_rows(make):
+    X = np.random.default_rng(2).normal(size=(12, 5)) * (np.random.default_rng(3).random((12, 5)) < 0.4)
+    expected = Domain(row_norm=1.0).clip(X).X
+    got = Domain(row_norm=1.0).clip(make(X)).X
+    np.testing.assert_array_equal(got.indptr, expected.indptr)
+    np.testing.assert_array_equal(got.indices, expected.indices)
+    np.testing.assert_array_equal(got.data, expected.data)
+
+
+def test_unsorted_and_duplicate_entries_become_canonical():
+    # row 0: column 1 twice (0.25 + 0.5) and unsorted
+    X = sp.csr_array((np.array([0.25, 1.0, 0.5]), np.array([1, 0, 1]), np.array([0, 3, 3])), shape=(2, 2))
+    before = X.data.copy()
+    data = Domain().clip(X)
+    np.testing.assert_array_equal(data.X.toarray(), [[1.0, 0.75], [0.0, 0.0]])
+    assert data.X.has_canonical_format
+    np.testing.assert_array_equal(X.data, before)
+
+
+def test_the_users_matrix_is_untouched_and_indices_are_shared():
+    X = sp.random_array((50, 40), density=0.1, rng=4, format="csr") * 10
+    before = X.data.copy()
+    data = Domain(feature_bound=0.5, row_norm=0.5).clip(X)
+    np.testing.assert_array_equal(X.data, before)
+    assert np.shares_memory(data.X.indices, X.indices)  # one copy: the values
+    assert np.shares_memory(data.X.indptr, X.indptr)
+    assert not np.shares_memory(data.X.data, X.data)
+
+
+def test_integer_and_float32_values_become_float64():
+    for dtype in (np.int64, np.float32, np.bool_):
+        assert Domain().clip(sp.csr_array(np.eye(3, dtype=dtype))).X.dtype == np.float64
+
+
+def test_empty_rows_and_columns():
+    data = Domain(row_norm=1.0).clip(sp.csr_array((4, 3)))
+    assert data.X.shape == (4, 3)
+    assert data.X.nnz == 0
+
+
+def test_targets_are_clipped():
+    data = Domain(target_bound=2.0).clip(np.eye(3), [-5.0, 1.0, 9.0])
+    np.testing.assert_array_equal(data.y, [-2.0, 1.0, 2.0])
+
+
+def test_labels_become_codes():
+    domain = Domain(classes=["no", "yes"])
+    data = domain.clip(np.eye(3), ["yes", "no", "yes"], labels=domain.class_labels())
+    np.testing.assert_array_equal(data.y, [1, 0, 1])
+
+
+def test_labels_are_sorted_like_scikit_learns():
+    assert Domain(classes=[2, 0, 1]).classes == (0, 1, 2)
+
+
+@pytest.mark.parametrize("label", [-1, 7, 0.5])
+def test_undeclared_label_is_a_schema_error_that_does_not_quote_it(label):
+    domain = Domain(classes=[0, 1])
+    with pytest.raises(SchemaError, match=r"Domain\.classes") as caught:
+        domain.clip(np.eye(3), [0, 1, label], labels=domain.class_labels())
+    assert str(label) not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_non_finite_values_are_refused_without_naming_rows(bad):
+    X = np.eye(4)
+    X[2, 1] = bad
+    with pytest.raises(SchemaError, match="Input X contains NaN or infinity") as caught:
+        Domain().clip(X)
+    assert "2" not in str(caught.value)
+    with pytest.raises(SchemaError, match="Input y contains NaN or infinity"):
+        Domain(target_bound=1.0).clip(np.eye(2), [0.0, bad])
+
+
+@pytest.mark.parametrize("name", ["feature_bound", "row_norm", "target_bound"])
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "1", True])
+def test_impossible_bounds_are_refused_by_name(name, value):
+    with pytest.raises(DomainError, match=f"Domain.{name} must be"):
+        Domain(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0, -3, 2.5, True, "10"])
+def test_impossible_n_samples(value):
+    with pytest.raises(DomainError, match=r"Domain\.n_samples must be"):
+        Domain(n_samples=value)
+
+
+@pytest.mark.parametrize("classes", [[], [1], [1, 1], "seen"])
+def test_impossible_classes(classes):
+    with pytest.raises(DomainError, match=r"Domain\.classes must"):
+        Domain(classes=classes)
+
+
+def test_missing_fact_says_what_to_declare():
+    with pytest.raises(DomainError, match=r"needs the public fact Domain.row_norm; declare it: Domain\(row_norm=1.0\)"):
+        Domain().require("row_norm", "DPGradientClassifier")
+
+
+def test_observed_classes_are_an_explicit_choice():
+    with pytest.raises(DomainError, match=r"Domain\.classes"):
+        Domain().class_labels(np.array([0, 1]))
+    np.testing.assert_array_equal(Domain(classes="observed").class_labels(np.array([3, 1, 3])), [1, 3])
+    with pytest.raises(DomainError, match="one class only"):
+        Domain(classes="observed").class_labels(np.array([1, 1]))
