@@ -73,7 +73,11 @@ def test_generators_are_made_in_one_place(path):
     """`np.random.Generator` as a type is welcome anywhere; making one is random.py's business."""
     if path.name == "random.py":
         return
-    calls = [ast.unparse(n.func) for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+    calls = [
+        ast.unparse(n.func)
+        for n in ast.walk(ast.parse(path.read_text()))
+        if isinstance(n, ast.Call)
+    ]
     made = [c for c in calls if c.startswith(("np.random.", "numpy.random."))]
     assert not made, f"{path.name} makes randomness itself: {made}"
 

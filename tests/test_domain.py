@@ -14,7 +14,9 @@ from dpsparse import Domain
 from dpsparse.exceptions import DomainError, SchemaError
 
 FINITE = st.floats(-1e200, 1e200, allow_nan=False)
-MATRICES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
+MATRICES = hnp.arrays(
+    np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE
+)
 
 
 @settings(deadline=None, max_examples=60)
@@ -41,9 +43,13 @@ def test_scaling_is_per_row():
         np.testing.assert_array_equal(domain.clip(X[i : i + 1]).X.toarray()[0], whole[i])
 
 
-@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, pd.DataFrame])
+@pytest.mark.parametrize(
+    "make", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, pd.DataFrame]
+)
 def test_every_format_gives_the_same_rows(make):
-    X = np.random.default_rng(2).normal(size=(12, 5)) * (np.random.default_rng(3).random((12, 5)) < 0.4)
+    X = np.random.default_rng(2).normal(size=(12, 5)) * (
+        np.random.default_rng(3).random((12, 5)) < 0.4
+    )
     expected = Domain(row_norm=1.0).clip(X).X
     got = Domain(row_norm=1.0).clip(make(X)).X
     np.testing.assert_array_equal(got.indptr, expected.indptr)
@@ -53,7 +59,9 @@ def test_every_format_gives_the_same_rows(make):
 
 def test_unsorted_and_duplicate_entries_become_canonical():
     # row 0: column 1 twice (0.25 + 0.5) and unsorted
-    X = sp.csr_array((np.array([0.25, 1.0, 0.5]), np.array([1, 0, 1]), np.array([0, 3, 3])), shape=(2, 2))
+    X = sp.csr_array(
+        (np.array([0.25, 1.0, 0.5]), np.array([1, 0, 1]), np.array([0, 3, 3])), shape=(2, 2)
+    )
     before = X.data.copy()
     data = Domain().clip(X)
     np.testing.assert_array_equal(data.X.toarray(), [[1.0, 0.75], [0.0, 0.0]])
@@ -136,13 +144,18 @@ def test_impossible_classes(classes):
 
 
 def test_missing_fact_says_what_to_declare():
-    with pytest.raises(DomainError, match=r"needs the public fact Domain.row_norm; declare it: Domain\(row_norm=1.0\)"):
+    with pytest.raises(
+        DomainError,
+        match=r"needs the public fact Domain.row_norm; declare it: Domain\(row_norm=1.0\)",
+    ):
         Domain().require("row_norm", "DPGradientClassifier")
 
 
 def test_observed_classes_are_an_explicit_choice():
     with pytest.raises(DomainError, match=r"Domain\.classes"):
         Domain().class_labels(np.array([0, 1]))
-    np.testing.assert_array_equal(Domain(classes="observed").class_labels(np.array([3, 1, 3])), [1, 3])
+    np.testing.assert_array_equal(
+        Domain(classes="observed").class_labels(np.array([3, 1, 3])), [1, 3]
+    )
     with pytest.raises(DomainError, match="one class only"):
         Domain(classes="observed").class_labels(np.array([1, 1]))

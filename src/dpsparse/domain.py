@@ -55,7 +55,9 @@ class Domain:
             if value is not None and not (_is_real(value) and 0 < value < math.inf):
                 raise DomainError(f"Domain.{name} must be a positive finite number, got {value!r}.")
         n = self.n_samples
-        if n is not None and not (isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0):
+        if n is not None and not (
+            isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0
+        ):
             raise DomainError(f"Domain.n_samples must be a positive whole number, got {n!r}.")
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
@@ -110,7 +112,9 @@ class Domain:
         if y is not None:
             y = _encode(np.asarray(y), labels) if labels is not None else self._clip_targets(y)
             if len(y) != X.shape[0]:
-                raise SchemaError("X and y have different numbers of rows; pass one target per row.")
+                raise SchemaError(
+                    "X and y have different numbers of rows; pass one target per row."
+                )
         return BoundedData(X, y, self)
 
     def _clip_targets(self, y: Any) -> np.ndarray:

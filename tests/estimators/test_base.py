@@ -14,7 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
 from dpsparse import Domain, DPGradientClassifier
-from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError, SchemaError
+from dpsparse.exceptions import (
+    BudgetWarning,
+    DomainError,
+    NotPrivateWarning,
+    ParameterError,
+    SchemaError,
+)
 
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=400)
 
@@ -192,7 +198,9 @@ def test_sparsify_predicts_the_same_and_densify_undoes_it(problem):
 def test_string_labels_and_probabilities(problem):
     X, y = problem
     names = np.array(["no", "yes"])[y]
-    model = DPGradientClassifier(Domain(row_norm=1.0, classes=["yes", "no"], n_samples=400)).fit(X, names)
+    model = DPGradientClassifier(Domain(row_norm=1.0, classes=["yes", "no"], n_samples=400)).fit(
+        X, names
+    )
     assert set(model.predict(X)) <= {"no", "yes"}
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1.0)

@@ -74,11 +74,15 @@ class BaseDPLinearModel(BaseEstimator):
             )
         check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
         if not _is_number(self.delta) or not 0 < self.delta < 1:
-            raise ParameterError(f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6.")
+            raise ParameterError(
+                f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6."
+            )
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         check_choice("calibration", self.calibration, self._calibrations)
         if self.ledger is not None and not hasattr(self.ledger, "reserve"):
-            raise ParameterError("ledger must be a dpsparse.Ledger or None; open one with Ledger(path).")
+            raise ParameterError(
+                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+            )
         is_seeded(self.random_state)  # refuses what cannot be a seed
 
     # ---- the corridor -------------------------------------------------------------------------
@@ -96,7 +100,11 @@ class BaseDPLinearModel(BaseEstimator):
         Plan
             Phases with their events, the guarantee, and the public constants of the solver.
         """
-        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
+        if (
+            isinstance(n_features, bool)
+            or not isinstance(n_features, (int, np.integer))
+            or n_features < 1
+        ):
             raise ParameterError(f"n_features must be a positive whole number, got {n_features!r}.")
         self._check_parameters()
         return self._make_plan(int(n_features), self._labels(None))
@@ -147,7 +155,13 @@ class BaseDPLinearModel(BaseEstimator):
         numeric = self._labels_are_numbers
         try:
             X, y = validate_data(
-                self, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, y_numeric=numeric
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite=False,
+                y_numeric=numeric,
             )
         except ValueError as error:
             text = str(error)
@@ -157,7 +171,9 @@ class BaseDPLinearModel(BaseEstimator):
                     "first, for instance sklearn's FeatureHasher."
                 ) from None
             if "Complex data" in text:
-                raise SchemaError("Complex data not supported; pass real numbers in X and y.") from None
+                raise SchemaError(
+                    "Complex data not supported; pass real numbers in X and y."
+                ) from None
             raise
         return X, y
 
@@ -196,7 +212,9 @@ class BaseDPLinearModel(BaseEstimator):
     def n_nonzero_(self) -> int:
         """Number of non-zero weights, intercepts not counted."""
         check_is_fitted(self)
-        return int(self.coef_.count_nonzero() if sp.issparse(self.coef_) else np.count_nonzero(self.coef_))
+        return int(
+            self.coef_.count_nonzero() if sp.issparse(self.coef_) else np.count_nonzero(self.coef_)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -282,7 +300,9 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
 
 def _is_number(value: object) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
+        value, bool
+    )
     return number and not math.isnan(value)  # type: ignore[arg-type]
 
 
@@ -306,7 +326,9 @@ def check_count(name: str, value: object, *, optional: bool = False) -> None:
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse anything that is not one of the named choices."""
     if value not in choices:
-        raise ParameterError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+        raise ParameterError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
+        )
 
 
 def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:

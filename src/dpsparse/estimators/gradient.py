@@ -138,5 +138,7 @@ def _step(n_samples: int, n_iter: int, scale: float, clip: float) -> float:
     beyond what momentum 0.9 keeps stable at the curvature clip^2/4 of the mean loss."""
     if scale == 0.0:
         return 10.0 / clip**2
-    signal = n_samples * clip / (scale * math.sqrt(n_iter))  # n times the noise multiplier of the run
+    signal = (
+        n_samples * clip / (scale * math.sqrt(n_iter))
+    )  # n times the noise multiplier of the run
     return min(signal / 10.0, 10.0) / clip**2

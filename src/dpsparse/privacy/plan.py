@@ -67,7 +67,11 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.guarantee.headline}"]
         for phase in self.phases:
-            lines.append(f"  {phase.name:<22} {phase.event}" + (f"  {phase.note}" if phase.note else ""))
+            lines.append(
+                f"  {phase.name:<22} {phase.event}" + (f"  {phase.note}" if phase.note else "")
+            )
         for key, value in self.parameters.items():
-            lines.append(f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}")
+            lines.append(
+                f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}"
+            )
         return "\n".join(lines)
