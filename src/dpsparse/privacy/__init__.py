@@ -1,1 +1,45 @@
 """Accounting: events, their Renyi curves, calibration, guarantees, the ledger."""
+
+from dpsparse.privacy.calibrate import calibrate
+from dpsparse.privacy.conversion import delta, epsilon
+from dpsparse.privacy.events import (
+    ZCDP,
+    DiscreteGaussian,
+    Event,
+    Exponential,
+    Gaussian,
+    Geometric,
+    Laplace,
+    NoisyMax,
+    NonPrivate,
+    Pure,
+    RenyiCurve,
+    Repeated,
+    Sequence,
+)
+from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.plan import Phase, Plan
+from dpsparse.privacy.rdp import rdp
+
+__all__ = [
+    "ZCDP",
+    "DiscreteGaussian",
+    "Event",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Guarantee",
+    "Laplace",
+    "NoisyMax",
+    "NonPrivate",
+    "Phase",
+    "Plan",
+    "Pure",
+    "RenyiCurve",
+    "Repeated",
+    "Sequence",
+    "calibrate",
+    "delta",
+    "epsilon",
+    "rdp",
+]

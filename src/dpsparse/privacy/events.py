@@ -8,8 +8,11 @@ alone, so no curve has to remember to multiply.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, fields
-from typing import Any
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, SupportsIndex
 
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
@@ -17,9 +20,12 @@ from dpsparse.exceptions import ParameterError, UnknownEventError
 def _require_positive(event: object, *names: str) -> None:
     for name in names:
         value = getattr(event, name)
-        if not (isinstance(value, (int, float)) and value > 0):
+        if isinstance(value, bool) or not (isinstance(value, Real) and value > 0):
             kind = type(event).__name__
             raise ParameterError(f"{kind}.{name} must be a positive number, got {value!r}.")
+        # NumPy scalars become plain numbers, so that records are equal, hashed and saved alike.
+        plain = int(value) if isinstance(value, Integral) else float(value)
+        object.__setattr__(event, name, plain)
 
 
 @dataclass(frozen=True)
@@ -109,11 +115,32 @@ class Geometric(Event):
 
     def __post_init__(self) -> None:
         _require_positive(self, "scale", "sensitivity")
-        if self.sensitivity != int(self.sensitivity):
+        if math.isinf(self.sensitivity) or self.sensitivity != int(self.sensitivity):
             raise ParameterError(
                 "Geometric.sensitivity must be a whole number: integer noise on a query that "
                 "moves by fractions is not private. Round the bounds of the count."
             )
+
+
+@dataclass(frozen=True)
+class RenyiCurve(Event):
+    """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1."""
+
+    orders: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        orders = tuple(float(a) for a in self.orders)
+        values = tuple(float(v) for v in self.values)
+        rising = all(low < high < math.inf for low, high in pairwise((1.0, *orders)))
+        if not orders or len(orders) != len(values) or not rising:
+            raise ParameterError(
+                "RenyiCurve.orders must be finite, above 1, rising, and as many as values."
+            )
+        if not all(v >= 0.0 for v in values):
+            raise ParameterError("RenyiCurve.values must be numbers >= 0.")
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True)
@@ -131,8 +158,10 @@ class Repeated(Event):
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
             raise UnknownEventError(f"Repeated.event must be an event, got {self.event!r}.")
-        if not isinstance(self.count, int) or self.count < 0:
+        count: SupportsIndex = self.count
+        if isinstance(count, bool) or not isinstance(count, SupportsIndex) or count.__index__() < 0:
             raise ParameterError(f"Repeated.count must be a whole number, got {self.count!r}.")
+        object.__setattr__(self, "count", operator.index(count))
 
 
 @dataclass(frozen=True)
@@ -149,17 +178,10 @@ class Sequence(Event):
 
 
 def to_dict(event: Event) -> dict[str, Any]:
-    """The event as plain JSON types, invertible by `from_dict`."""
+    """The event as plain JSON types, invertible by `from_dict` bit for bit."""
     out: dict[str, Any] = {"type": type(event).__name__}
     for field in fields(event):
-        value = getattr(event, field.name)
-        if isinstance(value, Event):
-            value = to_dict(value)
-        elif isinstance(value, tuple):
-            value = [to_dict(part) for part in value]
-        elif isinstance(value, float) and math.isinf(value):
-            value = "inf"
-        out[field.name] = value
+        out[field.name] = _encode(getattr(event, field.name))
     return out
 
 
@@ -169,17 +191,26 @@ def from_dict(record: dict[str, Any]) -> Event:
     kind = kinds.get(str(record.get("type")))
     if kind is None:
         raise UnknownEventError(f"Unknown event type {record.get('type')!r} in a record.")
-    values: dict[str, Any] = {}
-    for field in fields(kind):
-        value = record[field.name]
-        if isinstance(value, dict):
-            value = from_dict(value)
-        elif isinstance(value, list):
-            value = tuple(from_dict(part) for part in value)
-        elif value == "inf":
-            value = math.inf
-        values[field.name] = value
-    return kind(**values)
+    missing = [field.name for field in fields(kind) if field.name not in record]
+    if missing:
+        raise ParameterError(f"The record of {kind.__name__} lacks {', '.join(missing)}.")
+    return kind(**{field.name: _decode(record[field.name]) for field in fields(kind)})
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Event):
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_encode(part) for part in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return from_dict(value)
+    if isinstance(value, list):
+        return tuple(_decode(part) for part in value)
+    return math.inf if value == "inf" else value
 
 
 def _all_kinds(kind: type[Event]) -> list[type[Event]]:

@@ -1,0 +1,201 @@
+"""What was promised, on what ground: the record a fitted model carries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpsparse.exceptions import ParameterError
+from dpsparse.privacy import events as ev
+from dpsparse.privacy.conversion import epsilon as event_epsilon
+from dpsparse.privacy.rdp import leaves
+
+ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
+SECURE, SEEDED = "cryptographic stream", "seeded"
+TRUST_MODEL = (
+    "central model: a trusted curator holds the rows and runs the fit; only the released model "
+    "is protected"
+)
+NOT_PROTECTED = (
+    "the raw data at rest and in memory",
+    "timing, memory and power side channels of the fit",
+    "facts about groups and the population that the model learns on purpose",
+    "facts declared public: the domain, the number of features, every hyper-parameter",
+    "choices made by looking at the data outside this library (tuning, cleaning, feature building)",
+)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy of one release, with everything it rests on.
+
+    `proven=False` means no promise at all; `epsilon` and `delta` are then nominal.
+    `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
+    hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    proven: bool
+    events: tuple[tuple[str, ev.Event], ...] = ()
+    assumptions: tuple[str, ...] = ()
+    source: str = ""
+    calibration: str = "proven"
+    unit: str = "one row"
+    randomness: str = SECURE
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0.0:
+            raise ParameterError(f"epsilon must be a number >= 0, got {self.epsilon!r}.")
+        if not 0.0 <= self.delta <= 1.0:
+            raise ParameterError(f"delta must be in [0, 1], got {self.delta!r}.")
+        if self.adjacency not in ADJACENCIES:
+            known = " or ".join(map(repr, ADJACENCIES))
+            raise ParameterError(f"adjacency must be {known}, got {self.adjacency!r}.")
+        if self.randomness not in (SECURE, SEEDED):
+            raise ParameterError(f"randomness must be {SECURE!r} or {SEEDED!r}.")
+        events = tuple((str(name), event) for name, event in self.events)
+        if not all(isinstance(event, ev.Event) for _, event in events):
+            raise ParameterError("events must be pairs (name, event).")
+        for name, value in (
+            ("epsilon", float(self.epsilon)),
+            ("delta", float(self.delta)),
+            ("proven", bool(self.proven)),
+            ("events", events),
+            ("assumptions", tuple(map(str, self.assumptions))),
+        ):
+            object.__setattr__(self, name, value)
+        if self.proven and self._flaw:
+            raise ParameterError(f"A guarantee cannot be proven here: {self._flaw}.")
+
+    @property
+    def event(self) -> ev.Event:
+        """Everything that ran, as one event."""
+        return ev.Sequence(tuple(event for _, event in self.events))
+
+    def recompute(self) -> float:
+        """Epsilon at this delta, from the events alone; at most `epsilon` if all is well."""
+        return event_epsilon(self.event, self.delta) if self.delta < 1.0 else math.inf
+
+    def seeded(self) -> Guarantee:
+        """The same run with a reproducible stream: whoever knows the seed removes the noise."""
+        return replace(self, proven=False, randomness=SEEDED)
+
+    @property
+    def _flaw(self) -> str:
+        """Why no proof can hold, or an empty string."""
+        if math.isinf(self.epsilon) or self.delta >= 1.0:
+            return "no noise was added (epsilon is infinite)"
+        if self.randomness == SEEDED:
+            return "seeded random numbers: whoever knows the seed can remove the noise"
+        if self.calibration == "published":
+            return "published calibration, which has no valid proof"
+        if ev.NonPrivate() in leaves(self.event):
+            return "one step has no guarantee"
+        return ""
+
+    @property
+    def headline(self) -> str:
+        """One line, for a log or the head of a report."""
+        adjacency = ADJACENCIES[self.adjacency]
+        if self.proven:
+            return f"({self.epsilon:.6g}, {self.delta:.6g})-DP, {adjacency}, proven"
+        return f"NOT PRIVATE: {self._flaw or 'no proof is given'}"
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        if self.proven:
+            change = (
+                "is in the data or not"
+                if self.adjacency == "add-remove"
+                else "is in the data or replaced by any other"
+            )
+            lines.append(
+                f"Whether {self.unit} {change} changes the probability of any outcome by at most "
+                f"a factor e^epsilon = {_factor(self.epsilon)}, apart from an additional "
+                f"probability of {self.delta:.3g}."
+            )
+        else:
+            lines.append(
+                "Treat the model as if it contained the training data. Nominal parameters, which "
+                f"promise nothing: epsilon {self.epsilon:.6g}, delta {self.delta:.6g}."
+            )
+        lines += [f"  step        {name}: {event}" for name, event in self.events]
+        lines += [f"  assumes     {text}" for text in self.assumptions]
+        lines.append(f"  trust       {TRUST_MODEL}")
+        lines.append(f"  randomness  {self.randomness}")
+        lines.append(f"  calibration {self.calibration}")
+        if self.source:
+            lines.append(f"  proof       {self.source}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.
+
+        `nist_sp_800_226` answers the questions of NIST SP 800-226 in words; it is derived.
+        """
+        return {
+            "format": 1,
+            "epsilon": _encode(self.epsilon),
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "unit": self.unit,
+            "proven": self.proven,
+            "events": [{"name": name, "event": ev.to_dict(event)} for name, event in self.events],
+            "assumptions": list(self.assumptions),
+            "source": self.source,
+            "calibration": self.calibration,
+            "randomness": self.randomness,
+            "nist_sp_800_226": self._nist(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
+        """Inverse of `to_dict`."""
+        if record.get("format") != 1:
+            raise ParameterError(f"Unknown guarantee format {record.get('format')!r}; expected 1.")
+        try:
+            return cls(
+                epsilon=float(record["epsilon"]),
+                delta=float(record["delta"]),
+                adjacency=record["adjacency"],
+                proven=record["proven"],
+                events=tuple((e["name"], ev.from_dict(e["event"])) for e in record["events"]),
+                assumptions=tuple(record["assumptions"]),
+                source=record["source"],
+                calibration=record["calibration"],
+                unit=record["unit"],
+                randomness=record["randomness"],
+            )
+        except KeyError as error:
+            raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
+
+    def _nist(self) -> dict[str, Any]:
+        return {
+            "claim": self.headline,
+            "privacy_loss_parameters": {
+                "epsilon": _encode(self.epsilon),
+                "delta": self.delta,
+                "definition": "approximate differential privacy",
+                "accounting": "Renyi curves, adaptive composition; analytic Gaussian if all Gaussian",
+            },
+            "unit_of_privacy": self.unit,
+            "adjacency": ADJACENCIES[self.adjacency],
+            "trust_model": TRUST_MODEL,
+            "mechanisms": [f"{name}: {event}" for name, event in self.events],
+            "randomness": self.randomness,
+            "arithmetic_and_assumptions": list(self.assumptions),
+            "proof": self.source,
+            "not_protected": list(NOT_PROTECTED),
+        }
+
+
+def _encode(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+def _factor(epsilon: float) -> str:
+    return f"{math.exp(epsilon):.3g}" if epsilon < 50.0 else "astronomical"
