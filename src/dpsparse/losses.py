@@ -1,0 +1,167 @@
+"""Losses of a linear model as functions of the margin m = x.w and the target y.
+
+    logistic   log(1 + e^m) - y m            slope sigma(m) - y         y in {0, 1}
+    softmax    log sum_k e^{m_k} - m_y       slope softmax(m) - e_y     y in {0, ..., K-1}
+    squared    (m - y)^2 / 2                 slope m - y                y real
+    huber      squared where |m - y| <= C, linear outside; slope clipped to [-C, C]
+
+`slope_bound(domain, norm_bound)` bounds every |slope| a row of the domain can have while
+||w||_1 <= norm_bound (for softmax the sum of |W_kj|): there |m| <= B = feature_bound * norm_bound.
+It is what the noise is calibrated to; each bound is attained (privacy notes: docs/proofs/
+vertex_selection.md). `norm_bound=math.inf` means no bound on the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import expit, logsumexp, softmax
+
+from dpsparse.domain import Domain
+from dpsparse.exceptions import ParameterError
+
+
+class Loss(Protocol):
+    """What a solver may ask of a loss."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the second derivative in the margin (softmax: its largest eigenvalue)."""
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss of every row."""
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The derivative in the margin, same shape as `margin`."""
+
+    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+        """The largest |slope| over rows of `domain` and weights with ||w||_1 <= norm_bound."""
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + e^m) - y m with class codes y in {0, 1}."""
+
+    name = "logistic"
+    smoothness = 0.25
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(np.logaddexp(0.0, _signs(y) * margin))
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        # sigma(m) - 1 = -sigma(-m): no cancellation where the row is fitted well
+        signs = _signs(y)
+        return np.asarray(signs * expit(signs * margin))
+
+    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+        return float(expit(_margin_bound(domain, norm_bound)))
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """log sum_k e^{m_k} - m_y with margins of shape (n, K) and class codes y.
+
+    `n_classes` is needed by `slope_bound` only where the domain does not list its classes
+    (`classes="observed"`); None takes their number from the domain.
+    """
+
+    n_classes: int | None = None
+
+    name = "softmax"
+    smoothness = 0.5
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        # relative to the true class: log(1 + sum of e^{m_k - m_y}) keeps its digits near 0
+        others = margin - np.take_along_axis(margin, y[:, None], axis=1)
+        np.put_along_axis(others, y[:, None], -np.inf, axis=1)
+        return np.asarray(np.logaddexp(0.0, logsumexp(others, axis=1)))
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        slopes = np.asarray(softmax(margin, axis=1))
+        np.put_along_axis(slopes, y[:, None], 0.0, axis=1)
+        # p_y - 1 as minus the sum of the others: no cancellation where the row is fitted well
+        np.put_along_axis(slopes, y[:, None], -slopes.sum(axis=1, keepdims=True), axis=1)
+        return slopes
+
+    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+        n_classes = self.n_classes or len(domain.class_labels())
+        # (K-1) e^B / (1 + (K-1) e^B): the true class alone has margin -B, the others 0
+        return float(expit(_margin_bound(domain, norm_bound) + math.log(n_classes - 1)))
+
+
+@dataclass(frozen=True)
+class Squared:
+    """(m - y)^2 / 2; its slope has a bound only where weights and targets have one."""
+
+    name = "squared"
+    smoothness = 1.0
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(0.5 * (margin - y) ** 2)
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(margin - y)
+
+    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+        """feature_bound * norm_bound + target_bound; infinite for unbounded weights."""
+        target_bound = float(domain.require("target_bound", "The squared loss"))
+        return _margin_bound(domain, norm_bound) + target_bound
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Squared loss whose residual is clipped at `cutoff` (C): bounded slope for any weights."""
+
+    cutoff: float = 1.0
+
+    name = "huber"
+    smoothness = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cutoff < math.inf:
+            raise ParameterError(f"cutoff must be a positive finite number, got {self.cutoff!r}.")
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        distance = np.abs(margin - y)
+        inner = np.minimum(distance, self.cutoff)
+        return np.asarray(inner * (distance - 0.5 * inner))
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(np.clip(margin - y, -self.cutoff, self.cutoff))
+
+    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+        """The cutoff, whatever the domain and the weights."""
+        return float(self.cutoff)
+
+
+def get_loss(name: str) -> Loss:
+    """The loss called `name`, with its default parameters."""
+    losses: dict[str, Loss] = {
+        "logistic": Logistic(),
+        "softmax": Softmax(),
+        "squared": Squared(),
+        "huber": Huber(),
+    }
+    if name not in losses:
+        raise ParameterError(f"loss must be one of {', '.join(losses)}, got {name!r}.")
+    return losses[name]
+
+
+def _signs(y: np.ndarray) -> np.ndarray:
+    """+1 for code 0, -1 for code 1: the loss is log(1 + e^{sign * m})."""
+    return 1.0 - 2.0 * np.asarray(y)
+
+
+def _margin_bound(domain: Domain, norm_bound: float) -> float:
+    # Without weights, or without a bound on them, the features do not matter: nothing to declare.
+    if norm_bound == 0 or norm_bound == math.inf:
+        return float(norm_bound)
+    if not norm_bound > 0:
+        raise ParameterError(f"norm_bound must be a number >= 0, got {norm_bound!r}.")
+    return domain.margin_bound(norm_bound)
