@@ -8,11 +8,10 @@ alone, so no curve has to remember to multiply.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, SupportsIndex
+from typing import Any
 
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
@@ -20,7 +19,7 @@ from dpsparse.exceptions import ParameterError, UnknownEventError
 def _require_positive(event: object, *names: str) -> None:
     for name in names:
         value = getattr(event, name)
-        if isinstance(value, bool) or not (isinstance(value, Real) and value > 0):
+        if isinstance(value, bool) or not (isinstance(value, Real) and float(value) > 0):
             kind = type(event).__name__
             raise ParameterError(f"{kind}.{name} must be a positive number, got {value!r}.")
         # NumPy scalars become plain numbers, so that records are equal, hashed and saved alike.
@@ -158,10 +157,10 @@ class Repeated(Event):
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
             raise UnknownEventError(f"Repeated.event must be an event, got {self.event!r}.")
-        count: SupportsIndex = self.count
-        if isinstance(count, bool) or not isinstance(count, SupportsIndex) or count.__index__() < 0:
-            raise ParameterError(f"Repeated.count must be a whole number, got {self.count!r}.")
-        object.__setattr__(self, "count", operator.index(count))
+        count: object = self.count
+        if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 0:
+            raise ParameterError(f"Repeated.count must be a whole number, got {count!r}.")
+        object.__setattr__(self, "count", int(count))
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ class Guarantee:
                 "epsilon": _encode(self.epsilon),
                 "delta": self.delta,
                 "definition": "approximate differential privacy",
-                "accounting": "Renyi curves, adaptive composition; analytic Gaussian if all Gaussian",
+                "accounting": "Renyi curves composed adaptively; analytic for Gaussian-only runs",
             },
             "unit_of_privacy": self.unit,
             "adjacency": ADJACENCIES[self.adjacency],

@@ -66,10 +66,9 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.guarantee.headline}"]
-        for phase in self.phases:
-            lines.append(
-                f"  {phase.name:<22} {phase.event}" + (f"  {phase.note}" if phase.note else "")
-            )
+        lines += [
+            f"  {phase.name:<22} {phase.event}  {phase.note}".rstrip() for phase in self.phases
+        ]
         for key, value in self.parameters.items():
             lines.append(
                 f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}"

@@ -90,7 +90,8 @@ def spend(counts: dict[Event, int], a: Array) -> Array:
 def curve(event: object, a: Array) -> Array:
     """The curve of one elementary event. An event without a proof is refused."""
     raise UnknownEventError(
-        f"No privacy proof is known for {type(event).__name__}; use one of dpsparse.privacy's events."
+        f"No privacy proof is known for {type(event).__name__}; "
+        "describe the mechanism by an event of dpsparse.privacy."
     )
 
 
