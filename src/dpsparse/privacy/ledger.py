@@ -116,7 +116,7 @@ class Ledger:
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
                         "open one by stating epsilon and delta."
                     )
-                terms = json.dumps(
+                text = json.dumps(
                     {
                         "format": FORMAT,
                         "dataset": self.dataset,
@@ -127,7 +127,7 @@ class Ledger:
                     },
                     sort_keys=True,
                 )
-                session.change(_OPEN, (self.dataset, terms, digest_of("", terms)))
+                session.change(_OPEN, (self.dataset, text, digest_of("", text)))
                 return wanted
             terms = read_terms(rows[0][0])
         if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
@@ -202,9 +202,9 @@ class Ledger:
         before = book.total(self.terms, self.partition)
         left = self._room(book)
         return total, (
-            f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, but "
-            f"{before:.4g} of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; "
-            f"one further fit of up to about {left:.4g} fits in. Nothing was spent."
+            f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
+            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; one "
+            f"further fit of up to about {left:.4g} fits in. Nothing was spent."
         )
 
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:

@@ -84,13 +84,10 @@ class Book:
     def total(self, terms: Terms, partition: str | None, extra: Event | None = None) -> float:
         """Composed epsilon of the proven entries as seen by `partition` (None: the worst one)."""
         common = self.spent.get(None, Counter())
-        if partition is None:
-            parts = [p for p in self.spent if p is not None] or [None]
-        else:
-            parts = [partition]
+        parts = [p for p in self.spent if p is not None] if partition is None else [partition]
         worst = 0.0
-        for part in parts:
-            events = common + (self.spent.get(part, Counter()) if part is not None else Counter())
+        for part in parts or [""]:
+            events = common + self.spent.get(part, Counter())
             if extra is not None:
                 events.update(leaves(extra))
             worst = max(worst, _compose(events, terms.delta))
@@ -120,7 +117,7 @@ def is_proven(plan: Plan) -> bool:
     return plan.guarantee.proven and NonPrivate() not in leaves(plan.event)
 
 
-def check_terms(eps: float | None, delta: float | None, adjacency: str | None) -> Terms | None:
+def check_terms(eps: Any, delta: Any, adjacency: str | None) -> Terms | None:
     if adjacency not in (None, "add-remove", "replace-one"):
         raise LedgerError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}.")
     if eps is None and delta is None:

@@ -171,8 +171,8 @@ class SealedStore:
 
 
 SEALED = (
-    "This in-memory ledger is sealed: it is a copy in another process or from a pickle, and a copy "
-    "would be a second account. To spend from several processes use a file: Ledger('budget.db', ...)."
+    "This in-memory ledger is sealed: it is a copy in another process or from a pickle, and would "
+    "be a second account. To spend from several processes use a file: Ledger('budget.db', ...)."
 )
 
 
