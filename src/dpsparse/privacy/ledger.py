@@ -1,0 +1,398 @@
+"""A privacy budget that cannot be lost: reserve before noise, commit after.
+
+The book of one data set is an append-only chain of JSON entries, each carrying the hash of the
+one before. A reservation is two statements in one transaction that holds the write lock:
+
+    INSERT INTO entry (dataset, seq = n + 1, body, hash)
+    UPDATE account SET n = n + 1, head = hash  WHERE n = (what was read) AND head = (what was read)
+
+Between the lock and the first statement all earlier reservations are composed by Renyi curve and
+the total is compared with the ceiling. What is reserved is spent, whether or not a commit follows.
+Disjoint partitions compose in parallel: the total is the largest over partitions of (entries on
+all rows) + (entries on that partition). Proofs: docs/proofs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
+from dpsparse.privacy.calibrate import epsilon as price
+from dpsparse.privacy.events import ZCDP, from_dict, to_dict
+from dpsparse.privacy.ledger_book import (
+    FORMAT,
+    SLACK,
+    Book,
+    Entry,
+    Terms,
+    check_terms,
+    digest_of,
+    is_proven,
+    now,
+    read_terms,
+)
+from dpsparse.privacy.ledger_store import SealedStore, Session, Store, open_store
+from dpsparse.privacy.plan import Plan
+
+_READ_ACCOUNT = "SELECT terms, n_entries, head FROM dpsparse_account WHERE dataset = ?"
+_READ_ENTRIES = (
+    "SELECT seq, body, hash FROM dpsparse_entry WHERE dataset = ? AND seq > ? ORDER BY seq"
+)
+_APPEND = "INSERT INTO dpsparse_entry (dataset, seq, body, hash) VALUES (?, ?, ?, ?)"
+_ADVANCE = (
+    "UPDATE dpsparse_account SET n_entries = ?, head = ? "
+    "WHERE dataset = ? AND n_entries = ? AND head = ?"
+)
+_OPEN = "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)"
+
+
+class Ledger:
+    """A persistent privacy budget for one data set.
+
+    ``Ledger(path, epsilon=1.0, delta=1e-6)`` opens an account, or checks that the existing one
+    has these terms; ``Ledger(path)`` uses an existing one.
+
+    Parameters
+    ----------
+    path : path, PostgreSQL URL or None
+        An SQLite file on a local disk, ``"postgresql://..."``, or None for an account that lives
+        in this process only.
+    epsilon, delta : float, optional
+        The ceiling for everything ever released about the data set; give both or neither.
+    adjacency : {"add-remove", "replace-one"}, optional
+        Which data sets count as neighbours; "add-remove" for a new account. Plans must match.
+    dataset : str, default="default"
+        Several data sets may share one file; each has its own ceiling.
+    partition : str or None, default=None
+        The fits of this ledger use only the rows of a partition of that name. Partitions must be
+        disjoint by a rule that looks at one row alone. They need "add-remove".
+    allow_unproven : bool, default=False
+        Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
+        them. The ceiling then holds for the proven fits only, and the data set as a whole has no
+        guarantee, which `spent` says by returning infinity.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        adjacency: str | None = None,
+        dataset: str = "default",
+        partition: str | None = None,
+        allow_unproven: bool = False,
+    ) -> None:
+        wanted = check_terms(epsilon, delta, adjacency)
+        if path in (None, ":memory:") and wanted is None:
+            raise LedgerError(
+                "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
+            )
+        self.dataset, self.partition, self.allow_unproven = dataset, partition, allow_unproven
+        self._path = os.fspath(path) if path is not None else None
+        self._store: Store = open_store(path)
+        self._book: Book | None = None
+        self.terms = self._open(wanted, adjacency)
+        if partition is not None and self.terms.adjacency != "add-remove":
+            raise LedgerError(
+                "Partitions compose in parallel under add-remove only: replacing one row can take "
+                "it out of one partition and into another. Open the ledger without partition."
+            )
+
+    def _open(self, wanted: Terms | None, adjacency: str | None) -> Terms:
+        create = wanted is not None
+        with self._store.transaction(write=create, create=create) as session:
+            rows = session.execute(_READ_ACCOUNT, (self.dataset,))
+            if not rows:
+                if wanted is None:
+                    known = session.execute("SELECT dataset FROM dpsparse_account ORDER BY dataset")
+                    raise LedgerError(
+                        f"The ledger {self._store.location} has no account for data set "
+                        f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
+                        "open one by stating epsilon and delta."
+                    )
+                text = json.dumps(
+                    {
+                        "format": FORMAT,
+                        "dataset": self.dataset,
+                        "epsilon": wanted.epsilon,
+                        "delta": wanted.delta,
+                        "adjacency": wanted.adjacency,
+                        "opened": now(),
+                    },
+                    sort_keys=True,
+                )
+                session.change(_OPEN, (self.dataset, text, digest_of("", text)))
+                return wanted
+            terms = read_terms(rows[0][0])
+        if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
+            raise LedgerError(
+                f"Data set {self.dataset!r} already has an account with epsilon {terms.epsilon:g}, "
+                f"delta {terms.delta:g}; a ceiling is never changed. Open it without stating one."
+            )
+        if adjacency is not None and adjacency != terms.adjacency:
+            raise LedgerError(
+                f"Data set {self.dataset!r} has an account for {terms.adjacency} neighbours, "
+                f"not {adjacency}."
+            )
+        return terms
+
+    # ---------------------------------------------------------------- spending
+
+    def reserve(self, plan: Plan, *, force: bool = False) -> Receipt:
+        """Spend the price of `plan` now, or raise BudgetError and spend nothing.
+
+        `force` records a plan without a proven guarantee as epsilon = infinity; it never lifts
+        the ceiling for a proven one.
+        """
+        self._check_adjacency(plan)
+        with self._store.transaction(write=True) as session:
+            book = self._read(session)
+            total, refusal = self._judge(book, plan, force)
+            if refusal:
+                raise BudgetError(refusal)
+            guarantee, proven = plan.guarantee, is_proven(plan)
+            body = {
+                "kind": "reserve",
+                "partition": self.partition,
+                "method": plan.method,
+                "event": to_dict(plan.event),
+                "epsilon": guarantee.epsilon if proven else "inf",
+                "delta": guarantee.delta if proven else 1.0,
+                "proven": proven,
+                "total": total if math.isfinite(total) else "inf",
+                "time": now(),
+            }
+            seq, digest = self._append(session, book, body)
+        return Receipt(self, seq, digest)
+
+    def would_allow(self, plan: Plan, *, force: bool = False) -> bool:
+        """Whether `reserve` would succeed now; nothing is spent or written."""
+        self._check_adjacency(plan)
+        with self._store.transaction(write=False) as session:
+            return self._judge(self._read(session), plan, force)[1] is None
+
+    def _judge(self, book: Book, plan: Plan, force: bool) -> tuple[float, str | None]:
+        """The total after `plan` and why it is refused, if it is."""
+        lenient = force or self.allow_unproven
+        if not is_proven(plan):
+            if lenient:
+                return math.inf, None
+            return math.inf, (
+                f"{plan.method} carries no proven guarantee (seeded, published or noiseless) and a "
+                "ledger counts it as epsilon = infinity. Nothing was spent. Fit with "
+                "random_state=None and the proven calibration, or open the ledger with "
+                "allow_unproven=True to have it recorded."
+            )
+        if book.unproven and not lenient:
+            return math.inf, (
+                f"{book.unproven} fit(s) without a proven guarantee are on record, so epsilon is "
+                "infinity already and nothing is left. Nothing was spent. Open the ledger with "
+                "allow_unproven=True to hold only the proven fits to the ceiling."
+            )
+        total = book.total(self.terms, self.partition, plan.event)
+        if total <= self.terms.epsilon * (1 + SLACK):
+            return (math.inf if book.unproven else total), None
+        asked = price(plan.event, self.terms.delta)
+        before = book.total(self.terms, self.partition)
+        left = self._room(book)
+        return total, (
+            f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
+            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; one "
+            f"further fit of up to about {left:.4g} fits in. Nothing was spent."
+        )
+
+    def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:
+        text = json.dumps(body, sort_keys=True, allow_nan=False)
+        seq, digest = book.n_entries + 1, digest_of(book.head, text)
+        session.change(_APPEND, (self.dataset, seq, text, digest))
+        moved = session.change(_ADVANCE, (seq, digest, self.dataset, book.n_entries, book.head))
+        if moved != 1:
+            raise LedgerError("The ledger changed under its own lock. Nothing was spent.")
+        return seq, digest
+
+    def _commit(self, seq: int) -> None:
+        with self._store.transaction(write=True) as session:
+            book = self._read(session)
+            self._append(session, book, {"kind": "commit", "of": seq, "time": now()})
+
+    def _check_adjacency(self, plan: Plan) -> None:
+        if plan.adjacency != self.terms.adjacency:
+            raise BudgetError(
+                f"The plan is for {plan.adjacency} neighbours and the ledger for "
+                f"{self.terms.adjacency}; neither implies the other at the same price. Nothing was "
+                f"spent. Fit with adjacency={self.terms.adjacency!r}."
+            )
+
+    # ----------------------------------------------------------------- reading
+
+    def _read(self, session: Session) -> Book:
+        """The book up to date; only rows newer than the last look are read."""
+        rows = session.execute(_READ_ACCOUNT, (self.dataset,))
+        if not rows:
+            raise LedgerError(f"The account of data set {self.dataset!r} is gone from the ledger.")
+        terms, n_entries, head = rows[0]
+        genesis = digest_of("", terms)
+        book = self._book
+        if book is None or book.genesis != genesis or book.n_entries > n_entries:
+            book = Book(genesis, genesis)
+        book = book.copy()  # a broken chain or another thread must not see a half-read book
+        for seq, body, digest in session.execute(_READ_ENTRIES, (self.dataset, book.n_entries)):
+            book.read(int(seq), body, digest)
+        if (book.n_entries, book.head) != (n_entries, head):
+            raise LedgerError(
+                "The ledger is not complete: its last entries do not match its head. Rows were "
+                "removed or the file is damaged; restore it from a backup."
+            )
+        self._book = book
+        return book
+
+    def spent(self) -> float:
+        """Composed epsilon at the ledger's delta; infinity once an unproven fit is on record.
+
+        Of a ledger with a `partition`, what was spent on its rows; otherwise the worst partition.
+        """
+        with self._store.transaction(write=False) as session:
+            book = self._read(session)
+        return math.inf if book.unproven else book.total(self.terms, self.partition)
+
+    def remaining(self) -> float:
+        """The largest epsilon, at the ledger's delta, that one further fit may have.
+
+        Computed for a Gaussian-like (zCDP) fit. Renyi curves compose sublinearly, so this is more
+        than ceiling minus spent; several small fits are not one large one. `would_allow` is exact.
+        """
+        with self._store.transaction(write=False) as session:
+            return self._room(self._read(session))
+
+    def _room(self, book: Book) -> float:
+        terms = self.terms
+        if book.unproven and not self.allow_unproven:
+            return 0.0
+        if book.total(terms, self.partition) >= terms.epsilon * (1 - SLACK):
+            return 0.0
+
+        rho = 2.0**-60  # a power of two near what fits in: doubling, then bisection
+        while book.total(terms, self.partition, ZCDP(2 * rho)) <= terms.epsilon:
+            rho *= 2
+        low, high = rho, 2 * rho
+        for _ in range(30):
+            middle = (low + high) / 2
+            if book.total(terms, self.partition, ZCDP(middle)) <= terms.epsilon:
+                low = middle
+            else:
+                high = middle
+        return min(price(ZCDP(low), terms.delta), terms.epsilon)
+
+    def history(self) -> list[Entry]:
+        """Every reservation in order, with whether its fit was completed."""
+        with self._store.transaction(write=False) as session:
+            rows = session.execute(_READ_ENTRIES, (self.dataset, 0))
+        bodies = [(int(seq), json.loads(body), digest) for seq, body, digest in rows]
+        done = {body["of"] for _, body, _ in bodies if body["kind"] == "commit"}
+        return [
+            Entry(
+                seq=seq,
+                time=body["time"],
+                method=body["method"],
+                partition=body["partition"],
+                epsilon=float(body["epsilon"]),
+                delta=body["delta"],
+                proven=body["proven"],
+                total=float(body["total"]),
+                committed=seq in done,
+                event=from_dict(body["event"]),
+                hash=digest,
+            )
+            for seq, body, digest in bodies
+            if body["kind"] == "reserve"
+        ]
+
+    @property
+    def head(self) -> str:
+        """Hash of the newest entry; noted elsewhere, it lets `verify` find a rewritten book."""
+        with self._store.transaction(write=False) as session:
+            return self._read(session).head
+
+    def verify(self, anchor: str | None = None) -> int:
+        """Re-read the whole chain and re-add every total; returns the number of entries.
+
+        Raises LedgerError at the first edited, removed or inserted row. Whoever can write the file
+        can rewrite all of it consistently; `anchor`, a `head` or receipt hash noted elsewhere,
+        finds that too.
+        """
+        with self._store.transaction(write=False) as session:
+            rows = session.execute(_READ_ACCOUNT, (self.dataset,))
+            entries = session.execute(_READ_ENTRIES, (self.dataset, 0))
+        if not rows:
+            raise LedgerError(f"The account of data set {self.dataset!r} is gone from the ledger.")
+        terms, n_entries, head = rows[0]
+        if read_terms(terms) != self.terms:
+            raise LedgerError("The terms of the account were changed after it was opened.")
+        genesis = digest_of("", terms)
+        book = Book(genesis, genesis)
+        seen = {genesis}
+        for seq, body, digest in entries:
+            book.read(int(seq), body, digest)
+            seen.add(digest)
+        if (book.n_entries, book.head) != (n_entries, head):
+            raise LedgerError("The last entries do not match the head: rows were removed.")
+        if anchor is not None and anchor not in seen:
+            raise LedgerError(
+                "The noted hash is not in the chain: the book was rewritten or rolled back to an "
+                "older copy since it was noted."
+            )
+        if book.total(self.terms, None) > self.terms.epsilon * (1 + SLACK):
+            raise LedgerError("The entries add up to more than the ceiling.")
+        return len(entries)
+
+    # --------------------------------------- one account, however it is copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_store"], state["_book"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        memory = self._path in (None, ":memory:")
+        self._store = SealedStore() if memory else open_store(self._path)
+        self._book = None
+
+    def __repr__(self) -> str:
+        part = "" if self.partition is None else f", partition={self.partition!r}"
+        return (
+            f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
+            f"epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}, {self.terms.adjacency})"
+        )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A paid reservation. `commit` marks that the fit was completed; either way it is spent."""
+
+    ledger: Ledger
+    seq: int
+    hash: str
+
+    def commit(self) -> None:
+        """Mark the fit as completed. A book that cannot be written now only warns: it is paid."""
+        try:
+            self.ledger._commit(self.seq)
+        except LedgerError as error:
+            warnings.warn(
+                f"The fit is paid and valid, but its completion could not be noted: {error}",
+                BudgetWarning,
+                stacklevel=2,
+            )

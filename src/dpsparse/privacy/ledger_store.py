@@ -1,0 +1,233 @@
+"""Where an account book lies: an SQLite file, memory, or PostgreSQL.
+
+A store runs one transaction at a time. `transaction()` takes the write lock before the first
+read (`BEGIN IMMEDIATE`; in PostgreSQL a table lock), so that what a reservation reads is still
+true when it writes. Connections live for one transaction: a forked or pickled ledger has nothing
+to inherit, and a killed process leaves nothing but a rolled-back journal.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from dpsparse.exceptions import LedgerError
+
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS dpsparse_account ("
+    " dataset TEXT PRIMARY KEY, terms TEXT NOT NULL,"
+    " n_entries BIGINT NOT NULL, head TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS dpsparse_entry ("
+    " dataset TEXT NOT NULL, seq BIGINT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL,"
+    " PRIMARY KEY (dataset, seq))",
+)
+# SQLite only: an accidental edit in a database browser is refused; a deliberate one is found by
+# Ledger.verify. In PostgreSQL the same is done with GRANT (docs/ledger.md).
+APPEND_ONLY = tuple(
+    f"CREATE TRIGGER IF NOT EXISTS dpsparse_no_{verb.lower()} BEFORE {verb} ON dpsparse_entry "
+    "BEGIN SELECT RAISE(ABORT, 'ledger entries are append-only'); END"
+    for verb in ("UPDATE", "DELETE")
+)
+LOCK_SECONDS = 60.0
+
+
+class Session(Protocol):
+    """One open transaction; `execute` returns the rows, `change` the number of rows changed."""
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]: ...
+
+    def change(self, statement: str, values: tuple[Any, ...]) -> int: ...
+
+
+class Store(Protocol):
+    """The three ways to keep a book share these two entrances."""
+
+    location: str
+
+    @contextmanager
+    def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]: ...
+
+
+def open_store(path: str | os.PathLike[str] | None) -> Store:
+    """The store for a path, a PostgreSQL URL, or memory (None or ":memory:")."""
+    if path is None or path == ":memory:":
+        return MemoryStore()
+    text = os.fspath(path)
+    if text.startswith(("postgresql://", "postgres://")):
+        return PostgresStore(text)
+    if "://" in text:
+        raise LedgerError(
+            f"A ledger is a file or a postgresql:// URL; {text.split('://')[0]!r} is neither."
+        )
+    return SQLiteStore(text)
+
+
+class _Driver:
+    """A DB-API connection as a `Session`; psycopg spells the placeholder %s."""
+
+    def __init__(self, connection: Any, placeholder: str = "?") -> None:
+        self._connection, self._placeholder = connection, placeholder
+
+    def _run(self, statement: str, values: tuple[Any, ...]) -> Any:
+        return self._connection.execute(statement.replace("?", self._placeholder), values)
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        cursor = self._run(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+    def change(self, statement: str, values: tuple[Any, ...]) -> int:
+        return int(self._run(statement, values).rowcount)
+
+
+@contextmanager
+def _sqlite_transaction(connection: sqlite3.Connection, write: bool) -> Iterator[Session]:
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    try:
+        yield _Driver(connection)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+class SQLiteStore:
+    """A file in WAL mode; every commit is on disk (synchronous=FULL) before it returns."""
+
+    def __init__(self, path: str) -> None:
+        self.location = str(Path(path).absolute())
+
+    @contextmanager
+    def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
+        if not create and not Path(self.location).is_file():
+            raise LedgerError(
+                f"There is no ledger at {self.location}; create one by stating its ceiling: "
+                "Ledger(path, epsilon=..., delta=...)."
+            )
+        try:
+            connection = self._connect(create)
+            try:
+                with _sqlite_transaction(connection, write) as session:
+                    yield session
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise LedgerError(_explain(error, self.location)) from error
+
+    def _connect(self, create: bool) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{Path(self.location).as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=LOCK_SECONDS,
+            isolation_level=None,
+        )
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            if create:
+                connection.execute("PRAGMA journal_mode=WAL")
+                for statement in (*SCHEMA, *APPEND_ONLY):
+                    connection.execute(statement)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class MemoryStore:
+    """A book that ends with this process; any other process finds it sealed."""
+
+    location = ":memory:"
+
+    def __init__(self) -> None:
+        self._lock, self._pid = threading.RLock(), os.getpid()
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        for statement in (*SCHEMA, *APPEND_ONLY):
+            self._connection.execute(statement)
+
+    @contextmanager
+    def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
+        if os.getpid() != self._pid:
+            raise LedgerError(SEALED)
+        with self._lock, _sqlite_transaction(self._connection, write) as session:
+            yield session
+
+
+class SealedStore:
+    """What an unpickled in-memory book becomes: a copy must not be a second account."""
+
+    location = ":memory:"
+
+    @contextmanager
+    def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
+        raise LedgerError(SEALED)
+        yield  # pragma: no cover
+
+
+SEALED = (
+    "This in-memory ledger is sealed: it is a copy in another process or from a pickle, and would "
+    "be a second account. To spend from several processes use a file: Ledger('budget.db', ...)."
+)
+
+
+class PostgresStore:
+    """A PostgreSQL database; needs the extra `dpsparse[postgres]` (psycopg)."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.location = url.split("://", 1)[0] + "://" + url.split("@")[-1].split("://")[-1]
+
+    @contextmanager
+    def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise LedgerError(
+                "A PostgreSQL ledger needs psycopg: pip install 'dpsparse[postgres]'."
+            ) from error
+        try:
+            with psycopg.connect(self._url, connect_timeout=int(LOCK_SECONDS)) as connection:
+                session = _Driver(connection, "%s")
+                session.execute(f"SET LOCAL lock_timeout = {int(1000 * LOCK_SECONDS)}")
+                session.execute("SET LOCAL synchronous_commit = on")
+                if create:  # CREATE TABLE IF NOT EXISTS races with itself: one creator at a time
+                    session.execute("SELECT pg_advisory_xact_lock(7305796571)")
+                    for statement in SCHEMA:
+                        session.execute(statement)
+                if write:
+                    session.execute("LOCK TABLE dpsparse_account IN EXCLUSIVE MODE")
+                yield session
+        except psycopg.errors.UndefinedTable as error:
+            raise LedgerError(
+                f"There is no ledger at {self.location}; create one by stating its ceiling: "
+                "Ledger(url, epsilon=..., delta=...)."
+            ) from error
+        except psycopg.Error as error:
+            reason = str(error).strip().splitlines()[:1]
+            raise LedgerError(
+                f"The ledger at {self.location} cannot be used ({' '.join(reason)}). Nothing was "
+                "released; a reservation that did reach the server counts as spent."
+            ) from error
+
+
+def _explain(error: sqlite3.Error, location: str) -> str:
+    text = str(error)
+    if "no such table" in text:
+        why = "it is not a dpsparse ledger"
+    elif "readonly" in text or "unable to open" in text:
+        why = "it cannot be opened for writing; check the permissions of the file and its folder"
+    elif "full" in text or "disk I/O" in text:
+        why = "the disk is full or failing"
+    elif "locked" in text:
+        why = f"another process held its lock for {LOCK_SECONDS:.0f} s"
+    elif "not a database" in text or "malformed" in text:
+        why = "the file is damaged or not a ledger; restore it from a backup"
+    else:
+        why = text
+    return f"The ledger {location} cannot be used: {why}. Nothing was spent."
