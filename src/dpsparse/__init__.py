@@ -1,6 +1,48 @@
-"""Differentially private sparse linear models."""
+"""Differentially private sparse linear models with true guarantees.
 
-from dpsparse.domain import Domain
+Declare what is public (`Domain`), choose an estimator, ask its price (`plan`), fit, publish.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsparse.domain import Domain
+    from dpsparse.estimators import DPGradientClassifier
+    from dpsparse.privacy import Guarantee, Ledger, Plan
+    from dpsparse.sparsify import PrivateCount
 
 __version__ = "0.1.0"
-__all__ = ["Domain", "__version__"]
+
+# Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
+# pandas where it finds it) nor Numba, so the command line answers at once.
+_HOMES = {
+    "DPGradientClassifier": "estimators",
+    "Domain": "domain",
+    "Guarantee": "privacy",
+    "Ledger": "privacy",
+    "Plan": "privacy",
+    "PrivateCount": "sparsify",
+}
+
+__all__ = [
+    "DPGradientClassifier",
+    "Domain",
+    "Guarantee",
+    "Ledger",
+    "Plan",
+    "PrivateCount",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpsparse' has no attribute {name!r}")
+    value = getattr(import_module(f"dpsparse.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -41,17 +41,23 @@ def make_generator(random_state: int | None) -> Generator:
     """
     if random_state is None:
         return Generator(_SecureBits())
+    is_seeded(random_state)
+    return Generator(AESCounter(key=int(random_state)))
+
+
+def is_seeded(random_state: int | None) -> bool:
+    """Whether `make_generator(random_state)` gives a reproducible, hence not private, stream.
+
+    Refuses what cannot be a seed, so that a fit can refuse before it is charged.
+    """
+    if random_state is None:
+        return False
     if not (_is_whole(random_state) and 0 <= random_state < 2 ** (8 * _KEY_BYTES)):
         raise ParameterError(
             "random_state must be None (secure noise, the private choice) or a whole number in "
             f"[0, 2**128) (reproducible, not private), got {random_state!r}."
         )
-    return Generator(AESCounter(key=int(random_state)))
-
-
-def is_seeded(random_state: int | None) -> bool:
-    """Whether `make_generator(random_state)` gives a reproducible, hence not private, stream."""
-    return random_state is not None
+    return True
 
 
 def spawn(rng: Generator, k: int) -> list[Generator]:

@@ -30,6 +30,7 @@ import numpy as np
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.events import Event, Geometric, NonPrivate
+from dpsparse.random import two_sided_geometric
 
 MASS = "mass"
 
@@ -86,8 +87,6 @@ class PrivateCount:
         """The number of weights to keep, from the exact `count` of a non-private solution."""
         clipped = min(max(int(count), self.low), self.high)
         if not self.published:
-            from dpsparse.random import two_sided_geometric
-
             noise = int(two_sided_geometric(rng, self.scale))
             clipped = min(max(clipped + noise, self.low), self.high)
         return min(max(math.floor(clipped * self.precision), 0), n_weights)

@@ -124,7 +124,7 @@ class BaseDPLinearModel(BaseEstimator):
         self
         """
         self._check_parameters()
-        X, y = self._validate(X, y)
+        X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
         labels = self._labels(y)
         plan = self._make_plan(X.shape[1], labels)
         if is_seeded(self.random_state):
@@ -150,33 +150,6 @@ class BaseDPLinearModel(BaseEstimator):
     def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
         return None
 
-    def _validate(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """Schema only. Messages of scikit-learn that quote values are replaced by ours."""
-        numeric = self._labels_are_numbers
-        try:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype="numeric",
-                ensure_all_finite=False,
-                y_numeric=numeric,
-            )
-        except ValueError as error:
-            text = str(error)
-            if "could not convert" in text or "cannot convert" in text or "dtype='numeric'" in text:
-                raise SchemaError(
-                    "X must be numeric (and y, for a regressor); encode text columns with a public vocabulary "
-                    "first, for instance sklearn's FeatureHasher."
-                ) from None
-            if "Complex data" in text:
-                raise SchemaError(
-                    "Complex data not supported; pass real numbers in X and y."
-                ) from None
-            raise
-        return X, y
-
     _labels_are_numbers: ClassVar[bool] = False
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
@@ -187,7 +160,7 @@ class BaseDPLinearModel(BaseEstimator):
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = checked_data(self, X, reset=False)
         coef = self.coef_
         margins = X @ coef.T
         if sp.issparse(margins):
@@ -297,6 +270,31 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
 
 # ---- checks shared by the families -------------------------------------------------------------
+
+
+def checked_data(estimator: BaseDPLinearModel, X: Any, *y: Any, **checks: Any) -> Any:
+    """scikit-learn's schema checks; its messages that quote values of rows are replaced by ours."""
+    try:
+        return validate_data(estimator, X, *y, accept_sparse="csr", dtype="numeric", **checks)
+    except ValueError as error:
+        for quoting, ours in _QUOTING_MESSAGES.items():
+            if quoting in str(error):
+                raise SchemaError(ours) from None
+        raise
+
+
+_NOT_NUMERIC = (
+    "X must be numeric (and y, for a regressor); encode text columns with a public vocabulary first, "
+    "for instance sklearn's FeatureHasher."
+)
+_QUOTING_MESSAGES = {
+    "could not convert": _NOT_NUMERIC,
+    "cannot convert": _NOT_NUMERIC,
+    "dtype='numeric'": _NOT_NUMERIC,
+    "Complex data": "Complex data not supported; pass real numbers in X and y.",
+    "Expected 2D array": "Expected 2D array X with one row per sample. Reshape your data, for instance "
+    "with X.reshape(-1, 1) for a single feature.",
+}
 
 
 def _is_number(value: object) -> bool:

@@ -18,6 +18,7 @@ from dpsparse.privacy.events import (
     Sequence,
 )
 from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.ledger import Ledger
 from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.privacy.rdp import rdp
 
@@ -30,6 +31,7 @@ __all__ = [
     "Geometric",
     "Guarantee",
     "Laplace",
+    "Ledger",
     "NoisyMax",
     "NonPrivate",
     "Phase",

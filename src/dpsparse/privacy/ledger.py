@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
-from dpsparse.privacy.calibrate import epsilon as price
+from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, from_dict, to_dict
 from dpsparse.privacy.ledger_book import (
     FORMAT,

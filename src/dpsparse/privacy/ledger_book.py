@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dpsparse.exceptions import LedgerError
-from dpsparse.privacy.calibrate import epsilon
+from dpsparse.privacy.conversion import epsilon
 from dpsparse.privacy.events import Event, NonPrivate, Repeated, Sequence, from_dict
 from dpsparse.privacy.plan import Plan
 
