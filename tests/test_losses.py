@@ -224,5 +224,7 @@ def test_get_loss():
         get_loss("hinge")
     with pytest.raises(ParameterError, match="cutoff"):
         Huber(0.0)
+    with pytest.raises(ParameterError, match="n_classes"):
+        Softmax(1)
     with pytest.raises(AttributeError):
         Huber().cutoff = 2.0

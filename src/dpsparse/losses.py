@@ -76,6 +76,10 @@ class Softmax:
     name = "softmax"
     smoothness = 0.5
 
+    def __post_init__(self) -> None:
+        if self.n_classes is not None and self.n_classes < 2:
+            raise ParameterError(f"n_classes must be at least 2, got {self.n_classes!r}.")
+
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         # relative to the true class: log(1 + sum of e^{m_k - m_y}) keeps its digits near 0
         others = margin - np.take_along_axis(margin, y[:, None], axis=1)

@@ -1,0 +1,156 @@
+"""How far one row can move each query: one pure function per lemma, for both adjacencies.
+
+Every function takes public numbers and returns a `Sensitivity` that names its norm and its proof.
+"add-remove" compares a table with the same table and one more row; "replace-one" compares tables
+that differ in one row. All bounds are attained (tests/test_sensitivity.py).
+
+    query                                     norm    add-remove           replace-one
+    sum of gradients, each clipped to C       L2      C                    2 C
+    theta - step/n0 * sum, entries <= C       Linf    step C/n0            2 step C/n0
+    sum of numbers in [-b, b]                 abs     b                    2 b
+    signed vertex scores +-G_j                Linf    c L                  2 c L
+    exponential mechanism on kappa * score    range   2 kappa c L          4 kappa c L
+    class counts                              L2      1                    sqrt 2
+    sum of |x_i|, rows of norm <= r           L2      r                    sqrt 2 r
+    integer clipped to [low, high]            abs     high - low           high - low
+    votes of blocks                           Linf    1                    1
+    ridge minimiser up to gradient tol        L2      (D + 2 tol)/ridge    (2 D + 2 tol)/ridge
+
+with L = slope_bound, c = feature_bound, r = row_norm, D = L r/n0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dpsparse.exceptions import ParameterError
+
+Norm = Literal["L2", "Linf", "range", "abs"]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The largest change of a query between neighbours.
+
+    `norm` says how change is measured: "L2", "Linf", "abs" for a single number, or "range" for
+    the range over candidates of the log-probability ratio of an exponential mechanism (its eta).
+    """
+
+    value: float
+    norm: Norm
+    adjacency: str
+    source: str
+
+
+def clipped_gradient_sum(clip: float, adjacency: str) -> Sensitivity:
+    """Sum over rows of gradients with L2 norm at most `clip` (Frobenius for K classes)."""
+    _require_positive(clip=clip)
+    return _of_rows(clip, 2 * clip, "L2", adjacency, "docs/proofs/gradient_sum.md, Lemma 1")
+
+
+def peeling_value(step: float, clip: float, n0: float, adjacency: str) -> Sensitivity:
+    """theta - step/n0 * sum_i g_i, each entry of each g_i at most `clip` in absolute value."""
+    _require_positive(step=step, clip=clip, n0=n0)
+    move = step * clip / n0
+    return _of_rows(move, 2 * move, "Linf", adjacency, "docs/proofs/gradient_sum.md, Lemma 2")
+
+
+def signed_sum(bound: float, adjacency: str) -> Sensitivity:
+    """Sum over rows of one number in [-bound, bound], as the gradient of an intercept."""
+    _require_positive(bound=bound)
+    return _of_rows(bound, 2 * bound, "abs", adjacency, "docs/proofs/gradient_sum.md, Lemma 3")
+
+
+def vertex_score(slope_bound: float, feature_bound: float, adjacency: str) -> Sensitivity:
+    """G = sum_i slope_i x_i, entry by entry; the scores of the signed vertices are +-G_j."""
+    _require_positive(slope_bound=slope_bound, feature_bound=feature_bound)
+    move = slope_bound * feature_bound
+    return _of_rows(move, 2 * move, "Linf", adjacency, "docs/proofs/vertex_selection.md, Lemma 1")
+
+
+def vertex_score_range(
+    kappa: float, slope_bound: float, feature_bound: float, adjacency: str
+) -> Sensitivity:
+    """Bounded range eta of drawing a signed vertex with probability ~ exp(kappa * score)."""
+    _require_positive(kappa=kappa)
+    move = vertex_score(slope_bound, feature_bound, "add-remove").value
+    eta = 2 * kappa * move  # one score may rise while its mirror image falls
+    return _of_rows(eta, 2 * eta, "range", adjacency, "docs/proofs/vertex_selection.md, Lemma 2")
+
+
+def class_counts(adjacency: str) -> Sensitivity:
+    """The number of rows of every class, as one vector."""
+    return _of_rows(1.0, math.sqrt(2), "L2", adjacency, "docs/proofs/counts.md, Lemma 1")
+
+
+def feature_masses(row_norm: float, adjacency: str) -> Sensitivity:
+    """sum_i |x_i| entry by entry, rows of L2 norm at most `row_norm`.
+
+    Two nonnegative vectors are never more than a right angle apart: sqrt(2), not 2.
+    """
+    _require_positive(row_norm=row_norm)
+    away = math.sqrt(2) * row_norm
+    return _of_rows(row_norm, away, "L2", adjacency, "docs/proofs/counts.md, Lemma 2")
+
+
+def clipped_count(low: int, high: int) -> Sensitivity:
+    """Any integer that depends on the data, clipped to [low, high]; holds for any neighbours."""
+    for name, value in (("low", low), ("high", high)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise ParameterError(
+                f"{name} must be a whole number, got {value!r}: integer noise does not hide "
+                "fractions. Round the bound."
+            )
+    if low >= high:
+        raise ParameterError(f"low must be less than high, got {low!r} and {high!r}.")
+    return Sensitivity(float(high - low), "abs", "any", "docs/proofs/counts.md, Lemma 3")
+
+
+def votes(adjacency: str) -> Sensitivity:
+    """Vote counts of blocks to which rows are sent by secret draws that ignore their content."""
+    return _of_rows(1.0, 1.0, "Linf", adjacency, "docs/proofs/counts.md, Lemma 4")
+
+
+def ridge_minimiser(
+    slope_bound: float,
+    row_norm: float,
+    n0: float,
+    ridge: float,
+    adjacency: str,
+    tol: float = 0.0,
+) -> Sensitivity:
+    """A point where (1/n0) sum_i loss(x_i.w) + ridge/2 ||w||^2 has a gradient of norm <= tol.
+
+    `n0` is public and the same for both neighbours; `tol` must really be reached.
+    """
+    _require_positive(slope_bound=slope_bound, row_norm=row_norm, n0=n0, ridge=ridge)
+    if not 0 <= tol < math.inf:
+        raise ParameterError(f"tol must be a finite number >= 0, got {tol!r}.")
+    move = slope_bound * row_norm / (n0 * ridge)
+    inexact = 2 * tol / ridge
+    source = "docs/proofs/ridge.md, Lemma 1"
+    return _of_rows(move + inexact, 2 * move + inexact, "L2", adjacency, source)
+
+
+def _of_rows(
+    add_remove: float, replace_one: float, norm: Norm, adjacency: str, source: str
+) -> Sensitivity:
+    values = {"add-remove": add_remove, "replace-one": replace_one}
+    if adjacency not in values:
+        raise ParameterError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}.")
+    return Sensitivity(float(values[adjacency]), norm, adjacency, source)
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            remedy = (
+                " Bound the weights, or use a loss of bounded slope (logistic, huber)."
+                if name == "slope_bound" and value == math.inf
+                else ""
+            )
+            raise ParameterError(f"{name} must be a positive finite number, got {value!r}.{remedy}")
