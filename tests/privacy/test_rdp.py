@@ -38,7 +38,9 @@ EVENTS = [
     Geometric(2.5, 3),
     RenyiCurve((2.0, 4.0, 1e9), (0.1, 0.2, 3.0)),
 ]
-EXTREMES = [(a, x) for a in (1.0001, 1.5, 2.0, 33.3, 1e3, 1e6) for x in (1e-9, 1e-4, 0.03, 1.0, 7.0, 50.0)]
+EXTREMES = [
+    (a, x) for a in (1.0001, 1.5, 2.0, 33.3, 1e3, 1e6) for x in (1e-9, 1e-4, 0.03, 1.0, 7.0, 50.0)
+]
 
 
 def exact_exponential(a, eta):
@@ -63,7 +65,9 @@ def exact_laplace(a, loss):
     with mp.workdps(80):
         a, loss = mp.mpf(a), mp.mpf(loss)
         c = 2 * a - 1
-        return float(mp.log(a / c * mp.exp((a - 1) * loss) + (a - 1) / c * mp.exp(-a * loss)) / (a - 1))
+        return float(
+            mp.log(a / c * mp.exp((a - 1) * loss) + (a - 1) / c * mp.exp(-a * loss)) / (a - 1)
+        )
 
 
 def exact_geometric(a, scale, sensitivity):
@@ -94,7 +98,9 @@ def test_known_constants():
     np.testing.assert_allclose(rdp(DiscreteGaussian(3.0, 2.0), a), a * 4 / 18, rtol=1e-15)
     np.testing.assert_allclose(rdp(ZCDP(0.25), a), a / 4, rtol=1e-15)
     # eps = log 3, a = 2: M = (9/4*... ) of the coin 3/4 against 1/4
-    assert float(rdp(Pure(math.log(3)), 2.0)) == pytest.approx(math.log(0.75**2 / 0.25 + 0.25**2 / 0.75))
+    assert float(rdp(Pure(math.log(3)), 2.0)) == pytest.approx(
+        math.log(0.75**2 / 0.25 + 0.25**2 / 0.75)
+    )
 
 
 def test_small_parameters_reach_the_quadratic_limit_and_never_exceed_it():
@@ -140,6 +146,7 @@ def test_a_shape_is_kept_and_orders_are_checked():
 
 def moments(p, q, a):
     """RDP of two strictly positive finite laws, both directions, in logs."""
+
     def one(p, q):
         w = a * np.log(p) + (1 - a) * np.log(q)
         return (w.max() + np.log(np.exp(w - w.max()).sum())) / (a - 1)
@@ -204,7 +211,11 @@ def test_repeated_equals_a_sequence_of_copies(event, count):
 def test_nesting_multiplies_and_order_does_not_matter():
     inner = Sequence((Gaussian(2.0), Repeated(Laplace(5.0), 3)))
     nested = Sequence((Repeated(Repeated(inner, 4), 5), Exponential(0.1)))
-    flat = 20 * rdp(Gaussian(2.0), ORDERS) + 60 * rdp(Laplace(5.0), ORDERS) + rdp(Exponential(0.1), ORDERS)
+    flat = (
+        20 * rdp(Gaussian(2.0), ORDERS)
+        + 60 * rdp(Laplace(5.0), ORDERS)
+        + rdp(Exponential(0.1), ORDERS)
+    )
     np.testing.assert_allclose(rdp(nested, ORDERS), flat, rtol=1e-13)
     np.testing.assert_array_equal(rdp(Sequence(()), ORDERS), 0.0)
     np.testing.assert_array_equal(rdp(Repeated(NonPrivate(), 0), ORDERS), 0.0)
@@ -230,6 +241,13 @@ def test_a_tabulated_curve_lies_above_the_curve_it_tabulates():
         assert np.all(rdp(table, inside) >= rdp(event, inside) * (1 - 1e-12))
         np.testing.assert_allclose(rdp(table, nodes), rdp(event, nodes), rtol=1e-12)
         assert np.isinf(rdp(table, 41.0))
-    for orders, values in (((), ()), ((2.0,), (1.0, 2.0)), ((3.0, 2.0), (1.0, 1.0)), ((1.0,), (1.0,)), ((2.0,), (-1.0,)), ((2.0,), (math.nan,))):
+    for orders, values in (
+        ((), ()),
+        ((2.0,), (1.0, 2.0)),
+        ((3.0, 2.0), (1.0, 1.0)),
+        ((1.0,), (1.0,)),
+        ((2.0,), (-1.0,)),
+        ((2.0,), (math.nan,)),
+    ):
         with pytest.raises(ParameterError, match="RenyiCurve"):
             RenyiCurve(orders, values)
