@@ -59,9 +59,8 @@ def test_the_gaussian_profile_is_exact_far_into_the_tail(mu, x):
     eps = max(0.0, mu * (x + mu / 2))
     exact = float(exact_gaussian_delta(mu, eps))
     value = delta(Gaussian(1 / mu), eps)
-    # The charged last bits are 4e-16 of the Mills ratio, which matter when mu is tiny.
-    slack = 1e-12 + 4e-15 / mu * max(1.0, x)
-    assert exact * (1 - 1e-12 - 1e-13 * x * x) <= value <= exact * (1 + slack + 1e-13 * x * x)
+    # 1/mu is rounded once, which the tail multiplies by x^2.
+    assert value == pytest.approx(exact, rel=1e-14 * (10 + x * x), abs=0)
 
 
 def test_gaussian_runs_add_their_squares():
@@ -146,9 +145,9 @@ def test_epsilon_and_delta_are_inverse(make, x, log_delta):
     event, d = make(x), math.exp(log_delta)
     eps = epsilon(event, d)
     back = delta(event, eps)
-    assert back <= d * (1 + 1e-6)
+    assert back <= d * (1 + 1e-6) + 1e-15
     if eps > 0:
-        assert epsilon(event, back) == pytest.approx(eps, rel=1e-6) if back > 0 else True
+        assert epsilon(event, back) == pytest.approx(eps, rel=1e-6)
 
 
 @given(make=makers, x=st.floats(1e-3, 2.0), eps=st.floats(0, 5), log_delta=st.floats(-30, -1))
@@ -207,11 +206,8 @@ def test_gaussian_runs_agree_with_dp_accounting(mu, count):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution", exc_type=ImportError)
     total = mu * math.sqrt(count)
     run = Repeated(Gaussian(1 / mu), count)
-    assert (
-        delta(run, 1.0) == pytest.approx(gaussian.get_delta_gaussian(1 / total, 1.0), rel=1e-9)
-        if hasattr(gaussian, "get_delta_gaussian")
-        else True
-    )
+    theirs = gaussian.get_epsilon_gaussian(1 / total, 1e-6)
+    assert epsilon(run, 1e-6) == pytest.approx(theirs, rel=1e-5)
     oracle = pld.from_gaussian_mechanism(1 / total, value_discretization_interval=1e-4)
     assert epsilon(run, 1e-6) == pytest.approx(oracle.get_epsilon_for_delta(1e-6), rel=2e-3)
 
@@ -273,6 +269,7 @@ def test_curves_agree_with_autodp(a):
         )
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # raised inside autodp's optimiser
 @pytest.mark.parametrize(("target", "count"), [(0.1, 100), (1.0, 1000), (4.0, 1000)])
 def test_exponential_runs_agree_with_autodp(target, count):
     """autodp charges a eta^2/8; the exact curve is lower by less than one per cent here."""
