@@ -29,12 +29,16 @@ from dpsparse.privacy.events import (
     NoisyMax,
     NonPrivate,
     Pure,
+    RenyiCurve,
 )
 from dpsparse.privacy.rdp import Array, leaves, spend
 
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
 _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
 _ZOOM = np.linspace(-1.0, 1.0, 33)
+# Gauss-Legendre on [0, 1].
+_NODES, _WEIGHTS = (v / 2.0 for v in np.polynomial.legendre.leggauss(8))
+_NODES = _NODES + 0.5
 
 
 def epsilon(event: Event, delta: float) -> float:
@@ -60,7 +64,7 @@ def epsilon(event: Event, delta: float) -> float:
         def bound(a: Array, y: Array) -> Array:
             return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
 
-        bounds.append(_minimise(bound))
+        bounds.append(_minimise(bound, counts))
     return max(0.0, min(bounds))
 
 
@@ -71,8 +75,6 @@ def delta(event: Event, epsilon: float) -> float:
     counts = leaves(event)
     if NonPrivate() in counts:
         return 1.0
-    # An unknown event is refused here too, whatever epsilon is.
-    spend(counts, np.array([2.0]))
     if not counts or math.isinf(epsilon):
         return 0.0
     bounds = [1.0]
@@ -87,11 +89,11 @@ def delta(event: Event, epsilon: float) -> float:
         def bound(a: Array, y: Array) -> Array:
             return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
 
-        bounds.append(math.exp(min(0.0, _minimise(bound))))
+        bounds.append(math.exp(min(0.0, _minimise(bound, counts))))
     return max(0.0, min(bounds))
 
 
-def _minimise(bound: Callable[[Array, Array], Array]) -> float:
+def _minimise(bound: Callable[[Array, Array], Array], counts: dict[Event, int]) -> float:
     """Grid, two zooms and a parabola through the best three points: about 1e-12 of the best."""
 
     def values(y: Array) -> Array:
@@ -100,7 +102,10 @@ def _minimise(bound: Callable[[Array, Array], Array]) -> float:
             out = bound(a, y)
         return np.where(np.isnan(out), np.inf, out)
 
-    y, width = _GRID, float(_GRID[1] - _GRID[0])
+    # A tabulated curve has kinks, where the best order often lies: try those too.
+    kinks = [math.log(a - 1.0) for e in counts if isinstance(e, RenyiCurve) for a in e.orders]
+    y = np.union1d(_GRID, kinks) if kinks else _GRID
+    width = float(_GRID[1] - _GRID[0])
     best = math.inf
     for _ in range(3):
         f = values(y)
@@ -136,8 +141,10 @@ def _pure_epsilon(counts: dict[Event, int]) -> float | None:
 
 def _pure_to_epsilon(pure: float, delta: float) -> float:
     """Inverse of `_pure_to_delta` in epsilon."""
-    rest = 1.0 - delta - delta * math.exp(-pure)
-    return pure + math.log(rest) if rest > 0.0 else 0.0
+    loss = delta + delta * math.exp(-pure)
+    if loss >= 1.0:
+        return 0.0
+    return min(pure, math.nextafter(pure + math.log1p(-loss), math.inf))
 
 
 def _pure_to_delta(pure: float, epsilon: float) -> float:
@@ -161,7 +168,7 @@ def _gaussian_log_delta(mu: float, epsilon: float) -> float:
     """log delta(epsilon) of N(0,1) against N(mu,1), exact in the far tail.
 
     With x = eps/mu - mu/2 and the Mills ratio m, delta = phi(x) (m(x) - m(x+mu)): no
-    difference of tiny probabilities. The last bits of m are charged, not dropped.
+    difference of tiny probabilities. A bound on the rounding error is charged, not dropped.
     """
     if mu == 0.0:
         return -math.inf
@@ -171,8 +178,18 @@ def _gaussian_log_delta(mu: float, epsilon: float) -> float:
     if x < -5.0:  # delta is close to 1
         value = float(ndtr(-x)) - math.exp(epsilon + float(log_ndtr(-x - mu)))
         return math.log(min(1.0, value + 4e-16))
-    near, far = (math.sqrt(math.pi / 2.0) * float(erfcx(z / math.sqrt(2.0))) for z in (x, x + mu))
-    return -0.5 * x * x - 0.5 * math.log(2.0 * math.pi) + math.log(near - far + 4e-16 * near)
+    if mu < 0.5:  # m(x) - m(x+mu) would cancel: integrate -m'(z) = 1 - z m(z)
+        z = x + mu * _NODES
+        gap = mu * float(_WEIGHTS @ (1.0 - z * _mills(z)))
+    else:
+        gap = float(_mills(x) - _mills(x + mu))
+    log_gap = math.log(max(gap, 1e-300)) + math.log1p(1e-15 * (4.0 + x * x))
+    return -0.5 * x * x - 0.5 * math.log(2.0 * math.pi) + log_gap
+
+
+def _mills(z: Array | float) -> Array:
+    """Phi(-z)/phi(z)."""
+    return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)), dtype=np.float64)
 
 
 def _gaussian_epsilon(mu: float, delta: float) -> float:

@@ -91,8 +91,6 @@ class Guarantee:
             return "no noise was added (epsilon is infinite)"
         if self.randomness == SEEDED:
             return "seeded random numbers: whoever knows the seed can remove the noise"
-        if self.calibration == "published":
-            return "published calibration, which has no valid proof"
         if ev.NonPrivate() in leaves(self.event):
             return "one step has no guarantee"
         return ""
@@ -103,7 +101,7 @@ class Guarantee:
         adjacency = ADJACENCIES[self.adjacency]
         if self.proven:
             return f"({self.epsilon:.6g}, {self.delta:.6g})-DP, {adjacency}, proven"
-        return f"NOT PRIVATE: {self._flaw or 'no proof is given'}"
+        return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
 
     def __str__(self) -> str:
         lines = [self.headline]

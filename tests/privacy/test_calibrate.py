@@ -1,0 +1,123 @@
+"""Calibration: the table of the design note, both directions, and never too much."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsparse.exceptions import CalibrationError, ParameterError
+from dpsparse.privacy import (
+    ZCDP,
+    Exponential,
+    Gaussian,
+    Geometric,
+    Laplace,
+    NonPrivate,
+    Pure,
+    Repeated,
+    Sequence,
+    calibrate,
+    delta,
+    epsilon,
+)
+
+# epsilon, steps, eta by the zCDP bound a eta^2/8, eta by the exact curve, unit of the last digit;
+# delta = 1e-6.
+TABLE = [
+    (0.1, 100, 5.0679e-3, 5.0929e-3, 1e-7),
+    (1.0, 100, 4.4141e-2, 4.4422e-2, 1e-6),
+    (1.0, 1000, 1.39588e-2, 1.39675e-2, 1e-7),
+    (1.0, 4000, 6.97939e-3, 6.98049e-3, 1e-8),
+    (4.0, 1000, 4.98851e-2, 4.99241e-2, 1e-7),
+    (1.0, 400_000, 6.97939e-4, 6.97940e-4, 1e-9),
+]
+
+
+@pytest.mark.parametrize(("eps", "steps", "zcdp", "exact", "digit"), TABLE)
+def test_eta_per_step_lies_between_the_zcdp_bound_and_the_exact_curve(
+    eps, steps, zcdp, exact, digit
+):
+    eta = calibrate(lambda x: Repeated(Exponential(x), steps), eps, 1e-6)
+    down = math.floor(eta / digit) * digit  # towards less spending
+    assert zcdp - digit / 2 <= down <= exact + digit / 2
+    assert eta == pytest.approx(exact, abs=digit)
+    loose = calibrate(lambda x: Repeated(ZCDP(x * x / 8), steps), eps, 1e-6)
+    assert loose == pytest.approx(zcdp, abs=digit)
+    assert loose < eta
+
+
+@pytest.mark.parametrize(("eps", "steps", "zcdp", "exact", "digit"), TABLE)
+def test_accounting_the_table_gives_back_its_epsilon(eps, steps, zcdp, exact, digit):
+    """Fails if the count is dropped or a constant of the curve is halved."""
+    spent = epsilon(Repeated(Exponential(exact), steps), 1e-6)
+    assert spent == pytest.approx(eps, rel=2 * digit / exact + 1e-6)
+    assert epsilon(Repeated(Exponential(zcdp), steps), 1e-6) <= eps
+    assert epsilon(Repeated(ZCDP(zcdp**2 / 8), steps), 1e-6) == pytest.approx(
+        eps, rel=3 * digit / zcdp
+    )
+
+
+MAKERS = {
+    "exponential": lambda n: lambda x: Repeated(Exponential(x), n),
+    "gaussian": lambda n: lambda x: Repeated(Gaussian(x, 2.0), n),
+    "laplace": lambda n: lambda x: Repeated(Laplace(x), n),
+    "geometric": lambda n: lambda x: Repeated(Geometric(x, 4), n),
+    "pure": lambda n: lambda x: Repeated(Pure(x), n),
+    "zcdp": lambda n: lambda x: Repeated(ZCDP(x), n),
+    "mixed": lambda n: lambda x: Sequence((Repeated(Exponential(x), n), Gaussian(3 / x))),
+}
+
+
+@given(
+    name=st.sampled_from(sorted(MAKERS)),
+    steps=st.integers(1, 10_000),
+    eps=st.floats(1e-3, 50.0),
+    log_delta=st.floats(-40.0, -1.0),
+)
+@settings(max_examples=120, deadline=None)
+def test_calibrated_parameters_never_overspend_and_waste_nothing(name, steps, eps, log_delta):
+    make, d = MAKERS[name](steps), math.exp(log_delta)
+    x = calibrate(make, eps, d)
+    assert epsilon(make(x), d) <= eps
+    assert delta(make(x), eps) <= d
+    # The parameter that spends a little more is over the budget.
+    assert max(epsilon(make(x * 1.0001), d), epsilon(make(x / 1.0001), d)) > eps
+
+
+def test_the_noise_scale_grows_with_the_steps_and_falls_with_epsilon():
+    once = calibrate(lambda s: Repeated(Gaussian(s), 1), 1.0, 1e-6)
+    often = calibrate(lambda s: Repeated(Gaussian(s), 100), 1.0, 1e-6)
+    assert often == pytest.approx(10 * once, rel=1e-9)
+    assert calibrate(Gaussian, 2.0, 1e-6) < once
+    # The classical value for epsilon 1, delta 1e-5 (Balle-Wang).
+    assert calibrate(Gaussian, 1.0, 1e-5) == pytest.approx(3.730632, rel=1e-6)
+
+
+def test_fixed_parts_leave_less_for_the_rest():
+    alone = calibrate(lambda x: Repeated(Exponential(x), 50), 1.0, 1e-6)
+    beside = calibrate(
+        lambda x: Sequence((Gaussian(20.0), Repeated(Exponential(x), 50))), 1.0, 1e-6
+    )
+    assert beside < alone
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_epsilon_must_be_positive_and_finite(bad):
+    with pytest.raises(ParameterError, match="epsilon"):
+        calibrate(Gaussian, bad, 1e-6)
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, 1.5, math.nan])
+def test_delta_must_be_inside_the_unit_interval(bad):
+    with pytest.raises(ParameterError, match="delta"):
+        calibrate(Gaussian, 1.0, bad)
+
+
+def test_impossible_calibrations_say_why():
+    with pytest.raises(CalibrationError, match="already cost more"):
+        calibrate(lambda s: Sequence((Gaussian(0.1), Gaussian(s))), 1.0, 1e-6)
+    with pytest.raises(CalibrationError, match="does not depend"):
+        calibrate(lambda s: Gaussian(1.0), 1.0, 1e-6)
+    with pytest.raises(CalibrationError, match="does not depend"):
+        calibrate(lambda s: NonPrivate(), 1.0, 1e-6)
