@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
+from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, from_dict, to_dict
 from dpsparse.privacy.ledger_book import (
@@ -276,18 +277,14 @@ class Ledger:
             return 0.0
         if book.total(terms, self.partition) >= terms.epsilon * (1 - SLACK):
             return 0.0
-
-        rho = 2.0**-60  # a power of two near what fits in: doubling, then bisection
-        while book.total(terms, self.partition, ZCDP(2 * rho)) <= terms.epsilon:
-            rho *= 2
-        low, high = rho, 2 * rho
+        low, high = 0.0, calibrate(ZCDP, terms.epsilon, terms.delta)
         for _ in range(30):
             middle = (low + high) / 2
             if book.total(terms, self.partition, ZCDP(middle)) <= terms.epsilon:
                 low = middle
             else:
                 high = middle
-        return min(price(ZCDP(low), terms.delta), terms.epsilon)
+        return price(ZCDP(low), terms.delta) if low > 0.0 else 0.0
 
     def history(self) -> list[Entry]:
         """Every reservation in order, with whether its fit was completed."""
