@@ -109,19 +109,18 @@ class Domain:
         X = _canonical_copy(X)
         _refuse_non_finite(X.data, "X")
         _clip_rows(X.indptr, X.data, self.feature_bound or math.inf, self.row_norm or math.inf)
-        if y is not None:
-            y = _encode(np.asarray(y), labels) if labels is not None else self._clip_targets(y)
-            if len(y) != X.shape[0]:
-                raise SchemaError(
-                    "X and y have different numbers of rows; pass one target per row."
-                )
+        if y is None:
+            return BoundedData(X, np.empty(0), self)
+        y = _encode(np.asarray(y), labels) if labels is not None else self._clip_targets(y)
+        if len(y) != X.shape[0]:
+            raise SchemaError("X and y have different numbers of rows; pass one target per row.")
         return BoundedData(X, y, self)
 
     def _clip_targets(self, y: Any) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
         _refuse_non_finite(y, "y")
         bound = self.target_bound
-        return y if bound is None else np.clip(y, -bound, bound)
+        return y if bound is None else np.asarray(np.clip(y, -bound, bound))
 
 
 _EXAMPLES = {
@@ -135,14 +134,15 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, eq=False)
 class BoundedData:
-    """Rows that satisfy their `domain`: canonical float64 CSR, and targets or class codes.
+    """Rows that satisfy their `domain`: canonical float64 CSR, and targets or class codes
+    (empty where `clip` was given none).
 
     Only `Domain.clip` makes one. Everything in it is private: nothing of it may reach a message,
     a shape of control flow, or an attribute of a fitted model except through a mechanism.
     """
 
     X: sp.csr_array
-    y: np.ndarray | None
+    y: np.ndarray
     domain: Domain
 
 
@@ -153,7 +153,7 @@ def _is_real(value: object) -> bool:
 def _canonical_copy(X: Any) -> sp.csr_array:
     """CSR with sorted indices, no duplicates, float64 values of our own; index arrays are shared
     with the caller's matrix where they are canonical already, so the values are all that is copied."""
-    if sp.issparse(X) and X.format == "csr" and X.has_canonical_format:
+    if isinstance(X, (sp.csr_array, sp.csr_matrix)) and X.has_canonical_format:
         values = np.array(X.data, dtype=np.float64)  # the one copy
         out = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=False)
         out.has_canonical_format = True

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import numba
 import numpy as np
-from randomgen import AESCounter  # type: ignore[import-untyped]
+from randomgen import AESCounter
 
 from dpsparse.exceptions import ParameterError
 

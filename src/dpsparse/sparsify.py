@@ -32,7 +32,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.events import Event, Geometric, NonPrivate
 from dpsparse.random import two_sided_geometric
 
-MASS = "mass"
+MASS: Literal["mass"] = "mass"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from dpsparse.random import is_seeded, make_generator
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
+SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 ADJACENCIES = ("add-remove", "replace-one")
 
 
@@ -100,12 +101,7 @@ class BaseDPLinearModel(BaseEstimator):
         Plan
             Phases with their events, the guarantee, and the public constants of the solver.
         """
-        if (
-            isinstance(n_features, bool)
-            or not isinstance(n_features, (int, np.integer))
-            or n_features < 1
-        ):
-            raise ParameterError(f"n_features must be a positive whole number, got {n_features!r}.")
+        check_count("n_features", n_features)
         self._check_parameters()
         return self._make_plan(int(n_features), self._labels(None))
 
@@ -163,21 +159,21 @@ class BaseDPLinearModel(BaseEstimator):
         X = checked_data(self, X, reset=False)
         coef = self.coef_
         margins = X @ coef.T
-        if sp.issparse(margins):
+        if isinstance(margins, SPARSE):
             margins = margins.toarray()
         return np.asarray(margins + self.intercept_)
 
     def sparsify(self) -> Self:
         """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
         check_is_fitted(self)
-        if not sp.issparse(self.coef_):
+        if not isinstance(self.coef_, SPARSE):
             self.coef_ = sp.csr_array(np.atleast_2d(self.coef_))
         return self
 
     def densify(self) -> Self:
         """Store `coef_` as a dense array again; undoes `sparsify`."""
         check_is_fitted(self)
-        if sp.issparse(self.coef_):
+        if isinstance(self.coef_, SPARSE):
             self.coef_ = self.coef_.toarray()
         return self
 
@@ -186,7 +182,9 @@ class BaseDPLinearModel(BaseEstimator):
         """Number of non-zero weights, intercepts not counted."""
         check_is_fitted(self)
         return int(
-            self.coef_.count_nonzero() if sp.issparse(self.coef_) else np.count_nonzero(self.coef_)
+            self.coef_.count_nonzero()
+            if isinstance(self.coef_, SPARSE)
+            else np.count_nonzero(self.coef_)
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -234,7 +232,7 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
