@@ -359,7 +359,8 @@ def test_ridge_minimiser_is_attained(adjacency, tol):
 
     first = (X[:0], np.zeros(0)) if adjacency == AR else (X, np.array([-99.0]))
     moved = np.linalg.norm(solve(*first, -away) - solve(X, np.array([99.0]), away))
-    assert moved >= 0.99 * sensitivity.ridge_minimiser(1.0, r, n0, ridge, adjacency, tol).value
+    bound = sensitivity.ridge_minimiser(1.0, r, n0, ridge, adjacency, tol).value
+    assert 0.99 * bound <= moved <= bound * SLACK  # random tables do not test the share of tol
 
 
 # ---- the record and its errors ----------------------------------------------------------------
