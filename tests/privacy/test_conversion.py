@@ -140,7 +140,7 @@ def test_unknown_events_and_bad_numbers_are_refused():
 
 
 @given(make=makers, x=st.floats(1e-3, 2.0), log_delta=st.floats(-30, -1))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_epsilon_and_delta_are_inverse(make, x, log_delta):
     event, d = make(x), math.exp(log_delta)
     eps = epsilon(event, d)
@@ -151,7 +151,7 @@ def test_epsilon_and_delta_are_inverse(make, x, log_delta):
 
 
 @given(make=makers, x=st.floats(1e-3, 2.0), eps=st.floats(0, 5), log_delta=st.floats(-30, -1))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_both_are_monotone(make, x, eps, log_delta):
     event, d = make(x), math.exp(log_delta)
     assert epsilon(event, d) <= epsilon(event, d / 2) * (1 + 1e-9)
@@ -161,7 +161,7 @@ def test_both_are_monotone(make, x, eps, log_delta):
 
 
 @given(make=makers, x=st.floats(1e-2, 1.0), count=st.integers(0, 40))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_repeated_costs_what_the_copies_cost(make, x, count):
     event = make(x)
     assert epsilon(Repeated(event, count), 1e-6) == epsilon(Sequence([event] * count), 1e-6)
@@ -182,6 +182,7 @@ def test_a_hundred_times_costs_more_than_once(name):
     count=st.integers(1, 6),
     share=st.floats(0.02, 0.98),
 )
+@settings(max_examples=100, deadline=None, derandomize=True)
 def test_the_exact_hockey_stick_of_composed_two_point_mechanisms_is_below(eta, eps, count, share):
     """Binomial composition of an exponential mechanism with two candidates, computed exactly."""
     t = share * eta

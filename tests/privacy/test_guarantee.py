@@ -27,8 +27,10 @@ def make(**changes):
 
 
 def test_the_headline_is_one_line():
-    assert make().headline == "(1, 1e-06)-DP, add/remove one row, proven"
-    assert make(adjacency="replace-one").headline == "(1, 1e-06)-DP, replace one row, proven"
+    assert make().headline == "(1.0, 1e-06)-DP, add/remove one row, proven"
+    assert make(adjacency="replace-one").headline == "(1.0, 1e-06)-DP, replace one row, proven"
+    # Rounded up: a printed guarantee never understates the loss.
+    assert make(epsilon=1.2345671, delta=1.0000001e-6).headline.startswith("(1.23457, 1.00001e-06)")
     assert make().seeded().headline.startswith("NOT PRIVATE: seeded")
     bare = make(epsilon=math.inf, proven=False, events=(("fit", NonPrivate()),))
     assert bare.headline.startswith("NOT PRIVATE: no noise")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from dpsparse.exceptions import ParameterError
@@ -100,7 +101,7 @@ class Guarantee:
         """One line, for a log or the head of a report."""
         adjacency = ADJACENCIES[self.adjacency]
         if self.proven:
-            return f"({self.epsilon:.6g}, {self.delta:.6g})-DP, {adjacency}, proven"
+            return f"({_shown(self.epsilon)}, {_shown(self.delta)})-DP, {adjacency}, proven"
         return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
 
     def __str__(self) -> str:
@@ -114,12 +115,12 @@ class Guarantee:
             lines.append(
                 f"Whether {self.unit} {change} changes the probability of any outcome by at most "
                 f"a factor e^epsilon = {_factor(self.epsilon)}, apart from an additional "
-                f"probability of {self.delta:.3g}."
+                f"probability of {_shown(self.delta)}."
             )
         else:
             lines.append(
                 "Treat the model as if it contained the training data. Nominal parameters, which "
-                f"promise nothing: epsilon {self.epsilon:.6g}, delta {self.delta:.6g}."
+                f"promise nothing: epsilon {_shown(self.epsilon)}, delta {_shown(self.delta)}."
             )
         lines += [f"  step        {name}: {event}" for name, event in self.events]
         lines += [f"  assumes     {text}" for text in self.assumptions]
@@ -193,6 +194,13 @@ class Guarantee:
 
 def _encode(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
+
+
+def _shown(value: float) -> str:
+    """At most six digits, rounded up: a printed guarantee never understates the loss."""
+    if len(repr(value)) <= 8:
+        return repr(value)
+    return repr(float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(value)))
 
 
 def _factor(epsilon: float) -> str:
