@@ -118,9 +118,9 @@ def test_a_refusal_says_what_is_left_and_what_was_asked():
     ledger.reserve(plan(ZCDP(0.008)))
     before = ledger.head
     with pytest.raises(BudgetError) as refusal:
-        ledger.reserve(plan(ZCDP(0.0151)))
+        ledger.reserve(plan(ZCDP(0.02)))
     left = ledger.remaining()
-    for number in (epsilon(ZCDP(0.0151), DELTA), ledger.spent(), 1.0, left):
+    for number in (epsilon(ZCDP(0.02), DELTA), ledger.spent(), 1.0, left):
         assert f"{number:.4g}" in str(refusal.value)
     assert ledger.head == before
     assert left > 1.0 - ledger.spent()  # curves compose sublinearly
