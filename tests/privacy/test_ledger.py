@@ -1,0 +1,437 @@
+"""One account, however it is copied; nothing spent on a refusal; an edited book is found."""
+
+import copy
+import json
+import math
+import pickle
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from dpsparse import Domain, DPGradientClassifier
+from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
+from dpsparse.privacy import (
+    ZCDP,
+    Exponential,
+    Gaussian,
+    Ledger,
+    NonPrivate,
+    Phase,
+    Plan,
+    Pure,
+    Repeated,
+    Sequence,
+    epsilon,
+)
+from dpsparse.privacy.ledger_book import MANY
+
+DELTA = 1e-6
+DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
+
+
+def plan(*events, adjacency="add-remove", proven=True, eps=0.1):
+    phases = tuple(Phase(f"step {i}", event) for i, event in enumerate(events))
+    return Plan("test", phases, eps, DELTA, adjacency, proven=proven)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def test_create_open_and_check(path):
+    with pytest.raises(LedgerError, match="no ledger"):
+        Ledger(path)
+    assert not path.exists()
+    Ledger(path, epsilon=1.0, delta=DELTA).reserve(plan(ZCDP(0.001)))
+    assert Ledger(path).terms.epsilon == 1.0
+    assert len(Ledger(path, epsilon=1.0, delta=DELTA).history()) == 1
+    with pytest.raises(LedgerError, match="never changed"):
+        Ledger(path, epsilon=2.0, delta=DELTA)
+    with pytest.raises(LedgerError, match="add-remove neighbours"):
+        Ledger(path, adjacency="replace-one")
+    with pytest.raises(LedgerError, match="default"):
+        Ledger(path, dataset="other")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"epsilon": 1.0},
+        {"delta": 1e-6},
+        {"epsilon": 0.0, "delta": 1e-6},
+        {"epsilon": math.inf, "delta": 1e-6},
+        {"epsilon": math.nan, "delta": 1e-6},
+        {"epsilon": "1", "delta": 1e-6},
+        {"epsilon": 1.0, "delta": 0.0},
+        {"epsilon": 1.0, "delta": 1.0},
+        {"epsilon": 1.0, "delta": 1e-6, "adjacency": "neighbour"},
+    ],
+)
+def test_bad_terms_are_refused(arguments):
+    with pytest.raises(LedgerError):
+        Ledger(**arguments)
+
+
+def test_composition_is_by_curve_and_not_by_adding_epsilons():
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    rho = 0.0002
+    alone = epsilon(ZCDP(rho), DELTA)
+    for _ in range(25):
+        ledger.reserve(plan(ZCDP(rho)))
+    assert ledger.spent() == pytest.approx(epsilon(ZCDP(25 * rho), DELTA), rel=1e-12)
+    assert ledger.spent() < 0.25 * 25 * alone
+
+
+@pytest.mark.parametrize("kinds", [3, MANY, MANY + 1, 5 * MANY])
+def test_many_kinds_of_events_cost_no_less_and_at_most_a_thousandth_more(kinds):
+    events = [Exponential(0.01 * (1 + i / kinds)) for i in range(kinds)] + [Gaussian(80.0)] * 2
+    ledger = Ledger(epsilon=5.0, delta=DELTA)
+    for event in events:
+        ledger.reserve(plan(event))
+    exact = epsilon(Sequence(tuple(events)), DELTA)
+    assert exact * (1 - 1e-9) <= ledger.spent() <= exact * 1.001
+
+
+def test_a_plan_calibrated_to_the_whole_ceiling_is_accepted_once():
+    for adjacency in ("add-remove", "replace-one"):
+        ledger = Ledger(epsilon=0.7, delta=DELTA, adjacency=adjacency)
+        model = DPGradientClassifier(DOMAIN, epsilon=0.7, delta=DELTA, adjacency=adjacency)
+        price = model.plan(30)
+        assert ledger.would_allow(price)
+        ledger.reserve(price)
+        assert not ledger.would_allow(price)
+        with pytest.raises(BudgetError, match="Nothing was spent"):
+            ledger.reserve(price)
+        assert len(ledger.history()) == 1
+        assert ledger.remaining() == 0.0
+
+
+def test_a_refusal_says_what_is_left_and_what_was_asked():
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    ledger.reserve(plan(ZCDP(0.008)))
+    before = ledger.head
+    with pytest.raises(BudgetError) as refusal:
+        ledger.reserve(plan(ZCDP(0.02)))
+    left = ledger.remaining()
+    for number in (epsilon(ZCDP(0.02), DELTA), ledger.spent(), 1.0, left):
+        assert f"{number:.4g}" in str(refusal.value)
+    assert ledger.head == before
+    assert left > 1.0 - ledger.spent()  # curves compose sublinearly
+
+
+def test_remaining_is_the_largest_further_fit():
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    ledger.reserve(plan(Gaussian(8.0)))
+    left = ledger.remaining()
+    low, high = 1e-9, 1.0
+    for _ in range(60):
+        rho = (low + high) / 2
+        low, high = (rho, high) if epsilon(ZCDP(rho), DELTA) < left else (low, rho)
+    assert ledger.would_allow(plan(ZCDP(low * 0.9999)))
+    assert not ledger.would_allow(plan(ZCDP(low * 1.0001)))
+
+
+def test_reserved_counts_as_spent_without_a_commit(path):
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA)
+    first, second = ledger.reserve(plan(Pure(0.3))), ledger.reserve(plan(Pure(0.3)))
+    second.commit()
+    assert first.hash != second.hash
+    assert [entry.committed for entry in ledger.history()] == [False, True]
+    assert Ledger(path).spent() == ledger.spent() > 0.5
+
+
+def test_adjacency_must_match():
+    ledger = Ledger(epsilon=1.0, delta=DELTA, adjacency="replace-one")
+    with pytest.raises(BudgetError, match="replace-one"):
+        ledger.reserve(plan(Pure(0.1)))
+    ledger.reserve(plan(Pure(0.1), adjacency="replace-one"))
+    with pytest.raises(BudgetError, match="add-remove"):
+        Ledger(epsilon=1.0, delta=DELTA).reserve(plan(Pure(0.1), adjacency="replace-one"))
+
+
+def test_partitions_compose_in_parallel(path):
+    whole = Ledger(path, epsilon=1.0, delta=DELTA)
+    north, south = Ledger(path, partition="north"), Ledger(path, partition="south")
+    north.reserve(plan(Pure(0.6)))
+    south.reserve(plan(Pure(0.6)))
+    assert whole.spent() == north.spent() == south.spent() == epsilon(Pure(0.6), DELTA)
+    whole.reserve(plan(Pure(0.3)))  # on all rows: adds to both
+    assert north.spent() == pytest.approx(epsilon(Sequence((Pure(0.6), Pure(0.3))), DELTA))
+    for ledger in (whole, north, south):
+        with pytest.raises(BudgetError):
+            ledger.reserve(plan(Pure(0.2)))
+    west = Ledger(path, partition="west")
+    assert west.spent() == epsilon(Pure(0.3), DELTA)
+    west.reserve(plan(Pure(0.6)))
+    whole.verify()
+
+
+def test_partitions_need_add_remove(path):
+    Ledger(path, epsilon=1.0, delta=DELTA, adjacency="replace-one")
+    with pytest.raises(LedgerError, match="replacing one row"):
+        Ledger(path, partition="north")
+
+
+def test_data_sets_have_accounts_of_their_own(path):
+    a = Ledger(path, epsilon=1.0, delta=DELTA, dataset="a")
+    b = Ledger(path, epsilon=0.5, delta=DELTA, dataset="b")
+    a.reserve(plan(Pure(0.9)))
+    assert b.spent() == 0.0
+    with pytest.raises(BudgetError):
+        b.reserve(plan(Pure(0.6)))
+
+
+UNPROVEN = [
+    plan(Pure(0.1), proven=False),
+    plan(NonPrivate(), eps=math.inf),
+    plan(Pure(0.1)).seeded(),
+]
+
+
+@pytest.mark.parametrize("price", UNPROVEN, ids=["published", "noiseless", "seeded"])
+def test_unproven_fits_are_refused_unless_forced(price):
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    assert not ledger.would_allow(price)
+    with pytest.raises(BudgetError, match="infinity"):
+        ledger.reserve(price)
+    assert ledger.history() == []
+    ledger.reserve(price, force=True)
+    assert ledger.history()[0].epsilon == ledger.spent() == math.inf
+    assert ledger.remaining() == 0.0
+    with pytest.raises(BudgetError, match="on record"):
+        ledger.reserve(plan(Pure(0.1)))
+    assert ledger.verify() == 1
+
+
+def test_allow_unproven_holds_the_proven_part_to_the_ceiling(path):
+    Ledger(path, epsilon=1.0, delta=DELTA)
+    lenient = Ledger(path, allow_unproven=True)
+    for price in UNPROVEN:
+        lenient.reserve(price).commit()
+    assert lenient.spent() == math.inf
+    lenient.reserve(plan(Pure(0.9)))
+    with pytest.raises(BudgetError):
+        lenient.reserve(plan(Pure(0.2)))
+    with pytest.raises(BudgetError):
+        lenient.reserve(plan(Pure(0.2)), force=True)  # force never lifts the ceiling
+    assert Ledger(path).remaining() == 0.0
+
+
+# ---- one account, however it is copied ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["file", "memory"])
+def test_copies_are_the_same_account(where, path):
+    ledger = Ledger(path if where == "file" else None, epsilon=1.0, delta=DELTA)
+    model = DPGradientClassifier(DOMAIN, ledger=ledger)
+    for other in (copy.copy(ledger), copy.deepcopy(ledger), clone(model).ledger):
+        assert other is ledger
+    assert copy.deepcopy(model).ledger is ledger
+
+
+def test_an_unpickled_file_ledger_spends_from_the_same_account(path):
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA, partition="p")
+    ledger.reserve(plan(Pure(0.9)))
+    again = pickle.loads(pickle.dumps(ledger))
+    assert repr(again) == repr(ledger)
+    with pytest.raises(BudgetError):
+        again.reserve(plan(Pure(0.2)))
+
+
+def test_an_unpickled_memory_ledger_is_sealed():
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    copied = pickle.loads(pickle.dumps(ledger))
+    for action in (lambda: copied.reserve(plan(Pure(0.1))), copied.spent, copied.verify):
+        with pytest.raises(LedgerError, match="sealed"):
+            action()
+    ledger.reserve(plan(Pure(0.1)))
+
+
+def test_threads_share_one_account(path):
+    for ledger in (
+        Ledger(epsilon=1.0, delta=DELTA),
+        Ledger(path, epsilon=1.0, delta=DELTA),
+    ):
+        granted = []
+
+        def work(ledger=ledger, granted=granted):
+            for _ in range(5):
+                try:
+                    granted.append(ledger.reserve(plan(Pure(0.09))).seq)
+                except BudgetError:
+                    return
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(granted) == [entry.seq for entry in ledger.history()]
+        assert ledger.spent() <= 1.0
+        with pytest.raises(BudgetError):
+            ledger.reserve(plan(Pure(0.09)))
+        ledger.verify()
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 20), density=0.3, rng=rng, format="csr")
+    return X, rng.integers(0, 2, 200)
+
+
+@pytest.mark.parametrize("where", ["file", "memory"])
+def test_ten_fits_under_a_ceiling_of_one(problem, path, where):
+    """Each fit costs the whole ceiling: the first passes, the other nine are refused."""
+    X, y = problem
+    ledger = Ledger(path if where == "file" else None, epsilon=1.0, delta=DELTA)
+    model = DPGradientClassifier(DOMAIN, epsilon=1.0, delta=DELTA, n_iter=3, ledger=ledger)
+    with pytest.raises(BudgetError, match=r"of 1 is spent"):
+        cross_val_score(model, X, y, cv=10, error_score="raise")
+    assert len(ledger.history()) == 1
+    for _ in range(9):
+        with pytest.raises(BudgetError):
+            clone(model).fit(X, y)
+    assert [entry.committed for entry in ledger.history()] == [True]
+    ledger.verify()
+
+
+def test_joblib_workers_spend_from_one_account(problem, path):
+    X, y = problem
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA)
+    model = DPGradientClassifier(DOMAIN, delta=DELTA, epsilon=0.6, n_iter=3, ledger=ledger)
+    search = GridSearchCV(model, {"n_nonzero": [2, 5]}, cv=2, n_jobs=2, error_score="raise")
+    with pytest.raises(BudgetError):
+        search.fit(X, y)
+    assert 1 <= len(ledger.history()) <= 2
+    assert ledger.spent() <= 1.0
+
+
+# ---- an edited book is found --------------------------------------------------------------------
+
+
+def tampered(path, *statements):
+    connection = sqlite3.connect(path, isolation_level=None)
+    for verb in ("update", "delete"):
+        connection.execute(f"DROP TRIGGER dpsparse_no_{verb}")
+    for statement in statements:
+        connection.execute(*statement) if isinstance(statement, tuple) else connection.execute(
+            statement
+        )
+    connection.close()
+
+
+@pytest.fixture
+def book(path):
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA)
+    for _ in range(3):
+        ledger.reserve(plan(Repeated(Pure(0.01), 2))).commit()
+    assert ledger.verify() == 6
+    return path
+
+
+EDITS = {
+    "smaller event": "UPDATE dpsparse_entry SET body = replace(body, '0.01', '0.001') WHERE seq = 3",
+    "method": "UPDATE dpsparse_entry SET body = replace(body, 'test', 'best') WHERE seq = 1",
+    "time": "UPDATE dpsparse_entry SET body = replace(body, '20', '19') WHERE seq = 1",
+    "removed": "DELETE FROM dpsparse_entry WHERE seq = 3",
+    "last removed": "DELETE FROM dpsparse_entry WHERE seq = 6",
+    "all removed": "DELETE FROM dpsparse_entry",
+    "swapped": "UPDATE dpsparse_entry SET seq = CASE seq WHEN 1 THEN 33 ELSE seq END",
+    "ceiling": "UPDATE dpsparse_account SET terms = replace(terms, '1.0', '9.0')",
+    "head": "UPDATE dpsparse_account SET head = 'x'",
+    "count": "UPDATE dpsparse_account SET n_entries = 5",
+    "account removed": "DELETE FROM dpsparse_account",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_an_edited_row_is_found(book, edit):
+    opened_before = Ledger(book)
+    tampered(book, edit)
+    with pytest.raises(LedgerError):
+        opened_before.verify()
+    with pytest.raises(LedgerError):
+        Ledger(book).reserve(plan(Pure(0.01)))
+
+
+def test_accidental_edits_are_refused_by_the_database(book):
+    connection = sqlite3.connect(book)
+    for statement in EDITS["smaller event"], EDITS["removed"]:
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+    connection.close()
+
+
+def test_a_consistent_rewrite_is_found_by_an_anchor(book):
+    """Whoever owns the file can drop the tail and move the head; a noted hash proves it."""
+    ledger = Ledger(book)
+    noted = ledger.head
+    [(old,)] = sqlite3.connect(book).execute("SELECT hash FROM dpsparse_entry WHERE seq = 4")
+    tampered(
+        book,
+        "DELETE FROM dpsparse_entry WHERE seq > 4",
+        ("UPDATE dpsparse_account SET n_entries = 4, head = ?", (old,)),
+    )
+    assert Ledger(book).verify() == 4
+    assert Ledger(book).verify(anchor=old) == 4
+    with pytest.raises(LedgerError, match="rewritten or rolled back"):
+        ledger.verify(anchor=noted)
+
+
+def test_a_book_that_overspends_is_found(book):
+    """Entries consistent with the chain but above the ceiling: written by another program."""
+    ledger = Ledger(book)
+    with ledger._store.transaction(write=True) as session:
+        state = ledger._read(session)
+        body = {"kind": "reserve", "partition": None, "proven": True}
+        body["event"] = {"type": "Pure", "epsilon": 3.0}
+        ledger._append(session, state, body)
+    with pytest.raises(LedgerError, match="more than the ceiling"):
+        Ledger(book).verify()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database, only text", b"SQLite format 3\0" * 99])
+def test_a_foreign_file_is_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(LedgerError):
+        Ledger(path)
+    assert path.read_bytes() == content
+
+
+def test_another_database_is_refused_and_not_touched(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    with pytest.raises(LedgerError, match="not a dpsparse ledger"):
+        Ledger(path)
+
+
+def test_a_newer_format_is_refused(path):
+    Ledger(path, epsilon=1.0, delta=DELTA)
+    connection = sqlite3.connect(path, isolation_level=None)
+    [(terms,)] = connection.execute("SELECT terms FROM dpsparse_account")
+    newer = json.dumps(json.loads(terms) | {"format": 99})
+    connection.execute("UPDATE dpsparse_account SET terms = ?", (newer,))
+    connection.close()
+    with pytest.raises(LedgerError, match="format 99"):
+        Ledger(path)
+
+
+def test_other_urls_are_refused():
+    with pytest.raises(LedgerError, match="postgresql"):
+        Ledger("mysql://host/db", epsilon=1.0, delta=DELTA)
+
+
+def test_a_commit_that_cannot_be_noted_only_warns(path):
+    receipt = Ledger(path, epsilon=1.0, delta=DELTA).reserve(plan(Pure(0.1)))
+    path.unlink()
+    with pytest.warns(BudgetWarning, match="paid and valid"):
+        receipt.commit()

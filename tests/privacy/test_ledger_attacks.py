@@ -1,0 +1,152 @@
+"""The book under attack: many processes, kill -9, a full disk, a read-only file, a wrong clock."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import ledger_worker as worker
+import pytest
+from ledger_worker import ENVIRONMENT, WORKER, check_race, start
+
+from dpsparse.exceptions import LedgerError
+from dpsparse.privacy import Ledger, ledger_book
+
+
+def test_four_processes_get_exactly_what_there_is(tmp_path):
+    check_race(tmp_path / "budget.db", processes=4, each=20, room=50)
+
+
+@pytest.mark.slow
+def test_eight_processes_get_exactly_what_there_is(tmp_path):
+    check_race(tmp_path / "budget.db", processes=8, each=200, room=500)
+
+
+def check_crashes(path, rounds, seed):
+    Ledger(path, epsilon=worker.ceiling(20 * rounds), delta=worker.DELTA)
+    child = start("crash", path, rounds, seed)
+    out, err = child.communicate(timeout=900)
+    assert child.returncode == 0, err
+    assert int(out.split()[1]) > 0  # some spenders did get something before they were killed
+    Ledger(path).reserve(worker.PLAN).commit()
+
+
+def test_kill_at_random_moments(tmp_path):
+    check_crashes(tmp_path / "budget.db", rounds=25, seed=0)
+
+
+@pytest.mark.slow
+def test_kill_at_two_hundred_random_moments(tmp_path):
+    check_crashes(tmp_path / "budget.db", rounds=200, seed=1)
+
+
+def test_a_forked_child_spends_from_the_same_account(tmp_path):
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(WORKER.parent)!r})
+from ledger_worker import PLAN, DELTA, ceiling
+from dpsparse.privacy import Ledger
+from dpsparse.exceptions import BudgetError, LedgerError
+ledger = Ledger({str(tmp_path / "b.db")!r}, epsilon=ceiling(2), delta=DELTA)
+memory = Ledger(epsilon=1.0, delta=DELTA)
+ledger.reserve(PLAN)
+if os.fork() == 0:
+    ledger.reserve(PLAN)
+    try:
+        memory.reserve(PLAN)
+    except LedgerError as error:
+        assert "sealed" in str(error)
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+try:
+    ledger.reserve(PLAN)
+except BudgetError:
+    print("refused", len(ledger.history()), len(memory.history()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=120
+    )
+    assert done.stdout.split() == ["refused", "2", "0"], done.stderr
+
+
+def test_disk_full_spends_nothing(tmp_path):
+    """No file may grow: SQLite's write fails, the error is ours, and the book is as before."""
+    path = tmp_path / "budget.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    ledger.reserve(worker.PLAN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with pytest.raises(LedgerError, match=r"Nothing was spent") as error:
+            ledger.reserve(worker.PLAN)
+        with pytest.raises(LedgerError, match="cannot be used"):
+            Ledger(tmp_path / "new.db", epsilon=1.0, delta=worker.DELTA)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "disk" in str(error.value)
+    assert ledger.verify() == 1
+    ledger.reserve(worker.PLAN)
+    assert len(Ledger(path).history()) == 2
+
+
+def test_a_read_only_file_spends_nothing(tmp_path):
+    """As another user where we are root, since root may write everything."""
+    folder = tmp_path / "book"
+    folder.mkdir()
+    path = folder / "budget.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    ledger.reserve(worker.PLAN)
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        if os.geteuid() == 0:
+            _open_way(folder)
+            os.seteuid(65534)
+        try:
+            if not os.access(path, os.R_OK):
+                pytest.skip("the temporary folder is not readable by another user")
+            with pytest.raises(LedgerError, match=r"permissions.*Nothing was spent"):
+                Ledger(path).reserve(worker.PLAN)
+        finally:
+            if os.getuid() == 0:
+                os.seteuid(0)
+    finally:
+        folder.chmod(0o755)
+        path.chmod(0o644)
+    assert ledger.verify() == 1
+    ledger.reserve(worker.PLAN)
+
+
+def _open_way(folder):
+    for parent in [folder, *folder.parents]:
+        if parent.stat().st_uid == os.getuid() and parent != Path(parent.anchor):
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def test_a_clock_going_backwards_is_harmless(tmp_path, monkeypatch):
+    path = tmp_path / "budget.db"
+    ledger = Ledger(path, epsilon=worker.ceiling(3), delta=worker.DELTA)
+    for year in (2030, 1970, 2001):
+        monkeypatch.setattr("dpsparse.privacy.ledger.now", lambda year=year: f"{year}-01-01")
+        ledger.reserve(worker.PLAN)
+    assert [entry.time[:4] for entry in ledger.history()] == ["2030", "1970", "2001"]
+    assert ledger.verify() == 3
+    assert not Ledger(path).would_allow(worker.PLAN)
+
+
+def test_a_restored_backup_is_found_by_its_anchor(tmp_path):
+    path, backup = tmp_path / "budget.db", tmp_path / "backup.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    ledger.reserve(worker.PLAN)
+    shutil.copy(path, backup)
+    noted = ledger.reserve(worker.PLAN).hash
+    shutil.copy(backup, path)
+    assert ledger.verify() == 1
+    with pytest.raises(LedgerError, match="rolled back"):
+        ledger.verify(anchor=noted)
+    ledger.reserve(worker.PLAN)  # the cached book is dropped, not extended with a gap
+    assert ledger.verify() == 2
+    assert ledger_book.Book("g", "g").total(ledger.terms, None) == 0.0
