@@ -234,3 +234,13 @@ def test_a_single_fit_does_not_warn(problem):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DPGradientClassifier(DOMAIN).fit(*problem)
+
+
+def test_a_plan_cannot_claim_less_than_it_spends():
+    from dataclasses import replace
+
+    from dpsparse.exceptions import CalibrationError
+
+    plan = DPGradientClassifier(DOMAIN).plan(30)
+    with pytest.raises(CalibrationError, match="spends more"):
+        replace(plan, epsilon=0.99)

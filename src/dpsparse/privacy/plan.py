@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dpsparse.exceptions import CalibrationError
 from dpsparse.privacy.events import Event, Sequence
 from dpsparse.privacy.guarantee import Guarantee
 
@@ -39,6 +40,13 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
+
+    def __post_init__(self) -> None:
+        # The accountant has the last word on what a plan may claim; 1e-9 is for rounding alone.
+        if self.guarantee.proven and self.guarantee.recompute() > self.epsilon * (1.0 + 1e-9):
+            raise CalibrationError(
+                f"The plan of {self.method} spends more than the epsilon it claims; this is a bug."
+            )
 
     @property
     def event(self) -> Event:
