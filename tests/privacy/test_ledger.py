@@ -34,9 +34,9 @@ DELTA = 1e-6
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
 
 
-def plan(*events, adjacency="add-remove", proven=True, eps=0.1):
+def plan(*events, adjacency="add-remove", proven=True):
     phases = tuple(Phase(f"step {i}", event) for i, event in enumerate(events))
-    return Plan("test", phases, eps, DELTA, adjacency, proven=proven)
+    return Plan("test", phases, epsilon(Sequence(events), DELTA), DELTA, adjacency, proven=proven)
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_data_sets_have_accounts_of_their_own(path):
 
 UNPROVEN = [
     plan(Pure(0.1), proven=False),
-    plan(NonPrivate(), eps=math.inf),
+    plan(NonPrivate()),
     plan(Pure(0.1)).seeded(),
 ]
 
