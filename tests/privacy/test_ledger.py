@@ -35,8 +35,9 @@ DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
 
 
 def plan(*events, adjacency="add-remove", proven=True):
+    eps = epsilon(Sequence(events), DELTA)
     phases = tuple(Phase(f"step {i}", event) for i, event in enumerate(events))
-    return Plan("test", phases, epsilon(Sequence(events), DELTA), DELTA, adjacency, proven=proven)
+    return Plan("test", phases, eps, DELTA, adjacency, proven=proven)
 
 
 @pytest.fixture
@@ -374,7 +375,9 @@ def test_a_consistent_rewrite_is_found_by_an_anchor(book):
     """Whoever owns the file can drop the tail and move the head; a noted hash proves it."""
     ledger = Ledger(book)
     noted = ledger.head
-    [(old,)] = sqlite3.connect(book).execute("SELECT hash FROM dpsparse_entry WHERE seq = 4")
+    connection = sqlite3.connect(book)
+    [(old,)] = connection.execute("SELECT hash FROM dpsparse_entry WHERE seq = 4")
+    connection.close()
     tampered(
         book,
         "DELETE FROM dpsparse_entry WHERE seq > 4",

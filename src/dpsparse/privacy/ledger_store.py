@@ -151,6 +151,9 @@ class MemoryStore:
         for statement in (*SCHEMA, *APPEND_ONLY):
             self._connection.execute(statement)
 
+    def __del__(self) -> None:
+        self._connection.close()
+
     @contextmanager
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
         if os.getpid() != self._pid:

@@ -1,0 +1,34 @@
+"""Opening files, plain or compressed, with errors that say what is wrong in one line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from dpsparse.exceptions import SchemaError
+
+COMPRESSIONS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The (decompressed) bytes of a file; damage found while reading is a SchemaError."""
+    path = Path(path)
+    opener = COMPRESSIONS.get(path.suffix.lower(), open)
+    try:
+        with opener(path, "rb") as file:
+            yield cast(BinaryIO, file)
+    except FileNotFoundError:
+        raise SchemaError(f"There is no file {path}.") from None
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):
+        raise SchemaError(f"{path.name} is not a complete {path.suffix} file.") from None
+    except OSError as error:
+        reason = error.strerror or "its compression is damaged"
+        raise SchemaError(f"{path.name} cannot be read: {reason}.") from None

@@ -1,0 +1,271 @@
+"""CSV and Parquet as sparse matrices, and one `read_table` for every format.
+
+A table has named columns: one is the target, the others are features and must be numeric.
+Messages name columns, which are public, and never rows or cells.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.exceptions import SchemaError
+from dpsparse.readers.files import COMPRESSIONS, open_bytes
+from dpsparse.readers.svmlight import read_svmlight
+
+ROWS = 20_000  # rows converted at a time, so that the dense form never exists as a whole
+FORMATS = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".txt": "svmlight",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What a file holds: features, targets (None if no target was asked for), column names."""
+
+    X: sp.csr_array
+    y: np.ndarray | None
+    feature_names: tuple[str, ...] | None
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    format: str | None = None,
+) -> Table:
+    """Read svmlight, CSV, TSV or Parquet; the format follows from the name unless stated.
+
+    Parameters
+    ----------
+    path : path
+    target : str or None
+        Column of the target (CSV and Parquet); svmlight files carry their labels themselves.
+    drop : sequence of str
+        Columns that are not features.
+    features : sequence of str or None
+        Exactly these columns, in this order (the names a model was trained with); others are
+        ignored. None takes every column but the target and the dropped ones.
+    n_features : int or None
+        Public width of a svmlight file.
+    zero_based : bool
+        Whether the first feature of a svmlight file is 0.
+    format : {"svmlight", "csv", "tsv", "parquet"} or None
+    """
+    kind = format or _format_of(Path(path))
+    if kind == "svmlight":
+        X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
+        if X.shape[0] == 0:
+            raise SchemaError(f"{Path(path).name} holds no rows.")
+        return Table(X, y, None)
+    reader = {"csv": _read_csv, "tsv": _read_csv, "parquet": _read_parquet}.get(kind)
+    if reader is None:
+        raise SchemaError(f"Unknown format {kind!r}; use svmlight, csv, tsv or parquet.")
+    separator = "\t" if kind == "tsv" else ","
+    return reader(path, separator, lambda names: _choose(names, target, drop, features))
+
+
+def _format_of(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in COMPRESSIONS:
+        suffix = Path(path.stem).suffix.lower()
+    if suffix not in FORMATS:
+        raise SchemaError(
+            f"The name {path.name} does not say its format; name it .svm, .csv, .tsv or .parquet "
+            "(also .gz, .bz2, .xz), or state the format."
+        )
+    return FORMATS[suffix]
+
+
+Chooser = Callable[[list[str]], tuple[list[int], int | None]]
+
+
+def _choose(
+    names: list[str], target: str | None, drop: Sequence[str], features: Sequence[str] | None
+) -> tuple[list[int], int | None]:
+    """Positions of the feature columns and of the target."""
+    if len(set(names)) != len(names):
+        raise SchemaError("Two columns have the same name; rename one.")
+    wanted = [*([target] if target is not None else []), *drop, *(features or [])]
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise SchemaError(
+            f"There is no column {missing[0]!r}; the columns are: {_shortened(names)}."
+        )
+    where = {name: position for position, name in enumerate(names)}
+    if features is None:
+        features = [name for name in names if name != target and name not in drop]
+    if not features:
+        raise SchemaError("There is no column left to learn from.")
+    return [where[name] for name in features], None if target is None else where[target]
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
+
+
+# ---- CSV ----------------------------------------------------------------------------------------
+
+
+def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
+    blocks, targets = [], []
+    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+        lines = _text_lines(text)
+        names = _header(lines, separator, Path(path).name)
+        columns, target = choose(names)
+        while chunk := list(islice(lines, ROWS)):
+            try:
+                rows = [row for row in csv.reader(chunk, delimiter=separator, strict=True) if row]
+            except csv.Error:
+                raise SchemaError(f"{Path(path).name} is not a readable table.") from None
+            if any(len(row) != len(names) for row in rows):
+                raise SchemaError(
+                    f"A line of {Path(path).name} does not have {len(names)} cells like the header."
+                )
+            if not rows:
+                continue
+            blocks.append(sp.csr_array(_numbers(rows, columns, names)))
+            if target is not None:
+                targets += [row[target] for row in rows]
+    return _table(path, blocks, targets, columns, target, names)
+
+
+def _text_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Lines, with a cell's quoted line break kept inside its line."""
+    try:
+        parts: list[str] = []
+        open_quote = False
+        for line in text:
+            open_quote ^= line.count('"') % 2 == 1
+            parts.append(line)
+            if not open_quote:
+                yield "".join(parts)
+                parts = []
+        if parts:
+            yield "".join(parts)
+    except UnicodeDecodeError:
+        raise SchemaError("The table is not UTF-8 text; save it as UTF-8.") from None
+
+
+def _header(lines: Iterator[str], separator: str, name: str) -> list[str]:
+    first = next(lines, "")
+    try:
+        names = next(csv.reader([first], delimiter=separator, strict=True), [])
+    except csv.Error:
+        names = []
+    names = [cell.strip() for cell in names]
+    if not any(names):
+        raise SchemaError(f"{name} has no header line; the first line must name the columns.")
+    if all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell, re.IGNORECASE) for cell in names):
+        raise SchemaError(f"{name} begins with numbers; the first line must name the columns.")
+    return names
+
+
+def _numbers(rows: list[list[str]], columns: list[int], names: list[str]) -> np.ndarray:
+    """The feature cells as float64. NumPy parses text cells as Python's float() does."""
+    try:
+        cells = [row if len(columns) == len(row) else [row[j] for j in columns] for row in rows]
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        pass
+    for j in columns:
+        try:
+            np.array([row[j] for row in rows], dtype=np.float64)
+        except ValueError:
+            raise SchemaError(
+                f"Column {names[j]!r} is not numeric throughout; drop it, or encode it with a public "
+                "vocabulary and fill missing cells with a public constant."
+            ) from None
+    raise SchemaError("The table is not numeric.")
+
+
+# ---- Parquet ------------------------------------------------------------------------------------
+
+
+def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from pyarrow import parquet
+    except ImportError:
+        raise SchemaError("Parquet files need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    if not Path(path).is_file():
+        raise SchemaError(f"There is no file {path}.")
+    blocks, targets = [], []
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = list(file.schema_arrow.names)
+            columns, target = choose(names)
+            wanted = [names[j] for j in columns] + ([names[target]] if target is not None else [])
+            for batch in file.iter_batches(ROWS, columns=wanted):
+                cells = [_arrow_numbers(batch.column(names[j]), names[j]) for j in columns]
+                blocks.append(sp.csr_array(np.column_stack(cells)))
+                if target is not None:
+                    targets += batch.column(names[target]).to_pylist()
+    except (pa.ArrowException, OSError):
+        raise SchemaError(f"{Path(path).name} is not a readable Parquet file.") from None
+    return _table(path, blocks, targets, columns, target, names)
+
+
+def _arrow_numbers(column: Any, name: str) -> np.ndarray:
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind not in "biuf":
+        raise SchemaError(
+            f"Column {name!r} is not numeric throughout; drop it, or encode it with a public "
+            "vocabulary and fill missing cells with a public constant."
+        )
+    return np.asarray(values, dtype=np.float64)
+
+
+# ---- both ---------------------------------------------------------------------------------------
+
+
+def _table(
+    path: str | os.PathLike[str],
+    blocks: list[sp.csr_array],
+    targets: list[Any],
+    columns: list[int],
+    target: int | None,
+    names: list[str],
+) -> Table:
+    if not blocks:
+        raise SchemaError(f"{Path(path).name} holds no rows.")
+    y = None if target is None else target_array(targets)
+    return Table(sp.vstack(blocks, format="csr"), y, tuple(names[j] for j in columns))
+
+
+def target_array(cells: list[Any]) -> np.ndarray:
+    """Numbers where every cell is one, text otherwise."""
+    if any(cell is None for cell in cells):
+        raise SchemaError("The target column has missing cells.")
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([str(cell).strip() for cell in cells])
+
+
+def label_list(text: str) -> list[Any]:
+    """Declared labels `"0,1"` or `"no,yes"` in the type that `target_array` gives a column."""
+    cells = [cell.strip() for cell in chain.from_iterable(csv.reader([text]))]
+    labels = target_array(cells)
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels.tolist()]

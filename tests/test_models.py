@@ -1,0 +1,183 @@
+"""Model files: bit-exact round trips, clear refusals, plain scikit-learn models."""
+
+import json
+import math
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from dpsparse import Domain, DPGradientClassifier, Ledger, models
+from dpsparse.exceptions import ModelFileError
+from dpsparse.models import load, save, to_sklearn
+
+RNG = np.random.default_rng(0)
+X = sp.random_array((300, 40), density=0.2, rng=RNG, format="csr")
+BINARY = RNG.integers(0, 2, 300)
+WORDS = np.array(["ham", "spam", "eggs"])[RNG.integers(0, 3, 300)]
+
+
+def fitted(y=BINARY, **options):
+    domain = Domain(row_norm=1.0, classes=sorted(set(y.tolist())), n_samples=300)
+    return DPGradientClassifier(domain, n_iter=3, **options).fit(X, y)
+
+
+MODELS = {
+    "binary": fitted(),
+    "words": fitted(WORDS, n_nonzero=5),
+    "noiseless": fitted(epsilon=math.inf),
+    "sparse": fitted(n_nonzero=5).sparsify(),
+}
+
+
+def bits(array):
+    return np.ascontiguousarray(array.toarray() if sp.issparse(array) else array).tobytes()
+
+
+@pytest.mark.parametrize("limit", [10**5, 0], ids=["json", "npz"])
+@pytest.mark.parametrize("name", MODELS)
+def test_round_trip_is_bit_exact(tmp_path, monkeypatch, name, limit):
+    monkeypatch.setattr(models, "JSON_LIMIT", limit)
+    model = MODELS[name]
+    path = save(model, tmp_path / "model.json")
+    assert path.suffix == (".json" if limit else ".npz")
+    again = load(path)
+    assert type(again) is type(model)
+    assert bits(again.coef_) == bits(model.coef_)
+    assert sp.issparse(again.coef_) == sp.issparse(model.coef_)
+    assert bits(again.intercept_) == bits(model.intercept_)
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.privacy_ == model.privacy_
+    assert again.plan_ == model.plan_
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert save(again, tmp_path / "second.json").read_bytes() == path.read_bytes() or limit == 0
+
+
+def test_the_ledger_stays_at_home(tmp_path):
+    model = fitted(ledger=Ledger(epsilon=2.0, delta=1e-5))
+    path = save(model, tmp_path / "m.json")
+    assert load(path).ledger is None
+    assert "ledger" not in path.read_text()
+
+
+def test_feature_names(tmp_path):
+    names = [f"w{j}" for j in range(40)]
+    assert load(save(MODELS["binary"], tmp_path / "a.json")).feature_names_ is None
+    path = save(MODELS["binary"], tmp_path / "b.json", feature_names=names)
+    assert load(path).feature_names_ == tuple(names)
+    assert load(save(load(path), tmp_path / "c.json")).feature_names_ == tuple(names)
+    with pytest.raises(ModelFileError, match="3 feature names"):
+        save(MODELS["binary"], tmp_path / "d.json", feature_names=names[:3])
+
+
+def test_an_existing_file_is_kept(tmp_path):
+    path = save(MODELS["binary"], tmp_path / "m.json")
+    before = path.read_bytes()
+    with pytest.raises(ModelFileError, match="exists"):
+        save(MODELS["words"], path)
+    assert path.read_bytes() == before
+    save(MODELS["words"], path, overwrite=True)
+    assert load(path).classes_.tolist() == ["eggs", "ham", "spam"]
+    assert [p.name for p in tmp_path.iterdir()] == ["m.json"]
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        save(MODELS["binary"], tmp_path / "no" / "m.json")
+
+
+def test_only_fitted_models_are_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        save(DPGradientClassifier(Domain()), tmp_path / "m.json")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return save(MODELS["words"], tmp_path_factory.mktemp("m") / "m.json").read_text()
+
+
+def refused(folder, content):
+    path = folder / "broken.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ModelFileError) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path, text):
+    for content in ("", "{}", "[]", "null", "1", '{"format": 1}', b"\x80\x04pickle", b"PK\x03\x04"):
+        refused(tmp_path, content)
+    assert "not a dpsparse model" in refused(tmp_path, "[" * 100_000)
+    assert "damaged" in refused(tmp_path, text[: len(text) // 2])
+    assert "checksum" in refused(tmp_path, text.replace('"epsilon": 1.0', '"epsilon": 0.1'))
+    assert "schema 2" in refused(tmp_path, text.replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(ModelFileError, match="no file"):
+        load(tmp_path / "none.json")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load(tmp_path)
+
+
+def resigned(header):
+    header = dict(header)
+    header.pop("checksum", None)
+    return json.dumps({**header, "checksum": models._checksum(header)})
+
+
+def test_consistent_nonsense_is_refused_too(tmp_path, text):
+    """A right checksum on a wrong content: other programs may write files as well."""
+    good = json.loads(text)
+    assert "DPFuture" in refused(tmp_path, resigned({**good, "estimator": "DPFuture"}))
+    for key in ("parameters", "attributes", "coef", "guarantee", "plan"):
+        refused(tmp_path, resigned({k: v for k, v in good.items() if k != key}))
+        refused(tmp_path, resigned({**good, key: {"type": "os.system", "fields": {}}}))
+    bad = {**good["coef"], "indices": [10**6] * len(good["coef"]["indices"])}
+    refused(tmp_path, resigned({**good, "coef": bad}))
+
+
+@settings(max_examples=150, deadline=None)
+@given(position=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+def test_any_changed_byte_is_found(tmp_path_factory, text, position, byte):
+    content = bytearray(text.encode())
+    at = int(position * len(content))
+    path = tmp_path_factory.getbasetemp() / "flip.json"
+    content[at] = byte
+    path.write_bytes(content)
+    try:
+        again = load(path)
+    except ModelFileError:
+        return
+    assert json.loads(path.read_text()) == json.loads(text)  # blank space only
+    assert bits(again.coef_) == bits(MODELS["words"].coef_)
+
+
+def test_a_damaged_npz_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "JSON_LIMIT", 0)
+    path = save(MODELS["binary"], tmp_path / "m.npz")
+    content = path.read_bytes()
+    refused(tmp_path, content[:-100])
+    other = tmp_path / "other.npz"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("x.npy", b"")
+    refused(tmp_path, other.read_bytes())
+    np.savez(other, header=np.array([object()], dtype=object))
+    refused(tmp_path, other.read_bytes())
+    with np.load(path) as archive:
+        parts = dict(archive)
+    parts["data"] = parts["data"] * 2
+    np.savez(other, **parts)
+    assert "checksum" in refused(tmp_path, other.read_bytes())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_to_sklearn_predicts_the_same(name):
+    model = MODELS[name]
+    plain = to_sklearn(model)
+    assert type(plain) is LogisticRegression
+    assert np.array_equal(plain.predict(X), model.predict(X))
+    assert np.allclose(plain.predict_proba(X), model.predict_proba(X), rtol=1e-12, atol=0)
+    assert np.array_equal(plain.decision_function(X), model.decision_function(X))
+    assert plain.sparsify().predict(X).tolist() == model.predict(X).tolist()

@@ -1,0 +1,314 @@
+"""Readers against scikit-learn, against float(), and against broken files."""
+
+import bz2
+import gzip
+import lzma
+import struct
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from dpsparse.exceptions import SchemaError
+from dpsparse.readers import iter_svmlight, read_svmlight, read_table
+from dpsparse.readers.svmlight import _number, _powers_of_ten
+from dpsparse.readers.tables import label_list
+
+
+def write(folder, text, name="data.svm"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def same(A, B):
+    return (
+        A.shape == B.shape
+        and np.array_equal(A.indptr, B.indptr)
+        and np.array_equal(A.indices, B.indices)
+        and A.data.tobytes() == B.data.tobytes()
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((500, 80), density=0.1, rng=rng, format="csr")
+    X.data[:] = rng.standard_normal(X.nnz) * 10.0 ** rng.integers(-30, 30, X.nnz)
+    y = rng.integers(0, 2, 500) * 2 - 1
+    path = tmp_path_factory.mktemp("svm") / "data.svm"
+    dump_svmlight_file(X, y, str(path), zero_based=False, comment="made by a test")
+    return path
+
+
+def test_equals_scikit_learn(file):
+    X, y = read_svmlight(file, n_features=80)
+    X2, y2 = load_svmlight_file(str(file), n_features=80)
+    assert same(X, X2)
+    assert np.array_equal(y, y2)
+    assert X.has_canonical_format
+    assert read_svmlight(file)[0].shape == X2.shape
+
+
+@pytest.mark.nojit
+def test_small_file_without_the_compiler(tmp_path):
+    text = "# head\n+1 1:0.5 3:-2e-3 # tail\n\n -1.5 qid:7 2:.25\r\n0\n1 4:12345678901234567890"
+    X, y = read_svmlight(write(tmp_path, text), n_features=4)
+    assert y.tolist() == [1.0, -1.5, 0.0, 1.0]
+    assert X.toarray().tolist() == [
+        [0.5, 0, -2e-3, 0],
+        [0, 0.25, 0, 0],
+        [0, 0, 0, 0],
+        [0, 0, 0, 12345678901234567890.0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+)
+def test_compressed_files(file, tmp_path, suffix, compress):
+    packed = write(tmp_path, compress(file.read_bytes()), "data.svm" + suffix)
+    assert same(read_svmlight(packed, n_features=80)[0], read_svmlight(file, n_features=80)[0])
+    for damage in (packed.read_bytes()[:-40], b"nothing like it"):
+        packed.write_bytes(damage)
+        with pytest.raises(SchemaError):
+            read_svmlight(packed)
+
+
+@pytest.mark.parametrize("block_bytes", [50, 1000, 7777, 1 << 20])
+def test_blocks_of_any_size_give_the_same(file, block_bytes, monkeypatch):
+    X, y = read_svmlight(file, n_features=80)
+    parts = list(iter_svmlight(file, n_features=80, block_bytes=block_bytes))
+    assert same(sp.vstack([A for A, _ in parts], format="csr"), X)
+    assert np.array_equal(np.concatenate([b for _, b in parts]), y)
+    monkeypatch.setattr("dpsparse.readers.svmlight.BLOCK", block_bytes)
+    assert same(read_svmlight(file, n_features=80)[0], X)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 40_000), max_size=6), block=st.sampled_from([64, 1000, 1 << 20])
+)
+def test_byte_ranges_tile_the_file(file, cuts, block):
+    size = file.stat().st_size
+    edges = [0, *sorted(min(c, size) for c in cuts), size]
+    X, y = read_svmlight(file, n_features=80)
+    shards = [
+        shard
+        for start, stop in pairwise(edges)
+        for shard in iter_svmlight(file, n_features=80, start=start, stop=stop, block_bytes=block)
+    ]
+    assert same(sp.vstack([A for A, _ in shards], format="csr"), X)
+    assert np.array_equal(np.concatenate([b for _, b in shards]), y)
+
+
+def parsed(text):
+    buffer = np.frombuffer(text.encode() + b"\n", np.uint8)
+    value, end, exact = _number(buffer, 0, *_powers_of_ten())
+    return value, end == len(text), exact
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(
+        st.floats(allow_nan=False, allow_infinity=False).map(repr),
+        st.floats(-1e6, 1e6).map("{:.6g}".format),
+        st.floats(-10, 10).map("{:.18e}".format),
+        st.from_regex(r"[-+]?[0-9]{1,19}(\.[0-9]{0,5})?([eE][-+]?[0-9]{1,3})?", fullmatch=True),
+    )
+)
+def test_numbers_are_bit_equal_to_python(text):
+    value, whole, exact = parsed(text)
+    assert whole
+    if exact:
+        assert struct.pack("d", value) == struct.pack("d", float(text))
+
+
+def test_ordinary_numbers_need_no_slow_path():
+    rng = np.random.default_rng(1)
+    for scale in (1e-12, 1e-3, 1.0, 1e9):
+        for x in (rng.standard_normal(200) * scale).tolist():
+            for text in (repr(x), f"{x:.17g}", f"{x:.18e}", f"{x:.5f}"):
+                value, whole, exact = parsed(text)
+                assert whole
+                assert exact, text
+                assert value == float(text)
+
+
+def test_ties_are_decided_rightly():
+    """Decimals exactly between two doubles, and one digit to either side of the tie."""
+    for text in ("9007199254740993", "9007199254740993.0000000001", "9007199254740992.99999999"):
+        value, _, exact = parsed(text)
+        assert not exact or value == float(text)
+
+
+BROKEN = {
+    "index zero": "1 0:1\n",
+    "index too large": "1 81:1\n",
+    "unsorted": "1 2:1 1:1\n",
+    "duplicate": "1 2:1 2:1\n",
+    "negative index": "1 -1:1\n",
+    "no colon": "1 2\n",
+    "no value": "1 2: 3:1\n",
+    "word": "1 2:abc\n",
+    "underscore": "1 2:1_0\n",
+    "half an exponent": "1 2:1e\n",
+    "label word": "spam 1:1\n",
+    "labels": "1,2 1:1\n",
+    "csv": "a,b,c\n1,2,3\n",
+    "binary": bytes(range(256)) * 10,
+    "zeros": b"\0" * 100,
+    "huge index": "1 99999999999999999999999:1\n",
+    "long word": "x" * 10**7,
+    "utf-16": "1 1:1\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())
+def test_broken_svmlight_is_one_line(tmp_path, text):
+    with pytest.raises(SchemaError) as error:
+        read_svmlight(write(tmp_path, text), n_features=80)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_a_line_of_ten_million_characters(tmp_path):
+    entries = " ".join(f"{j}:1" for j in range(1, 1_000_001))
+    X, y = read_svmlight(write(tmp_path, f"1 {entries}\n0 2:1\n"))
+    assert X.shape == (2, 1_000_000)
+    assert X.nnz == 1_000_001
+    assert y.tolist() == [1, 0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=200) | st.text("0123456789:.+-e# \n\tnaif", max_size=200))
+def test_fuzzed_svmlight_is_read_or_refused(tmp_path_factory, data):
+    path = write(tmp_path_factory.getbasetemp(), data, "fuzz.svm")
+    try:
+        X, y = read_svmlight(path)
+    except SchemaError:
+        return
+    X.check_format(full_check=True)
+    assert X.shape[0] == len(y)
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+CSV = 'id,age,"city, size",label\n1,30,2.5,yes\n2,0,0,no\n\n3,-1e3,0,yes\n'
+
+
+@pytest.mark.parametrize("pack", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+def test_csv(tmp_path, pack):
+    path = write(tmp_path, pack[1](CSV.encode()), "t.csv" + pack[0])
+    table = read_table(path, target="label", drop=["id"])
+    assert table.feature_names == ("age", "city, size")
+    assert table.X.toarray().tolist() == [[30, 2.5], [0, 0], [-1000, 0]]
+    assert table.y.tolist() == ["yes", "no", "yes"]
+    again = read_table(path, features=["city, size", "id"])
+    assert again.y is None
+    assert again.X.toarray()[:, 1].tolist() == [1, 2, 3]
+
+
+def test_csv_in_blocks_and_numeric_targets(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpsparse.readers.tables.ROWS", 3)
+    rows = [f"{i % 2},{i},{i * 0.1!r}" for i in range(10)]
+    table = read_table(write(tmp_path, "y,a,b\n" + "\r\n".join(rows), "t.csv"), target="y")
+    assert table.X.toarray().tolist() == [[i, i * 0.1] for i in range(10)]
+    assert table.y.tolist() == [i % 2 for i in range(10)]
+    text = "y\ta\n1\t2\n"
+    assert read_table(write(tmp_path, text, "t.tsv"), target="y").X.toarray() == 2
+
+
+def test_parquet_equals_csv(tmp_path):
+    columns = {
+        "a": [1.5, 0.0, 2.0],
+        "b": [0, 1, 0],
+        "flag": [True, False, True],
+        "y": ["u", "v", "u"],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", target="y")
+    assert table.feature_names == ("a", "b", "flag")
+    assert table.X.toarray().tolist() == [[1.5, 0, 1], [0, 1, 0], [2, 0, 1]]
+    assert table.y.tolist() == ["u", "v", "u"]
+    with pytest.raises(SchemaError, match="'y' is not numeric"):
+        read_table(tmp_path / "t.parquet", target="a")
+
+
+BROKEN_TABLES = {
+    "empty": "",
+    "blank": "\n\n",
+    "header only": "a,y\n",
+    "no header": "1,2\n3,4\n",
+    "ragged": "a,y\n1,2\n1,2,3\n",
+    "text cell": "a,y\nx,1\n",
+    "missing cell": "a,y\n,1\n",
+    "same name": "a,a,y\n1,2,3\n",
+    "no target": "a,b\n1,2\n",
+    "only target": "y\n1\n",
+    "open quote": 'a,y\n"1,2\n3,4\n',
+    "binary": bytes(range(256)),
+    "latin-1": "grö,y\n1,2\n".encode("latin-1"),
+    "nul": b"a,y\n\x00,1\n",
+    "wide": "a,y\n" + "1" * 10**7 + "\n",
+    "png": b"\x89PNG\r\n\x1a\n" + bytes(100),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN_TABLES.values(), ids=BROKEN_TABLES.keys())
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.csv.gz"])
+def test_broken_tables_are_one_line(tmp_path, text, name):
+    with pytest.raises(SchemaError) as error:
+        read_table(write(tmp_path, text, name), target="y")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=200) | st.text('ab,;"\n\r0123.e-', max_size=200))
+def test_fuzzed_csv_is_read_or_refused(tmp_path_factory, data):
+    path = write(tmp_path_factory.getbasetemp(), data, "fuzz.csv")
+    try:
+        table = read_table(path)
+    except SchemaError:
+        return
+    assert table.X.shape[1] == len(table.feature_names)
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz"])
+def test_unknown_formats_are_named(tmp_path, name):
+    with pytest.raises(SchemaError, match=r"\.svm, \.csv"):
+        read_table(write(tmp_path, "x", name))
+    with pytest.raises(SchemaError, match="Unknown format"):
+        read_table(tmp_path / name, format="excel")
+
+
+def test_missing_files_and_folders(tmp_path):
+    for name in ("no.csv", "no.svm", "no.parquet"):
+        with pytest.raises(SchemaError, match="no file"):
+            read_table(tmp_path / name, target="y")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(SchemaError, match="cannot be read"):
+        read_table(tmp_path / "d.csv", target="y")
+
+
+def test_declared_labels_have_the_type_of_a_column():
+    assert label_list("0,1") == [0, 1]
+    assert label_list("-1, 1.5") == [-1, 1.5]
+    assert label_list("no,yes") == ["no", "yes"]
+    assert label_list('"a,b",c') == ["a,b", "c"]
+
+
+def test_bounded_memory_for_large_files(tmp_path):
+    """A stream holds one block at a time, whatever the size of the file."""
+    line = b"1 " + b" ".join(b"%d:0.5" % j for j in range(1, 200)) + b"\n"
+    path = write(tmp_path, line * 2000)
+    sizes = [X.nnz for X, _ in iter_svmlight(path, n_features=200, block_bytes=1 << 16)]
+    assert sum(sizes) == 2000 * 199
+    assert max(sizes) * 4 < 1 << 16
