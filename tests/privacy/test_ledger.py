@@ -27,8 +27,9 @@ from dpsparse.privacy import (
     Repeated,
     Sequence,
     epsilon,
+    rdp,
 )
-from dpsparse.privacy.ledger_book import MANY
+from dpsparse.privacy.ledger_book import conversion, filter_order
 
 DELTA = 1e-6
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
@@ -90,14 +91,44 @@ def test_composition_is_by_curve_and_not_by_adding_epsilons():
     assert ledger.spent() < 0.25 * 25 * alone
 
 
-@pytest.mark.parametrize("kinds", [3, MANY, MANY + 1, 5 * MANY])
-def test_many_kinds_of_events_cost_no_less_and_at_most_a_thousandth_more(kinds):
-    events = [Exponential(0.01 * (1 + i / kinds)) for i in range(kinds)] + [Gaussian(80.0)] * 2
-    ledger = Ledger(epsilon=5.0, delta=DELTA)
-    for event in events:
-        ledger.reserve(plan(event))
-    exact = epsilon(Sequence(tuple(events)), DELTA)
-    assert exact * (1 - 1e-9) <= ledger.spent() <= exact * 1.001
+LASSO = Repeated(Exponential(0.003), 1000)
+MIXED = [Exponential(0.02), *[Gaussian(80.0)] * 2, *[Exponential(0.01)] * 20, Pure(0.05)]
+
+
+@pytest.mark.parametrize(
+    ("events", "dearer"),
+    [
+        ([ZCDP(2e-4)] * 25, 1.00001),
+        ([LASSO] * 25, 1.00001),
+        ([Gaussian(60.0)] * 25, 1.0005),
+        ([Pure(0.02)] * 25, 1.02),
+        ([LASSO, LASSO, Gaussian(20.0)], 1.00001),
+        (MIXED, 1.04),
+        (MIXED[::-1], 1.04),
+        (MIXED[1:] + MIXED[:1], 1.23),  # Gaussian first, then other kinds
+    ],
+)
+def test_what_the_filter_costs_over_prices_fixed_in_advance(events, dearer):
+    natural = epsilon(Sequence(tuple(events)), DELTA)
+    for ceiling, allowed in ((natural * dearer, True), (natural * (1 - 1e-6), False)):
+        ledger = Ledger(epsilon=ceiling, delta=DELTA)
+        refused = False
+        for event in events:
+            refused = refused or not ledger.would_allow(plan(event))
+            if not refused:
+                ledger.reserve(plan(event))
+        assert refused is not allowed
+
+
+def test_the_filter_works_at_one_order_whatever_comes():
+    """Fits are judged at the account's own order, however well another one would suit them."""
+    first, later = ZCDP(1e-4), Repeated(Exponential(0.2), 2)
+    for ceiling in np.linspace(0.3, 0.8, 40):
+        order = np.array([filter_order(ceiling, DELTA)])
+        cost = float(rdp(Sequence((first, later)), order)[0] + conversion(order, DELTA)[0])
+        ledger = Ledger(epsilon=float(ceiling), delta=DELTA)
+        ledger.reserve(plan(first))
+        assert ledger.would_allow(plan(later)) is bool(cost <= ceiling)
 
 
 def test_a_plan_calibrated_to_the_whole_ceiling_is_accepted_once():

@@ -149,4 +149,4 @@ def test_a_restored_backup_is_found_by_its_anchor(tmp_path):
         ledger.verify(anchor=noted)
     ledger.reserve(worker.PLAN)  # the cached book is dropped, not extended with a gap
     assert ledger.verify() == 2
-    assert ledger_book.Book("g", "g").total(ledger.terms, None) == 0.0
+    assert ledger_book.Book("g", "g").spent_epsilon(ledger.terms, None) == 0.0

@@ -6,10 +6,10 @@ one before. A reservation is two statements in one transaction that holds the wr
     INSERT INTO entry (dataset, seq = n + 1, body, hash)
     UPDATE account SET n = n + 1, head = hash  WHERE n = (what was read) AND head = (what was read)
 
-Between the lock and the first statement all earlier reservations are composed by Renyi curve and
-the total is compared with the ceiling. What is reserved is spent, whether or not a commit follows.
-Disjoint partitions compose in parallel: the total is the largest over partitions of (entries on
-all rows) + (entries on that partition). Proofs: docs/proofs/ledger.md.
+Between the lock and the first statement all earlier reservations are composed, and a privacy
+filter that is valid for prices chosen after looking at results is asked whether the new one still
+fits. What is reserved is spent, whether or not a commit follows. Disjoint partitions compose in
+parallel: each sees the entries on all rows and its own. Proofs: docs/proofs/ledger.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, from_dict, to_dict
 from dpsparse.privacy.ledger_book import (
     FORMAT,
-    SLACK,
     Book,
     Entry,
     Terms,
@@ -196,11 +195,11 @@ class Ledger:
                 "infinity already and nothing is left. Nothing was spent. Open the ledger with "
                 "allow_unproven=True to hold only the proven fits to the ceiling."
             )
-        total = book.total(self.terms, self.partition, plan.event)
-        if total <= self.terms.epsilon * (1 + SLACK):
+        total = book.spent_epsilon(self.terms, self.partition, plan.event)
+        if book.allows(self.terms, self.partition, plan.event):
             return (math.inf if book.unproven else total), None
         asked = price(plan.event, self.terms.delta)
-        before = book.total(self.terms, self.partition)
+        before = book.spent_epsilon(self.terms, self.partition)
         left = self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
@@ -256,11 +255,15 @@ class Ledger:
     def spent(self) -> float:
         """Composed epsilon at the ledger's delta; infinity once an unproven fit is on record.
 
+        This is what the fits cost had their prices been fixed in advance. Whether a further one
+        is let in is decided by the filter of docs/proofs/ledger.md, which also holds when prices
+        are chosen after looking at results; `would_allow` and `remaining` tell.
+
         Of a ledger with a `partition`, what was spent on its rows; otherwise the worst partition.
         """
         with self._store.transaction(write=False) as session:
             book = self._read(session)
-        return math.inf if book.unproven else book.total(self.terms, self.partition)
+        return math.inf if book.unproven else book.spent_epsilon(self.terms, self.partition)
 
     def remaining(self) -> float:
         """The largest epsilon, at the ledger's delta, that one further fit may have.
@@ -275,12 +278,10 @@ class Ledger:
         terms = self.terms
         if book.unproven and not self.allow_unproven:
             return 0.0
-        if book.total(terms, self.partition) >= terms.epsilon * (1 - SLACK):
-            return 0.0
         low, high = 0.0, calibrate(ZCDP, terms.epsilon, terms.delta)
         for _ in range(30):
             middle = (low + high) / 2
-            if book.total(terms, self.partition, ZCDP(middle)) <= terms.epsilon:
+            if book.allows(terms, self.partition, ZCDP(middle)):
                 low = middle
             else:
                 high = middle
@@ -344,7 +345,7 @@ class Ledger:
                 "The noted hash is not in the chain: the book was rewritten or rolled back to an "
                 "older copy since it was noted."
             )
-        if book.total(self.terms, None) > self.terms.epsilon * (1 + SLACK):
+        if not book.allows(self.terms, None):
             raise LedgerError("The entries add up to more than the ceiling.")
         return len(entries)
 

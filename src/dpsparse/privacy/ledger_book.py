@@ -6,6 +6,7 @@ and every row is checked against the hash of the one before.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -17,15 +18,7 @@ import numpy as np
 
 from dpsparse.exceptions import LedgerError
 from dpsparse.privacy.conversion import epsilon
-from dpsparse.privacy.events import (
-    Event,
-    Gaussian,
-    NonPrivate,
-    RenyiCurve,
-    Repeated,
-    Sequence,
-    from_dict,
-)
+from dpsparse.privacy.events import Event, Gaussian, NonPrivate, Repeated, Sequence, from_dict
 from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.rdp import leaves, spend
 
@@ -60,42 +53,77 @@ class Entry:
     hash: str
 
 
-# Up to MANY kinds of events are composed exactly; more are folded into one curve on ORDERS, which
-# costs at most 1e-3 of epsilon and keeps a reservation fast however long the book is.
-MANY = 16
-ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 400)
+# In an account whose first fit is Gaussian, this share of delta is kept for the paths on which a
+# fit of another kind follows; the rest serves the paths that stay Gaussian.
+MIXED_SHARE = 1.0 / 128.0
 
 
 @dataclass
 class Spending:
-    """What one partition has spent: a Gaussian part, a few other events, a folded curve."""
+    """What was reserved, in order of arrival, as a privacy filter sees it.
 
-    mu2: float = 0.0  # Gaussians compose exactly: mu^2 = sum (sensitivity/scale)^2
+    Later prices may be chosen after looking at earlier results, so "compose everything, then take
+    the best order" is not a proof. The filter below works at one order that the terms of the
+    account fix before any noise. Proof: docs/proofs/ledger.md.
+    """
+
+    first: tuple[int, Event] | None = None
+    n_fits: int = 0
     counts: dict[Event, int] = field(default_factory=dict)
-    folded: np.ndarray | None = None
 
-    def add(self, event: Event) -> None:
+    def add(self, seq: int, event: Event) -> None:
+        self.first = self.first or (seq, event)
+        self.n_fits += 1
         for leaf, count in leaves(event).items():
-            if isinstance(leaf, Gaussian):
-                self.mu2 += count * (leaf.sensitivity / leaf.scale) ** 2
-            else:
-                self.counts[leaf] = self.counts.get(leaf, 0) + count
-        if len(self.counts) > MANY:
-            curve = spend(self.counts, ORDERS)
-            self.folded = curve if self.folded is None else self.folded + curve
-            self.counts = {}
-
-    @property
-    def events(self) -> list[Event]:
-        out: list[Event] = [Repeated(event, count) for event, count in self.counts.items()]
-        if self.mu2 > 0.0:
-            out.append(Gaussian(1.0 / math.sqrt(self.mu2)))
-        if self.folded is not None:
-            out.append(RenyiCurve(tuple(ORDERS), tuple(self.folded)))
-        return out
+            self.counts[leaf] = self.counts.get(leaf, 0) + count
 
     def copy(self) -> Spending:
         return replace(self, counts=dict(self.counts))
+
+    def merged(self, other: Spending) -> Spending:
+        out = Spending(n_fits=self.n_fits + other.n_fits, counts=dict(self.counts))
+        out.first = min(
+            (s.first for s in (self, other) if s.first), default=None, key=lambda f: f[0]
+        )
+        for leaf, count in other.counts.items():
+            out.counts[leaf] = out.counts.get(leaf, 0) + count
+        return out
+
+    @property
+    def everything(self) -> Event:
+        return Sequence(tuple(Repeated(event, n) for event, n in self.counts.items()))
+
+    def filtered(self, terms: Terms) -> float:
+        """A number at most `terms.epsilon` exactly where the filter lets these fits pass."""
+        if self.first is None:
+            return 0.0
+        first, everything = self.first[1], self.everything
+        if self.n_fits == 1:  # nothing was adaptive yet
+            return epsilon(first, terms.delta)
+        bounds = [epsilon(everything, 0.0)]  # basic composition of pure events
+        gaussian_first = all(isinstance(leaf, Gaussian) for leaf in leaves(first))
+        share = MIXED_SHARE if gaussian_first else 1.0
+        if gaussian_first and all(isinstance(leaf, Gaussian) for leaf in self.counts):
+            bounds.append(epsilon(everything, terms.delta * (1.0 - MIXED_SHARE)))
+        order = np.array([filter_order(terms.epsilon, terms.delta * share)])
+        renyi = spend(self.counts, order) + conversion(order, terms.delta * share)
+        return max(0.0, min(*bounds, float(renyi[0])))
+
+
+@functools.lru_cache(maxsize=64)
+def filter_order(ceiling: float, delta: float) -> float:
+    """The order at which most zCDP fits under the ceiling; fixed by the terms of the account."""
+    orders = 1.0 + np.geomspace(1e-3, 1e6, 400)
+    for _ in range(4):
+        best = int(np.argmax((ceiling - conversion(orders, delta)) / orders))
+        chosen = float(orders[best])
+        orders = np.linspace(orders[max(best - 1, 0)], orders[min(best + 1, 399)], 400)
+    return chosen
+
+
+def conversion(orders: np.ndarray, delta: float) -> np.ndarray:
+    """What turning RDP at an order into epsilon at `delta` adds (accounting.md, section 5)."""
+    return np.asarray(np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1.0))
 
 
 @dataclass
@@ -119,7 +147,7 @@ class Book:
         if entry["kind"] == "reserve":
             if entry["proven"]:
                 part = self.spent.setdefault(entry["partition"], Spending())
-                part.add(from_dict(entry["event"]))
+                part.add(seq, from_dict(entry["event"]))
             else:
                 self.unproven += 1
         self.n_entries, self.head = seq, digest
@@ -128,16 +156,28 @@ class Book:
     def copy(self) -> Book:
         return replace(self, spent={part: s.copy() for part, s in self.spent.items()})
 
-    def total(self, terms: Terms, partition: str | None, extra: Event | None = None) -> float:
+    def spent_epsilon(
+        self, terms: Terms, partition: str | None, extra: Event | None = None
+    ) -> float:
         """Composed epsilon of the proven entries as seen by `partition` (None: the worst one)."""
-        common = self.spent.get(None, Spending()).events
+        views = self._views(partition, extra)
+        return max(epsilon(view.everything, terms.delta) for view in views)
+
+    def allows(self, terms: Terms, partition: str | None, extra: Event | None = None) -> bool:
+        """Whether the filter lets the entries, and `extra` after them, pass."""
+        limit = terms.epsilon * (1 + SLACK)
+        return all(view.filtered(terms) <= limit for view in self._views(partition, extra))
+
+    def _views(self, partition: str | None, extra: Event | None) -> list[Spending]:
+        """What each partition has seen: the entries on all rows and its own."""
+        common = self.spent.get(None, Spending())
+        names = [p for p in self.spent if p is not None] if partition is None else [partition]
+        views = [common.merged(self.spent.get(name, Spending())) for name in names]
+        views = views or [common.copy()]
         if extra is not None:
-            common.append(extra)
-        parts = [p for p in self.spent if p is not None] if partition is None else [partition]
-        return max(
-            epsilon(Sequence((*common, *own)), terms.delta)
-            for own in ([self.spent[p].events for p in parts if p in self.spent] or [[]])
-        )
+            for view in views:
+                view.add(self.n_entries + 1, extra)
+        return views
 
 
 def is_proven(plan: Plan) -> bool:
