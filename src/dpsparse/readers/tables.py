@@ -205,7 +205,7 @@ def _numbers(rows: list[list[str]], columns: list[int], names: list[str]) -> np.
 
 def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise SchemaError("Parquet files need pyarrow: pip install 'dpsparse[parquet]'.") from None
