@@ -187,6 +187,16 @@ class BaseDPLinearModel(BaseEstimator):
             else np.count_nonzero(self.coef_)
         )
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """scikit-learn's diagram, and below it what a fitted model may promise."""
+        output: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in output and hasattr(self, "privacy_"):
+            output["text/html"] += self.privacy_._repr_html_()
+        return output
+
+    def _repr_html_inner(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

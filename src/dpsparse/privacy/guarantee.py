@@ -11,6 +11,7 @@ from typing import Any
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import events as ev
 from dpsparse.privacy.conversion import epsilon as event_epsilon
+from dpsparse.privacy.html import guarantee_html
 from dpsparse.privacy.rdp import leaves
 
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
@@ -130,6 +131,14 @@ class Guarantee:
         if self.source:
             lines.append(f"  proof       {self.source}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = [("epsilon", self.epsilon), ("delta", self.delta)]
+        rows += [("neighbours", ADJACENCIES[self.adjacency]), ("unit", self.unit)]
+        rows += [(f"step: {name}", event) for name, event in self.events]
+        rows += [("assumes", text) for text in self.assumptions]
+        rows += [("randomness", self.randomness), ("proof", self.source or "none")]
+        return guarantee_html(self.headline, self.proven, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.

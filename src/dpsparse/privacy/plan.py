@@ -10,6 +10,7 @@ from typing import Any
 from dpsparse.exceptions import CalibrationError
 from dpsparse.privacy.events import Event, Sequence
 from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.html import guarantee_html
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,13 @@ class Plan:
     def seeded(self) -> Plan:
         """The same fit with repeatable noise: whoever knows the seed can subtract it."""
         return replace(self, proven=False, randomness="seeded")
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = [
+            (f"step: {phase.name}", phase.event) for phase in self.phases
+        ]
+        headline = f"{self.method}, not fitted yet: {self.guarantee.headline}"
+        return guarantee_html(headline, self.guarantee.proven, [*rows, *self.parameters.items()])
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.guarantee.headline}"]

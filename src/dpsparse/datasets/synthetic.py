@@ -1,0 +1,62 @@
+"""Wide sparse data that needs no download: a bag of words with a few words that matter.
+
+    columns of a row   j = floor(d^u), u uniform            (popularity falls as 1/j, like words)
+    values             1/sqrt(number of columns)            (rows have L2 norm 1)
+    label              1 with probability sigmoid(gain * x.w), w = +-1 on the informative columns
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from dpsparse.exceptions import ParameterError
+from dpsparse.random import make_generator
+
+
+def make_sparse_classification(
+    n_samples: int = 20_000,
+    n_features: int = 50_000,
+    *,
+    n_informative: int = 50,
+    n_words: int = 40,
+    gain: float = 12.0,
+    seed: int | None = 0,
+) -> tuple[sp.csr_array, np.ndarray]:
+    """Sparse rows of norm 1 and labels 0/1 that depend on a few of many features.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of the matrix.
+    n_informative : int
+        How many of the popular columns carry a weight.
+    n_words : int
+        Draws per row; repeated words count once, so rows have somewhat fewer entries.
+    gain : float
+        Strength of the signal; large values make the labels nearly deterministic.
+    seed : int or None
+        The same int gives the same data.
+
+    Returns
+    -------
+    X : csr_array of shape (n_samples, n_features)
+    y : array of 0 and 1
+    """
+    if min(n_samples, n_words) < 1 or not 1 <= n_informative <= n_features:
+        raise ParameterError("n_samples and n_words must be at least 1, n_informative in 1..n_features.")
+    rng = make_generator(seed)
+    words = np.exp(rng.random((n_samples, n_words)) * np.log(n_features)).astype(np.int64)
+    words = np.minimum(words, n_features) - 1
+    rows = np.repeat(np.arange(n_samples), n_words)
+    X = sp.csr_array((np.ones(words.size), (rows, words.ravel())), shape=(n_samples, n_features))
+    X.sum_duplicates()
+    X.data = np.repeat(np.diff(X.indptr) ** -0.5, np.diff(X.indptr))
+    weights = np.zeros(n_features)
+    # Popular but not ubiquitous: the very first columns occur in every row and say little.
+    first = min(4, n_features - n_informative)
+    weights[first : first + n_informative] = rng.integers(0, 2, n_informative) * 2.0 - 1.0
+    margin = X @ weights
+    y = rng.random(n_samples) < expit(gain * (margin - np.median(margin)))
+    return X, y.astype(np.int64)

@@ -1,0 +1,202 @@
+"""The privacy card: one self-contained HTML page about one model.
+
+Everything on it is public: the guarantee, the plan, the released weights and, if given, the
+ledger's history. The page refers to nothing outside itself.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+import dpsparse
+from dpsparse.exceptions import DPSparseError
+from dpsparse.privacy import Guarantee, Ledger, epsilon
+from dpsparse.privacy.html import describe, show
+from dpsparse.report import plots
+
+SHOWN_WEIGHTS = 25
+SHOWN_ENTRIES = 50
+
+
+def privacy_card(model: Any, *, title: str = "", ledger: Ledger | None = None) -> str:
+    """The HTML page; `ledger` adds the budget of the data set the model was trained on.
+
+    Parameters
+    ----------
+    model : fitted estimator of dpsparse
+    title : str
+        Heading, for instance the file name; the estimator's name by default.
+    ledger : Ledger or None
+    """
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise DPSparseError("The card needs jinja2: pip install 'dpsparse[cli]'.") from error
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters["show"] = show
+    template = environment.from_string(
+        files(__package__).joinpath("card.html.j2").read_text("utf-8")
+    )
+    guarantee: Guarantee = model.privacy_
+    return template.render(
+        title=title or type(model).__name__,
+        estimator=type(model).__name__,
+        version=dpsparse.__version__,
+        g=guarantee,
+        words=_in_words(guarantee),
+        nist=_nist_rows(guarantee),
+        steps=[(name, describe(event)) for name, event in guarantee.events],
+        cost_plot=_cost_plot(guarantee),
+        parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
+        domain=_domain_rows(model),
+        weights=_weights(model),
+        budget=None if ledger is None else _budget(ledger),
+    )
+
+
+def _in_words(g: Guarantee) -> list[str]:
+    """What the promise means for one person, for a reader without mathematics."""
+    if not g.proven:
+        return [
+            "No promise can be made about this model. Treat it as if it contained the training data.",
+            "The numbers asked for, which promise nothing here, were epsilon "
+            f"{show(g.epsilon)} and delta {show(g.delta)}.",
+        ]
+    odds = math.exp(min(g.epsilon, 700.0))
+    certain = min(1.0, odds / (1.0 + odds) + g.delta)
+    change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
+    return [
+        f"Whether {g.unit} {change} changes the probability of anything that can be seen from "
+        f"this model by a factor of at most {odds:.3g}, apart from a further probability of at most "
+        f"{g.delta:.1g}.",
+        "Someone who thinks it equally likely that a person's row was used or not, and who knows "
+        f"all other rows, cannot become more than {100 * certain:.1f} % certain by looking at the "
+        "model (50 % means nothing was learnt).",
+        "This holds whatever else is known or will become known, and for everything computed from "
+        "the model later.",
+    ]
+
+
+def _nist_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
+    """The NIST SP 800-226 fields, flattened to (question, lines)."""
+    rows = []
+    for key, value in g.to_dict()["nist_sp_800_226"].items():
+        if isinstance(value, dict):
+            lines = [f"{name.replace('_', ' ')}: {show(part)}" for name, part in value.items()]
+        elif isinstance(value, list):
+            lines = [str(part) for part in value]
+        else:
+            lines = [str(value)]
+        if key == "mechanisms":
+            lines = [f"{name}: {describe(event)}" for name, event in g.events]
+        rows.append((key.replace("_", " "), lines or ["none"]))
+    return rows
+
+
+def _cost_plot(g: Guarantee) -> str:
+    if not g.events:
+        return ""
+    delta = g.delta if 0.0 < g.delta < 1.0 else 1e-6
+    costs = [epsilon(event, delta) for _, event in g.events]
+    total = g.epsilon if g.proven else math.inf
+    return plots.cost_bars([name for name, _ in g.events], costs, total)
+
+
+def _domain_rows(model: Any) -> list[tuple[str, str]]:
+    domain = model.domain
+    names = ("feature_bound", "row_norm", "target_bound", "classes", "n_samples")
+    stated = [(name, getattr(domain, name)) for name in names]
+    return [
+        (name, ", ".join(map(str, value)) if isinstance(value, tuple) else show(value))
+        for name, value in stated
+        if value is not None
+    ]
+
+
+def coef_noise(model: Any) -> np.ndarray | None:
+    """Standard deviation of the noise in each weight, where the method states it (`coef_noise_`)."""
+    noise = getattr(model, "coef_noise_", None)
+    if noise is None:
+        return None
+    return np.broadcast_to(np.asarray(noise, dtype=np.float64), np.atleast_2d(_coef(model)).shape)
+
+
+def _coef(model: Any) -> np.ndarray:
+    coef = model.coef_
+    return np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
+
+
+def _weights(model: Any) -> dict[str, Any]:
+    """The largest weights with names, and which of them stand out from their noise.
+
+    Among d weights of pure noise the largest is about sqrt(2 log d) standard deviations; a weight
+    above that is told from noise even though it was picked for being large.
+    """
+    coef, noise = _coef(model), coef_noise(model)
+    outputs, width = coef.shape
+    order = np.argsort(-np.abs(coef), axis=None, kind="stable")[:SHOWN_WEIGHTS]
+    order = order[coef.ravel()[order] != 0.0]
+    names = getattr(model, "feature_names_", None)
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
+    bar = math.sqrt(2.0 * math.log(max(coef.size, 2)))
+    rows: list[dict[str, Any]] = []
+    for flat in order:
+        output, j = divmod(int(flat), width)
+        name = str(names[j]) if names is not None else f"feature {j}"
+        if outputs > 1:
+            name += f" ({model.classes_[output]})"
+        value = float(coef[output, j])
+        sd = float(noise[output, j]) if noise is not None else None
+        rows.append(
+            {
+                "name": name,
+                "value": value,
+                "noise": sd,
+                "clear": None if sd is None else abs(value) > bar * sd,
+            }
+        )
+    plotted = rows[:15]
+    sds = [row["noise"] for row in plotted]
+    plot = ""
+    if plotted:
+        plot = plots.weight_dots(
+            [_short(row["name"]) for row in plotted],
+            [row["value"] for row in plotted],
+            None if noise is None else sds,
+        )
+    return {
+        "rows": rows,
+        "plot": plot,
+        "nonzero": int(np.count_nonzero(coef)),
+        "total": coef.size,
+        "bar": bar,
+        "n_clear": None if noise is None else int(np.count_nonzero(np.abs(coef) > bar * noise)),
+    }
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 18 else name[:17] + "…"
+
+
+def _budget(ledger: Ledger) -> dict[str, Any]:
+    entries = ledger.history()
+    spent = ledger.spent()
+    ceiling = ledger.terms.epsilon
+    return {
+        "dataset": ledger.dataset,
+        "partition": ledger.partition,
+        "terms": ledger.terms,
+        "spent": spent,
+        "remaining": ledger.remaining(),
+        "percent": min(100.0, 100.0 * spent / ceiling),
+        "entries": entries[-SHOWN_ENTRIES:],
+        "n_entries": len(entries),
+        "plot": plots.budget_steps([e.total for e in entries], ceiling) if len(entries) > 1 else "",
+        "head": ledger.head,
+        "verified": ledger.verify(),
+    }

@@ -1,0 +1,96 @@
+"""Plots of the privacy card as inline SVG; matplotlib is imported on first use."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+INK, CLEAR, FAINT, WRONG = "#1f2933", "#1a6b6b", "#b8c4cc", "#b3261e"
+_WIDTH = 4.8  # inches: narrow, so that text keeps its size on a phone
+
+
+def _figure(height: float) -> tuple[Any, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ModuleNotFoundError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    axes = figure.subplots()
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="y", length=0, labelsize=10, colors=INK)
+    axes.tick_params(axis="x", labelsize=9, colors=INK)
+    return figure, axes
+
+
+def _svg(figure: Any, label: str) -> str:
+    """The bare <svg> element: no prolog, no metadata, no ids that two plots would share."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def cost_bars(names: Sequence[str], costs: Sequence[float], total: float) -> str:
+    """Epsilon of each step alone, and of all together."""
+    finite = [c for c in (*costs, total) if np.isfinite(c)]
+    longest = max(finite, default=1.0) or 1.0
+    labels, values = [*names, "all together"], [*costs, total]
+    figure, axes = _figure(0.5 + 0.42 * len(labels))
+    for row, value in enumerate(values):
+        length = value if np.isfinite(value) else 1.15 * longest
+        colour = WRONG if not np.isfinite(value) else (INK if row == len(names) else CLEAR)
+        axes.barh(row, length, height=0.55, color=colour)
+        text = f"{value:.3g}" if np.isfinite(value) else "unlimited"
+        axes.text(length + 0.01 * longest, row, text, va="center", fontsize=10, color=INK)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_xlim(0, 1.22 * longest)
+    axes.invert_yaxis()
+    axes.set_xlabel("epsilon", color=INK)
+    return _svg(figure, "cost of each step")
+
+
+def weight_dots(
+    names: Sequence[str], weights: Sequence[float], noise: Sequence[float] | None
+) -> str:
+    """Weights with two standard deviations of their noise; weights within the noise are grey."""
+    figure, axes = _figure(0.6 + 0.3 * len(names))
+    rows = np.arange(len(names))
+    axes.axvline(0, color=FAINT, linewidth=1)
+    if noise is not None:
+        axes.hlines(
+            rows, np.subtract(weights, np.multiply(2, noise)), np.add(weights, np.multiply(2, noise)),
+            color=FAINT, linewidth=4,
+        )  # fmt: skip
+    axes.plot(weights, rows, "o", color=CLEAR, markersize=6)
+    axes.set_yticks(rows, names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel(
+        "weight" + (", bar: two standard deviations of its noise" if noise else ""), color=INK
+    )
+    return _svg(figure, "largest weights")
+
+
+def budget_steps(totals: Sequence[float], ceiling: float) -> str:
+    """What was spent after each reservation, against the ceiling."""
+    figure, axes = _figure(2.2)
+    shown = [min(t, 1.1 * ceiling) for t in totals]
+    axes.step(range(len(shown) + 1), [0.0, *shown], where="post", color=CLEAR, linewidth=2)
+    axes.axhline(ceiling, color=WRONG, linewidth=1, linestyle="--")
+    axes.text(0, ceiling, " ceiling", va="bottom", fontsize=10, color=WRONG)
+    axes.set_ylim(0, 1.2 * ceiling)
+    axes.set_xlabel("reservations", color=INK)
+    axes.set_ylabel("epsilon spent", color=INK)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return _svg(figure, "budget over time")
