@@ -3,6 +3,7 @@
 Deterministic: densities are integrated on a grid, nothing is sampled.
 """
 
+import json
 import math
 from functools import cache
 
@@ -11,7 +12,20 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
-from dpsparse.privacy import objective
+from dpsparse.exceptions import ParameterError
+from dpsparse.privacy import (
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Repeated,
+    Sequence,
+    calibrate,
+    objective,
+    rdp,
+)
+from dpsparse.privacy import delta as delta_of
+from dpsparse.privacy import epsilon as epsilon_of
+from dpsparse.privacy.events import from_dict, to_dict
 
 NODES = 20_001
 
@@ -113,7 +127,9 @@ def test_bound_is_attained():
 
 def scale_for(epsilon, delta, flatness, loss, replace_one=False):
     def excess(log_mu):
-        return objective.delta_profile(math.exp(log_mu), flatness, loss, replace_one, epsilon) - delta
+        return (
+            objective.delta_profile(math.exp(log_mu), flatness, loss, replace_one, epsilon) - delta
+        )
 
     return 1.0 / math.exp(brentq(excess, math.log(1e-4), math.log(20.0)))
 
@@ -158,7 +174,8 @@ def test_profile_is_monotone_and_continuous():
     for loss in objective.LOSSES:
         for replace_one in (False, True):
             values = [
-                objective.delta_profile(0.7, 0.3, loss, replace_one, e) for e in np.linspace(0, 6, 400)
+                objective.delta_profile(0.7, 0.3, loss, replace_one, e)
+                for e in np.linspace(0, 6, 400)
             ]
             assert np.all(np.diff(values) <= 1e-12)
             assert np.max(-np.diff(values)) < 0.05
@@ -171,3 +188,44 @@ def test_large_orders_do_not_overflow():
         curve = objective.rdp_curve(0.5, 0.2, loss, False, orders)
         assert np.all(np.isfinite(curve))
         assert np.all(np.diff(curve) >= 0)
+
+
+def test_event_reaches_the_accountant():
+    event = ObjectivePerturbation(7.0, 1.0, 0.25, 0.5, "logistic")
+    orders = np.array([1.5, 4.0, 32.0])
+    assert np.array_equal(
+        rdp(event, orders), objective.rdp_curve(1 / 7, 0.5, "logistic", False, orders)
+    )
+    assert np.allclose(rdp(Repeated(event, 3), orders), 3 * rdp(event, orders))
+    spent = epsilon_of(event, 1e-6)
+    assert delta_of(event, spent) <= 1e-6
+    assert objective.delta_profile(1 / 7, 0.5, "logistic", False, spent) == pytest.approx(1e-6)
+    assert from_dict(json.loads(json.dumps(to_dict(event)))) == event
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("loss", objective.LOSSES)
+def test_calibration_never_overspends(loss, adjacency):
+    def make(scale):
+        event = ObjectivePerturbation(scale, 2.0, 1.0, 8.0, loss, adjacency)
+        return Sequence((Repeated(Exponential(0.01), 10), event, Gaussian(1.0, 1e-4)))
+
+    scale = calibrate(make, 1.0, 1e-6)
+    assert 0.999 < epsilon_of(make(scale), 1e-6) <= 1.0
+    assert epsilon_of(make(scale / 2), 1e-6) > 1.5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scale": 0.0},
+        {"ridge": -1.0},
+        {"curvature": math.nan},
+        {"loss": "softmax"},
+        {"adjacency": "x"},
+    ],
+)
+def test_impossible_events_are_refused(wrong):
+    good = {"scale": 1.0, "gradient_bound": 1.0, "curvature": 0.25, "ridge": 1.0}
+    with pytest.raises(ParameterError):
+        ObjectivePerturbation(**(good | wrong))
