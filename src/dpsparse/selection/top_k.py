@@ -15,9 +15,7 @@ import numpy as np
 from dpsparse.random import gumbel
 
 
-def gumbel_top_k(
-    scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator
-) -> np.ndarray:
+def gumbel_top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) -> np.ndarray:
     """Sorted indices of k features; `kappa=inf` takes the largest scores without noise."""
     keys = scores if np.isinf(kappa) else kappa * scores + gumbel(rng, len(scores))
     if k >= len(keys):

@@ -166,11 +166,11 @@ def _newton_step(
 
 def _second_derivative(loss: Loss, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
     if isinstance(loss, Huber):
-        return (np.abs(margins - y) <= loss.cutoff).astype(np.float64)
+        return np.asarray(np.abs(margins - y) <= loss.cutoff, dtype=np.float64)
     return np.asarray(expit(margins) * expit(-margins))
 
 
 def _squares(rows: Any) -> np.ndarray:
     if sp.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", rows, rows)
+        return np.asarray(sp.csr_array(rows).power(2).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))

@@ -34,7 +34,13 @@ from dpsparse.selection.top_k import gumbel_top_k
 
 
 def private_prior(
-    y: np.ndarray, loss: Loss, rng: np.random.Generator, *, scale: float, n_samples: int, bound: float
+    y: np.ndarray,
+    loss: Loss,
+    rng: np.random.Generator,
+    *,
+    scale: float,
+    n_samples: int,
+    bound: float,
 ) -> float:
     """A margin for all rows: clipped log-odds of noisy counts, or the noisy mean target.
 

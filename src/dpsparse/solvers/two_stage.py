@@ -77,14 +77,17 @@ def noisy_descent(
     theta = np.zeros(rows.shape[1])
     velocity = np.zeros_like(theta)
     for _ in range(n_iter):
-        gradient = rows.T @ (weights * loss.slope(rows @ theta, y)) + gaussian(rng, scale, len(theta))
+        gradient = rows.T @ (weights * loss.slope(rows @ theta, y)) + gaussian(
+            rng, scale, len(theta)
+        )
         velocity = MOMENTUM * velocity + gradient + ridge * theta
         theta = theta - step * velocity
     return theta
 
 
-def published_votes(votes: np.ndarray, n_blocks: int, n_nonzero: int, epsilon1: float,
-                    rng: np.random.Generator) -> np.ndarray:
+def published_votes(
+    votes: np.ndarray, n_blocks: int, n_nonzero: int, epsilon1: float, rng: np.random.Generator
+) -> np.ndarray:
     """As printed and as rivals run it: Lap(2 s/(k epsilon)) on the share of blocks; no guarantee
     is claimed for it here."""
     noise = rng.laplace(scale=2.0 * n_nonzero / (n_blocks * epsilon1), size=len(votes))
