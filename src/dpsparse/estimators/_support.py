@@ -7,7 +7,7 @@ share f of the budget spends zCDP of about f * level^2, and the accountant finds
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.losses import Loss
 from dpsparse.privacy import (
     Event,
+    Exponential,
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
@@ -26,11 +27,18 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
-from dpsparse.sensitivity import clipped_gradient_sum, ridge_minimiser
+from dpsparse.sensitivity import (
+    class_counts,
+    clipped_gradient_sum,
+    ridge_minimiser,
+    signed_sum,
+)
 from dpsparse.solvers.objective import objective_perturbation, output_perturbation, support_rows
+from dpsparse.solvers.transfer import peel_support, private_prior
 from dpsparse.solvers.two_stage import MOMENTUM, noisy_descent
 
 STAGES = ("objective", "output", "gradient")
+PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
 TOL = 1e-6  # gradient norm of a minimiser, relative to the gradient bound of one row
 JITTER_SHARE = 1e-3  # of the second stage's budget, to hide what is left of the gradient
 
@@ -145,9 +153,110 @@ class RidgeFit:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Peeling:
+    """The first stage without blocks: a prior of the margin, then Gumbel top-k of gradients."""
+
+    loss: Loss
+    n_nonzero: int
+    n_iter: int
+    n_outputs: int
+    n_samples: int
+    prior_moved: float
+    step: float
+    replace_one: bool
+    use_prior: bool
+
+    def eta(self, level: float, share: float) -> float:
+        """Range of every pick."""
+        picks = self.n_nonzero * self.n_iter * self.n_outputs
+        return level * math.sqrt(8.0 * share * self._picked / picks)
+
+    @property
+    def _picked(self) -> float:
+        """Share of the picks: one round releases no values, more rounds pay half for them."""
+        kept = 1.0 - PRIOR_SHARE if self.use_prior else 1.0
+        return kept * (0.5 if self.n_iter > 1 else 1.0)
+
+    def value_ratio(self, level: float, share: float) -> float:
+        """Noise over L2 sensitivity of each release of values."""
+        releases = (self.n_iter - 1) * self.n_outputs
+        if releases == 0 or math.isinf(level):
+            return 0.0
+        return math.sqrt(releases / (2.0 * share * self._picked)) / level
+
+    def prior_scale(self, level: float, share: float) -> float:
+        if not self.use_prior or math.isinf(level):
+            return 0.0
+        return self.prior_moved * math.sqrt(self.n_outputs / (2.0 * share * PRIOR_SHARE)) / level
+
+    def event(self, level: float, share: float) -> Event:
+        picks = self.n_nonzero * self.n_iter * self.n_outputs
+        parts: list[Event] = [Repeated(Exponential(self.eta(level, share)), picks)]
+        if self.use_prior:
+            prior = Gaussian(self.prior_scale(level, share), self.prior_moved)
+            parts.insert(0, Repeated(prior, self.n_outputs))
+        if self.n_iter > 1:
+            values = Gaussian(self.value_ratio(level, share), 1.0)
+            parts.append(Repeated(values, (self.n_iter - 1) * self.n_outputs))
+        return Sequence(tuple(parts))
+
+    def parameters(self, level: float, share: float) -> dict[str, float]:
+        return {
+            "eta": self.eta(level, share),
+            "value_ratio": self.value_ratio(level, share),
+            "prior_scale": self.prior_scale(level, share),
+        }
+
+    def solve(
+        self, data: BoundedData, y: np.ndarray, rng: np.random.Generator, values: Mapping[str, Any]
+    ) -> np.ndarray:
+        """A private support; `values` are `parameters` as planned."""
+        prior = 0.0
+        if self.use_prior:
+            prior = private_prior(
+                y, self.loss, rng, scale=values["prior_scale"], n_samples=self.n_samples,
+                bound=data.domain.target_bound or math.inf,
+            )  # fmt: skip
+        return peel_support(
+            data, y, self.loss, rng,
+            n_nonzero=self.n_nonzero, n_iter=self.n_iter, eta=values["eta"],
+            value_ratio=values["value_ratio"], step=self.step, n_samples=self.n_samples,
+            prior=prior, replace_one=self.replace_one,
+        )  # fmt: skip
+
+
+def make_peeling(
+    model: Any, *, loss: Loss, n_columns: int, n_outputs: int, n_iter: int, classes: bool
+) -> Peeling:
+    """Peeling for `model`; needs the entries' bound and a public number of rows."""
+    name, domain = type(model).__name__, model.domain
+    bound = float(domain.require("feature_bound", f"{name} with peeling"))
+    n_samples = int(domain.require("n_samples", f"{name} with peeling"))
+    moved = (
+        class_counts(model.adjacency)
+        if classes
+        else signed_sum(domain.require("target_bound", name), model.adjacency)
+    )
+    # One over the curvature of the mean loss along one feature that is uniform in its bounds.
+    step = 3.0 / (loss.smoothness * min(bound, domain.row_norm or math.inf) ** 2)
+    return Peeling(
+        loss=loss,
+        n_nonzero=n_columns,
+        n_iter=n_iter,
+        n_outputs=n_outputs,
+        n_samples=n_samples,
+        prior_moved=moved.value,
+        step=step,
+        replace_one=model.adjacency == "replace-one",
+        use_prior=model.fit_intercept,
+    )
+
+
 def default_ridge(
     method: str,
     loss: Loss,
+    slope_bound: float,
     row_clip: float,
     row_bound: float,
     n_columns: int,
@@ -170,8 +279,8 @@ def default_ridge(
     if method == "gradient":
         return curvature
     assert n_samples is not None
-    noise = row_clip * math.sqrt(n_columns * n_outputs * 2.0 * math.log(1.0 / delta)) / epsilon
-    return math.sqrt(noise * n_samples * curvature / n_columns)
+    noise = slope_bound * row_clip * math.sqrt(2.0 * n_outputs * math.log(1.0 / delta)) / epsilon
+    return math.sqrt(noise * n_samples * curvature / (2.0 * n_columns))
 
 
 def make_fit(
@@ -191,7 +300,7 @@ def make_fit(
     if method == "gradient" or (method == "output" and model.ridge is None):
         domain.require("n_samples", f"{name} with the {method} stage")
     ridge = model.ridge or default_ridge(
-        method, loss, clip, bound, n_columns + model.fit_intercept, n_outputs,
+        method, loss, slope_bound, clip, bound, n_columns + model.fit_intercept, n_outputs,
         model.epsilon, model.delta, domain.n_samples,
     )  # fmt: skip
     return RidgeFit(

@@ -173,7 +173,7 @@ class DPADMMClassifier(BaseDPClassifier):
         n, d = data.X.shape
         rows = data.X
         if self.fit_intercept:
-            rows = sp.csr_array(sp.hstack([data.X, np.ones((n, 1))], format="csr"))
+            rows = sp.hstack([data.X, sp.csr_array(np.ones((n, 1)))], format="csr")
         coef, intercept = [], []
         for y in targets(data, values["n_outputs"]):
             if plan.calibration == "published":

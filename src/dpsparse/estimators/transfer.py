@@ -17,25 +17,25 @@ from dpsparse.estimators._base import (
     check_positive,
 )
 from dpsparse.estimators._support import (
+    Peeling,
     RidgeFit,
     assemble,
     check_share,
     find_level,
     make_fit,
+    make_peeling,
     output_count,
     phases,
     targets,
 )
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Squared
-from dpsparse.privacy import Event, Exponential, Gaussian, Plan, Repeated, Sequence
-from dpsparse.sensitivity import class_counts, signed_sum
-from dpsparse.solvers.transfer import distil, peel_support, private_prior, published_transfer
+from dpsparse.privacy import Event, Plan, Sequence
+from dpsparse.solvers.transfer import distil, published_transfer
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-PRIOR_SHARE = 0.05  # of the support's budget, for the prior of the margin
 STUDENT_STEPS = 200
 UNIFORM = "uniform"
 
@@ -72,8 +72,6 @@ class _Transfer(BaseDPLinearModel):
                 f"public_X must be None, an array of public rows or {UNIFORM!r}, "
                 f"got {self.public_X!r}."
             )
-        self._domain.require("n_samples", type(self).__name__)
-        self._domain.require("feature_bound", type(self).__name__)
 
     def _make_fit(self, n_features: int, n_outputs: int) -> RidgeFit:
         loss, slope_bound = self._loss()
@@ -86,6 +84,16 @@ class _Transfer(BaseDPLinearModel):
             n_outputs=n_outputs,
         )
 
+    def _make_peeling(self, n_features: int, n_outputs: int) -> Peeling:
+        return make_peeling(
+            self,
+            loss=self._loss()[0],
+            n_columns=min(self.n_nonzero, n_features),
+            n_outputs=n_outputs,
+            n_iter=self.n_iter,
+            classes=isinstance(self, BaseDPClassifier),
+        )
+
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         public = self.public_X
         if public is not None and not isinstance(public, str) and public.shape[1] != n_features:
@@ -95,41 +103,11 @@ class _Transfer(BaseDPLinearModel):
         if self.calibration == "published":
             return self._published_plan(n_features, labels)
         fit = self._make_fit(n_features, output_count(labels))
-        s, rounds = min(self.n_nonzero, n_features), self.n_iter
-        picks = s * rounds * fit.n_outputs
-        releases = (rounds - 1) * fit.n_outputs
-        # Peeling with values pays half for the picks; one round releases no values.
-        picked = self.split * (1.0 - PRIOR_SHARE) * (0.5 if rounds > 1 else 1.0)
-        if labels is not None:
-            moved = class_counts(self.adjacency).value
-        else:
-            moved = signed_sum(self._domain.target_bound or 1.0, self.adjacency).value
-
-        def eta(level: float) -> float:
-            return level * math.sqrt(8.0 * picked / picks)
-
-        def value_ratio(level: float) -> float:
-            """Noise over L2 sensitivity of each release of values."""
-            if releases == 0 or math.isinf(level):
-                return 0.0
-            return math.sqrt(releases / (2.0 * picked)) / level
-
-        def prior_scale(level: float) -> float:
-            if math.isinf(level):
-                return 0.0
-            return moved * math.sqrt(fit.n_outputs / (2.0 * PRIOR_SHARE * self.split)) / level
-
-        def support_event(level: float) -> Event:
-            parts: list[Event] = [
-                Repeated(Gaussian(prior_scale(level), moved), fit.n_outputs),
-                Repeated(Exponential(eta(level)), picks),
-            ]
-            if releases:
-                parts.append(Repeated(Gaussian(value_ratio(level), 1.0), releases))
-            return Sequence(tuple(parts))
+        peeling = self._make_peeling(n_features, fit.n_outputs)
 
         def everything(level: float) -> Event:
-            return Sequence((support_event(level), fit.event(level, 1.0 - self.split)))
+            support = peeling.event(level, self.split)
+            return Sequence((support, fit.event(level, 1.0 - self.split)))
 
         private = not math.isinf(self.epsilon)
         level = find_level(everything, self.epsilon, self.delta)
@@ -138,7 +116,7 @@ class _Transfer(BaseDPLinearModel):
         named = []
         if private:
             named = [
-                ("support", support_event(level), "prior of the margin, then peeling"),
+                ("support", peeling.event(level, self.split), "prior of the margin, then peeling"),
                 ("teacher", fit.event(level, 1.0 - self.split), f"ridge minimiser, {how}"),
             ]
         return Plan(
@@ -154,24 +132,14 @@ class _Transfer(BaseDPLinearModel):
                 *(() if self.public_X is None else ("public_X is public",)),
             ),
             parameters={
-                "n_iter": rounds,
-                "eta": eta(level),
-                "value_ratio": value_ratio(level),
-                "prior_scale": prior_scale(level),
+                "n_iter": self.n_iter,
+                **peeling.parameters(level, self.split),
                 "scale": scale,
                 "ridge": fit.ridge,
                 "row_clip": fit.row_clip,
-                "step": self._step(fit),
-                "n_samples": self._domain.n_samples,
                 "n_outputs": fit.n_outputs,
             },
         )
-
-    def _step(self, fit: RidgeFit) -> float:
-        """Peeling's step on the mean loss: one over the curvature of a typical unit direction."""
-        bound = self._domain.feature_bound or 1.0
-        norm = self._domain.row_norm or math.inf
-        return 3.0 / (fit.loss.smoothness * min(bound, norm) ** 2)
 
     def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         """Theorem 4.3 with gamma = slope bound * feature bound and m public rows."""
@@ -222,8 +190,7 @@ class _Transfer(BaseDPLinearModel):
         """Public features on `columns`; a declared distribution is drawn there only."""
         if self.public_X is None or isinstance(self.public_X, str):
             return rng.uniform(-1.0, 1.0, (self._public_count(), len(columns)))
-        rows = sp.csr_array(self.public_X)[:, columns]
-        return rows
+        return sp.csr_array(self.public_X)[:, columns]
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
@@ -237,30 +204,8 @@ class _Transfer(BaseDPLinearModel):
                 parts.append((np.arange(n_features), self._published(data, y, s, values, rng)))
                 continue
             fit = self._make_fit(n_features, values["n_outputs"])
-            prior = 0.0
-            if self.fit_intercept:
-                prior = private_prior(
-                    y,
-                    fit.loss,
-                    rng,
-                    scale=values["prior_scale"],
-                    n_samples=values["n_samples"],
-                    bound=self._domain.target_bound or math.inf,
-                )
-            support = peel_support(
-                data,
-                y,
-                fit.loss,
-                rng,
-                n_nonzero=s,
-                n_iter=values["n_iter"],
-                eta=values["eta"],
-                value_ratio=values["value_ratio"],
-                step=values["step"],
-                n_samples=values["n_samples"],
-                prior=prior,
-                replace_one=self.adjacency == "replace-one",
-            )
+            peeling = self._make_peeling(n_features, values["n_outputs"])
+            support = peeling.solve(data, y, rng, values)
             if self.public_X is None:
                 theta = fit.solve(data, y, support, rng, values["scale"], 0.0)
             else:
@@ -273,7 +218,7 @@ class _Transfer(BaseDPLinearModel):
         self, teacher: np.ndarray, support: np.ndarray, scale: float, rng: np.random.Generator
     ) -> np.ndarray:
         rows = self._public_rows(support, rng)
-        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
         if self.fit_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
         return distil(teacher, rows, rng, scale=scale)

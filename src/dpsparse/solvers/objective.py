@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit
@@ -151,7 +150,7 @@ def _newton_step(
 ) -> np.ndarray:
     """(rows' diag(bend) rows + ridge)^-1 gradient, exactly or by conjugate gradients."""
     width = rows.shape[1]
-    if width <= _DENSE_HESSIAN and not sp.issparse(rows):
+    if width <= _DENSE_HESSIAN and isinstance(rows, np.ndarray):
         hessian = rows.T @ (bend[:, None] * rows)
         hessian[np.diag_indices(width)] += ridge
         return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
@@ -171,6 +170,6 @@ def _second_derivative(loss: Loss, margins: np.ndarray, y: np.ndarray) -> np.nda
 
 
 def _squares(rows: Any) -> np.ndarray:
-    if sp.issparse(rows):
-        return np.asarray(sp.csr_array(rows).power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    if isinstance(rows, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()

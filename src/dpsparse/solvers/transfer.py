@@ -117,7 +117,7 @@ def distil(
     """
     operator_norm = float(np.linalg.norm(public_rows, 2))
     answers = public_rows @ teacher + gaussian(rng, operator_norm * scale, len(public_rows))
-    return np.linalg.lstsq(public_rows, answers, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(public_rows, answers, rcond=None)[0])
 
 
 def published_transfer(
