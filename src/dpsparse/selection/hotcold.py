@@ -54,8 +54,9 @@ B = 20  # weights span 2^-20 .. 1 of the top; with fewer than 2^31 cells totals 
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 SLOPE_BITS = 28  # slopes are whole multiples of slope_bound * 2^-28: products with float32 are exact
 LN2 = math.log(2.0)
-# Features are relabelled by falling frequency; slack is kept per rank class 0, 1.., 64.., ...
-CLASSES = 5
+# Features are relabelled by falling frequency. The first HEAVY have bounds of their own, in tables
+# that stay in the first-level cache; all others share one.
+HEAVY = 1024
 
 
 class State(NamedTuple):
@@ -82,22 +83,17 @@ class State(NamedTuple):
     start: np.ndarray
     size: np.ndarray
     room: np.ndarray
-    slack: np.ndarray
-    cold: np.ndarray
-    column_mass: np.ndarray  # per rank class: largest sum of |entries|, largest number of entries
+    slack: np.ndarray  # (HEAVY + 1,) by label: how far a score may be from exact
+    limit: np.ndarray  # (HEAVY * K + 1,) by cell: |score| above it must be looked at
+    column_mass: np.ndarray  # (HEAVY + 1,) sum of |entries|, number of entries; last: the largest
     column_count: np.ndarray
-    risers: np.ndarray
+    risers: np.ndarray  # cells seen above their limit since the last draw
     scratch: np.ndarray
     units: np.ndarray  # (K,) new slopes of the row at hand
     cells: np.ndarray  # released history
     signs: np.ndarray
     ints: np.ndarray
     reals: np.ndarray
-
-
-@njit(cache=True)
-def _rank_class(label):  # type: ignore[no-untyped-def]
-    return int(label >= 1) + int(label >= 64) + int(label >= 4096) + int(label >= 262144)
 
 
 @njit(cache=True)
@@ -116,30 +112,28 @@ def _whole(r):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _row_units(v, y, units, ints, reals, i, scale):  # type: ignore[no-untyped-def]
-    """Slopes of row i at its present margins, in whole units, into `units`."""
+def _row_units(m, y, units, ints, reals, i, at, scale):  # type: ignore[no-untyped-def]
+    """Slopes of row i at the margins scale * m[at : at + K], in whole units, into `units`."""
     K, loss = ints[OUTPUTS], ints[LOSS]
     unit = 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
     if loss == 3:
-        base = i * K
-        largest = v[base]
+        largest = m[at]
         for k in range(1, K):
-            largest = max(largest, v[base + k])
+            largest = max(largest, m[at + k])
         total = 0.0
         for k in range(K):
-            total += math.exp(scale * (v[base + k] - largest))
+            total += math.exp(scale * (m[at + k] - largest))
         for k in range(K):
-            r = math.exp(scale * (v[base + k] - largest)) / total
+            r = math.exp(scale * (m[at + k] - largest)) / total
             if k == y[i]:
                 r -= 1.0
             units[k] = _whole(r * unit)
         return
-    m = scale * v[i]
     if loss == 0:
         sign = 1.0 - 2.0 * y[i]
-        r = sign / (1.0 + math.exp(-sign * m))
+        r = sign / (1.0 + math.exp(-sign * scale * m[at]))
     else:
-        r = m - y[i]
+        r = scale * m[at] - y[i]
         if loss == 2:
             r = min(max(r, -reals[CUTOFF]), reals[CUTOFF])
     units[0] = _whole(r * unit)
@@ -155,37 +149,47 @@ def _outside(v, mref, K, theta, i, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _settle(v, mref, q, y, units, ints, reals, i, scale):  # type: ignore[no-untyped-def]
-    """Take the slopes of row i at its present margins, without touching the scores."""
+def _place(v, mref, y, units, ints, reals, i, scale, ahead):  # type: ignore[no-untyped-def]
+    """A new box for row i and the slopes at its centre, which is `ahead` of the margins on their
+    way to zero: shrinking margins then stay inside for longer."""
     K = ints[OUTPUTS]
-    _row_units(v, y, units, ints, reals, i, scale)
+    for k in range(i * K, i * K + K):
+        m = scale * v[k]
+        mref[k] = m - min(max(m, -ahead), ahead)
+    _row_units(mref, y, units, ints, reals, i, i * K, 1.0)
+
+
+@njit(cache=True)
+def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):  # type: ignore[no-untyped-def]
+    """A new box for row i, without touching the scores."""
+    K = ints[OUTPUTS]
+    _place(v, mref, y, units, ints, reals, i, scale, ahead)
     for k in range(K):
         q[i * K + k] = units[k]
-        mref[i * K + k] = scale * v[i * K + k]
 
 
 @njit(cache=True)
 def _scatter(  # type: ignore[no-untyped-def]
-    cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, cold, risers, ints
+    cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, limit, risers, ints
 ):
     """Add the change of one row's contributions; note the cells that rise above their bound."""
     top, width = ints[TOP], ints[WIDTH]
     n_risers = ints[RISERS]
+    light = limit.size - 1
     for p in range(lo, hi):
         x = np.float64(vals[p])
         change = np.int64(np.rint(new * x)) - np.int64(np.rint(old * x))
-        label = np.int64(cols[p])
-        cell = label * K + k
+        cell = np.int64(cols[p]) * K + k
         g = np.int64(score[cell]) + change
         score[cell] = g
         g = abs(g)
-        c = _rank_class(label)
-        if g > cold[c]:
+        if g > limit[min(cell, light)]:
             s = slot[cell]
-            if s < 0 or g + slack[c] > top - depth_of[s] * width:
-                if n_risers < risers.size:
-                    risers[n_risers] = cell
-                n_risers += 1
+            if cell >= light and s >= 0 and g + slack[HEAVY] <= top - depth_of[s] * width:
+                continue
+            if n_risers < risers.size:
+                risers[n_risers] = cell
+            n_risers += 1
     ints[RISERS] = n_risers
     ints[SCATTERED] += hi - lo
 
@@ -193,21 +197,20 @@ def _scatter(  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _refresh(  # type: ignore[no-untyped-def]
     indptr, cols, vals, v, mref, q, y, units,
-    score, slot, depth_of, slack, cold, risers, ints, reals, i, scale,
+    score, slot, depth_of, slack, limit, risers, ints, reals, i, scale,
 ):  # fmt: skip
-    """Take the slopes of row i at its present margins and scatter the change into the scores."""
+    """A new box for row i, and the change of its slopes scattered into the scores."""
     K = ints[OUTPUTS]
-    _row_units(v, y, units, ints, reals, i, scale)
+    _place(v, mref, y, units, ints, reals, i, scale, 0.5 * reals[THETA])
     unit = ints[RESOLUTION] * 2.0**-SLOPE_BITS
     for k in range(K):
         at = i * K + k
         old, new = q[at] * unit, units[k] * unit
         q[at] = units[k]
-        mref[at] = scale * v[at]
         if old != new:
             _scatter(
                 cols, vals, indptr[i], indptr[i + 1], K, k, old, new,
-                score, slot, depth_of, slack, cold, risers, ints,
+                score, slot, depth_of, slack, limit, risers, ints,
             )  # fmt: skip
 
 
@@ -255,7 +258,7 @@ def _serve_due(st, t):  # type: ignore[no-untyped-def]
     ints, reals = st.ints, st.reals
     indptr, cols, vals, q, y, units = st.indptr, st.cols, st.vals, st.q, st.y, st.units
     score, slot, depth_of, slack = st.score, st.slot, st.depth_of, st.slack
-    cold, risers = st.cold, st.risers
+    limit, risers = st.limit, st.risers
     scale = _scale(reals, t)
     i = np.int64(head[t])
     head[t] = -1
@@ -265,7 +268,7 @@ def _serve_due(st, t):  # type: ignore[no-untyped-def]
         if _outside(v, mref, ints[OUTPUTS], reals[THETA], i, scale):
             _refresh(
                 indptr, cols, vals, v, mref, q, y, units,
-                score, slot, depth_of, slack, cold, risers, ints, reals, i, scale,
+                score, slot, depth_of, slack, limit, risers, ints, reals, i, scale,
             )  # fmt: skip
         _schedule(v, mref, due, after, before, head, ints, reals, i, t)
         i = a
@@ -307,7 +310,8 @@ def _exact_score(st, cell, t):  # type: ignore[no-untyped-def]
     ints[DEBT] += (hi - lo) // 4
     g = 0
     for p in range(lo, hi):
-        _row_units(v, y, units, ints, reals, np.int64(rows[p]), scale)
+        i = np.int64(rows[p])
+        _row_units(v, y, units, ints, reals, i, i * K, scale)
         g += np.int64(np.rint(units[k] * unit * np.float64(cvals[p])))
     return g
 
@@ -320,7 +324,7 @@ def _refresh_all(st, t):  # type: ignore[no-untyped-def]
     st.head[:] = -1
     st.due[:] = ints[STEPS]
     for i in range(st.due.size):
-        _settle(v, mref, q, y, units, ints, reals, i, scale)
+        _settle(v, mref, q, y, units, ints, reals, i, scale, 0.0)
     _pull(st)
 
 
@@ -341,7 +345,7 @@ def _set_tau(st, tau):  # type: ignore[no-untyped-def]
     """Allow stored slopes to be off by tau * slope_bound; the last row unit is for rounding."""
     st.reals[TAU] = tau
     st.reals[THETA] = tau * st.reals[SLOPE_BOUND] / st.reals[SMOOTHNESS]
-    for c in range(CLASSES):
+    for c in range(HEAVY + 1):
         if tau == 0.0 or st.ints[FRESHNESS] != EXACT:
             st.slack[c] = 0
         else:
@@ -356,24 +360,24 @@ def _choose_tau(st):  # type: ignore[no-untyped-def]
     Reads the scores: allowed, since under exact verification the law does not depend on it.
     """
     K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
-    mass, work = np.zeros(CLASSES), np.zeros(CLASSES)
+    mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
     largest = 0
     for cell in range(st.score.size):
         largest = max(largest, abs(np.int64(st.score[cell])))
     for label in range(st.colptr.size - 1):
-        c = _rank_class(label)
+        c = min(label, HEAVY)
         n_rows = st.colptr[label + 1] - st.colptr[label]
         for k in range(K):
             x = kappa * (largest - abs(np.int64(st.score[label * K + k])))
             w = math.exp(-x) if x < 40.0 else 0.0
             mass[c] += w
             work[c] += w * n_rows
-    budget = 0.1 * (mass.sum() + 2.0 * work.sum())
+    budget = 0.4 * (mass.sum() + 2.0 * work.sum())
     tau = 0.25
     while tau > 1e-5:
         _set_tau(st, tau)
         waste = 0.0
-        for c in range(CLASSES):
+        for c in range(HEAVY + 1):
             doubt = min(2.0 * kappa * st.slack[c], 50.0)
             waste += math.expm1(doubt) * (mass[c] + 0.2 * work[c])
         if waste <= budget:
@@ -403,13 +407,13 @@ def _rebuild(st):  # type: ignore[no-untyped-def]
     n_labels = st.colptr.size - 1
     largest = 0
     for label in range(n_labels):
-        e = slack[_rank_class(label)]
+        e = slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
             largest = max(largest, abs(np.int64(score[cell])) + e)
     top = (largest // width + 1 + HEADROOM) * width
     bins = np.zeros(4 * B + 1, np.int64)  # quarter depths; the last bin is everything below
     for label in range(n_labels):
-        e = slack[_rank_class(label)]
+        e = slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
             bins[min(4 * (top - abs(np.int64(score[cell])) - e) // width, 4 * B)] += 1
     mass = 0.0
@@ -426,8 +430,8 @@ def _rebuild(st):  # type: ignore[no-untyped-def]
     weight = math.ceil(2.0**B * math.exp(-kappa * (top - cold_top)) * (1.0 + 1e-9))
     st.ints[TOP], st.ints[COLD_WEIGHT] = top, int(weight)
     st.reals[LOG_COLD] = math.log(weight) - B * LN2
-    for c in range(CLASSES):
-        st.cold[c] = cold_top - slack[c]
+    for c in range(st.limit.size):
+        st.limit[c] = cold_top - slack[min(c // K, HEAVY)]
     at = 0
     for d in range(B + 1):
         st.start[d], st.size[d] = at, 0
@@ -435,12 +439,12 @@ def _rebuild(st):  # type: ignore[no-untyped-def]
         st.room[d] = count + count // 2 + 64
         at += st.room[d]
     for label in range(n_labels):
-        c = _rank_class(label)
+        e = slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
             slot[cell] = -1
-            g = abs(np.int64(score[cell]))
-            if 4 * (top - g - slack[c]) // width < edge:  # implied by g > cold[c]
-                _append(st, cell, (top - g - slack[c]) // width)
+            gap = top - abs(np.int64(score[cell])) - e
+            if 4 * gap // width < edge:  # implied by |score| > limit
+                _append(st, cell, gap // width)
     st.ints[RISERS], st.ints[REBUILD], st.ints[DEBT] = 0, 0, 0
     st.ints[REBUILDS] += 1
     _count_weights(st)
@@ -454,6 +458,8 @@ def _append(st, cell, d):  # type: ignore[no-untyped-def]
     s = st.start[d] + st.size[d]
     st.size[d] += 1
     st.members[s], st.depth_of[s], st.slot[cell] = cell, d, s
+    if cell < st.limit.size - 1:
+        st.limit[cell] = st.ints[TOP] - d * st.ints[WIDTH] - st.slack[cell // st.ints[OUTPUTS]]
 
 
 @njit(cache=True)
@@ -468,19 +474,17 @@ def _raise_cells(st):  # type: ignore[no-untyped-def]
     K, top, width = st.ints[OUTPUTS], st.ints[TOP], st.ints[WIDTH]
     for r in range(n):
         cell = st.risers[r]
-        bound = abs(np.int64(st.score[cell])) + st.slack[_rank_class(cell // K)]
+        bound = abs(np.int64(st.score[cell])) + st.slack[min(cell // K, HEAVY)]
         s = st.slot[cell]
         if s >= 0:
             d = st.depth_of[s]
             if bound <= top - d * width:
-                continue
+                continue  # it sank again within the same step
             last = st.start[d] + st.size[d] - 1
             moved = st.members[last]
             st.members[s], st.slot[moved] = moved, s
             st.size[d] -= 1
             st.slot[cell] = -1
-        elif bound - st.slack[_rank_class(cell // K)] <= st.cold[_rank_class(cell // K)]:
-            continue  # it sank again within the same step
         _append(st, cell, (top - bound) // width if bound <= top else -1)
     _count_weights(st)
 
@@ -511,7 +515,7 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):  # type: ign
     or (FAR, the log of the probability already spent on leading zero bits).
     """
     kappa, top = reals[KAPPA], ints[TOP]
-    e = slack[_rank_class(cell // ints[OUTPUTS])]
+    e = slack[min(cell // ints[OUTPUTS], HEAVY)]
     g = sign * np.int64(score[cell])
     if ints[EXACT_SIGN] and (score[cell] < 0) != (sign < 0):
         return REJECTED, 0.0  # paper 002: the sign is read off, not drawn (not private)
@@ -586,7 +590,7 @@ def draw(st, rng, t):  # type: ignore[no-untyped-def]
             continue
         if verdict != ACCEPTED:
             g = np.int64(st.score[cell])
-            if st.slack[_rank_class(cell // st.ints[OUTPUTS])] > 0:
+            if st.slack[min(cell // st.ints[OUTPUTS], HEAVY)] > 0:
                 g = _exact_score(st, cell, t)
             x = log_weight + st.reals[KAPPA] * (st.ints[TOP] - sign * g)
             if verdict == FAR:
@@ -606,13 +610,13 @@ def _argmax(st, t):  # type: ignore[no-untyped-def]
     K = st.ints[OUTPUTS]
     floor = 0
     for label in range(st.colptr.size - 1):
-        e = st.slack[_rank_class(label)]
+        e = st.slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
             floor = max(floor, abs(np.int64(st.score[cell])) - e)
     best, best_g = -1, 0
     st.ints[DEBT] = 0
     for label in range(st.colptr.size - 1):
-        e = st.slack[_rank_class(label)]
+        e = st.slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
             g = np.int64(st.score[cell])
             if abs(g) + e >= floor:
@@ -637,7 +641,7 @@ def _move(st, t, cell, sign):  # type: ignore[no-untyped-def]
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
     indptr, cols, vals, q, y, units = st.indptr, st.cols, st.vals, st.q, st.y, st.units
     score, slot, depth_of, slack = st.score, st.slot, st.depth_of, st.slack
-    cold, risers, scratch = st.cold, st.risers, st.scratch
+    limit, risers, scratch = st.limit, st.risers, st.scratch
     K, steps, theta, fresh = ints[OUTPUTS], ints[STEPS], reals[THETA], ints[FRESHNESS]
     label, k = cell // K, cell % K
     step = -sign * (t + 2.0)
@@ -663,11 +667,11 @@ def _move(st, t, cell, sign):  # type: ignore[no-untyped-def]
     for r in range(n_out):
         i = np.int64(scratch[r])
         if heavy:
-            _settle(v, mref, q, y, units, ints, reals, i, scale)
+            _settle(v, mref, q, y, units, ints, reals, i, scale, 0.5 * theta)
         else:
             _refresh(
                 indptr, cols, vals, v, mref, q, y, units,
-                score, slot, depth_of, slack, cold, risers, ints, reals, i, scale,
+                score, slot, depth_of, slack, limit, risers, ints, reals, i, scale,
             )  # fmt: skip
         if fresh != PUBLISHED:
             _unlink(due, after, before, head, steps, i)

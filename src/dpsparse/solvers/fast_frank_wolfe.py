@@ -33,10 +33,11 @@ from numba import njit
 from dpsparse.domain import BoundedData
 from dpsparse.losses import Loss
 from dpsparse.selection import hotcold as kernel
-from dpsparse.selection.hotcold import CLASSES, State
+from dpsparse.selection.hotcold import HEAVY, State
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
 _INT32_MAX = 2**31 - 1
+SLOPE_UNITS = 2.0**kernel.SLOPE_BITS
 _ARGMAX_TAU = 2.0**-6
 
 
@@ -50,11 +51,17 @@ class Problem:
     kappa: float  # per unit of sum_i slope_i x_ij; infinite for the arg max
     slope_bound: float
     resolution: int
+    feature_bound: float = 1.0
     n_outputs: int = 1
     fit_intercept: bool = True
     freshness: str = "exact"
     tolerance: float = 0.01
     private_sign: bool = True
+
+    @property
+    def unit_kappa(self) -> float:
+        """kappa per unit of the whole-number scores; a row moves a score by <= resolution units."""
+        return self.kappa * self.feature_bound * self.slope_bound / self.resolution
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ def history_of(state: State, order: np.ndarray, data: BoundedData, problem: Prob
         radius=problem.radius,
         n_features=data.X.shape[1],
         n_outputs=problem.n_outputs,
-        intercept_value=float(data.domain.require("feature_bound", "Frank-Wolfe")),
+        intercept_value=problem.feature_bound,
     )
 
 
@@ -158,7 +165,7 @@ def build_state(
     Returns the state and the feature behind each label (the last feature is the intercept).
     `track_all` makes every touched cell appear in `state.risers`, for an outside sampler.
     """
-    X, K, bound = data.X, problem.n_outputs, float(data.domain.require("feature_bound", "x"))
+    X, K, bound = data.X, problem.n_outputs, problem.feature_bound
     n, p = X.shape
     width = p + int(problem.fit_intercept)
     counts = np.zeros(width, np.int32)
@@ -181,8 +188,8 @@ def build_state(
         X.indptr, X.indices, X.data, 1.0 / bound, label_of, p, indptr, cols, vals, rows, cvals, fill
     )
     del label_of, fill
-    mass, count = np.zeros(CLASSES), np.zeros(CLASSES, np.int64)
-    _class_bounds(colptr, cvals, mass, count)
+    mass, count = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1, np.int64)
+    _column_bounds(colptr, cvals, mass, count)
 
     cells = width * K
     # The width of the sums is invisible in the law: the sums are exact either way.
@@ -201,7 +208,7 @@ def build_state(
     reals[kernel.CUTOFF] = getattr(problem.loss, "cutoff", 0.0)
     drawing = not math.isinf(problem.kappa) and not track_all
     if not math.isinf(problem.kappa):
-        reals[kernel.KAPPA] = problem.kappa * bound * problem.slope_bound / problem.resolution
+        reals[kernel.KAPPA] = problem.unit_kappa
         ints[kernel.WIDTH] = math.ceil(math.log(2.0) / reals[kernel.KAPPA] * (1.0 + 1e-12))
     else:
         ints[kernel.WIDTH] = 1
@@ -218,8 +225,8 @@ def build_state(
         members=np.zeros(pool, np.int32), depth_of=np.zeros(pool, np.uint8),
         start=np.zeros(kernel.B + 1, np.int64), size=np.zeros(kernel.B + 1, np.int64),
         room=np.zeros(kernel.B + 1, np.int64),
-        slack=np.zeros(CLASSES, np.int64),
-        cold=np.full(CLASSES, -1 if track_all else 2**62, np.int64),
+        slack=np.zeros(HEAVY + 1, np.int64),
+        limit=np.full(HEAVY * K + 1, -1 if track_all else 2**62, np.int64),
         column_mass=mass, column_count=count,
         risers=np.zeros(2**22 if track_all else 4096, np.int32),
         scratch=np.zeros(n, np.int32), units=np.zeros(K, np.int32),
@@ -291,10 +298,10 @@ def _lay_out(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _class_bounds(colptr, cvals, mass, count):  # type: ignore[no-untyped-def]
-    """Per rank class the largest sum of magnitudes and the largest number of entries."""
+def _column_bounds(colptr, cvals, mass, count):  # type: ignore[no-untyped-def]
+    """Sum of magnitudes and number of entries of the heavy columns; the largest of all others."""
     for label in range(colptr.size - 1):
-        c = int(label >= 1) + int(label >= 64) + int(label >= 4096) + int(label >= 262144)
+        c = min(label, mass.size - 1)
         total = 0.0
         for e in range(colptr[label], colptr[label + 1]):
             total += abs(cvals[e])
