@@ -19,21 +19,15 @@ kappa * width >= ln 2; cells below the threshold `cold` are not listed at all bu
 with one common weight. A touched cell is looked at only if it rises above its bound; one that sinks
 stays where it is and is accepted less often. A rejection restarts from the top.
 
-| symbol | here |
-|---|---|
-| alpha, q-bar, v-bar | `score`, `q`, `v` |
-| w_m | `_scale` (closed form) |
-| scale | `KAPPA` per unit of score |
-| lambda | radius, inside `REACH` = radius * feature_bound |
-
 Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
 box. Solver and sampler share this file because Numba's cache does not see edits in another file.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -52,52 +46,19 @@ KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
 
 B = 20  # weights span 2^-20 .. 1 of the top; with fewer than 2^31 cells totals stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
-SLOPE_BITS = 28  # slopes are whole multiples of slope_bound * 2^-28: products with float32 are exact
+SLOPE_BITS = (
+    28  # slopes are whole multiples of slope_bound * 2^-28: products with float32 are exact
+)
 LN2 = math.log(2.0)
 # Features are relabelled by falling frequency. The first HEAVY have bounds of their own, in tables
 # that stay in the first-level cache; all others share one.
 HEAVY = 1024
 
-
-class State(NamedTuple):
-    """Arrays of one run; see `fast_frank_wolfe.build_state`."""
-
-    indptr: np.ndarray  # rows: relabelled CSR, entries x / feature_bound in float32
-    cols: np.ndarray
-    vals: np.ndarray
-    colptr: np.ndarray  # columns: the same as CSC
-    rows: np.ndarray
-    cvals: np.ndarray
-    y: np.ndarray
-    v: np.ndarray  # (n * K,) margins in units of _scale
-    mref: np.ndarray  # margins at which the stored slopes were taken
-    q: np.ndarray  # stored slopes, int32 in units of slope_bound * 2^-28
-    due: np.ndarray  # step at which a row must be looked at; STEPS means never
-    after: np.ndarray  # calendar: doubly linked lists of rows by due step
-    before: np.ndarray
-    head: np.ndarray
-    score: np.ndarray  # (p * K,) whole-number scores, stale by at most `slack`
-    slot: np.ndarray  # position in `members`, -1 for a cold cell
-    members: np.ndarray
-    depth_of: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-    room: np.ndarray
-    slack: np.ndarray  # (HEAVY + 1,) by label: how far a score may be from exact
-    limit: np.ndarray  # (HEAVY * K + 1,) by cell: |score| above it must be looked at
-    column_mass: np.ndarray  # (HEAVY + 1,) sum of |entries|, number of entries; last: the largest
-    column_count: np.ndarray
-    risers: np.ndarray  # cells seen above their limit since the last draw
-    scratch: np.ndarray
-    units: np.ndarray  # (K,) new slopes of the row at hand
-    cells: np.ndarray  # released history
-    signs: np.ndarray
-    ints: np.ndarray
-    reals: np.ndarray
+_jit = njit(cache=True)
 
 
-@njit(cache=True)
-def _scale(reals, t):  # type: ignore[no-untyped-def]
+@_jit
+def _scale(reals, t):
     return 2.0 * reals[REACH] / ((t + 1.0) * (t + 2.0))
 
 
@@ -105,14 +66,14 @@ def _scale(reals, t):  # type: ignore[no-untyped-def]
 # What runs once per row takes single arrays: passing the whole state costs more than the work.
 
 
-@njit(cache=True)
-def _whole(r):  # type: ignore[no-untyped-def]
+@_jit
+def _whole(r):
     # The clip makes the sensitivity of a score exactly RESOLUTION, whatever rounding did to r.
     return np.int32(np.rint(min(max(r, -(2.0**SLOPE_BITS)), 2.0**SLOPE_BITS)))
 
 
-@njit(cache=True)
-def _row_units(m, y, units, ints, reals, i, at, scale):  # type: ignore[no-untyped-def]
+@_jit
+def _row_units(m, y, units, ints, reals, i, at, scale):
     """Slopes of row i at the margins scale * m[at : at + K], in whole units, into `units`."""
     K, loss = ints[OUTPUTS], ints[LOSS]
     unit = 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
@@ -139,17 +100,17 @@ def _row_units(m, y, units, ints, reals, i, at, scale):  # type: ignore[no-untyp
     units[0] = _whole(r * unit)
 
 
-@njit(cache=True)
-def _outside(v, mref, K, theta, i, scale):  # type: ignore[no-untyped-def]
+@_jit
+def _outside(v, mref, K, theta, i, scale):
     """Whether a margin of row i has left its box around mref."""
+    out = False
     for k in range(i * K, i * K + K):
-        if abs(scale * v[k] - mref[k]) > theta:
-            return True
-    return False
+        out |= abs(scale * v[k] - mref[k]) > theta
+    return out
 
 
-@njit(cache=True)
-def _place(v, mref, y, units, ints, reals, i, scale, ahead):  # type: ignore[no-untyped-def]
+@_jit
+def _place(v, mref, y, units, ints, reals, i, scale, ahead):
     """A new box for row i and the slopes at its centre, which is `ahead` of the margins on their
     way to zero: shrinking margins then stay inside for longer."""
     K = ints[OUTPUTS]
@@ -159,8 +120,8 @@ def _place(v, mref, y, units, ints, reals, i, scale, ahead):  # type: ignore[no-
     _row_units(mref, y, units, ints, reals, i, i * K, 1.0)
 
 
-@njit(cache=True)
-def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):  # type: ignore[no-untyped-def]
+@_jit
+def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):
     """A new box for row i, without touching the scores."""
     K = ints[OUTPUTS]
     _place(v, mref, y, units, ints, reals, i, scale, ahead)
@@ -168,10 +129,8 @@ def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):  # type: ignore
         q[i * K + k] = units[k]
 
 
-@njit(cache=True)
-def _scatter(  # type: ignore[no-untyped-def]
-    cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, limit, risers, ints
-):
+@_jit
+def _scatter(cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, limit, risers, ints):
     """Add the change of one row's contributions; note the cells that rise above their bound."""
     top, width = ints[TOP], ints[WIDTH]
     n_risers = ints[RISERS]
@@ -194,47 +153,37 @@ def _scatter(  # type: ignore[no-untyped-def]
     ints[SCATTERED] += hi - lo
 
 
-@njit(cache=True)
-def _refresh(  # type: ignore[no-untyped-def]
-    indptr, cols, vals, v, mref, q, y, units,
-    score, slot, depth_of, slack, limit, risers, ints, reals, i, scale,
-):  # fmt: skip
+@njit(cache=True, inline="always")
+def _refresh(st, i, scale):
     """A new box for row i, and the change of its slopes scattered into the scores."""
-    K = ints[OUTPUTS]
-    _place(v, mref, y, units, ints, reals, i, scale, 0.5 * reals[THETA])
-    unit = ints[RESOLUTION] * 2.0**-SLOPE_BITS
+    K, q, units = st.ints[OUTPUTS], st.q, st.units
+    _place(st.v, st.mref, st.y, units, st.ints, st.reals, i, scale, 0.5 * st.reals[THETA])
+    unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
     for k in range(K):
-        at = i * K + k
-        old, new = q[at] * unit, units[k] * unit
-        q[at] = units[k]
+        old, new = q[i * K + k] * unit, units[k] * unit
+        q[i * K + k] = units[k]
         if old != new:
             _scatter(
-                cols, vals, indptr[i], indptr[i + 1], K, k, old, new,
-                score, slot, depth_of, slack, limit, risers, ints,
+                st.cols, st.vals, st.indptr[i], st.indptr[i + 1], K, k, old, new,
+                st.score, st.slot, st.depth_of, st.slack, st.limit, st.risers, st.ints,
             )  # fmt: skip
 
 
-@njit(cache=True)
-def _unlink(due, after, before, head, never, i):  # type: ignore[no-untyped-def]
-    if due[i] == never:
-        return
-    a, b = after[i], before[i]
-    if a >= 0:
-        before[a] = b
-    if b >= 0:
-        after[b] = a
-    else:
-        head[due[i]] = a
-    due[i] = never
-
-
-@njit(cache=True)
-def _schedule(v, mref, due, after, before, head, ints, reals, i, t):  # type: ignore[no-untyped-def]
+@_jit
+def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
     """Enter row i at the first step at which shrinking margins will have left its box.
 
     A margin m at step t is m (t+1)(t+2)/((t'+1)(t'+2)) at step t' while nobody touches it.
     """
     K, steps, theta = ints[OUTPUTS], ints[STEPS], reals[THETA]
+    if due[i] < steps:  # leave the old place in the calendar
+        a, b = after[i], before[i]
+        if a >= 0:
+            before[a] = b
+        if b >= 0:
+            after[b] = a
+        else:
+            head[due[i]] = a
     scale = _scale(reals, t)
     when = steps
     for k in range(i * K, i * K + K):
@@ -249,16 +198,13 @@ def _schedule(v, mref, due, after, before, head, ints, reals, i, t):  # type: ig
         head[when], after[i], before[i] = i, a, -1
         if a >= 0:
             before[a] = i
-        due[i] = when
+    due[i] = when
 
 
-@njit(cache=True)
-def _serve_due(st, t):  # type: ignore[no-untyped-def]
+@_jit
+def _serve_due(st, t):
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals = st.ints, st.reals
-    indptr, cols, vals, q, y, units = st.indptr, st.cols, st.vals, st.q, st.y, st.units
-    score, slot, depth_of, slack = st.score, st.slot, st.depth_of, st.slack
-    limit, risers = st.limit, st.risers
     scale = _scale(reals, t)
     i = np.int64(head[t])
     head[t] = -1
@@ -266,10 +212,7 @@ def _serve_due(st, t):  # type: ignore[no-untyped-def]
         a = np.int64(after[i])
         due[i] = ints[STEPS]
         if _outside(v, mref, ints[OUTPUTS], reals[THETA], i, scale):
-            _refresh(
-                indptr, cols, vals, v, mref, q, y, units,
-                score, slot, depth_of, slack, limit, risers, ints, reals, i, scale,
-            )  # fmt: skip
+            _refresh(st, i, scale)
         _schedule(v, mref, due, after, before, head, ints, reals, i, t)
         i = a
 
@@ -277,8 +220,8 @@ def _serve_due(st, t):  # type: ignore[no-untyped-def]
 # ---- scores --------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def _pull(st):  # type: ignore[no-untyped-def]
+@_jit
+def _pull(st):
     """All scores from the stored slopes, column by column."""
     K = st.ints[OUTPUTS]
     unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
@@ -295,8 +238,8 @@ def _pull(st):  # type: ignore[no-untyped-def]
     st.ints[REBUILD] = 1
 
 
-@njit(cache=True)
-def _exact_score(st, cell, t):  # type: ignore[no-untyped-def]
+@_jit
+def _exact_score(st, cell, t):
     """The score of one cell at the true margins."""
     K = st.ints[OUTPUTS]
     label, k = cell // K, cell % K
@@ -316,8 +259,8 @@ def _exact_score(st, cell, t):  # type: ignore[no-untyped-def]
     return g
 
 
-@njit(cache=True)
-def _refresh_all(st, t):  # type: ignore[no-untyped-def]
+@_jit
+def _refresh_all(st, t):
     """Every row exact at step t, scores pulled, calendar rewritten."""
     v, mref, q, y, units, ints, reals = st.v, st.mref, st.q, st.y, st.units, st.ints, st.reals
     scale = _scale(reals, t)
@@ -328,8 +271,8 @@ def _refresh_all(st, t):  # type: ignore[no-untyped-def]
     _pull(st)
 
 
-@njit(cache=True)
-def _schedule_all(st, t):  # type: ignore[no-untyped-def]
+@_jit
+def _schedule_all(st, t):
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals = st.ints, st.reals
     if reals[THETA] > 0.0:
@@ -340,8 +283,8 @@ def _schedule_all(st, t):  # type: ignore[no-untyped-def]
 # ---- slack: how stale rows may be ----------------------------------------------------------------
 
 
-@njit(cache=True)
-def _set_tau(st, tau):  # type: ignore[no-untyped-def]
+@_jit
+def _set_tau(st, tau):
     """Allow stored slopes to be off by tau * slope_bound; the last row unit is for rounding."""
     st.reals[TAU] = tau
     st.reals[THETA] = tau * st.reals[SLOPE_BOUND] / st.reals[SMOOTHNESS]
@@ -350,11 +293,11 @@ def _set_tau(st, tau):  # type: ignore[no-untyped-def]
             st.slack[c] = 0
         else:
             mass = st.ints[RESOLUTION] * tau * st.column_mass[c]
-            st.slack[c] = int(math.ceil(mass * (1.0 + 1e-6))) + st.column_count[c]
+            st.slack[c] = math.ceil(mass * (1.0 + 1e-6)) + st.column_count[c]
 
 
-@njit(cache=True)
-def _choose_tau(st):  # type: ignore[no-untyped-def]
+@_jit
+def _choose_tau(st):
     """The largest tolerance whose disagreements cost little beside the accepted steps.
 
     Reads the scores: allowed, since under exact verification the law does not depend on it.
@@ -386,8 +329,8 @@ def _choose_tau(st):  # type: ignore[no-untyped-def]
     _set_tau(st, 0.0)
 
 
-@njit(cache=True)
-def _retune(st, t):  # type: ignore[no-untyped-def]
+@_jit
+def _retune(st, t):
     """New slack and new proposals; only exact freshness may also refresh rows here."""
     if st.ints[FRESHNESS] == EXACT:
         _refresh_all(st, t)
@@ -399,8 +342,8 @@ def _retune(st, t):  # type: ignore[no-untyped-def]
 # ---- sampler -------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def _rebuild(st):  # type: ignore[no-untyped-def]
+@_jit
+def _rebuild(st):
     """Choose the top and the cold threshold from a histogram of bounds; list the hot cells."""
     K, width, kappa = st.ints[OUTPUTS], st.ints[WIDTH], st.reals[KAPPA]
     score, slot, slack = st.score, st.slot, st.slack
@@ -450,8 +393,8 @@ def _rebuild(st):  # type: ignore[no-untyped-def]
     _count_weights(st)
 
 
-@njit(cache=True)
-def _append(st, cell, d):  # type: ignore[no-untyped-def]
+@_jit
+def _append(st, cell, d):
     if d < 0 or st.size[d] == st.room[d]:
         st.ints[REBUILD] = 1
         return
@@ -462,8 +405,8 @@ def _append(st, cell, d):  # type: ignore[no-untyped-def]
         st.limit[cell] = st.ints[TOP] - d * st.ints[WIDTH] - st.slack[cell // st.ints[OUTPUTS]]
 
 
-@njit(cache=True)
-def _raise_cells(st):  # type: ignore[no-untyped-def]
+@_jit
+def _raise_cells(st):
     """Move the cells that rose above their bound."""
     n = st.ints[RISERS]
     st.ints[RISERS] = 0
@@ -489,16 +432,16 @@ def _raise_cells(st):  # type: ignore[no-untyped-def]
     _count_weights(st)
 
 
-@njit(cache=True)
-def _count_weights(st):  # type: ignore[no-untyped-def]
+@_jit
+def _count_weights(st):
     total = st.score.size * st.ints[COLD_WEIGHT]
     for d in range(B + 1):
         total += st.size[d] << (B - d)
     st.ints[TOTAL] = total
 
 
-@njit(cache=True)
-def _zeros(rng, n):  # type: ignore[no-untyped-def]
+@_jit
+def _zeros(rng, n):
     """True with probability 2^-n, exactly."""
     while n >= 53:
         if rng.random() != 0.0:
@@ -507,8 +450,8 @@ def _zeros(rng, n):  # type: ignore[no-untyped-def]
     return rng.random() < 2.0 ** (-n)
 
 
-@njit(cache=True)
-def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):  # type: ignore[no-untyped-def]
+@_jit
+def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
     """Accept with probability e^{kappa s G} over the proposal weight, as far as the bounds tell.
 
     Returns (ACCEPTED or REJECTED, 0), or what the exact score is needed for: (NEAR, the uniform)
@@ -536,10 +479,8 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):  # type: ign
     return (FAR, n * LN2) if _zeros(rng, n) else (REJECTED, 0.0)
 
 
-@njit(cache=True)
-def _propose(  # type: ignore[no-untyped-def]
-    score, slot, members, start, size, slack, ints, reals, rng
-):
+@_jit
+def _propose(score, slot, members, start, size, slack, ints, reals, rng):
     """Draw until a proposal is accepted, in doubt, or the proposals need a rebuild (STALE)."""
     n_cells = score.size
     cold_total = n_cells * ints[COLD_WEIGHT]
@@ -574,8 +515,8 @@ def _propose(  # type: ignore[no-untyped-def]
     return -1, 0, STALE, 0.0, 0.0
 
 
-@njit(cache=True)
-def draw(st, rng, t):  # type: ignore[no-untyped-def]
+@_jit
+def draw(st, rng, t):
     """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins."""
     if st.ints[RISERS] > 0:
         _raise_cells(st)
@@ -604,8 +545,8 @@ def draw(st, rng, t):  # type: ignore[no-untyped-def]
         return cell, sign
 
 
-@njit(cache=True)
-def _argmax(st, t):  # type: ignore[no-untyped-def]
+@_jit
+def _argmax(st, t):
     """The cell of largest |G|, exactly: every cell whose upper end reaches the best lower end."""
     K = st.ints[OUTPUTS]
     floor = 0
@@ -635,14 +576,12 @@ def _argmax(st, t):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _move(st, t, cell, sign):  # type: ignore[no-untyped-def]
+def _move(st, t, cell, sign):
     """Step t+1: shrink (by the closed form), move along the vertex, refresh rows out of their box."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
-    indptr, cols, vals, q, y, units = st.indptr, st.cols, st.vals, st.q, st.y, st.units
-    score, slot, depth_of, slack = st.score, st.slot, st.depth_of, st.slack
-    limit, risers, scratch = st.limit, st.risers, st.scratch
-    K, steps, theta, fresh = ints[OUTPUTS], ints[STEPS], reals[THETA], ints[FRESHNESS]
+    indptr, q, y, units, scratch = st.indptr, st.q, st.y, st.units, st.scratch
+    K, theta, fresh = ints[OUTPUTS], reals[THETA], ints[FRESHNESS]
     label, k = cell // K, cell % K
     step = -sign * (t + 2.0)
     scale = _scale(reals, t + 1)
@@ -656,32 +595,27 @@ def _move(st, t, cell, sign):  # type: ignore[no-untyped-def]
             if not _outside(v, mref, K, theta, i, scale):
                 # The box must also hold at the step the row is due (or at the last step).
                 if _outside(v, mref, K, theta, i, _scale(reals, due[i])):
-                    _unlink(due, after, before, head, steps, i)
                     _schedule(v, mref, due, after, before, head, ints, reals, i, t + 1)
                 continue
         scratch[n_out] = i
         n_out += 1
         n_touched += indptr[i + 1] - indptr[i]
     # A dense pick: pulling all columns is cheaper than scattering most rows.
-    heavy = 3 * n_touched > vals.size
+    heavy = 3 * n_touched > st.vals.size
     for r in range(n_out):
         i = np.int64(scratch[r])
         if heavy:
             _settle(v, mref, q, y, units, ints, reals, i, scale, 0.5 * theta)
         else:
-            _refresh(
-                indptr, cols, vals, v, mref, q, y, units,
-                score, slot, depth_of, slack, limit, risers, ints, reals, i, scale,
-            )  # fmt: skip
+            _refresh(st, i, scale)
         if fresh != PUBLISHED:
-            _unlink(due, after, before, head, steps, i)
             _schedule(v, mref, due, after, before, head, ints, reals, i, t + 1)
     if heavy:
         _pull(st)
 
 
-@njit(cache=True)
-def prepare(st, t):  # type: ignore[no-untyped-def]
+@_jit
+def prepare(st, t):
     """Bring rows up to date before the draw of step t."""
     if st.ints[FRESHNESS] == PUBLISHED:
         return
@@ -692,11 +626,12 @@ def prepare(st, t):  # type: ignore[no-untyped-def]
         _serve_due(st, t)
 
 
-@njit(cache=True)
-def advance(st, rng, first, last, mode):  # type: ignore[no-untyped-def]
+@_jit
+def advance(st, rng, first, last, mode):
     """Steps first..last-1. REPLAY and MOVE read the picks from the history; MOVE is prepared."""
     for t in range(first, last):
-        if mode == DRAW and st.reals[THETA] == 0.0 and t > 0 and t % 16 == 0:
+        untuned = st.reals[THETA] == 0.0 and st.ints[FRESHNESS] == EXACT
+        if mode == DRAW and untuned and t > 0 and t % 16 == 0:
             _retune(st, t)  # no tolerance was affordable: look again at times
         elif mode != MOVE:
             prepare(st, t)

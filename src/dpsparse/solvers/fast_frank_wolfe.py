@@ -32,8 +32,10 @@ from numba import njit
 
 from dpsparse.domain import BoundedData
 from dpsparse.losses import Loss
+from dpsparse.random import make_generator
 from dpsparse.selection import hotcold as kernel
-from dpsparse.selection.hotcold import HEAVY, State
+from dpsparse.selection.hotcold import HEAVY
+from dpsparse.selection.state import State
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
 _INT32_MAX = 2**31 - 1
@@ -129,8 +131,8 @@ def replay(
     state.cells[:] = label_of[history.features] * problem.n_outputs + history.outputs
     state.signs[:] = -history.signs
     n_steps = problem.n_iter if n_steps is None else n_steps
-    rng = np.random.Generator(np.random.PCG64(0))  # typed argument of the kernel; never drawn from
-    kernel.advance(state, rng, 0, n_steps, kernel.REPLAY)
+    unused = make_generator(0)  # the kernel wants one; a replay draws nothing
+    kernel.advance(state, unused, 0, n_steps, kernel.REPLAY)
     return state
 
 
