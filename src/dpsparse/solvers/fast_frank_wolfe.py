@@ -35,6 +35,7 @@ from dpsparse.losses import Loss
 from dpsparse.random import make_generator
 from dpsparse.selection import hotcold as kernel
 from dpsparse.selection.hotcold import HEAVY
+from dpsparse.selection.scan import Selection
 from dpsparse.selection.state import State
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
@@ -118,6 +119,34 @@ def fast_frank_wolfe(
         if progress is not None:
             progress(last - t)
         t, chunk = last, min(2 * chunk, 1024)
+    return history_of(state, order, data, problem)
+
+
+def fast_frank_wolfe_with(
+    selection: Selection,
+    data: BoundedData,
+    problem: Problem,
+    rng: np.random.Generator,
+    progress: Callable[[int], None] | None = None,
+) -> History:
+    """The same run with another selection structure, told of every touched cell.
+
+    Exact freshness then means a full refresh at every step: only the fused kernel can verify.
+    """
+    state, order = build_state(data, problem, track_all=True)
+    ints = state.ints
+    ints[kernel.REBUILD] = 1
+    for t in range(problem.n_iter):
+        kernel.prepare(state, t)
+        if ints[kernel.REBUILD] or ints[kernel.RISERS] > state.risers.size:
+            selection.rebuild(state.score)
+        else:
+            selection.update(state.risers[: ints[kernel.RISERS]], state.score)
+        ints[kernel.REBUILD] = ints[kernel.RISERS] = 0
+        state.cells[t], state.signs[t] = selection.draw(rng)
+        kernel.advance(state, rng, t, t + 1, kernel.MOVE)
+        if progress is not None:
+            progress(1)
     return history_of(state, order, data, problem)
 
 

@@ -91,7 +91,7 @@ def with_intercept(data: BoundedData, problem: Problem) -> sp.csr_array:
     values = (X.data * factor).astype(np.float32).astype(np.float64)
     X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
     if problem.fit_intercept:
-        X = sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
+        X = sp.csr_array(sp.hstack([X, sp.csr_array(np.ones((X.shape[0], 1)))], format="csr"))
     return X
 
 
