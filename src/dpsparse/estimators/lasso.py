@@ -105,7 +105,7 @@ class _Lasso(BaseDPLinearModel):
         note = f"{n_iter} signed vertices of the L1 ball"
         claimed, proven = float(self.epsilon), not isinstance(count, NonPrivate)
         event: Event = NonPrivate()
-        kappa, resolution = math.inf, 2**30
+        kappa, resolution = math.inf, 0
         if not math.isinf(self.epsilon):
             event, kappa = self._selections(
                 calibration, n_iter, slope_bound, bound, n_outputs, extra
@@ -139,7 +139,7 @@ class _Lasso(BaseDPLinearModel):
                 "kappa": kappa,
                 "slope_bound": slope_bound,
                 "feature_bound": bound,
-                "resolution": resolution,
+                "resolution": resolution,  # 0: no noise, as fine as the number of rows allows
                 "n_outputs": n_outputs,
                 "loss": loss.name,
             },
@@ -185,7 +185,8 @@ class _Lasso(BaseDPLinearModel):
     ) -> tuple[np.ndarray, np.ndarray]:
         labels = np.arange(plan.parameters["n_outputs"])
         loss = self._loss(labels if len(labels) > 1 else None)
-        problem = self._problem(plan, loss, plan.parameters["n_iter"], plan.parameters["kappa"])
+        kappa = plan.parameters["kappa"]
+        problem = self._problem(data, plan, loss, plan.parameters["n_iter"], kappa)
         with _Bar(problem.n_iter, type(self).__name__) as progress:
             if plan.calibration == "published-laplace" and problem.n_outputs > 1:
                 coef, intercept = multinomial_as_published(data, problem, rng, progress)
@@ -195,15 +196,20 @@ class _Lasso(BaseDPLinearModel):
             coef, check_n_nonzero(self.n_nonzero), rng, lambda: self._exact_count(data, plan, loss)
         ), intercept
 
-    def _problem(self, plan: Plan, loss: Loss, n_iter: int, kappa: float) -> Problem:
+    def _problem(
+        self, data: BoundedData, plan: Plan, loss: Loss, n_iter: int, kappa: float
+    ) -> Problem:
         public = plan.parameters
+        resolution = public["resolution"]
+        if math.isinf(kappa):  # nothing to hide: the rows may choose the units
+            resolution = max(choose_resolution(max(data.X.shape[0], 1), 0.0), 2**16)
         return Problem(
             loss=loss,
             radius=public["radius"],
             n_iter=n_iter,
             kappa=kappa,
             slope_bound=public["slope_bound"],
-            resolution=public["resolution"],
+            resolution=resolution,
             feature_bound=public["feature_bound"],
             n_outputs=public["n_outputs"],
             fit_intercept=self.fit_intercept,
@@ -231,9 +237,8 @@ class _Lasso(BaseDPLinearModel):
 
     def _exact_count(self, data: BoundedData, plan: Plan, loss: Loss) -> int:
         """Non-zeros of the noiseless fit; reads the rows, so only a PrivateCount may release it."""
-        problem = replace(
-            self._problem(plan, loss, COUNT_STEPS, math.inf), freshness="exact", resolution=2**30
-        )
+        problem = self._problem(data, plan, loss, COUNT_STEPS, math.inf)
+        problem = replace(problem, freshness="exact")
         coef, _ = fast_frank_wolfe(data, problem, make_generator(None)).weights()
         return int(np.count_nonzero(coef))
 

@@ -2,9 +2,19 @@
 
 from dpsparse.selection.blocks import BlockSampler
 from dpsparse.selection.heap import LazyHeap
+from dpsparse.selection.hotcold_sampler import HotColdSampler
 from dpsparse.selection.scan import DenseMax, GumbelScan, LaplaceScan, Selection
 
-__all__ = ["BlockSampler", "DenseMax", "GumbelScan", "LaplaceScan", "LazyHeap", "Selection"]
+__all__ = [
+    "BlockSampler",
+    "DenseMax",
+    "GumbelScan",
+    "HotColdSampler",
+    "LaplaceScan",
+    "LazyHeap",
+    "Selection",
+    "make_selection",
+]
 
 
 def make_selection(name: str, kappa: float, private_sign: bool = True) -> Selection:

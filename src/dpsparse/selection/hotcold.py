@@ -54,7 +54,7 @@ LN2 = math.log(2.0)
 # that stay in the first-level cache; all others share one.
 HEAVY = 1024
 
-_jit = njit(cache=True)
+_jit = njit(cache=True, error_model="numpy")
 
 
 @_jit
@@ -153,7 +153,7 @@ def _scatter(cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, l
     ints[SCATTERED] += hi - lo
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def _refresh(st, i, scale):
     """A new box for row i, and the change of its slopes scattered into the scores."""
     K, q, units = st.ints[OUTPUTS], st.q, st.units
@@ -229,7 +229,7 @@ def _pull(st):
     for label in range(st.colptr.size - 1):
         lo, hi = st.colptr[label], st.colptr[label + 1]
         for k in range(K):
-            g = 0
+            g = np.int64(0)
             for p in range(lo, hi):
                 x = np.float64(cvals[p])
                 g += int(np.rint(q[np.int64(rows[p]) * K + k] * unit * x))
@@ -251,7 +251,7 @@ def _exact_score(st, cell, t):
     lo, hi = st.colptr[label], st.colptr[label + 1]
     ints[VERIFIED] += hi - lo
     ints[DEBT] += (hi - lo) // 4
-    g = 0
+    g = np.int64(0)
     for p in range(lo, hi):
         i = np.int64(rows[p])
         _row_units(v, y, units, ints, reals, i, i * K, scale)
@@ -304,7 +304,7 @@ def _choose_tau(st):
     """
     K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
     mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
-    largest = 0
+    largest = np.int64(0)
     for cell in range(st.score.size):
         largest = max(largest, abs(np.int64(st.score[cell])))
     for label in range(st.colptr.size - 1):
@@ -348,7 +348,7 @@ def _rebuild(st):
     K, width, kappa = st.ints[OUTPUTS], st.ints[WIDTH], st.reals[KAPPA]
     score, slot, slack = st.score, st.slot, st.slack
     n_labels = st.colptr.size - 1
-    largest = 0
+    largest = np.int64(0)
     for label in range(n_labels):
         e = slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
@@ -416,7 +416,7 @@ def _raise_cells(st):
         return
     K, top, width = st.ints[OUTPUTS], st.ints[TOP], st.ints[WIDTH]
     for r in range(n):
-        cell = st.risers[r]
+        cell = np.int64(st.risers[r])
         bound = abs(np.int64(st.score[cell])) + st.slack[min(cell // K, HEAVY)]
         s = st.slot[cell]
         if s >= 0:
@@ -428,6 +428,8 @@ def _raise_cells(st):
             st.members[s], st.slot[moved] = moved, s
             st.size[d] -= 1
             st.slot[cell] = -1
+        elif abs(np.int64(st.score[cell])) <= st.limit[min(cell, st.limit.size - 1)]:
+            continue
         _append(st, cell, (top - bound) // width if bound <= top else -1)
     _count_weights(st)
 
@@ -549,12 +551,12 @@ def draw(st, rng, t):
 def _argmax(st, t):
     """The cell of largest |G|, exactly: every cell whose upper end reaches the best lower end."""
     K = st.ints[OUTPUTS]
-    floor = 0
+    floor = np.int64(0)
     for label in range(st.colptr.size - 1):
         e = st.slack[min(label, HEAVY)]
         for cell in range(label * K, label * K + K):
             floor = max(floor, abs(np.int64(st.score[cell])) - e)
-    best, best_g = -1, 0
+    best, best_g = -1, np.int64(0)
     st.ints[DEBT] = 0
     for label in range(st.colptr.size - 1):
         e = st.slack[min(label, HEAVY)]
@@ -575,7 +577,7 @@ def _argmax(st, t):
 # ---- the step ------------------------------------------------------------------------------------
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, error_model="numpy", inline="always")
 def _move(st, t, cell, sign):
     """Step t+1: shrink (by the closed form), move along the vertex, refresh rows out of their box."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head

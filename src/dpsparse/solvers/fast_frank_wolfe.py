@@ -209,7 +209,7 @@ def build_state(
     _order_by_count(counts, order, label_of, colptr)
     del counts
     nnz = X.indices.size + (n if problem.fit_intercept else 0)
-    indptr = X.indptr
+    indptr: np.ndarray = X.indptr
     if problem.fit_intercept:
         indptr = indptr + np.arange(n + 1, dtype=indptr.dtype)
     cols, vals = np.empty(nnz, np.uint32), np.empty(nnz, np.float32)
