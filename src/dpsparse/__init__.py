@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dpsparse.estimators import (
         DPADMMClassifier,
         DPGradientClassifier,
+        DPLassoClassifier,
+        DPLassoRegressor,
         DPTransferClassifier,
         DPTransferRegressor,
         DPTwoStageClassifier,
@@ -27,6 +29,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "DPADMMClassifier": "estimators",
     "DPGradientClassifier": "estimators",
+    "DPLassoClassifier": "estimators",
+    "DPLassoRegressor": "estimators",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -43,6 +47,8 @@ _HOMES = {
 __all__ = [
     "DPADMMClassifier",
     "DPGradientClassifier",
+    "DPLassoClassifier",
+    "DPLassoRegressor",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",

@@ -2,12 +2,15 @@
 
 from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.gradient import DPGradientClassifier
+from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
 
 __all__ = [
     "DPADMMClassifier",
     "DPGradientClassifier",
+    "DPLassoClassifier",
+    "DPLassoRegressor",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
