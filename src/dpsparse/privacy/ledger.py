@@ -110,7 +110,7 @@ class Ledger:
             rows = session.execute(_READ_ACCOUNT, (self.dataset,))
             if not rows:
                 if wanted is None:
-                    known = session.execute("SELECT dataset FROM dpsparse_account ORDER BY dataset")
+                    known = session.execute("SELECT dataset FROM dpsparse_account")
                     raise LedgerError(
                         f"The ledger {self._store.location} has no account for data set "
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
@@ -141,6 +141,13 @@ class Ledger:
                 f"not {adjacency}."
             )
         return terms
+
+    @staticmethod
+    def datasets(path: str | os.PathLike[str]) -> list[str]:
+        """Names of the data sets that have an account in the file or database."""
+        with open_store(path).transaction(write=False) as session:
+            rows = session.execute("SELECT dataset FROM dpsparse_account ORDER BY dataset")
+        return [str(row[0]) for row in rows]
 
     # ---------------------------------------------------------------- spending
 
