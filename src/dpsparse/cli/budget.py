@@ -129,4 +129,4 @@ def budget_line(account: Any) -> str:
         return (
             f"{head}; fits without a guarantee are on record, so the data set as a whole has none"
         )
-    return f"{head}; one further fit of up to about {account.remaining():.3g} fits in"
+    return f"{head}; room for one further fit of up to about {account.remaining():.3g}"

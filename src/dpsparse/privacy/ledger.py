@@ -210,8 +210,8 @@ class Ledger:
         left = self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
-            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; one "
-            f"further fit of up to about {left:.4g} fits in. Nothing was spent."
+            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
+            f"is room for one further fit of up to about {left:.4g}. Nothing was spent."
         )
 
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:
