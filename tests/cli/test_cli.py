@@ -116,7 +116,7 @@ REFUSALS = {
     "seeded": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--random-state", "1", "--ledger", "budget.db"]),
     "noiseless": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--epsilon", "inf", "--ledger", "budget.db"]),
     "score": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--reveal-training-score"]),
-    "other adjacency": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--adjacency", "replace-one"]),
+    "adjacency": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--adjacency", "replace-one"]),
     "no ledger": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "none.db"]),
     "no account": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "budget.db", "--dataset", "x"]),
     "foreign ledger": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "rows.svm"]),
@@ -311,7 +311,7 @@ def test_interrupts_and_surprises(run, monkeypatch):
         monkeypatch.setattr("dpsparse.cli.options.methods", fail)
         got, _, err = run("methods")
         assert got == code
-        assert_one_line(err)
+        assert_one_line(err.removeprefix("\n"))  # click ends the line of the ^C
 
 
 def test_module_runs_and_survives_a_closed_pipe(folder):

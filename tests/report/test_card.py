@@ -145,7 +145,7 @@ def test_notebook_views():
     for view in (plan._repr_html_(), plan.guarantee._repr_html_()):
         assert plan.guarantee.headline in text_of(view)
     assert "not fitted yet" in plan._repr_html_()
-    assert "proven" not in model._repr_html_().split("</style>")[-1]
+    assert plan.guarantee.headline not in model._repr_html_()
     model.fit(X, Y)
     assert model.privacy_.headline in model._repr_html_()
     assert model._repr_mimebundle_()["text/html"].endswith(model.privacy_._repr_html_())
@@ -174,4 +174,4 @@ def test_fits_the_screen_in_a_real_browser(tmp_path, width):
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     wide, seen = map(int, re.search(r"measured (\d+) of (\d+)", done.stdout).groups())
-    assert wide <= seen == width
+    assert wide <= seen <= width  # less the scroll bar
