@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from dpsparse.domain import BoundedData
 from dpsparse.losses import Loss
 from dpsparse.random import gaussian
-from dpsparse.solvers.screening import raj_scores, wolfe_gap
+from dpsparse.solvers.screening_rules import raj_scores, wolfe_gap
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _random_in_ball(d: int, radius: float, rng: np.random.Generator) -> np.ndarr
     """Uniform in the L1 ball: d + 1 exponentials, the first d normalised, random signs."""
     sizes = rng.standard_exponential(d + 1)
     signs = 2.0 * rng.integers(0, 2, d) - 1.0
-    return radius * signs * sizes[:d] / sizes.sum()
+    return np.asarray(radius * signs * sizes[:d] / sizes.sum())
 
 
 class _Rows:
@@ -137,6 +137,7 @@ class _Moments:
     """The same for the squared loss from X'X and X'y: d^2 a step whatever the number of rows."""
 
     def __init__(self, data: BoundedData):
+        assert data.y is not None
         dense = data.X.toarray()
         self.gram = dense.T @ dense
         self.target = np.asarray(data.X.T @ data.y)
