@@ -91,17 +91,16 @@ def raj_sensitivity(
 ) -> float:
     """How far one row moves one `raj_scores(...)/max(n, n_samples)`, for every n.
 
-    RP: (2 A + (1 + sqrt 2) K sqrt n0)/n0, AR: (2 A + (1 + 2 sqrt n0) K)/n0 with
-    A = c L (u + radius), K = b c (u + radius) sqrt(2 c radius L/mu), u = radius (or 1 as printed).
+    (2 A + (1 + sqrt n0) K)/n0 for AR, (2 A + sqrt(2 n0 + 1) K)/n0 for RP, where
+    A = c L (u + radius), K = b c (u + radius) sqrt(2 c radius L/mu), u = radius (1 as printed).
     """
     reach = feature_bound * ((radius if rescaled else 1.0) + radius)
-    linear = slope_bound * reach
     gap = 2.0 * feature_bound * radius * slope_bound  # of one row
+    linear = 2.0 * slope_bound * reach
     product = smoothness * reach * math.sqrt(gap / strong_convexity)
-    root = math.sqrt(n_samples)
     if adjacency == "replace-one":
-        return (2.0 * linear + (1.0 + math.sqrt(2.0)) * product * root) / n_samples
-    return (2.0 * linear + (1.0 + 2.0 * root) * product) / n_samples
+        return (linear + math.sqrt(2.0 * n_samples + 1.0) * product) / n_samples
+    return (linear + (1.0 + math.sqrt(n_samples)) * product) / n_samples
 
 
 def active_range(radius: float, feature_bound: float, slope_bound: float, adjacency: str) -> float:
