@@ -78,7 +78,7 @@ def part_nonprivate(trial: int) -> Iterator[dict]:
     X, y, truth = sd.synthetic(trial, correlated=False)
     for loss in ("squared", "logistic"):
         if loss == "logistic" and trial >= 5:
-            continue  # ten seconds each; the spread over trials is small
+            continue  # half a minute each; the spread over trials is small
         data = prepare(X, y, loss, 1.0, float(np.abs(y).max()))
         for rescaled in (True, False):
             for start in ("zero", "random"):
@@ -98,7 +98,7 @@ def part_adp(trial: int) -> Iterator[dict]:
     n, d, radius, eps, delta = 3000, 600, 5.0, 2.5, 1 / 6000
     vertex = rnm_scale(radius / n, eps, delta, T)
     for loss in ("squared", "logistic"):
-        if loss == "logistic" and trial >= 3:
+        if loss == "logistic" and trial >= 2:
             continue
         data = prepare(X, y, loss, 1.0, radius)
         sensitivity = math.sqrt(d) * published_sensitivity(loss, radius, n)

@@ -15,11 +15,10 @@ DOMAIN = Domain(feature_bound=10.0, target_bound=100.0, classes="observed", n_sa
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")  # checks set a seed
 @parametrize_with_checks(
     [
-        DPScreenedLassoClassifier(DOMAIN, n_iter=20),
-        DPScreenedLassoClassifier(DOMAIN, n_iter=20, epsilon=math.inf, rule="safe", n_blocks=20),
-        DPScreenedLassoRegressor(DOMAIN, n_iter=20, rule="top-k", n_nonzero=2, n_blocks=2),
-        DPScreenedLassoRegressor(DOMAIN, n_iter=20, rule="budgeted", n_drop=1, n_blocks=2),
-        DPScreenedLassoRegressor(DOMAIN, n_iter=20, rule="rnm", calibration="published"),
+        DPScreenedLassoClassifier(DOMAIN, n_iter=6),
+        DPScreenedLassoClassifier(DOMAIN, n_iter=6, epsilon=math.inf, rule="safe", n_blocks=3),
+        DPScreenedLassoRegressor(DOMAIN, n_iter=6, rule="top-k", n_nonzero=2, n_blocks=2),
+        DPScreenedLassoRegressor(DOMAIN, n_iter=6, rule="rnm", calibration="published"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

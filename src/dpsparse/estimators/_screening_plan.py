@@ -14,6 +14,8 @@ from typing import Any
 
 from scipy.special import expit
 
+from dpsparse.estimators.lasso import ROUNDING_RANGE
+from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import (
     Event,
     Exponential,
@@ -27,6 +29,7 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.screening_rules import active_range, raj_sensitivity
 
 # Share of delta that goes to the screening step: 000 splits evenly, 001 gives it a quarter.
@@ -87,7 +90,9 @@ def proven_prices(
     screen_share: float,
 ) -> Prices:
     """kappa of the vertex selections and of the screening draws for a true (epsilon, delta)."""
-    per_kappa = 2.0 * facts.rows * facts.feature_bound * facts.slope_bound
+    per_kappa = vertex_score_range(
+        1.0, facts.slope_bound, facts.feature_bound, facts.adjacency
+    ).value
     paid = rule in ("budgeted", "safe")
     if math.isinf(epsilon):
         parts = (Phase("vertex selections", NonPrivate(), "steepest vertex, no noise"),)
@@ -105,7 +110,9 @@ def proven_prices(
     spent = events(x)
     eta = x * math.sqrt((1.0 - share) / n_iter)
     phases = [Phase("vertex selections", spent[0], "one signed vertex a step")]
-    parameters: dict[str, Any] = {"kappa": eta / per_kappa, "eta": eta}
+    if eta <= 2.0 * ROUNDING_RANGE:
+        raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+    parameters: dict[str, Any] = {"kappa": (eta - ROUNDING_RANGE) / per_kappa, "eta": eta}
     if paid:
         draw = x * math.sqrt(share / n_draws)
         if rule == "budgeted":

@@ -18,6 +18,7 @@ from dpsparse.estimators._base import (
     check_positive,
 )
 from dpsparse.estimators._screening_plan import PublicFacts, proven_prices, published_prices
+from dpsparse.estimators.lasso import _default_n_iter
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss, get_loss
 from dpsparse.privacy import Plan
@@ -44,8 +45,8 @@ PUBLISHED_RULES = ("adp", "rnm")
 class _ScreenedLasso(BaseDPLinearModel):
     """What the classifier and the regressor share; only the loss differs."""
 
-    radius: float
-    n_iter: int
+    radius: float | None
+    n_iter: int | None
     rule: str
     n_blocks: int
     level: float
@@ -62,15 +63,17 @@ class _ScreenedLasso(BaseDPLinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive("radius", self.radius)
-        if math.isinf(self.radius):
-            raise ParameterError("radius must be finite: the noise is calibrated to the ball.")
-        for name in ("n_iter", "n_blocks", "n_drop"):
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+            if math.isinf(self.radius):
+                raise ParameterError("radius must be finite; it is the size of the L1 ball.")
+        for name in ("n_blocks", "n_drop"):
             check_count(name, getattr(self, name))
-        check_count("n_nonzero", self.n_nonzero, optional=True)
-        if self.n_blocks > self.n_iter:
+        for name in ("n_iter", "n_nonzero"):
+            check_count(name, getattr(self, name), optional=True)
+        if self.n_blocks > self._n_iter:
             raise ParameterError(
-                f"n_blocks must be at most n_iter={self.n_iter}, got {self.n_blocks!r}."
+                f"n_blocks must be at most n_iter={self._n_iter}, got {self.n_blocks!r}."
             )
         for name in ("level", "screen_share"):
             check_positive(name, getattr(self, name))
@@ -81,6 +84,21 @@ class _ScreenedLasso(BaseDPLinearModel):
         check_choice("rule", self.rule, PUBLISHED_RULES if published else PROVEN_RULES)
         if self.rule == "top-k" and self.n_nonzero is None:
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
+
+    @property
+    def _n_iter(self) -> int:
+        return int(self.n_iter or _default_n_iter(self._domain.n_samples, self.epsilon))
+
+    @property
+    def _radius(self) -> float:
+        if self.radius is not None:
+            return float(self.radius)
+        return self._reach / float(self._domain.require("feature_bound", type(self).__name__))
+
+    @property
+    def _reach(self) -> float:
+        """Largest margin of the default ball."""
+        raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name = type(self).__name__
@@ -94,17 +112,17 @@ class _ScreenedLasso(BaseDPLinearModel):
         if needs_rows and not math.isinf(self.epsilon):
             domain.require("n_samples", f"rule={rule!r}")
         facts = PublicFacts(
-            radius=self.radius,
+            radius=self._radius,
             feature_bound=domain.require("feature_bound", name),
-            slope_bound=loss.slope_bound(domain, self.radius),
+            slope_bound=loss.slope_bound(domain, self._radius),
             smoothness=loss.smoothness,
-            strong_convexity=strong_convexity(loss, domain, self.radius) if needs_rows else None,
+            strong_convexity=strong_convexity(loss, domain, self._radius) if needs_rows else None,
             n_samples=domain.n_samples,
             n_features=n_features + self.fit_intercept,
             adjacency=self.adjacency,
         )
         common: dict[str, Any] = {
-            "epsilon": self.epsilon, "delta": self.delta, "rule": rule, "n_iter": self.n_iter,
+            "epsilon": self.epsilon, "delta": self.delta, "rule": rule, "n_iter": self._n_iter,
             "screen_share": self.screen_share,
         }  # fmt: skip
         assumptions = ["noise in ideal real arithmetic"]
@@ -124,15 +142,15 @@ class _ScreenedLasso(BaseDPLinearModel):
             delta=self.delta,
             adjacency=self.adjacency,
             calibration=self.calibration,
-            proven=self.calibration == "proven" and not math.isinf(self.epsilon),
+            proven=self.calibration == "proven",
             source="docs/proofs/screening.md",
             assumptions=tuple(assumptions),
-            parameters={"n_iter": self.n_iter, "blocks": self._blocks(), **prices.parameters},
+            parameters={"n_iter": self._n_iter, "blocks": self._blocks(), **prices.parameters},
         )
 
     def _blocks(self) -> tuple[int, ...]:
         """n_iter cut into n_blocks parts, the longer ones first."""
-        short, longer = divmod(self.n_iter, self.n_blocks)
+        short, longer = divmod(self._n_iter, self.n_blocks)
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
     def _make_rule(self, loss: Loss, plan: Plan) -> FreeRule | PaidRule:
@@ -149,7 +167,7 @@ class _ScreenedLasso(BaseDPLinearModel):
             self.n_drop,
             self.level,
             smoothness=loss.smoothness,
-            strong_convexity=strong_convexity(loss, self._domain, self.radius),
+            strong_convexity=strong_convexity(loss, self._domain, self._radius),
             n_samples=self._domain.n_samples or 1,
         )
 
@@ -163,7 +181,7 @@ class _ScreenedLasso(BaseDPLinearModel):
             data,
             loss,
             rng,
-            radius=self.radius,
+            radius=self._radius,
             kappa=plan.parameters["kappa"],
             resolution=choose_resolution(self._domain.n_samples, plan.parameters["eta"]),
             blocks=plan.parameters["blocks"],
@@ -184,18 +202,18 @@ class _ScreenedLasso(BaseDPLinearModel):
             data,
             loss,
             rng,
-            radius=self.radius,
-            n_iter=self.n_iter,
+            radius=self._radius,
+            n_iter=self._n_iter,
             vertex_scale=plan.parameters["vertex_scale"],
             rule=self.rule,
             screen_scale=plan.parameters["screen_scale"],
             # 000 screens at the end of each block; 001 RNM-Screen after every step
             screen_steps=set(
-                range(1, self.n_iter + 1)
+                range(1, self._n_iter + 1)
                 if self.rule == "rnm"
                 else np.cumsum(plan.parameters["blocks"]).tolist()
             ),
-            curvature=(loss.smoothness, strong_convexity(loss, data.domain, self.radius)),
+            curvature=(loss.smoothness, strong_convexity(loss, data.domain, self._radius)),
             n_samples=self._domain.n_samples or 1,
         ):
             pass
@@ -218,10 +236,11 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Needs `feature_bound` and `classes`; rules "safe", "adp" and "rnm" also `n_samples`.
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` gives the non-private model.
-    radius : float
-        L1 bound on the weights. Small is often better: the slope bound grows with it.
-    n_iter : int
-        Number of private selections. A privacy parameter: more steps mean more noise in each.
+    radius : float or None
+        L1 bound on the weights. None: ``10 / feature_bound``.
+    n_iter : int or None
+        Number of private selections; more steps mean more noise in each. None: the default of
+        `DPLassoClassifier`.
     rule : {"counts", "top-k", "budgeted", "safe", "adp", "rnm"}
         "counts" keeps features picked significantly often with one sign (free); "top-k" the
         `n_nonzero` largest weights (free); "budgeted" pays to drop features of small gradient;
@@ -265,8 +284,8 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        radius: float = 1.0,
-        n_iter: int = 100,
+        radius: float | None = None,
+        n_iter: int | None = None,
         rule: str = "counts",
         n_blocks: int = 1,
         level: float = 0.1,
@@ -299,6 +318,10 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def _reach(self) -> float:
+        return 10.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -309,52 +332,26 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
 class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     """L1-constrained least squares that drops features while it runs.
 
-    The run is cut into `n_blocks`. After a block the rule drops features for good, and the next
-    block works on what is left. Free rules read released picks only and cost nothing.
-
     Parameters
     ----------
     domain : Domain
         Needs `feature_bound` and `target_bound`; rules "safe", "adp" and "rnm" also `n_samples`.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` gives the non-private model.
-    radius : float
-        L1 bound on the weights. Small is often better: the slope bound grows with it.
-    n_iter : int
-        Number of private selections. A privacy parameter: more steps mean more noise in each.
-    rule : {"counts", "top-k", "budgeted", "safe", "adp", "rnm"}
-        "counts" keeps features picked significantly often with one sign (free); "top-k" the
-        `n_nonzero` largest weights (free); "budgeted" pays to drop features of small gradient;
-        "safe" is the rule of Raj et al. with its true sensitivity (exact for epsilon=inf, of
-        little use under privacy). "adp" and "rnm" need ``calibration="published"``.
-    n_blocks : int
-        Number of blocks. "counts" decides after the first one.
-    level : float
-        "counts": chance to keep a feature if all selections were uniform. "budgeted", "safe":
-        chance that a draw takes a feature on the wrong side of the rule.
-    n_nonzero : int or None
-        Features kept by "top-k".
-    n_drop : int
-        Draws per block of a paid rule; each drops at most one feature.
-    screen_share : float
-        Share of the budget that a paid rule gets ("adp", "rnm": share of epsilon).
-    fit_intercept : bool
-        Add a public constant column inside the ball; it is never dropped.
-    solver : {"fast", "reference"}
-        "fast" costs what is touched in sparse data, "reference" one pass a step. Same law.
-    adjacency : {"add-remove", "replace-one"}
-    calibration : {"proven", "published"}
-        "published" reproduces papers 000 and 001 and is not proven private.
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int
+    radius : float or None
+        L1 bound on the weights. None: ``target_bound / feature_bound``.
 
-    Attributes
-    ----------
-    n_live_ : tuple of int
-        Features in the working set of each block, and after the last screening.
+    All other parameters and attributes are those of `DPScreenedLassoClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPScreenedLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(2000, 50))
+    >>> model = DPScreenedLassoRegressor(Domain(target_bound=1.0, n_samples=2000), n_iter=20)
+    >>> print(model.plan(n_features=50).guarantee.headline)
+    (1, 1e-06)-DP, add/remove one row, proven
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (50,)
     """
 
     _loss = "squared"
@@ -365,8 +362,8 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        radius: float = 1.0,
-        n_iter: int = 100,
+        radius: float | None = None,
+        n_iter: int | None = None,
         rule: str = "counts",
         n_blocks: int = 1,
         level: float = 0.1,
@@ -399,6 +396,10 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def _reach(self) -> float:
+        return float(self._domain.require("target_bound", type(self).__name__))
 
 
 def with_constant_column(data: BoundedData) -> BoundedData:

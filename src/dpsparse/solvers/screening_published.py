@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -123,14 +124,16 @@ class _Rows:
 
     def __init__(self, data: BoundedData, loss: Loss):
         assert data.y is not None
-        self.X, self.y, self.loss = data.X, data.y, loss
-        self.transposed = data.X.T.tocsr()
+        self.X: Any = data.X
+        if 3 * data.X.nnz > data.X.shape[0] * data.X.shape[1]:
+            self.X = data.X.toarray()  # BLAS passes over a dense table are faster
+        self.y, self.loss = data.y, loss
         self.column_norms = np.asarray(sp.linalg.norm(data.X, axis=0))
 
     def __call__(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
         margins = self.X @ weights
         slopes = self.loss.slope(margins, self.y)
-        return np.asarray(self.transposed @ slopes), float(np.linalg.norm(margins))
+        return np.asarray(slopes @ self.X), float(np.linalg.norm(margins))
 
 
 class _Moments:
