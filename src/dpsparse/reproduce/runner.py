@@ -1,0 +1,165 @@
+"""Run the trials of an experiment and keep one JSON line for each; a second run does the rest only."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from dpsparse.exceptions import NotPrivateWarning
+from dpsparse.reproduce.experiment import Config, Experiment, find
+from dpsparse.reproduce.statistics import derive_seed
+
+Row = dict[str, Any]
+
+
+def rows_file(results: Path, name: str, *, quick: bool) -> Path:
+    """Where the rows of an experiment are kept."""
+    return results / ("quick" if quick else "full") / f"{name}.jsonl"
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file; a last line cut short by an interruption is dropped."""
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return rows
+
+
+def run(
+    experiment: Experiment,
+    folder: Path,
+    path: Path,
+    *,
+    quick: bool,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> list[Row]:
+    """All rows of `experiment`, after running those that `path` does not hold yet."""
+    rows = read_rows(path)
+    wanted = list(_tasks(experiment, quick=quick))
+    keys = {_key(config, trial) for config, trial in wanted}
+    kept = [row for row in rows if _key(row["config"], row["trial"]) in keys]
+    done = {_key(row["config"], row["trial"]) for row in kept}
+    todo = [task for task in wanted if _key(*task) not in done]
+    if not todo:
+        return kept
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if rows and not path.read_text().endswith("\n"):  # after an interruption
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    bar = _bar(len(todo), experiment.name, progress)
+    with path.open("a") as file:
+        for row in _results(experiment, folder, todo, n_jobs):
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            kept.append(row)
+            if bar is not None:
+                bar.update()
+    if bar is not None:
+        bar.close()
+    return kept
+
+
+def _tasks(experiment: Experiment, *, quick: bool) -> Iterator[tuple[Config, int]]:
+    for config in experiment.configurations(quick):
+        trials = config.get("trials", experiment.trials[0 if quick else 1])
+        for trial in range(trials):
+            yield config, trial
+
+
+def _key(config: Config, trial: int) -> str:
+    named = {k: v for k, v in config.items() if k != "trials"}
+    return json.dumps([named, trial], sort_keys=True)
+
+
+def _results(
+    experiment: Experiment, folder: Path, todo: list[tuple[Config, int]], n_jobs: int
+) -> Iterator[Row]:
+    if n_jobs == 1:
+        for config, trial in todo:
+            yield one_row(experiment, config, trial)
+        return
+    from joblib import Parallel, delayed, parallel_config
+
+    # Workers import the experiment by name: functions of files found by path do not pickle.
+    calls = (
+        delayed(_row_by_name)(experiment.name, folder, config, trial) for config, trial in todo
+    )
+    with parallel_config("loky", inner_max_num_threads=1):
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(calls)
+
+
+def _row_by_name(name: str, folder: Path, config: Config, trial: int) -> Row:
+    return one_row(find(name, folder), config, trial)
+
+
+def one_row(experiment: Experiment, config: Config, trial: int) -> Row:
+    """One trial as a JSON-ready row."""
+    seed = derive_seed(experiment.name, trial)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)  # experiments are seeded on purpose
+        metrics = dict(experiment.trial(config, seed))
+    seconds = time.perf_counter() - began
+    guarantee = metrics.pop("guarantee", None)
+    return {
+        "experiment": experiment.name,
+        "config": config,
+        "trial": trial,
+        "seed": seed,
+        "metrics": {name: _plain(value) for name, value in metrics.items()},
+        "seconds": round(seconds, 4),
+        "guarantee": None if guarantee is None else _guarantee(guarantee),
+        "versions": _versions(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [float(f"{v:.6g}") for v in value]
+    return float(f"{value:.9g}")
+
+
+def _guarantee(guarantee: Any) -> dict[str, Any]:
+    """The short form: what is promised, without the list of events."""
+    return {
+        "headline": guarantee.headline,
+        "proven": guarantee.proven,
+        "calibration": guarantee.calibration,
+        "source": guarantee.source,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("dpsparse", "numpy", "scipy", "scikit-learn", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # run from a checkout that is not installed
+            from dpsparse import __version__
+
+            found[package] = __version__ if package == "dpsparse" else "?"
+    return found
+
+
+def _bar(total: int, name: str, progress: bool | None) -> Any:
+    if not (sys.stderr.isatty() if progress is None else progress):
+        return None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=total, desc=name, unit="trial")

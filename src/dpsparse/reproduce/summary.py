@@ -1,0 +1,216 @@
+"""Rows against the published numbers: averages, standard errors, and the rule that says "match".
+
+Match rule. The paper's average and ours are compared as two independent averages: they match if they
+differ by at most two standard errors of the difference plus half a unit of the last printed digit.
+Where the paper prints no spread, ours stands in for it at the paper's number of trials. A single
+deterministic number has no spread and must agree to its printed digits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpsparse.reproduce.experiment import Config, Experiment
+from dpsparse.reproduce.runner import Row
+
+MODES = ("nonprivate", "published", "proven")
+_NOT_NAMES = {"mode", "trials"}
+
+
+@dataclass(frozen=True)
+class Average:
+    """Mean of a metric over trials, its spread and its standard error."""
+
+    mean: float
+    deviation: float
+    trials: int
+
+    @property
+    def error(self) -> float:
+        return self.deviation / math.sqrt(self.trials)
+
+    def text(self, form: str) -> str:
+        if self.trials == 1 or self.deviation == 0.0:
+            return f"{self.mean:{form}}"
+        return f"{self.mean:{form}} ± {self.error:{form}}"
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed number: value, half a unit of its last digit, spread if printed, trials."""
+
+    value: float
+    half_digit: float
+    deviation: float | None
+    trials: int
+
+    def matches(self, ours: Average) -> bool:
+        deviation = ours.deviation if self.deviation is None else self.deviation
+        error = math.hypot(ours.error, deviation / math.sqrt(self.trials))
+        return abs(ours.mean - self.value) <= 2.0 * error + self.half_digit + 1e-12
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The rows of one experiment beside the published cells."""
+
+    experiment: Experiment
+    rows: list[Row]
+    published_cells: list[dict[str, Any]]
+
+    # ---- access for verdicts, tests and plots -------------------------------------------------
+
+    @cached_property
+    def cells(self) -> list[Config]:
+        """Every cell (configuration without its mode), in the order of the configurations."""
+        seen: dict[str, Config] = {}
+        for source in [*self.experiment.configurations(False), *(r["config"] for r in self.rows)]:
+            cell = _cell(source)
+            seen.setdefault(_text(cell), cell)
+        present = {_text(_cell(row["config"])) for row in self.rows}
+        return [cell for text, cell in seen.items() if text in present]
+
+    def values(self, metric: str, mode: str | None = None, **cell: Any) -> list[Any]:
+        """The metric of every matching row, in the order of the trials."""
+        found = [
+            (row["trial"], row["metrics"][metric])
+            for row in self.rows
+            if (mode is None or row["config"].get("mode") == mode)
+            and all(row["config"].get(k) == v for k, v in cell.items())
+            and metric in row["metrics"]
+        ]
+        return [value for _, value in sorted(found, key=lambda pair: pair[0])]
+
+    def average(self, metric: str, mode: str | None = None, **cell: Any) -> Average | None:
+        """Mean and spread of a metric, or None if there are no rows."""
+        values = np.asarray(self.values(metric, mode, **cell), float)
+        if values.ndim != 1 or not len(values) or np.isnan(values).all():
+            return None
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return Average(float(np.mean(values)), spread, len(values))
+
+    def mean(self, metric: str, mode: str | None = None, **cell: Any) -> float:
+        """The mean alone; NaN if there are no rows."""
+        average = self.average(metric, mode, **cell)
+        return math.nan if average is None else average.mean
+
+    def curve(self, metric: str, mode: str | None = None, **cell: Any) -> np.ndarray:
+        """Mean of a list-valued metric, position by position."""
+        mean: np.ndarray = np.asarray(self.values(metric, mode, **cell), float).mean(axis=0)
+        return mean
+
+    def published(self, metric: str, **cell: Any) -> Published | None:
+        """The printed number of a cell, if there is one."""
+        for entry in self.published_cells:
+            if metric in entry["values"] and all(
+                cell.get(k) == v for k, v in entry["cell"].items()
+            ):
+                text = str(entry["values"][metric])
+                decimals = len(text.partition(".")[2])
+                deviation = entry.get("deviations", {}).get(metric)
+                return Published(float(text), 0.5 * 10.0**-decimals, deviation, entry["trials"])
+        return None
+
+    # ---- comparison -----------------------------------------------------------------------------
+
+    def comparisons(self) -> Iterable[tuple[Config, str, Published, Average]]:
+        """Printed numbers beside ours as published (or without noise, where the method has none)."""
+        for cell in self.cells:
+            for metric in self.experiment.metrics:
+                printed = self.published(metric, **cell)
+                for mode in ("published", "nonprivate"):
+                    ours = self.average(metric, mode, **cell)
+                    if printed is not None and ours is not None:
+                        yield cell, metric, printed, ours
+                        break
+
+    @cached_property
+    def matched(self) -> tuple[int, int]:
+        """(cells within two standard errors, cells compared)."""
+        outcomes = [printed.matches(ours) for _, _, printed, ours in self.comparisons()]
+        return sum(outcomes), len(outcomes)
+
+    @property
+    def seconds(self) -> float:
+        return float(sum(row["seconds"] for row in self.rows))
+
+    @property
+    def guarantees(self) -> list[str]:
+        """Different guarantees by mode, as the rows carry them."""
+        return sorted(
+            {
+                f"{row['config'].get('mode', '')}: {row['guarantee']['headline']}"
+                for row in self.rows
+                if row["guarantee"]
+            }
+        )
+
+    def table(self) -> str:
+        """Markdown: one line per cell and metric, published beside ours."""
+        keys = _ordered_keys(self.cells)
+        head = [*keys, "metric", "published", "ours as published", "match", "ours proven", "trials"]
+        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        for cell in self.cells:
+            for metric, form in self.experiment.metrics.items():
+                line = self._line(cell, metric, form)
+                if line is not None:
+                    lines.append(
+                        "| " + " | ".join([*(str(cell.get(k, "")) for k in keys), *line]) + " |"
+                    )
+        return "\n".join(lines)
+
+    def _line(self, cell: Config, metric: str, form: str) -> list[str] | None:
+        averages = {mode: self.average(metric, mode, **cell) for mode in MODES}
+        as_published = averages["published"] or averages["nonprivate"]
+        proven = averages["proven"]
+        if as_published is None and proven is None:
+            return None
+        printed = self.published(metric, **cell)
+        match = ""
+        if printed is not None and as_published is not None:
+            match = "yes" if printed.matches(as_published) else "no"
+        trials = sorted({a.trials for a in averages.values() if a is not None})
+        return [
+            metric,
+            "" if printed is None else f"{printed.value:g}",
+            "" if as_published is None else as_published.text(form),
+            match,
+            "" if proven is None else proven.text(form),
+            "/".join(map(str, trials)),
+        ]
+
+
+def summarise(experiment: Experiment, rows: list[Row], folder: Path) -> Summary:
+    """Rows of `experiment` with the numbers of `published/<paper>.json`."""
+    path = folder / "published" / f"{experiment.paper}.json"
+    cells: list[dict[str, Any]] = []
+    if path.exists():
+        item = json.loads(path.read_text()).get(experiment.name, {})
+        cells = [{"trials": item.get("trials", 1), **entry} for entry in item.get("cells", [])]
+    return Summary(experiment, rows, cells)
+
+
+def count(summary: Summary, test: Callable[[Config], bool | None]) -> tuple[int, int]:
+    """(cells for which `test` holds, cells for which it says anything)."""
+    outcomes = [outcome for outcome in map(test, summary.cells) if outcome is not None]
+    return sum(outcomes), len(outcomes)
+
+
+def _cell(config: Config) -> Config:
+    return {k: v for k, v in config.items() if k not in _NOT_NAMES}
+
+
+def _text(cell: Config) -> str:
+    return json.dumps(cell, sort_keys=True)
+
+
+def _ordered_keys(cells: list[Config]) -> list[str]:
+    return list(dict.fromkeys(key for cell in cells for key in cell))
