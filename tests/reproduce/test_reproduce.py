@@ -1,5 +1,6 @@
 """The machinery of `dpsparse reproduce` on a toy experiment written to a temporary folder."""
 
+import dataclasses
 import json
 import math
 
@@ -192,3 +193,19 @@ def test_the_real_experiments_are_listed():
         for entry in summary.published_cells:
             assert set(entry["values"]) <= set(experiment.metrics), experiment.name
             assert all(math.isfinite(float(v)) for v in entry["values"].values())
+
+
+def test_one_draw_of_data_may_measure_many_methods(folder, tmp_path):
+    many = dataclasses.replace(
+        find("009-table1"),
+        configurations=lambda quick: [{"part": "x", "mode": "published"}],
+        trial=lambda config, seed: [
+            {"cell": {"data": "a", "mode": mode}, "score": 1.0} for mode in ("published", "proven")
+        ],
+        many=True,
+    )
+    rows = run(many, folder, tmp_path / "r.jsonl", quick=True)
+    assert len(rows) == 2
+    summary = summarise(many, rows, folder)
+    assert len(summary.rows) == 4
+    assert summary.average("score", "proven", data="a") == Average(1.0, 0.0, 2)

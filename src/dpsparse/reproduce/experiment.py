@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "DPSPARSE_EXPERIMENTS"
 Config = dict[str, Any]
-Trial = Callable[[Config, int], Mapping[str, Any]]
+Trial = Callable[[Config, int], Any]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Experiment:
     calibrated ("published", "proven" or "nonprivate"); all other keys name the cell. `trial(config,
     seed)` returns numbers (or lists of numbers, for curves) by name and may return under "guarantee"
     the `Guarantee` that the same fit has with unseeded noise. The seed of trial t is the same for all
-    configurations, so trials are paired.
+    configurations, so trials are paired. With `many` a trial returns a list of such mappings, each
+    with the keys of its cell under "cell": one draw of the data, several methods.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Experiment:
     plot: Callable[[Summary, Path], None] | None = None
     tests: Callable[[Summary], list[str]] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
+    many: bool = False
 
     @property
     def paper(self) -> str:

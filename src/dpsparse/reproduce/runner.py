@@ -110,18 +110,27 @@ def one_row(experiment: Experiment, config: Config, trial: int) -> Row:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)  # experiments are seeded on purpose
-        metrics = dict(experiment.trial(config, seed))
-    seconds = time.perf_counter() - began
-    guarantee = metrics.pop("guarantee", None)
-    return {
+        found = experiment.trial(config, seed)
+        parts = [dict(part) for part in found] if experiment.many else [dict(found)]
+    row: Row = {
         "experiment": experiment.name,
         "config": config,
         "trial": trial,
         "seed": seed,
-        "metrics": {name: _plain(value) for name, value in metrics.items()},
-        "seconds": round(seconds, 4),
-        "guarantee": None if guarantee is None else _guarantee(guarantee),
+        "seconds": round(time.perf_counter() - began, 4),
         "versions": _versions(),
+    }
+    measured = [_measured(part) for part in parts]
+    return row | ({"parts": measured} if experiment.many else measured[0])
+
+
+def _measured(part: dict[str, Any]) -> Row:
+    """Metrics and guarantee of one fit in JSON types, with its cell where a trial has several."""
+    guarantee = part.pop("guarantee", None)
+    cell = {"cell": part.pop("cell")} if "cell" in part else {}
+    return cell | {
+        "metrics": {name: _plain(value) for name, value in part.items()},
+        "guarantee": None if guarantee is None else _guarantee(guarantee),
     }
 
 

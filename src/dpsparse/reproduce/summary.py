@@ -45,12 +45,16 @@ class Average:
 
 @dataclass(frozen=True)
 class Published:
-    """One printed number: value, half a unit of its last digit, spread if printed, trials."""
+    """One printed number: value, half a unit of its last digit, spread if printed, trials.
+
+    `comparable` is False where our data or clock are not the paper's: shown, never counted.
+    """
 
     value: float
     half_digit: float
     deviation: float | None
     trials: int
+    comparable: bool = True
 
     def matches(self, ours: Average) -> bool:
         deviation = ours.deviation if self.deviation is None else self.deviation
@@ -72,7 +76,8 @@ class Summary:
     def cells(self) -> list[Config]:
         """Every cell (configuration without its mode), in the order of the configurations."""
         seen: dict[str, Config] = {}
-        for source in [*self.experiment.configurations(False), *(r["config"] for r in self.rows)]:
+        listed = [] if self.experiment.many else self.experiment.configurations(False)
+        for source in [*listed, *(row["config"] for row in self.rows)]:
             cell = _cell(source)
             seen.setdefault(_text(cell), cell)
         present = {_text(_cell(row["config"])) for row in self.rows}
@@ -116,7 +121,13 @@ class Summary:
                 text = str(entry["values"][metric])
                 decimals = len(text.partition(".")[2])
                 deviation = entry.get("deviations", {}).get(metric)
-                return Published(float(text), 0.5 * 10.0**-decimals, deviation, entry["trials"])
+                return Published(
+                    value=float(text),
+                    half_digit=0.5 * 10.0**-decimals,
+                    deviation=deviation,
+                    trials=entry["trials"],
+                    comparable=entry.get("comparable", True),
+                )
         return None
 
     # ---- comparison -----------------------------------------------------------------------------
@@ -128,7 +139,7 @@ class Summary:
                 printed = self.published(metric, **cell)
                 for mode in ("published", "nonprivate"):
                     ours = self.average(metric, mode, **cell)
-                    if printed is not None and ours is not None:
+                    if printed is not None and printed.comparable and ours is not None:
                         yield cell, metric, printed, ours
                         break
 
@@ -175,7 +186,9 @@ class Summary:
             return None
         printed = self.published(metric, **cell)
         match = ""
-        if printed is not None and as_published is not None:
+        if printed is not None and not printed.comparable:
+            match = "other data"
+        elif printed is not None and as_published is not None:
             match = "yes" if printed.matches(as_published) else "no"
         trials = sorted({a.trials for a in averages.values() if a is not None})
         return [
@@ -195,13 +208,25 @@ def summarise(experiment: Experiment, rows: list[Row], folder: Path) -> Summary:
     if path.exists():
         item = json.loads(path.read_text()).get(experiment.name, {})
         cells = [{"trials": item.get("trials", 1), **entry} for entry in item.get("cells", [])]
-    return Summary(experiment, rows, cells)
+    return Summary(experiment, [part for row in rows for part in _parts(row)], cells)
 
 
 def count(summary: Summary, test: Callable[[Config], bool | None]) -> tuple[int, int]:
     """(cells for which `test` holds, cells for which it says anything)."""
     outcomes = [outcome for outcome in map(test, summary.cells) if outcome is not None]
     return sum(outcomes), len(outcomes)
+
+
+def _parts(row: Row) -> list[Row]:
+    """A trial that measures several methods on one draw of the data gives one row for each."""
+    if "parts" not in row:
+        return [row]
+    share = row["seconds"] / max(len(row["parts"]), 1)
+    base = {key: value for key, value in row.items() if key != "parts"}
+    return [
+        {**base, **part, "config": {**row["config"], **part["cell"]}, "seconds": share}
+        for part in row["parts"]
+    ]
 
 
 def _cell(config: Config) -> Config:
