@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpsparse.domain import Domain
-    from dpsparse.estimators import DPGradientClassifier
+    from dpsparse.estimators import (
+        DPADMMClassifier,
+        DPGradientClassifier,
+        DPTransferClassifier,
+        DPTransferRegressor,
+        DPTwoStageClassifier,
+        DPTwoStageRegressor,
+    )
+    from dpsparse.models import load, save
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
 
@@ -17,22 +25,36 @@ __version__ = "0.1.0"
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
+    "DPADMMClassifier": "estimators",
     "DPGradientClassifier": "estimators",
+    "DPTransferClassifier": "estimators",
+    "DPTransferRegressor": "estimators",
+    "DPTwoStageClassifier": "estimators",
+    "DPTwoStageRegressor": "estimators",
     "Domain": "domain",
     "Guarantee": "privacy",
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "sparsify",
+    "load": "models",
+    "save": "models",
 }
 
 __all__ = [
+    "DPADMMClassifier",
     "DPGradientClassifier",
+    "DPTransferClassifier",
+    "DPTransferRegressor",
+    "DPTwoStageClassifier",
+    "DPTwoStageRegressor",
     "Domain",
     "Guarantee",
     "Ledger",
     "Plan",
     "PrivateCount",
     "__version__",
+    "load",
+    "save",
 ]
 
 

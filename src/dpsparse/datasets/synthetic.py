@@ -1,8 +1,8 @@
 """Wide sparse data that needs no download: a bag of words with a few words that matter.
 
-    columns of a row   j = floor(d^u), u uniform            (popularity falls as 1/j, like words)
-    values             1/sqrt(number of columns)            (rows have L2 norm 1)
-    label              1 with probability sigmoid(gain * x.w), w = +-1 on the informative columns
+columns of a row   j = floor(d^u), u uniform            (popularity falls as 1/j, like words)
+values             1/sqrt(number of columns)            (rows have L2 norm 1)
+label              1 with probability sigmoid(gain * x.w), w = +-1 on the informative columns
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def make_sparse_classification(
     y : array of 0 and 1
     """
     if min(n_samples, n_words) < 1 or not 1 <= n_informative <= n_features:
-        raise ParameterError("n_samples and n_words must be at least 1, n_informative in 1..n_features.")
+        raise ParameterError(
+            "n_samples and n_words must be at least 1, n_informative in 1..n_features."
+        )
     rng = make_generator(seed)
     words = np.exp(rng.random((n_samples, n_words)) * np.log(n_features)).astype(np.int64)
     words = np.minimum(words, n_features) - 1

@@ -3,6 +3,7 @@
     Renyi      delta = min_a e^{(a-1)(RDP(a)-eps)}/(a-1) (1-1/a)^a   (Canonne, Kamath, Steinke)
     Gaussian   delta = Phi(mu/2-eps/mu) - e^eps Phi(-mu/2-eps/mu),   mu^2 = sum (D/s)^2
                for runs of Gaussian events only                      (Balle, Wang)
+    objective  a single objective perturbation has its own profile (privacy/objective.py)
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
                for runs of pure events only
 
@@ -28,9 +29,11 @@ from dpsparse.privacy.events import (
     Laplace,
     NoisyMax,
     NonPrivate,
+    ObjectivePerturbation,
     Pure,
     RenyiCurve,
 )
+from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
 
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
@@ -65,6 +68,9 @@ def epsilon(event: Event, delta: float) -> float:
             return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
 
         bounds.append(_minimise(bound, counts))
+        alone = _single_perturbation(counts)
+        if alone is not None and bounds[-1] > 0.0:
+            bounds.append(_perturbation_epsilon(alone, delta, bounds[-1]))
     return max(0.0, min(bounds))
 
 
@@ -90,6 +96,9 @@ def delta(event: Event, epsilon: float) -> float:
             return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
 
         bounds.append(math.exp(min(0.0, _minimise(bound, counts))))
+        alone = _single_perturbation(counts)
+        if alone is not None:
+            bounds.append(_perturbation_delta(alone, epsilon))
     return max(0.0, min(bounds))
 
 
@@ -152,6 +161,32 @@ def _pure_to_delta(pure: float, epsilon: float) -> float:
     if epsilon >= pure:
         return 0.0
     return -math.expm1(epsilon - pure) / (1.0 + math.exp(-pure))
+
+
+def _single_perturbation(counts: dict[Event, int]) -> ObjectivePerturbation | None:
+    """The one objective perturbation of a run that does nothing else, else None."""
+    event, count = next(iter(counts.items()))
+    alone = len(counts) == 1 and count == 1 and isinstance(event, ObjectivePerturbation)
+    return event if alone else None  # type: ignore[return-value]
+
+
+def _perturbation_delta(event: ObjectivePerturbation, epsilon: float) -> float:
+    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    return delta_profile(mu, flatness, event.loss, event.adjacency == "replace-one", epsilon)
+
+
+def _perturbation_epsilon(event: ObjectivePerturbation, delta: float, known: float) -> float:
+    """Smallest epsilon below `known` whose profile is at most `delta`, from the safe side."""
+    if not math.isfinite(known) or _perturbation_delta(event, known) > delta:
+        return math.inf
+    low, high = 0.0, known
+    while high - low > 1e-12 * high:  # high always meets delta
+        middle = (low + high) / 2.0
+        if _perturbation_delta(event, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _gaussian_mu(counts: dict[Event, int]) -> float | None:

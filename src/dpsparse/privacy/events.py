@@ -143,6 +143,36 @@ class RenyiCurve(Event):
 
 
 @dataclass(frozen=True)
+class ObjectivePerturbation(Event):
+    """The exact minimiser of sum of losses + ridge/2 |theta|^2 + b.theta, b ~ N(0, scale^2 I).
+
+    `gradient_bound` bounds the L2 norm of one row's gradient, `curvature` its second derivative
+    times |x|^2. `loss` is "logistic", "one-sided" (slope of one sign per row) or "glm" (any
+    scalar slope). Not for losses with several slopes per row, such as softmax.
+    """
+
+    scale: float
+    gradient_bound: float
+    curvature: float
+    ridge: float
+    loss: str = "glm"
+    adjacency: str = "add-remove"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "gradient_bound", "curvature", "ridge")
+        if self.loss not in ("glm", "one-sided", "logistic"):
+            raise ParameterError(
+                "ObjectivePerturbation.loss must be 'glm', 'one-sided' or 'logistic', "
+                f"got {self.loss!r}."
+            )
+        if self.adjacency not in ("add-remove", "replace-one"):
+            raise ParameterError(
+                "ObjectivePerturbation.adjacency must be 'add-remove' or 'replace-one', "
+                f"got {self.adjacency!r}."
+            )
+
+
+@dataclass(frozen=True)
 class NonPrivate(Event):
     """No guarantee at all: noiseless, seeded or published without proof."""
 

@@ -35,11 +35,13 @@ from dpsparse.privacy.events import (
     Laplace,
     NoisyMax,
     NonPrivate,
+    ObjectivePerturbation,
     Pure,
     RenyiCurve,
     Repeated,
     Sequence,
 )
+from dpsparse.privacy.objective import rdp_curve
 
 Array = NDArray[np.float64]
 
@@ -111,6 +113,12 @@ def _(event: ZCDP, a: Array) -> Array:
 @curve.register(DiscreteGaussian)
 def _(event: Gaussian | DiscreteGaussian, a: Array) -> Array:
     return a * (event.sensitivity / event.scale) ** 2 / 2.0
+
+
+@curve.register
+def _(event: ObjectivePerturbation, a: Array) -> Array:
+    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    return rdp_curve(mu, flatness, event.loss, event.adjacency == "replace-one", a)
 
 
 @curve.register
