@@ -134,7 +134,8 @@ def test_match_rule():
 
 def test_book(folder, tmp_path):
     results = folder / "results"
-    run(find("009-table1"), folder, rows_file(results, "009-table1", quick=False), quick=False)
+    toy = find("009-table1")
+    run(toy, folder, rows_file(results, toy, quick=False), quick=False)
     text = write_book(folder, results, tmp_path / "docs").read_text()
     for piece in (
         "Toys are useful.",

@@ -110,8 +110,8 @@ def make_wide_text(
 ) -> tuple[sp.csr_array, np.ndarray]:
     """A stand-in of the shape of `like` (see STAND_INS): Zipf columns, non-negative rows of norm 1.
 
-    Labels come from `n_informative` words of middling frequency, with logistic noise; nothing else is
-    like the original. `fraction` shrinks rows and columns alike, the entries of a row stay.
+    Labels come from about `n_informative` words, frequent to middling, with logistic noise; nothing
+    else is like the original. `fraction` shrinks rows and columns alike, the entries of a row stay.
     """
     if like not in STAND_INS:
         raise ParameterError(f"No stand-in for {like!r}; known: {', '.join(STAND_INS)}.")
@@ -120,25 +120,28 @@ def make_wide_text(
     rng = make_generator(seed)
     counts = np.minimum(1 + rng.poisson(per_row, n), d // 2)
     rows = np.repeat(np.arange(n), counts)
-    # Inverse of the distribution function of density 1/rank: rank = d^u, u uniform.
-    columns = np.minimum((d ** rng.random(len(rows))).astype(np.int64) - 1 + n_dense, d - 1)
-    X = sp.csr_array((1.0 + rng.exponential(1.0, len(rows)), (rows, columns)), shape=(n, d))
+    # Inverse of the distribution function of density 1/rank: rank = d^u, u uniform. Frequent words
+    # weigh little, as inverse document frequencies make them.
+    ranks = (d - n_dense) ** rng.random(len(rows))
+    values = np.log1p(ranks) * (1.0 + rng.exponential(1.0, len(rows)))
+    columns = np.minimum(ranks.astype(np.int64) - 1 + n_dense, d - 1)
+    X = sp.csr_array((values, (rows, columns)), shape=(n, d))
     if n_dense:
-        dense = rng.random((n, n_dense))
+        dense = math.log(d) * rng.random((n, n_dense))
         X = sp.csr_array(X + sp.hstack([sp.csr_array(dense), sp.csr_array((n, d - n_dense))]))
     X.sum_duplicates()
     norms = np.sqrt(X.multiply(X).sum(axis=1))
     X.data /= np.repeat(norms, np.diff(X.indptr))
     w = np.zeros(d)
-    first = max(int(d**0.3), n_dense)
-    place = np.unique((first * (d / (4 * first)) ** rng.random(n_informative)).astype(np.int64))
+    place = np.unique((10.0 * (d / 200.0) ** rng.random(n_informative)).astype(np.int64)) + n_dense
     place = np.concatenate([np.arange(n_dense), place[place < d]])
-    w[place] = rng.choice([-1.0, 1.0], len(place)) * rng.exponential(1.0, len(place))
+    signs = np.where(np.arange(len(place)) % 2, 1.0, -1.0)
+    w[place] = signs * (0.5 + rng.exponential(0.5, len(place)))
     margins = np.asarray(X @ w)
-    margins = 6.0 * (margins - np.median(margins)) / (np.std(margins) + 1e-12)
+    margins /= np.std(margins) + 1e-12
     if task == "regression":
-        return X, np.clip(margins / 6.0 + 0.3 * rng.standard_normal(n), -4.0, 4.0)
-    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-margins))).astype(np.int64)
+        return X, np.clip(margins + 0.3 * rng.standard_normal(n), -4.0, 4.0)
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-6.0 * margins))).astype(np.int64)
 
 
 def _correlated_normal(rng: Generator, n: int, d: int, correlation: float) -> np.ndarray:

@@ -29,10 +29,10 @@ def write_book(folder: Path, results: Path, docs: Path) -> Path:
     summaries = [
         summarise(experiment, rows, folder)
         for experiment in discover(folder).values()
-        if (rows := read_rows(rows_file(results, experiment.name, quick=False)))
+        if (rows := read_rows(rows_file(results, experiment, quick=False)))
     ]
     missing = [
-        e for e in discover(folder).values() if not rows_file(results, e.name, quick=False).exists()
+        e for e in discover(folder).values() if not rows_file(results, e, quick=False).exists()
     ]
     figures = docs / "figures"
     parts = [_HEAD, _first_page(summaries), _totals(summaries), _RULE, _absent(missing)]
@@ -68,7 +68,10 @@ def chapter(summary: Summary, figure: str | None = None) -> str:
     if summary.guarantees:
         lines.append("\nGuarantees of these fits with unseeded noise:\n")
         lines += [f"- {line}" for line in _shortened(summary.guarantees)]
-    lines.append(f"\n{len(summary.rows)} trials, {_duration(summary.seconds)} of computing.")
+    shared = f", the rows of {experiment.rows_of}" if experiment.rows_of else ""
+    lines.append(
+        f"\n{len(summary.rows)} trials, {_duration(summary.seconds)} of computing{shared}."
+    )
     return "\n".join(lines)
 
 
@@ -89,8 +92,9 @@ def _anchor(experiment: Experiment) -> str:
 def _totals(summaries: list[Summary]) -> str:
     good = sum(s.matched[0] for s in summaries)
     compared = sum(s.matched[1] for s in summaries)
-    seconds = sum(s.seconds for s in summaries)
-    trials = sum(len(s.rows) for s in summaries)
+    own = [s for s in summaries if not s.experiment.rows_of]
+    seconds = sum(s.seconds for s in own)
+    trials = sum(len(s.rows) for s in own)
     return (
         f"\n{trials} trials, {_duration(seconds)} of computing on one core in all. "
         f"Published mode matches {good} of {compared} published averages."

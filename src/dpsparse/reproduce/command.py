@@ -75,7 +75,7 @@ def _run(chosen: list[Experiment], folder: Path, results: Path, *, quick: bool, 
         if absent:
             skipped.append(f"{experiment.name} (needs {', '.join(absent)})")
             continue
-        path = rows_file(results, experiment.name, quick=quick)
+        path = rows_file(results, experiment, quick=quick)
         rows = run(experiment, folder, path, quick=quick, n_jobs=jobs)
         click.echo(chapter(summarise(experiment, rows, folder)))
     for line in skipped:

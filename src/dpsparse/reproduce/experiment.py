@@ -48,6 +48,11 @@ class Experiment:
     tests: Callable[[Summary], list[str]] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
     many: bool = False
+    rows_of: str = ""  # another experiment whose rows this one shows
+
+    @property
+    def rows_name(self) -> str:
+        return self.rows_of or self.name
 
     @property
     def paper(self) -> str:

@@ -19,9 +19,9 @@ from dpsparse.reproduce.statistics import derive_seed
 Row = dict[str, Any]
 
 
-def rows_file(results: Path, name: str, *, quick: bool) -> Path:
+def rows_file(results: Path, experiment: Experiment, *, quick: bool) -> Path:
     """Where the rows of an experiment are kept."""
-    return results / ("quick" if quick else "full") / f"{name}.jsonl"
+    return results / ("quick" if quick else "full") / f"{experiment.rows_name}.jsonl"
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -106,14 +106,14 @@ def _row_by_name(name: str, folder: Path, config: Config, trial: int) -> Row:
 
 def one_row(experiment: Experiment, config: Config, trial: int) -> Row:
     """One trial as a JSON-ready row."""
-    seed = derive_seed(experiment.name, trial)
+    seed = derive_seed(experiment.rows_name, trial)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)  # experiments are seeded on purpose
         found = experiment.trial(config, seed)
         parts = [dict(part) for part in found] if experiment.many else [dict(found)]
     row: Row = {
-        "experiment": experiment.name,
+        "experiment": experiment.rows_name,
         "config": config,
         "trial": trial,
         "seed": seed,
