@@ -60,6 +60,9 @@ class Tape:
         self.origin = origin  # row of the first table behind each row of this one, -1 for a new row
         self.entries: list[Entry] = []
         self.blocks: np.ndarray | None = None  # secret blocks of the first run
+        self.complaints: list[str] = []
+        self.residual = 0.0  # gradient norm at the last minimiser
+        self.last_integer: int | None = None  # geometric noise of a count under way
         self.n_picks = 1  # of the selection under way
         self._open: Noise | None = None
         self._muted = False
@@ -159,13 +162,12 @@ class Tape:
             for owner, name, original in twins.methods():
                 undo.append((owner, name, original))
                 setattr(owner, name, twins.make(name, original, self))
-            for name, original in twins.functions():
-                twin = twins.make(name, original, self)
-                for module in _our_modules():
-                    for attribute, value in list(vars(module).items()):
-                        if value is original:
-                            undo.append((module, attribute, original))
-                            setattr(module, attribute, twin)
+            twin = {id(door): twins.make(name, door, self) for name, door in twins.functions()}
+            for module in _our_modules():
+                for attribute, value in list(vars(module).items()):
+                    if id(value) in twin:
+                        undo.append((module, attribute, value))
+                        setattr(module, attribute, twin[id(value)])
             yield self
             self.close()
         finally:

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 FUNCTIONS = {
     "gaussian": "dpsparse.random",
     "gumbel": "dpsparse.random",
+    "two_sided_geometric": "dpsparse.random",
     "gumbel_top_k": "dpsparse.selection.top_k",
     "draw_drops": "dpsparse.solvers.screening_rules",
     "fast_frank_wolfe": "dpsparse.solvers.fast_frank_wolfe",
+    "fast_frank_wolfe_with": "dpsparse.solvers.fast_frank_wolfe",
     "_fast_block": "dpsparse.solvers.screening",
     "objective_perturbation": "dpsparse.solvers.objective",
+    "minimise": "dpsparse.solvers.objective",
     "draw_blocks": "dpsparse.solvers.two_stage",
 }
 METHODS = {
@@ -137,6 +140,14 @@ def _settle_sum(tape: Tape, exact: np.ndarray, noisy: np.ndarray, scale: float) 
     return entry.output.reshape(exact.shape)
 
 
+def _two_sided_geometric(original: Any, tape: Tape) -> Any:
+    def two_sided_geometric(rng: Any, scale: Any) -> int:
+        tape.last_integer = int(original(rng, scale))
+        return tape.last_integer
+
+    return two_sided_geometric
+
+
 def _release(original: Any, tape: Tape) -> Any:
     """A clipped count with two-sided geometric noise; clipping it again is post-processing."""
 
@@ -144,12 +155,14 @@ def _release(original: Any, tape: Tape) -> Any:
         from dpsparse.audit.tape import Entry
 
         tape.close()
+        tape.last_integer = None
         answer = original(self, count, n_weights, rng)
-        if self.published:
+        if tape.last_integer is None:  # as published: no noise, and no claim
             return int(answer)
+        noise = np.array([float(tape.last_integer)])
         query = np.array([float(min(max(int(count), self.low), self.high))])
-        entry = Entry("count", float(self.scale), query, np.array([float(answer)]), np.empty(0))
-        return int(tape.settle(entry).output[0])
+        entry = Entry("count", float(self.scale), query, query + noise, noise, history=answer)
+        return int(tape.settle(entry).history)
 
     return release
 
@@ -168,6 +181,23 @@ def _fast_frank_wolfe(original: Any, tape: Tape) -> Any:
         return history
 
     return fast_frank_wolfe
+
+
+def _fast_frank_wolfe_with(original: Any, tape: Tape) -> Any:
+    def fast_frank_wolfe_with(selection: Any, data: Any, problem: Any, rng: Any, *rest: Any) -> Any:
+        tape.close()
+        if np.isinf(problem.kappa):
+            return original(selection, data, problem, rng, *rest)
+        past = tape.past()
+        if past is None:
+            with tape.muted():
+                history = original(selection, data, problem, rng, *rest)
+        else:
+            history = past.history
+        _settle_history(tape, _frank_wolfe_scores(data, problem, history), problem, history)
+        return history
+
+    return fast_frank_wolfe_with
 
 
 def _frank_wolfe_scores(data: Any, problem: Any, history: Any) -> list[np.ndarray]:
@@ -272,9 +302,32 @@ def _objective_perturbation(original: Any, tape: Tape) -> Any:
         hessian = dense.T @ (bend[:, None] * dense) + ridge * np.eye(len(theta))
         entry = Entry("objective", float(scale), np.asarray(gradient), theta, np.empty(0))
         entry.log_volume = float(np.linalg.slogdet(hessian)[1])
-        return tape.settle(entry).output.copy()
+        answer = tape.settle(entry).output.copy()
+        # The blur hides how far the solver stopped from the minimiser: at most |grad J|/ridge on
+        # either table, so twice that is what it has to cover.
+        left = np.array([2.0 * tape.residual / ridge if past is None else 0.0])
+        tape.settle(Entry("gaussian", float(jitter), left, left.copy(), np.empty(0)))
+        return answer
 
     return objective_perturbation
+
+
+def _minimise(original: Any, tape: Tape) -> Any:
+    """Sensitivities of minimisers hold where the promised gradient norm is really reached."""
+
+    def minimise(
+        rows: Any, y: Any, weights: Any, loss: Any,
+        *, ridge: float, tol: float, tilt: Any = None, centre: Any = None,
+    ) -> np.ndarray:
+        theta = original(rows, y, weights, loss, ridge=ridge, tol=tol, tilt=tilt, centre=centre)
+        gradient = rows.T @ (weights * loss.slope(rows @ theta, y)) + ridge * theta
+        gradient = gradient + (0.0 if tilt is None else tilt) - (0.0 if centre is None else ridge * centre)
+        tape.residual = float(np.linalg.norm(gradient))
+        if tape.residual > tol:
+            tape.complaints.append("a minimiser stopped before the gradient norm it promises")
+        return np.asarray(theta)
+
+    return minimise
 
 
 # ---- secret, never released ----------------------------------------------------------------------
