@@ -158,17 +158,27 @@ def _largest_false(true: Callable[[float], bool], low: float, high: float) -> fl
 
 
 def noise_p_value(entries: list[Entry], kind: str) -> float:
-    """Smallest p-value, times the number of tests, that the noise of a kind has its declared law.
+    """Smallest p-value, times the number of tests, that answer - query has its declared law.
 
     Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale.
     """
+    used = [e for e in entries if e.kind == kind and e.noise.size and e.output.size == e.query.size]
+    if not used:
+        return 1.0
+    z = np.concatenate([(e.output - e.query) / e.scale for e in used])
     if kind == "gaussian":
-        z = np.concatenate([e.noise / e.scale for e in entries if e.kind == kind and e.noise.size])
         squares = stats.chi2(len(z)).cdf(float(z @ z))
         tests = [stats.kstest(z, "norm").pvalue, 2.0 * min(squares, 1.0 - squares)]
-    else:
-        z = np.concatenate([e.noise for e in entries if e.kind == kind and e.noise.size])
+    elif kind == "gumbel":
         tests = [stats.kstest(z, "gumbel_r").pvalue]
+    else:  # two-sided geometric: P(|k| >= m) = 2 r^m/(1+r), so the share of zeros is (1-r)/(1+r)
+        ratio = math.exp(-1.0 / used[0].scale)
+        zeros = int(np.sum(z == 0.0))
+        tests = [stats.binomtest(zeros, len(z), (1.0 - ratio) / (1.0 + ratio)).pvalue]
+        median = math.log(0.5 * (1.0 + ratio) / 2.0) / math.log(ratio)
+        far = int(np.sum(np.abs(z) * used[0].scale >= math.ceil(median)))
+        share = 2.0 * ratio ** math.ceil(median) / (1.0 + ratio)
+        tests.append(stats.binomtest(far, len(z), share).pvalue)
     return float(min(1.0, len(tests) * min(tests)))
 
 

@@ -68,6 +68,53 @@ def sample_table(
     return X, (domain.target_bound or 1.0) * np.clip(signal, -1.0, 1.0)
 
 
+def crowd(
+    domain: Domain, n_rows: int, n_features: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that all say the same: weights grow, and whoever disagrees has the largest slope."""
+    X = np.zeros((n_rows, n_features))
+    X[:, 0] = domain.feature_bound or 1.0
+    targets = _targets(domain, np.ones(1))
+    return X, np.full(n_rows, targets[-1])
+
+
+def worst_pairs(domain: Domain, adjacency: str, n_features: int, n_rows: int = 20) -> list[Pair]:
+    """Pairs on which known mistakes show: a black box tries each of them."""
+    bound = domain.feature_bound or 1.0
+    targets = _targets(domain, np.ones(1))
+    low, high = targets[0], targets[-1]
+    unit = bound * np.eye(n_features)
+    empty = np.zeros((n_rows, n_features)), np.array([low, high] * (n_rows // 2))
+    alike = np.tile(unit[0], (n_rows, 1)), np.full(n_rows, high)
+    tie = np.repeat(unit[:2], n_rows // 2, axis=0), np.full(n_rows // 2 * 2, high)
+    split = np.tile(unit[0], (n_rows, 1)), np.array([low, high] * (n_rows // 2))
+    wide = np.full(n_features, bound)
+    if adjacency == "replace-one":
+        return [
+            replace_row(*_first(empty, unit[1], low), 0, unit[1], high, "owner of a feature"),
+            replace_row(*_first(alike, unit[0], high), 0, unit[0], low, "against the crowd"),
+            replace_row(*_first(tie, unit[0], high), 0, unit[1], high, "tie between features"),
+            replace_row(*_first(split, unit[0], low), 0, unit[0], high, "tie between labels"),
+            replace_row(*_first(empty, wide, low), 0, wide, high, "a full row"),
+        ]
+    return [
+        add_row(*empty, unit[1], low, "owner of a feature"),
+        add_row(*empty, unit[1], high, "owner of a feature"),
+        add_row(*alike, unit[0], low, "against the crowd"),
+        add_row(*tie, unit[0], high, "tie between features"),
+        add_row(*split, unit[0], low, "tie between labels"),
+        add_row(*empty, wide, high, "a full row"),
+    ]
+
+
+def _first(
+    table: tuple[np.ndarray, np.ndarray], row: np.ndarray, target: float
+) -> tuple[np.ndarray, np.ndarray]:
+    X, y = table[0].copy(), table[1].copy()
+    X[0], y[0] = row, target
+    return X, y
+
+
 def rows(
     X: np.ndarray, y: np.ndarray, domain: Domain, rng: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray, float]]:
@@ -101,8 +148,11 @@ def pairs(
     domain: Domain, adjacency: str, n_rows: int, n_features: int, rng: np.random.Generator
 ) -> Iterator[Pair]:
     """Adversarial pairs without end: a row added, removed or replaced."""
+    tables = 0
     while True:
-        X, y = sample_table(domain, n_rows, n_features, rng)
+        crowded = tables % 2 == 1
+        X, y = (crowd if crowded else sample_table)(domain, n_rows, n_features, rng)
+        tables += 1
         source = rows(X, y, domain, rng)
         for _ in range(11):
             name, row, target = next(source)

@@ -341,6 +341,8 @@ def _draw_blocks(original: Any, tape: Tape) -> Any:
             block[rows] = b
         if tape.script is None:
             tape.blocks = block
+            if n_rows > 8 and n_blocks > 1 and not _secret(original, n_rows, n_blocks):
+                tape.complaints.append("blocks depend on the place of a row, not on a secret draw")
             return list(fresh)
         assert tape.origin is not None
         assert tape.blocks is not None
@@ -350,3 +352,12 @@ def _draw_blocks(original: Any, tape: Tape) -> Any:
         return [np.flatnonzero(block == b) for b in np.unique(block)]
 
     return draw_blocks
+
+
+def _secret(draw: Any, n_rows: int, n_blocks: int) -> bool:
+    """Two streams must not agree on the blocks; they do by chance once in n_blocks**n_rows."""
+    from dpsparse.random import make_generator
+
+    one, two = (draw(n_rows, n_blocks, make_generator(seed)) for seed in (1, 2))
+    same = len(one) == len(two) and all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    return not same
