@@ -78,8 +78,9 @@ def crowd(
     return X, np.full(n_rows, targets[-1])
 
 
-def worst_pairs(domain: Domain, adjacency: str, n_features: int, n_rows: int = 20) -> list[Pair]:
-    """Pairs on which known mistakes show: a black box tries each of them."""
+def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
+    """Pairs on which known mistakes show, with as many rows as declared; an attack tries each."""
+    n_rows = 2 * (min(max(domain.n_samples or 20, 20), 2000) // 2)
     bound = domain.feature_bound or 1.0
     targets = _targets(domain, np.ones(1))
     low, high = targets[0], targets[-1]
