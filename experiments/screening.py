@@ -61,7 +61,13 @@ def published(data, loss_name, radius, n_iter, seed, **options):
     """Iterates of the printed algorithms; Eq. (1) as printed unless told otherwise."""
     loss = get_loss(loss_name)
     curvature = (loss.smoothness, strong_convexity(loss, data.domain, radius))
-    settings = {"vertex_scale": 0.0, "rule": None, "screen_scale": 0.0, "screen_steps": (), **options}
+    settings = {
+        "vertex_scale": 0.0,
+        "rule": None,
+        "screen_scale": 0.0,
+        "screen_steps": (),
+        **options,
+    }
     return published_iterates(
         data, loss, make_generator(seed), radius=radius, n_iter=n_iter, curvature=curvature,
         n_samples=1, **settings,
@@ -89,7 +95,12 @@ def part_nonprivate(trial: int) -> Iterator[dict]:
                 for it in run:
                     pass
                 method = f"{'rescaled' if rescaled else 'printed'}, start {start}"
-                yield {"data": loss, "method": method, "gap": it.gap, **scores(it.weights, truth != 0)}
+                yield {
+                    "data": loss,
+                    "method": method,
+                    "gap": it.gap,
+                    **scores(it.weights, truth != 0),
+                }
 
 
 def part_adp(trial: int) -> Iterator[dict]:
@@ -108,7 +119,15 @@ def part_adp(trial: int) -> Iterator[dict]:
                 ("adp", vertex, noise), ("A: noisy optimiser", vertex, 0.0), ("B: noisy screening", 0.0, noise),
             ):  # fmt: skip
                 run = published(
-                    data, loss, radius, T, trial, rule="adp", vertex_scale=v, screen_scale=s, screen_steps=steps
+                    data,
+                    loss,
+                    radius,
+                    T,
+                    trial,
+                    rule="adp",
+                    vertex_scale=v,
+                    screen_scale=s,
+                    screen_steps=steps,
                 )
                 trace, gaps = [], []
                 for it in run:
@@ -185,7 +204,12 @@ def part_synthetic(trial: int) -> Iterator[dict]:
         domain = Domain(feature_bound=CLIP, target_bound=TARGET, n_samples=3000)
         common = {"n_iter": STEPS, "radius": RADIUS, "epsilon": EPSILON, "delta": DELTA}
         for rule, weights, plan in free_rules(X, y, domain, trial, n_nonzero=70, **common):
-            row = {"data": name, "method": rule, "epsilon": plan.epsilon, "mse": _mse(X, y, weights)}
+            row = {
+                "data": name,
+                "method": rule,
+                "epsilon": plan.epsilon,
+                "mse": _mse(X, y, weights),
+            }
             yield {**row, **scores(weights, truth)}
         for method, options in (
             ("top-k, 4 blocks", {"rule": "top-k", "n_nonzero": 70, "n_blocks": 4}),
@@ -194,7 +218,12 @@ def part_synthetic(trial: int) -> Iterator[dict]:
             ("safe, private", {"rule": "safe", "n_blocks": 4, "n_drop": 100, "screen_share": 0.2}),
         ):
             weights, plan = proven(X, y, domain, trial, **common, **options)
-            row = {"data": name, "method": method, "epsilon": plan.epsilon, "mse": _mse(X, y, weights)}
+            row = {
+                "data": name,
+                "method": method,
+                "epsilon": plan.epsilon,
+                "mse": _mse(X, y, weights),
+            }
             yield {**row, **scores(weights, truth)}
 
 
@@ -296,25 +325,45 @@ def part_guidance(trial: int) -> Iterator[dict]:
         for rule, w, _ in free_rules(
             X, y, domain, trial, n_iter=n_iter, radius=RADIUS, n_nonzero=70, **base
         ):
-            yield {"data": "n_iter", "method": f"{rule}, T={n_iter}", "x": n_iter, **scores(w, truth)}
+            yield {
+                "data": "n_iter",
+                "method": f"{rule}, T={n_iter}",
+                "x": n_iter,
+                **scores(w, truth),
+            }
     for factor in (0.1, 0.3, 1.0, 3.0):
         for rule, w, _ in free_rules(
             X, y, domain, trial, n_iter=STEPS, radius=factor * RADIUS, n_nonzero=70, **base
         ):
-            yield {"data": "radius", "method": f"{rule}, r={factor}", "x": factor, **scores(w, truth)}
+            yield {
+                "data": "radius",
+                "method": f"{rule}, r={factor}",
+                "x": factor,
+                **scores(w, truth),
+            }
     for epsilon in (0.5, 1.0, 2.0, 5.0):
         for rule, w, _ in free_rules(
             X, y, domain, trial, n_iter=STEPS if epsilon > 1 else 100, radius=RADIUS, n_nonzero=70,
             epsilon=epsilon, delta=DELTA,
         ):  # fmt: skip
-            yield {"data": "epsilon", "method": f"{rule}, eps={epsilon}", "x": epsilon, **scores(w, truth)}
+            yield {
+                "data": "epsilon",
+                "method": f"{rule}, eps={epsilon}",
+                "x": epsilon,
+                **scores(w, truth),
+            }
     for share in (0.05, 0.2, 0.5, 0.8):
         for rule in ("budgeted", "safe"):
             w, _ = proven(
                 X, y, domain, trial, n_iter=STEPS, radius=RADIUS, rule=rule, n_blocks=2, n_drop=200,
                 screen_share=share, **base,
             )  # fmt: skip
-            yield {"data": "share", "method": f"{rule}, share={share}", "x": share, **scores(w, truth)}
+            yield {
+                "data": "share",
+                "method": f"{rule}, share={share}",
+                "x": share,
+                **scores(w, truth),
+            }
 
 
 # ---- running -------------------------------------------------------------------------------------
@@ -339,7 +388,14 @@ def run(n_trials: int, names: list[str]) -> None:
                 continue
             start = time.perf_counter()
             rows = [{"part": part, "trial": trial, **row} for row in make(trial)]
-            rows.append({"part": part, "trial": trial, "last": True, "seconds": round(time.perf_counter() - start, 2)})
+            rows.append(
+                {
+                    "part": part,
+                    "trial": trial,
+                    "last": True,
+                    "seconds": round(time.perf_counter() - start, 2),
+                }
+            )
             with path.open("a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
 
@@ -350,7 +406,9 @@ if __name__ == "__main__":
     from dpsparse.exceptions import NotPrivateWarning
 
     warnings.simplefilter("ignore", NotPrivateWarning)  # seeded on purpose, see above
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     group = parser.add_mutually_exclusive_group()
     for name in ("quick", "full", "report"):
         group.add_argument(f"--{name}", action="store_true")

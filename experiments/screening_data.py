@@ -91,7 +91,9 @@ class Table:
     y: np.ndarray
     support: np.ndarray  # of the LASSO with about d/3 non-zeros
     radius: float  # its L1 norm
-    unit: float  # what one standard deviation of a standardised column became; 1 without Yeo-Johnson
+    unit: (
+        float  # what one standard deviation of a standardised column became; 1 without Yeo-Johnson
+    )
 
 
 def available(name: str) -> bool:
@@ -171,7 +173,9 @@ def _residential():
 
 
 def _communities():
-    rows = [["nan" if cell == "?" else cell for cell in row[5:]] for row in _cells("communities", 1)]
+    rows = [
+        ["nan" if cell == "?" else cell for cell in row[5:]] for row in _cells("communities", 1)
+    ]
     values = np.array(rows, dtype=float)
     means = np.nanmean(values, axis=0)
     values = np.where(np.isnan(values), means, values)

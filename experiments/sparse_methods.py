@@ -30,7 +30,6 @@ from dpsparse.losses import Logistic
 
 try:
     from dpsparse.estimators.lasso import DPLassoClassifier
-
     from dpsparse.sparsify import PrivateCount
 except ImportError:  # the Frank-Wolfe family is not installed: its curves are left out
     DPLassoClassifier = None

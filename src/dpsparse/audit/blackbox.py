@@ -125,7 +125,12 @@ def _learn_threshold(
 
 
 def many_runs(
-    subject: Subject, pair: Pair, n_runs: int, delta: float, confidence: float = 0.999, seed: int = 0
+    subject: Subject,
+    pair: Pair,
+    n_runs: int,
+    delta: float,
+    confidence: float = 0.999,
+    seed: int = 0,
 ) -> Attack:
     """`n_runs` fits on each table of a pair, and the attack on them."""
     models = publish(subject, pair.X, pair.y, n_runs, seed)

@@ -50,7 +50,9 @@ class Subject:
         self.labels = self.estimator._labels(None)
         self.plan = self.estimator._make_plan(self.n_features, self.labels)
 
-    def run(self, X: np.ndarray, y: np.ndarray, rng: Any, tape: Tape | None = None) -> dict[str, Any]:
+    def run(
+        self, X: np.ndarray, y: np.ndarray, rng: Any, tape: Tape | None = None
+    ) -> dict[str, Any]:
         """Everything a fit on (X, y) would publish."""
         model = type(self.estimator)(**self.estimator.get_params(deep=False))
         data = self.estimator._domain.clip(X, y, labels=self.labels)
@@ -116,14 +118,18 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
     for kind in sorted(set(declared) | set(spent)):
         allowed, used = declared[kind], spent[kind]
         if len(allowed) != len(used):
-            complaints.append(f"the plan declares {len(allowed)} {kind} answers, the run gave {len(used)}")
+            complaints.append(
+                f"the plan declares {len(allowed)} {kind} answers, the run gave {len(used)}"
+            )
         if not (allowed and used):
             continue
         m = min(len(allowed), len(used))
         ratio = float((np.sort(used)[::-1][:m] / np.sort(allowed)[::-1][:m]).max())
         tightness[kind] = ratio
         if ratio > 1.0 + ROUNDING:
-            complaints.append(f"a {kind} answer moved by {ratio:.4g} times its declared sensitivity")
+            complaints.append(
+                f"a {kind} answer moved by {ratio:.4g} times its declared sensitivity"
+            )
     complaints += _volume_complaints(subject.plan.event, first.entries, second.entries)
     return Finding(tuple(complaints), tightness, pair)
 
@@ -154,7 +160,9 @@ def check(
     for kind, (height, at, start) in best.items():
         worst: list[Finding] = []
 
-        def effect(pair: Pair, kind: str = kind, at: int = at, worst: list[Finding] = worst) -> float:
+        def effect(
+            pair: Pair, kind: str = kind, at: int = at, worst: list[Finding] = worst
+        ) -> float:
             finding = check_pair(subject, pair, at)
             if finding.complaints:
                 worst.append(finding)

@@ -218,5 +218,6 @@ def _our_modules() -> list[Any]:
     return [
         module
         for name, module in list(sys.modules.items())
-        if (name == "dpsparse" or name.startswith("dpsparse.")) and not name.startswith("dpsparse.audit")
+        if (name == "dpsparse" or name.startswith("dpsparse."))
+        and not name.startswith("dpsparse.audit")
     ]

@@ -105,7 +105,13 @@ def _draw_drops(original: Any, tape: Tape) -> Any:
 
 def _pull(original: Any, tape: Tape) -> Any:
     def pull(
-        self: Any, slopes: Any, weight: Any, scale: float, out: Any, decay: float = 0.0, gain: float = 1.0
+        self: Any,
+        slopes: Any,
+        weight: Any,
+        scale: float,
+        out: Any,
+        decay: float = 0.0,
+        gain: float = 1.0,
     ) -> None:
         if not scale > 0:
             original(self, slopes, weight, scale, out, decay, gain)
@@ -278,8 +284,16 @@ def _objective_perturbation(original: Any, tape: Tape) -> Any:
     """Releasing theta is releasing the tilt b(theta) = -gradient of the untilted objective."""
 
     def objective_perturbation(
-        rows: Any, y: Any, weights: Any, loss: Any, rng: Any,
-        *, ridge: float, scale: float, tol: float, jitter: float,
+        rows: Any,
+        y: Any,
+        weights: Any,
+        loss: Any,
+        rng: Any,
+        *,
+        ridge: float,
+        scale: float,
+        tol: float,
+        jitter: float,
     ) -> np.ndarray:
         from dpsparse.audit.tape import Entry
         from dpsparse.solvers.objective import _second_derivative
@@ -316,12 +330,21 @@ def _minimise(original: Any, tape: Tape) -> Any:
     """Sensitivities of minimisers hold where the promised gradient norm is really reached."""
 
     def minimise(
-        rows: Any, y: Any, weights: Any, loss: Any,
-        *, ridge: float, tol: float, tilt: Any = None, centre: Any = None,
+        rows: Any,
+        y: Any,
+        weights: Any,
+        loss: Any,
+        *,
+        ridge: float,
+        tol: float,
+        tilt: Any = None,
+        centre: Any = None,
     ) -> np.ndarray:
         theta = original(rows, y, weights, loss, ridge=ridge, tol=tol, tilt=tilt, centre=centre)
         gradient = rows.T @ (weights * loss.slope(rows @ theta, y)) + ridge * theta
-        gradient = gradient + (0.0 if tilt is None else tilt) - (0.0 if centre is None else ridge * centre)
+        gradient = (
+            gradient + (0.0 if tilt is None else tilt) - (0.0 if centre is None else ridge * centre)
+        )
         tape.residual = float(np.linalg.norm(gradient))
         if tape.residual > tol:
             tape.complaints.append("a minimiser stopped before the gradient norm it promises")

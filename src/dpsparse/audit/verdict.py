@@ -100,7 +100,13 @@ def audit(
             rows += _law_rows(subject, claimed, delta, max(50, n_runs // 4), each, seed)
     rows.append(_black_box_row(subject, claimed, delta, n_runs, each, seed))
     return Verdict(
-        subject.plan.method, subject.plan.calibration, estimator.adjacency, claimed, delta, confidence, tuple(rows)
+        subject.plan.method,
+        subject.plan.calibration,
+        estimator.adjacency,
+        claimed,
+        delta,
+        confidence,
+        tuple(rows),
     )
 
 
@@ -122,7 +128,9 @@ def _law_rows(
     for run in range(n_runs):
         first, _ = subject.record(pair, seed + run)
         second, _ = subject.replay(pair, first, seed + run)
-        losses[run] = sum(law.loss(a, b) for a, b in zip(first.entries, second.entries, strict=True))
+        losses[run] = sum(
+            law.loss(a, b) for a, b in zip(first.entries, second.entries, strict=True)
+        )
         entries += first.entries
     tests = {kind: law.noise_p_value(entries, kind) for kind in {e.kind for e in entries}}
     tests["selection"] = law.selection_p_value(entries)
@@ -151,7 +159,9 @@ def loudest(subject: Subject, seed: int) -> Pair:
             except ControlFlowError:
                 continue
             costs = spent_costs(first.entries, second.entries)
-            total = sum(x**2 / (4.0 if kind == "gumbel" else 1.0) for kind, xs in costs.items() for x in xs)
+            total = sum(
+                x**2 / (4.0 if kind == "gumbel" else 1.0) for kind, xs in costs.items() for x in xs
+            )
             if total > height:
                 best, height = side, total
     assert best is not None
@@ -187,5 +197,3 @@ def black_box(
     one = publish(subject, pair.X, pair.y, n_runs, seed + 20)
     two = publish(subject, pair.X2, pair.y2, n_runs, seed + 21)
     return attack(one, two, delta, confidence), pair.name
-
-

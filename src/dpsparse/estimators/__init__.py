@@ -3,6 +3,7 @@
 from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.gradient import DPGradientClassifier
 from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
+from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
 
@@ -11,6 +12,8 @@ __all__ = [
     "DPGradientClassifier",
     "DPLassoClassifier",
     "DPLassoRegressor",
+    "DPScreenedLassoClassifier",
+    "DPScreenedLassoRegressor",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
