@@ -200,7 +200,7 @@ def p_value(counts, scores, kappa):
 @pytest.mark.parametrize("name", ["logistic", "softmax"])
 def test_exact_mode_has_the_law_of_the_true_gradient_while_rows_are_stale(name):
     data, problem = make_case(name, n=400, p=12, n_iter=200, fit_intercept=False)
-    state, order = build_state(data, problem)
+    state, _ = build_state(data, problem)
     kernel._set_tau(state, 0.1)
     kernel._schedule_all(state, 0)
     kernel._rebuild(state)
