@@ -101,7 +101,7 @@ class _Lasso(BaseDPLinearModel):
         slope_bound = loss.slope_bound(self._domain, radius)
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
         count = count_event(self.n_nonzero)
-        extra = [] if count is None else [count]
+        extra = [] if count is None or isinstance(count, NonPrivate) else [count]
         note = f"{n_iter} signed vertices of the L1 ball"
         claimed, proven = float(self.epsilon), not isinstance(count, NonPrivate)
         event: Event = NonPrivate()

@@ -22,12 +22,17 @@ class HotColdSampler:
         self.kappa = kappa
 
     def rebuild(self, scores: np.ndarray) -> None:
-        self._state = sampler_state(np.array(scores, np.int64), self.kappa)
+        wide = np.abs(scores).max(initial=0) >= 2**30  # room to rise: updates keep the type
+        self._state = sampler_state(np.array(scores, np.int64 if wide else np.int32), self.kappa)
         kernel._rebuild(self._state)
 
     def update(self, cells: np.ndarray, scores: np.ndarray) -> None:
         state = self._state
-        state.score[cells] = scores[cells]
+        new = scores[cells]
+        if np.abs(new).max(initial=0) > np.iinfo(state.score.dtype).max:
+            self.rebuild(scores)
+            return
+        state.score[cells] = new
         above = np.abs(state.score[cells]) > state.limit[np.minimum(cells, HEAVY)]
         risers = cells[above]
         if risers.size > state.risers.size:

@@ -205,13 +205,15 @@ def build_state(
         counts[p] = n
     order = np.empty(width, np.int32)
     label_of = np.empty(width, np.uint32)
-    colptr = np.empty(width + 1, X.indptr.dtype)
+    nnz = X.indices.size + (n if problem.fit_intercept else 0)
+    # One type of pointers for nearly all data: one compiled kernel.
+    pointer = np.int32 if nnz <= _INT32_MAX else np.int64
+    colptr = np.empty(width + 1, pointer)
     _order_by_count(counts, order, label_of, colptr)
     del counts
-    nnz = X.indices.size + (n if problem.fit_intercept else 0)
-    indptr: np.ndarray = X.indptr
+    indptr: np.ndarray = X.indptr.astype(pointer, copy=False)
     if problem.fit_intercept:
-        indptr = indptr + np.arange(n + 1, dtype=indptr.dtype)
+        indptr = indptr + np.arange(n + 1, dtype=pointer)
     cols, vals = np.empty(nnz, np.uint32), np.empty(nnz, np.float32)
     rows, cvals = np.empty(nnz, np.uint32), np.empty(nnz, np.float32)
     fill = colptr[:-1].copy()

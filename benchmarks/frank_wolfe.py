@@ -1,0 +1,378 @@
+"""Speed and memory of the fast Frank-Wolfe solver, as ratios within one run.
+
+    python benchmarks/frank_wolfe.py                          all shapes (about ten minutes)
+    python benchmarks/frank_wolfe.py --shape rcv1 --quick     one shape, few reference steps
+    python benchmarks/frank_wolfe.py --growth growth.png      time per step against D
+
+CPU time over CPU time. The reference is our own SciPy solver (O(nnz) and 2D Gumbel draws a step,
+same law); a few of its steps are timed and scaled to T. "Touched" non-zeros are those Alg. 2 of
+paper 002 would touch: the rows that own the picked feature. The scatter limit is measured here:
+adding a multiple of random rows of the same matrix into a score vector, nothing else. Memory is the
+peak of a child process that fits, above the same process before it had data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from dpsparse.domain import Domain
+from dpsparse.losses import Logistic
+from dpsparse.privacy import Exponential, Repeated, calibrate
+from dpsparse.random import make_generator
+from dpsparse.selection import BlockSampler
+from dpsparse.selection import hotcold as kernel
+from dpsparse.solvers.fast_frank_wolfe import (
+    Problem,
+    build_state,
+    choose_resolution,
+    fast_frank_wolfe_with,
+    history_of,
+)
+from dpsparse.solvers.frank_wolfe import frank_wolfe
+
+# rows, columns, non-zeros a row, dense columns; URL and KDDA are scaled down in rows
+SHAPES = {
+    "rcv1": (20_242, 47_236, 75, 0),
+    "news20": (19_996, 1_355_191, 506, 0),
+    "url": (240_000, 3_231_961, 112, 64),
+    "kdda": (840_000, 20_216_830, 38, 0),
+}
+TARGETS = {  # per step, whole fit
+    "rcv1": (400, 150),
+    "news20": (2000, 500),
+    "url": (4, 1),
+    "kdda": (5000, 600),
+    "newsgroups": (1, 1),
+}
+EPSILON, DELTA, RADIUS, STEPS = 1.0, 1e-6, 50.0, 4000
+
+
+def synthetic(n, p, per_row, dense, seed=0, head=0.3):
+    """Power-law column frequencies (Zipf-Mandelbrot): the commonest sparse column is in about
+    `head` of the rows. Rows have L2 norm 1. Labels are balanced and follow 200 columns of middling
+    frequency; dense columns hold values up to 1 and follow the label, so that they get picked."""
+    rng = np.random.default_rng(seed)
+    m, wide = per_row - dense, p - dense
+    shift = 1.0
+    for _ in range(50):
+        shift = (m / head) / math.log1p(wide / (1.0 + shift))
+    frequency = np.cumsum(1.0 / (np.arange(1, wide + 1) + shift))
+    columns = np.searchsorted(frequency / frequency[-1], rng.random((n, m)))
+    columns = np.minimum(columns, wide - 1).astype(np.int32)
+    values = rng.random((n, m)) + 0.1
+    values /= np.sqrt((values**2).sum(axis=1, keepdims=True))
+    truth = np.zeros(wide)
+    truth[50 + rng.choice(min(5000, wide - 50), 200, replace=False)] = rng.normal(size=200)
+    margin = np.einsum("ij,ij->i", values, truth[columns])
+    y = margin + 0.3 * margin.std() * rng.logistic(size=n) > np.median(margin)
+    names = rng.permutation(p).astype(np.int32)
+    if dense:
+        block = np.clip(0.5 + 0.2 * (2 * y[:, None] - 1) * rng.random((n, dense)), 0, 1)
+        columns = np.hstack(
+            [np.broadcast_to(np.arange(dense, dtype=np.int32), (n, dense)), columns + dense]
+        )
+        values = np.hstack([block, values])
+    X = sp.csr_array(
+        (values.ravel(), names[columns.ravel()], np.arange(n + 1, dtype=np.int32) * per_row),
+        shape=(n, p),
+    )
+    X.sum_duplicates()
+    return X, y.astype(np.int64)
+
+
+def newsgroups():
+    """20 Newsgroups, unigrams and bigrams, rows of norm 1, half of the groups against the rest."""
+    import lzma
+
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    folder = Path(os.environ.get("DPSPARSE_DATA", "../shared/data"))
+    path = folder / "20_newsgroups_raw.jsonl.xz"
+    if not path.exists():
+        return None
+    texts, labels = [], []
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            texts.append(record["text"])
+            labels.append(record["group"])
+    names = sorted(set(labels))
+    y = np.array([names.index(label) % 2 for label in labels])
+    X = TfidfVectorizer(ngram_range=(1, 2), use_idf=False, token_pattern=r"\w+").fit_transform(
+        texts
+    )
+    return sp.csr_array(X), y
+
+
+def load(shape):
+    return newsgroups() if shape == "newsgroups" else synthetic(*SHAPES[shape])
+
+
+def problem_for(n, n_iter=STEPS, freshness="exact"):
+    loss = Logistic()
+    slope_bound = loss.slope_bound(Domain(classes=[0, 1]), RADIUS)
+    eta = calibrate(lambda x: Repeated(Exponential(x), STEPS), EPSILON, DELTA)
+    return Problem(
+        loss=loss, radius=RADIUS, n_iter=n_iter, kappa=eta / (2 * slope_bound),
+        slope_bound=slope_bound, resolution=choose_resolution(n, eta), fit_intercept=False,
+        freshness=freshness, tolerance=0.01,
+    )  # fmt: skip
+
+
+@njit
+def _scatter_limit(order, indptr, cols, vals, out):
+    for i in order:
+        for e in range(indptr[i], indptr[i + 1]):
+            out[cols[e]] += np.float32(0.5) * vals[e]
+
+
+def cpu(work, *args):
+    start = time.process_time()
+    result = work(*args)
+    return time.process_time() - start, result
+
+
+def run(shape, quick):
+    loaded = load(shape)
+    if loaded is None:
+        return None
+    X, y = loaded
+    n = X.shape[0]
+    Domain(classes=[0, 1]).clip(X[:2], y[:2], labels=np.array([0, 1]))  # loads the kernel
+    clip_time, data = cpu(lambda: Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1])))
+    warm = problem_for(n, n_iter=2)
+    state, _ = build_state(data, warm)  # compiles
+    kernel.advance(state, make_generator(0), 0, 2, kernel.DRAW)
+
+    n_reference = 2 if quick else (20 if X.nnz < 5e6 else 4)
+    reference_time, _ = cpu(
+        lambda: frank_wolfe(
+            data, problem_for(n, n_iter=n_reference), make_generator(0), fixed_point=False
+        )
+    )
+    reference_set_up, _ = cpu(
+        lambda: frank_wolfe(data, problem_for(n, n_iter=0), make_generator(0), fixed_point=False)
+    )
+    reference = (reference_time - reference_set_up) / n_reference
+
+    rows = {
+        "shape": shape,
+        "rows": n,
+        "columns": X.shape[1],
+        "nnz": X.nnz,
+        "reference_ms": 1e3 * reference,
+    }
+    for freshness in ("exact", "tolerance", "published"):
+        current = problem_for(n, freshness=freshness)
+        rng = make_generator(1)
+        n_steps = 400 if shape == "url" and quick else STEPS
+        set_up, (state, order) = cpu(lambda current=current: build_state(data, current))
+        loop, _ = cpu(kernel.advance, state, rng, 0, n_steps, kernel.DRAW)
+        publish, _ = cpu(lambda s=state, o=order, c=current: history_of(s, o, data, c).weights())
+        step = loop / n_steps
+        per_column = np.diff(state.colptr) * (state.cols.size / n)
+        touched = per_column[state.cells[:n_steps]].mean()
+        if freshness == "exact":
+            n_draws = 20_000
+            _draw_only(state, rng, n_steps - 1, 1)
+            prepared = cpu(_draw_only, state, rng, n_steps - 1, n_draws)[0]
+            draws = prepared / n_draws
+            whole = clip_time + set_up + step * STEPS + publish
+            order_rows = make_generator(2).permutation(n)[
+                : max(200, int(2e6 // max(per_column.mean(), 1)))
+            ]
+            out = np.zeros(state.score.size, np.float32)
+            _scatter_limit(order_rows[:2], state.indptr, state.cols, state.vals, out)
+            limit, _ = cpu(_scatter_limit, order_rows, state.indptr, state.cols, state.vals, out)
+            limit /= np.diff(state.indptr)[order_rows].sum()
+            rows |= {
+                "step_us": 1e6 * step, "per_step": reference / step,
+                "whole_fit": reference * STEPS / whole, "whole_s": whole,
+                "set_up_steps": (clip_time + set_up) / reference,
+                "touched": touched, "scattered": state.ints[kernel.SCATTERED] / n_steps,
+                "limit_ns": 1e9 * limit, "over_limit": step / touched / limit,
+                "draw_share": draws / step, "pulls": int(state.ints[kernel.PULLS]),
+            }  # fmt: skip
+        else:
+            rows[f"{freshness}_us"] = 1e6 * step
+            rows[f"{freshness}_over_limit"] = step / touched / limit
+        del state
+    # The repaired Big-Step Little-Step sampler in the same language, at the same tolerance.
+    n_blocks = 100 if quick else 400
+    if shape != "kdda":
+        current = problem_for(n, n_iter=n_blocks, freshness="tolerance")
+        selection = BlockSampler(current.unit_kappa)
+        fast_frank_wolfe_with(
+            selection, data, problem_for(n, n_iter=2, freshness="tolerance"), make_generator(1)
+        )
+        first, _ = cpu(
+            fast_frank_wolfe_with,
+            selection,
+            data,
+            problem_for(n, 1, "tolerance"),
+            make_generator(1),
+        )
+        blocks, _ = cpu(fast_frank_wolfe_with, selection, data, current, make_generator(1))
+        rows["blocks_us"] = 1e6 * (blocks - first) / (n_blocks - 1)
+        rows["over_blocks"] = rows["blocks_us"] / rows["step_us"]
+    return rows
+
+
+@njit
+def _draw_only(state, rng, t, n_draws):
+    for _ in range(n_draws):
+        kernel.draw(state, rng, t)
+
+
+def memory(shape):
+    """(peak of a fit above the empty interpreter, allowance) in MB, in a child process."""
+    context = multiprocessing.get_context("spawn")
+    receive, send = context.Pipe(False)
+    child = context.Process(target=_fit_for_memory, args=(shape, send))
+    child.start()
+    result = receive.recv()
+    child.join()
+    return result
+
+
+def _fit_for_memory(shape, send):
+    import tempfile
+
+    from dpsparse.estimators import DPLassoClassifier
+
+    tiny = sp.csr_array(np.eye(4))
+    model = DPLassoClassifier(
+        Domain(classes=[0, 1], n_samples=SHAPES[shape][0]), n_iter=100, fit_intercept=False
+    )
+    model.fit(tiny, np.array([0, 1, 0, 1]))  # load everything a fit needs
+    before = _rss()
+    with tempfile.TemporaryDirectory() as folder:  # the generator's own peak must not count
+        maker = multiprocessing.get_context("spawn").Process(target=_save, args=(shape, folder))
+        maker.start()
+        maker.join()
+        arrays = [np.load(f"{folder}/{name}.npy") for name in ("data", "indices", "indptr", "y")]
+    X = sp.csr_array(tuple(arrays[:3]), shape=SHAPES[shape][:2])
+    X.has_canonical_format = True
+    size = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 1e6
+    _reset_peak()
+    model.fit(X, arrays[3])
+    send.send((_peak() - before, 3 * size + 24e-6 * X.shape[1] + 100))
+
+
+def _save(shape, folder):
+    X, y = synthetic(*SHAPES[shape])
+    for name, array in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr), ("y", y)):
+        np.save(f"{folder}/{name}.npy", array)
+
+
+def _status(key):
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def _rss():
+    return _status("VmRSS:")
+
+
+def _peak():
+    return _status("VmHWM:")
+
+
+def _reset_peak():
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def growth(path, quick):
+    """Time per step against D at fixed sparsity (20,000 rows, 50 non-zeros a row)."""
+    sizes = [10_000 * 4**k for k in range(3 if quick else 6)]
+    fast, slow = [], []
+    for p in sizes:
+        X, y = synthetic(20_000, p, 50, 0)
+        data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+        state, _ = build_state(data, problem_for(20_000))
+        fast.append(cpu(kernel.advance, state, make_generator(1), 0, STEPS, kernel.DRAW)[0] / STEPS)
+        timed = problem_for(20_000, n_iter=3)
+        slow.append(
+            cpu(lambda d=data, t=timed: frank_wolfe(d, t, make_generator(0), fixed_point=False))[0]
+            / 3
+        )
+    print("\n| D | fast us/step | reference ms/step | ratio |\n|---|---|---|---|")
+    for p, a, b in zip(sizes, fast, slow, strict=True):
+        print(f"| {p:,} | {1e6 * a:.2f} | {1e3 * b:.1f} | {b / a:,.0f} |")
+    slope = np.polyfit(np.log(sizes), np.log(fast), 1)[0]
+    print(f"\ntime per step grows like D^{slope:.2f}")
+    if path:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(figsize=(5, 3.5))
+        axes.loglog(sizes, 1e6 * np.array(fast), "o-", label="fast, exact")
+        axes.loglog(sizes, 1e6 * np.array(slow), "s--", label="reference")
+        axes.set(xlabel="features D", ylabel="microseconds per step")
+        axes.legend()
+        figure.tight_layout()
+        figure.savefig(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--shape", choices=[*SHAPES, "newsgroups", "all", "none"], default="all")
+    parser.add_argument("--quick", action="store_true", help="fewer reference steps")
+    parser.add_argument(
+        "--growth", nargs="?", const="", help="also time against D; save a plot here"
+    )
+    parser.add_argument(
+        "--memory", action="store_true", help="also measure peak memory (news20, kdda)"
+    )
+    args = parser.parse_args()
+    shapes = [*SHAPES, "newsgroups"] if args.shape == "all" else [args.shape]
+    if args.shape == "none":
+        shapes = []
+    print("| shape | reference ms/step | fast us/step | per step (target) | whole fit (target) "
+          "| set-up in reference steps | touched nnz | scattered nnz | ns/touched over scatter limit "
+          "| drawing | tolerance us | published us (over limit) | over BSLS |")  # fmt: skip
+    print("|" + "---|" * 13)
+    for shape in shapes:
+        r = run(shape, args.quick)
+        if r is None:
+            print(f"| {shape} | data not found: set DPSPARSE_DATA |", flush=True)
+            continue
+        step, whole = TARGETS[shape]
+        blocks = f"{r['over_blocks']:,.0f}x" if "over_blocks" in r else "-"
+        print(
+            f"| {shape} | {r['reference_ms']:.1f} | {r['step_us']:.2f} | {r['per_step']:,.0f}x ({step}) "
+            f"| {r['whole_fit']:,.0f}x ({whole}) | {r['set_up_steps']:.1f} | {r['touched']:,.0f} "
+            f"| {r['scattered']:,.0f} | {r['over_limit']:.2f} of {r['limit_ns']:.1f} ns "
+            f"| {100 * r['draw_share']:.0f} % | {r['tolerance_us']:.2f} "
+            f"| {r['published_us']:.2f} ({r['published_over_limit']:.2f}) | {blocks} |",
+            flush=True,
+        )
+    if args.memory:
+        for shape in ("news20", "kdda"):
+            used, allowed = memory(shape)
+            print(f"\n{shape}: peak of fit {used:.0f} MB, allowance {allowed:.0f} MB", flush=True)
+    if args.growth is not None:
+        growth(args.growth, args.quick)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,328 @@
+"""DPLassoClassifier and DPLassoRegressor: plans, leaks of the papers, the non-private limit, inputs."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Lasso, LogisticRegression
+
+from dpsparse.domain import Domain
+from dpsparse.estimators import DPLassoClassifier, DPLassoRegressor
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.losses import Logistic, Squared
+from dpsparse.privacy import Exponential, Geometric, NoisyMax, NonPrivate, Repeated
+from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.sensitivity import vertex_score_range
+from dpsparse.sparsify import PrivateCount
+
+BINARY = Domain(classes=[0, 1])
+not_private = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+
+
+def small_data(n=200, p=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p)) * (rng.random((n, p)) < 0.5)
+    return X, (X[:, 0] - X[:, 1] + 0.2 * rng.normal(size=n) > 0).astype(int)
+
+
+# ---- plans ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_iter", "eta"),
+    [(0.1, 100, 5.0929e-3), (1, 100, 4.4422e-2), (1, 1000, 1.39675e-2), (1, 4000, 6.98049e-3)],
+)
+def test_eta_per_step_is_the_exact_curve_of_the_exponential_mechanism(epsilon, n_iter, eta):
+    plan = DPLassoClassifier(BINARY, epsilon=epsilon, n_iter=n_iter).plan(10)
+    event = plan.phases[0].event
+    assert isinstance(event, Repeated)
+    assert event.count == n_iter
+    assert event.event.eta == pytest.approx(eta, rel=2e-5)
+    assert plan.guarantee.recompute() <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("bound", [1.0, 0.1])
+def test_kappa_spends_what_the_plan_charges_and_no_more(adjacency, bound):
+    domain = Domain(feature_bound=bound, classes=[0, 1])
+    plan = DPLassoClassifier(domain, radius=5.0, n_iter=50, adjacency=adjacency).plan(10)
+    used = vertex_score_range(
+        plan.parameters["kappa"], plan.parameters["slope_bound"], bound, adjacency
+    ).value
+    eta = plan.phases[0].event.event.eta
+    assert used + 2.0**-38 <= eta  # the rounding of the sampler is paid for
+    assert used >= eta * (1 - 1e-6)  # halved or doubled noise fails here
+    assert plan.parameters["slope_bound"] == Logistic().slope_bound(domain, 5.0)
+
+
+def test_squared_loss_pays_for_its_ball_and_huber_for_its_cutoff():
+    domain = Domain(target_bound=3.0)
+    squared = DPLassoRegressor(domain, radius=5.0, n_iter=10).plan(4).parameters
+    assert squared["slope_bound"] == Squared().slope_bound(domain, 5.0) == 8.0
+    huber = DPLassoRegressor(domain, loss="huber", cutoff=0.5, n_iter=10).plan(4).parameters
+    assert huber["slope_bound"] == 0.5
+
+
+def test_defaults_come_from_public_facts_only():
+    plan = DPLassoClassifier(Domain(classes=[0, 1], feature_bound=0.5, n_samples=8000)).plan(7)
+    assert plan.parameters["radius"] == 20.0
+    assert plan.parameters["n_iter"] == 100
+    assert DPLassoClassifier(BINARY).plan(7).parameters["n_iter"] == 100
+    assert DPLassoRegressor(Domain(target_bound=4.0)).plan(7).parameters["radius"] == 4.0
+
+
+def test_private_count_is_part_of_the_price():
+    rule = PrivateCount(2, 6, epsilon=0.2)
+    plan = DPLassoClassifier(BINARY, n_iter=20, n_nonzero=rule).plan(10)
+    assert [type(phase.event) for phase in plan.phases] == [Repeated, Geometric]
+    assert plan.guarantee.recompute() <= 1.0 + 1e-9
+    alone = DPLassoClassifier(BINARY, n_iter=20).plan(10)
+    assert plan.parameters["kappa"] < alone.parameters["kappa"]
+    for free in (None, 3, "mass"):
+        assert len(DPLassoClassifier(BINARY, n_nonzero=free).plan(10).phases) == 1
+    leaky = DPLassoClassifier(BINARY, n_nonzero=PrivateCount(2, 6, 0.2, published=True)).plan(10)
+    assert not leaky.proven
+    assert leaky.epsilon == math.inf
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "claimed", "proven"),
+    [
+        ("add-remove", 0.1, 0.074), ("add-remove", 1, 0.854), ("add-remove", 5, 4.94),
+        ("add-remove", 10, 11.01), ("replace-one", 0.1, 0.155), ("replace-one", 1, 1.80),
+        ("replace-one", 5, 11.01), ("replace-one", 10, 26.06),
+    ],
+)  # fmt: skip
+def test_published_laplace_prints_the_epsilon_its_noise_has(adjacency, claimed, proven):
+    plan = DPLassoClassifier(
+        BINARY, epsilon=claimed, n_iter=1000, adjacency=adjacency, calibration="published-laplace"
+    ).plan(10)
+    assert isinstance(plan.phases[0].event.event, NoisyMax)
+    assert plan.proven
+    assert plan.epsilon == spent_epsilon(plan.event, 1e-6)
+    assert 0.97 * proven <= plan.epsilon <= proven
+
+
+def test_published_modes_without_a_guarantee_say_so():
+    plan = DPLassoClassifier(BINARY, calibration="published").plan(10)
+    assert plan.phases[0].event == NonPrivate()
+    assert plan.epsilon == math.inf
+    three = Domain(classes=[0, 1, 2])
+    plan = DPLassoClassifier(three, calibration="published-laplace").plan(10)
+    assert plan.phases[0].event == NonPrivate()
+    X, y = small_data()
+    with pytest.warns(NotPrivateWarning, match="published"):
+        DPLassoClassifier(BINARY, calibration="published", n_iter=5).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"radius": 0}, {"radius": math.inf}, {"n_iter": 0}, {"n_iter": 2.5}, {"freshness": "old"},
+        {"tolerance": 0}, {"selection": "luck"}, {"selection": "heap"}, {"n_nonzero": -1},
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_refused_before_data_is_seen(bad):
+    with pytest.raises(ParameterError):
+        DPLassoClassifier(BINARY, **bad).plan(3)
+
+
+# ---- leaks of paper 002 as regression tests -----------------------------------------------------
+
+
+def owned_features(n=2500, seed=0):
+    """Every row owns one feature nobody else has."""
+    y = np.random.default_rng(seed).integers(0, 2, n)
+    return sp.eye_array(n, format="csr"), y
+
+
+def recovered(model, y):
+    """Share of picked single-row features whose weight gives back the row's label."""
+    picked = np.flatnonzero(model.coef_[0])
+    guess = (model.coef_[0][picked] > 0).astype(int)
+    return (guess == y[picked]).mean(), picked.size
+
+
+@not_private
+def test_published_sign_gives_back_labels_and_the_proven_one_does_not():
+    X, y = owned_features()
+    common = {"epsilon": 0.1, "n_iter": 2000, "radius": 50.0, "fit_intercept": False}
+    share, n = recovered(DPLassoClassifier(BINARY, calibration="published", **common).fit(X, y), y)
+    assert n > 1000
+    assert share > 0.99
+    model = DPLassoClassifier(BINARY, random_state=1, **common).fit(X, y)
+    share, n = recovered(model, y)
+    assert n > 1000
+    assert abs(share - 0.5) < 4 * 0.5 / math.sqrt(n)  # 1 in 16,000 at the fixed seed
+
+
+@not_private
+def test_majority_of_one_is_hidden_by_the_proven_sign():
+    # 101 equal rows, 51 against 50 positives: the exact sign is the majority, at any noise.
+    X, y = np.ones((101, 4)), np.array([1] * 51 + [0] * 50)
+    signs = {}
+    for calibration in ("published", "proven"):
+        signs[calibration] = [
+            np.sign(DPLassoClassifier(BINARY, epsilon=1e-3, n_iter=1, fit_intercept=False,
+                                      calibration=calibration, random_state=seed)
+                    .fit(X, y).coef_.sum())
+            for seed in range(60)
+        ]  # fmt: skip
+    assert set(signs["published"]) == {1.0}
+    assert 10 <= signs["proven"].count(1.0) <= 50  # binomial(60, 1/2): outside with 1e-7
+
+
+# ---- the non-private limit ----------------------------------------------------------------------
+
+
+@not_private
+def test_without_noise_logistic_reaches_scikit_learn():
+    X, y = small_data(300, 20)
+    other = LogisticRegression(
+        l1_ratio=1.0, C=0.5, solver="liblinear", fit_intercept=False, tol=1e-10, max_iter=5000
+    ) if _new_logistic() else LogisticRegression(
+        penalty="l1", C=0.5, solver="liblinear", fit_intercept=False, tol=1e-10, max_iter=5000
+    )  # fmt: skip
+    w = other.fit(X, y).coef_[0]
+    model = DPLassoClassifier(
+        BINARY, epsilon=math.inf, radius=np.abs(w).sum(), n_iter=4000, fit_intercept=False
+    ).fit(X, y)
+    ours, theirs = (Logistic().value(X @ v, y).sum() for v in (model.coef_[0], w))
+    assert ours <= theirs * (1 + 1e-3)
+
+
+def _new_logistic():
+    import sklearn
+
+    return tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
+
+
+@not_private
+def test_without_noise_squared_reaches_scikit_learn():
+    X, _ = small_data(300, 20)
+    target = X[:, 0] - 0.5 * X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=300)
+    w = Lasso(alpha=0.005, fit_intercept=False, tol=1e-12, max_iter=10**5).fit(X, target).coef_
+    model = DPLassoRegressor(
+        Domain(target_bound=3.0), epsilon=math.inf, radius=np.abs(w).sum(), n_iter=4000,
+        fit_intercept=False,
+    ).fit(X, target)  # fmt: skip
+    ours, theirs = (Squared().value(X @ v, target).sum() for v in (model.coef_, w))
+    assert ours <= theirs * (1 + 1e-3)
+
+
+# ---- fitting ------------------------------------------------------------------------------------
+
+
+@not_private
+@pytest.mark.parametrize("selection", ["auto", "blocks", "scan"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_learns_what_is_there_to_learn(selection, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 10))
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1], np.linspace(-0.5, 0.5, n_classes + 1)[1:-1])
+    domain = Domain(classes=list(range(n_classes)), n_samples=4000)
+    model = DPLassoClassifier(domain, epsilon=4.0, selection=selection, random_state=0).fit(X, y)
+    assert model.score(X, y) > (0.9 if n_classes == 2 else 0.7)
+    assert np.abs(model.coef_).sum() <= 10.0 + 1e-9
+    assert model.coef_.shape == (1 if n_classes == 2 else n_classes, 10)
+
+
+@not_private
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_regression_learns(loss):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 10))
+    domain = Domain(target_bound=2.0, n_samples=4000)
+    model = DPLassoRegressor(domain, epsilon=4.0, loss=loss, random_state=0)
+    assert model.fit(X, X[:, 0] + 0.5 * X[:, 1]).score(X, X[:, 0] + 0.5 * X[:, 1]) > 0.8
+
+
+@not_private
+def test_all_forms_of_the_same_rows_give_the_same_model():
+    X, y = small_data()
+    X = np.round(X * 4)  # whole numbers: exact in every type
+    canonical = sp.csr_array(X)
+    shuffled = canonical.copy()
+    rng = np.random.default_rng(0)
+    for i in range(shuffled.shape[0]):
+        lo, hi = shuffled.indptr[i : i + 2]
+        order = lo + rng.permutation(hi - lo)
+        shuffled.indices[lo:hi], shuffled.data[lo:hi] = (
+            shuffled.indices[order],
+            shuffled.data[order],
+        )
+    shuffled.has_sorted_indices = False
+    coo = canonical.tocoo()
+    doubled = sp.csr_array(
+        sp.coo_array(
+            (np.concatenate([coo.data / 2, coo.data / 2]),
+             (np.tile(coo.coords[0], 2), np.tile(coo.coords[1], 2))), shape=coo.shape
+        )
+    )  # fmt: skip
+    wide = canonical.copy()
+    wide.indptr = wide.indptr.astype(np.int64)
+    forms = [
+        X,
+        X.astype(np.float32),
+        X.astype(np.int64),
+        shuffled,
+        doubled,
+        wide,
+        canonical.tocsc(),
+    ]
+    domain = Domain(feature_bound=4.0, classes=[0, 1])
+    fit = DPLassoClassifier(domain, n_iter=30, random_state=5).fit
+    expected = fit(canonical, y).coef_.copy()
+    for form in forms:
+        np.testing.assert_array_equal(fit(form, y).coef_, expected)
+
+
+@not_private
+def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
+    from dpsparse.estimators import lasso
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lasso, "fast_frank_wolfe", interrupted)
+    model = DPLassoClassifier(BINARY, n_iter=5)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*small_data())
+    assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
+
+
+@not_private
+def test_sparse_weights_on_demand_and_number_of_weights():
+    X, y = small_data()
+    model = DPLassoClassifier(BINARY, n_iter=40, n_nonzero=3, random_state=0).fit(X, y)
+    assert np.count_nonzero(model.coef_) == 3
+    before = model.decision_function(X)
+    assert sp.issparse(model.sparsify().coef_)
+    np.testing.assert_allclose(model.decision_function(X), before, rtol=1e-12)
+    rule = PrivateCount(2, 4, epsilon=0.5)
+    model = DPLassoClassifier(BINARY, n_iter=40, n_nonzero=rule, random_state=0).fit(X, y)
+    assert 2 <= np.count_nonzero(model.coef_) <= 4
+
+
+def test_secure_noise_is_private_and_differs():
+    X, y = small_data()
+    first, second = (DPLassoClassifier(BINARY, n_iter=40).fit(X, y) for _ in range(2))
+    assert first.privacy_.proven
+    assert first.privacy_.epsilon == 1.0
+    assert isinstance(first.plan_.phases[0].event.event, Exponential)
+    assert not np.array_equal(first.coef_, second.coef_)
+
+
+@pytest.mark.slow
+@not_private
+def test_a_million_rows_by_twenty_million_columns():
+    rng = np.random.default_rng(0)
+    n, p, k = 10**6, 2 * 10**7, 5
+    indices = rng.integers(0, p, n * k).astype(np.int64)
+    X = sp.csr_array(
+        (np.ones(n * k), indices, np.arange(0, n * k + 1, k, dtype=np.int64)), shape=(n, p)
+    )
+    model = DPLassoClassifier(Domain(classes=[0, 1], n_samples=n), n_iter=100, random_state=0)
+    model.fit(X, rng.integers(0, 2, n))
+    assert model.sparsify().coef_.nnz <= 100

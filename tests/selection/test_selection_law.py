@@ -1,0 +1,165 @@
+"""Every selection has the law of the exponential mechanism, exactly as far as a test can see.
+
+Seeds are fixed; a right law fails a chi-square test here with probability 1e-5.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dpsparse.random import make_generator
+from dpsparse.selection import (
+    BlockSampler,
+    DenseMax,
+    GumbelScan,
+    HotColdSampler,
+    LaplaceScan,
+    LazyHeap,
+    make_selection,
+)
+from dpsparse.selection import hotcold as kernel
+
+PRIVATE = [GumbelScan, BlockSampler, HotColdSampler]
+
+
+def exact_law(scores, kappa):
+    """Probabilities of (cell, +) and (cell, -), in that order."""
+    keys = np.concatenate([kappa * scores, -kappa * scores])
+    p = np.exp(keys - keys.max())
+    return p / p.sum()
+
+
+def counts_of(selection, n_draws, n_cells, seed=1):
+    rng = make_generator(seed)
+    draws = np.array([selection.draw(rng) for _ in range(n_draws)])
+    return np.bincount(draws[:, 0] + n_cells * (draws[:, 1] < 0), minlength=2 * n_cells)
+
+
+def p_value(counts, law):
+    """Chi-square with cells of small expectation pooled."""
+    expected = law * counts.sum()
+    small = expected < 8
+    if small.any() and expected[small].sum() > 0:
+        counts = np.append(counts[~small], counts[small].sum())
+        expected = np.append(expected[~small], expected[small].sum())
+    return chisquare(counts, expected).pvalue
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+@pytest.mark.parametrize("spread", [0.05, 3.0, 30.0])
+def test_law_and_power(kind, spread):
+    # spread = largest kappa |G|: noise-dominated, mixed, and skewed.
+    scores = np.round(np.linspace(-1, 1, 41) ** 3 * 50_000).astype(np.int64)
+    kappa = spread / 50_000
+    selection = kind(kappa)
+    selection.rebuild(scores)
+    counts = counts_of(selection, 40_000, scores.size)
+    assert p_value(counts, exact_law(scores, kappa)) > 1e-5
+    if spread == 3.0:  # five per cent more or less noise is seen
+        assert p_value(counts, exact_law(scores, 1.05 * kappa)) < 1e-5
+        assert p_value(counts, exact_law(scores, kappa / 1.05)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", [BlockSampler, HotColdSampler])
+@pytest.mark.parametrize("spread", [1.0, 12.0])
+def test_law_after_many_updates(kind, spread):
+    # 10^5 updates through rises and falls of the whole range, then the law of the final scores.
+    rng = np.random.default_rng(3)
+    n_cells, kappa = 60, spread / 10_000
+    scores = rng.integers(-10_000, 10_000, n_cells)
+    selection = kind(kappa)
+    selection.rebuild(scores)
+    stream = make_generator(2)
+    for round_ in range(1000):
+        cells = rng.integers(0, n_cells, 100)
+        scores[cells] += rng.integers(-400, 401, 100)
+        if round_ % 250 == 100:
+            scores[:] //= 50  # the maximum collapses: a stale bound must not stall the draw
+            cells = np.arange(n_cells)
+        np.clip(scores, -10_000, 10_000, out=scores)
+        selection.update(cells, scores)
+        selection.update(np.arange(n_cells), scores)
+        selection.draw(stream)
+    counts = counts_of(selection, 30_000, n_cells)
+    assert p_value(counts, exact_law(scores, kappa)) > 1e-5
+
+
+@pytest.mark.parametrize("kind", [BlockSampler, HotColdSampler])
+def test_high_skew_returns_and_is_right(kind):
+    # One cell 200 nats above 3000 others, then pulled down among them: the draw must go on.
+    scores = np.zeros(3001, np.int64)
+    scores[7] = 200_000
+    kappa = 1e-3
+    selection = kind(kappa)
+    selection.rebuild(scores)
+    assert counts_of(selection, 200, scores.size)[7] == 200
+    scores[7] = 7_000  # e^7 of 3001: about a quarter of all draws
+    selection.update(np.array([7]), scores)
+    counts = counts_of(selection, 20_000, scores.size)
+    law = exact_law(scores, kappa)
+    share = np.array([counts[7], counts.sum() - counts[7]])
+    assert chisquare(share, np.array([law[7], 1 - law[7]]) * counts.sum()).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("kind", [BlockSampler, HotColdSampler])
+def test_the_unlikely_sign_stays_reachable(kind):
+    # Two cells of opposite score: the wrong signs have probability 1/(1 + e^8) each.
+    scores = np.array([4000, -4000], np.int64)
+    selection = kind(1e-3)
+    selection.rebuild(scores)
+    counts = counts_of(selection, 60_000, 2, seed=5)
+    assert p_value(counts, exact_law(scores, 1e-3)) > 1e-5
+    wrong = counts[1] + counts[2]
+    assert 4 <= wrong <= 50  # expected 20.1; Poisson tails below 1e-5
+
+
+def test_small_acceptances_keep_relative_precision():
+    # The event of probability 2^-70 cannot be drawn in a test; its exact halves can.
+    rng = make_generator(4)
+    hits = sum(kernel._zeros(rng, 3) for _ in range(40_000))
+    assert abs(hits - 5000) < 5 * np.sqrt(40_000 / 8 * 7 / 8)
+    assert not any(kernel._zeros(rng, 70) for _ in range(1000))
+
+
+def test_proposal_integers_fit_53_bits():
+    # 2^28 signed cells at full weight are the most the totals are built for.
+    assert 2 * 2**28 * 2**24 <= 2**53
+
+
+def test_laplace_scan_follows_its_noise():
+    # P(first of two candidates wins) = 1 - e^-x (1/2 + x/4) for independent Laplace noise,
+    # x = kappa (score difference); cells are made irrelevant by one far below.
+    selection = LaplaceScan(1e-3)
+    selection.rebuild(np.array([500], np.int64))  # (0, +) has score 500, (0, -) has -500
+    counts = counts_of(selection, 20_000, 1)
+    p = 1.0 - np.exp(-1.0) * (0.5 + 0.25)
+    assert chisquare(counts, np.array([p, 1 - p]) * 20_000).pvalue > 1e-5
+    q = 1.0 - np.exp(-2.0) * (0.5 + 0.5)  # halved noise
+    assert chisquare(counts, np.array([q, 1 - q]) * 20_000).pvalue < 1e-12
+
+
+def test_heap_and_dense_arg_max_agree_after_updates():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(-1000, 1000, 300)
+    heap, dense = LazyHeap(), DenseMax()
+    heap.rebuild(scores)
+    dense.rebuild(scores)
+    for _ in range(500):
+        cells = rng.integers(0, 300, 20)
+        scores[cells] = rng.integers(-1000, 1000, 20)
+        heap.update(cells, scores)
+        dense.update(cells, scores)
+        cell, sign = heap.draw(rng)
+        best, best_sign = dense.draw(rng)
+        assert abs(scores[cell]) == abs(scores[best])
+        assert sign * scores[cell] == best_sign * scores[best]
+
+
+def test_published_sign_is_read_off():
+    scores = np.array([10, -10, 1], np.int64)
+    for name in ("blocks", "scan"):
+        selection = make_selection(name, 1e-9, private_sign=False)
+        selection.rebuild(scores)
+        counts = counts_of(selection, 2000, 3)
+        assert counts[1] == counts[3] == counts[5] == 0
+        assert p_value(counts[[0, 4, 2]], np.full(3, 1 / 3)) > 1e-5

@@ -1,0 +1,391 @@
+"""The fast solver against the reference: same scores, same law, same state from the history.
+
+Seeds are fixed; a right law fails a chi-square test here with probability 1e-5.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import chisquare
+
+from dpsparse.domain import Domain
+from dpsparse.losses import Huber, Logistic, Softmax, Squared
+from dpsparse.random import make_generator
+from dpsparse.selection import hotcold as kernel
+from dpsparse.selection import make_selection
+from dpsparse.solvers.fast_frank_wolfe import (
+    Problem,
+    build_state,
+    choose_resolution,
+    exact_scores,
+    fast_frank_wolfe,
+    fast_frank_wolfe_with,
+    history_of,
+    replay,
+)
+from dpsparse.solvers.frank_wolfe import frank_wolfe, score_cells, with_intercept
+
+LOSSES = {
+    "logistic": (Logistic(), 1),
+    "squared": (Squared(), 1),
+    "huber": (Huber(0.5), 1),
+    "softmax": (Softmax(3), 3),
+}
+
+
+def make_case(name, n=120, p=25, seed=0, bound=2.0, **changes):
+    """Sparse rows with an empty row and an empty column, and the problem to solve on them."""
+    loss, n_outputs = LOSSES[name]
+    rng = np.random.default_rng(seed)
+    dense = rng.uniform(-bound, bound, (n, p)) * (rng.random((n, p)) < 0.3)
+    dense[3] = 0.0
+    dense[:, 5] = 0.0
+    domain = Domain(feature_bound=bound, target_bound=3.0, classes=list(range(max(n_outputs, 2))))
+    if name in ("squared", "huber"):
+        data = domain.clip(sp.csr_array(dense), dense[:, 0] + rng.normal(size=n))
+    else:
+        y = rng.integers(0, max(n_outputs, 2), n)
+        data = domain.clip(sp.csr_array(dense), y, labels=np.arange(max(n_outputs, 2)))
+    slope_bound = loss.slope_bound(domain, 4.0)
+    problem = Problem(
+        loss=loss, radius=4.0, n_iter=60, kappa=0.2 / (bound * slope_bound),
+        slope_bound=slope_bound, resolution=2**16, feature_bound=bound, n_outputs=n_outputs,
+    )  # fmt: skip
+    return data, dataclasses.replace(problem, **changes)
+
+
+def true_scores(data, problem, history, n_steps):
+    """Scores at the weights of the first steps, by the reference's formulas."""
+    X = with_intercept(data, problem)
+    w = np.zeros((X.shape[1], problem.n_outputs))
+    for t in range(n_steps):
+        step = 2.0 / (t + 3.0)
+        w *= 1.0 - step
+        w[history.features[t], history.outputs[t]] += (
+            step * history.signs[t] * problem.radius * problem.feature_bound
+        )
+    margin = X @ w
+    y = data.y
+    slopes = (
+        problem.loss.slope(margin, y)
+        if problem.n_outputs > 1
+        else problem.loss.slope(margin[:, 0], y)[:, None]
+    )
+    return score_cells(X.tocsc(), slopes, problem, fixed_point=True), margin
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("freshness", ["exact", "tolerance", "published"])
+def test_state_is_a_function_of_rows_and_history(name, freshness):
+    data, problem = make_case(name, freshness=freshness, tolerance=0.05)
+    state, order = build_state(data, problem)
+    kernel.advance(state, make_generator(3), 0, problem.n_iter, kernel.DRAW)
+    history = history_of(state, order, data, problem)
+    again = replay(data, problem, history)
+    np.testing.assert_array_equal(again.v, state.v)
+    if freshness != "exact":  # there the stored slopes decide the law, so they must agree too
+        np.testing.assert_array_equal(again.q, state.q)
+        np.testing.assert_array_equal(again.score, state.score)
+    np.testing.assert_array_equal(
+        exact_scores(again, order, problem.n_iter), exact_scores(state, order, problem.n_iter)
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_fast_equals_reference_under_the_same_draws(name):
+    data, problem = make_case(name)
+    history = frank_wolfe(data, problem, make_generator(1))
+    state = replay(data, problem, history)
+    expected, margin = true_scores(data, problem, history, problem.n_iter)
+    _, order = build_state(data, problem)
+    scale = (
+        2 * problem.radius * problem.feature_bound / ((problem.n_iter + 1) * (problem.n_iter + 2))
+    )
+    np.testing.assert_allclose(
+        state.v.reshape(margin.shape) * scale, margin, rtol=1e-12, atol=1e-12
+    )
+    scores = exact_scores(state, order, problem.n_iter).ravel()
+    # exp of two libraries may differ in the last bit of a slope: one unit per row at most
+    slack = 0 if name == "squared" else data.X.shape[0] // 20
+    assert np.abs(scores - expected).max() <= slack + 1
+
+
+def test_weights_follow_from_the_history_as_frank_wolfe_steps():
+    data, problem = make_case("softmax")
+    history = fast_frank_wolfe(data, problem, make_generator(2))
+    coef, intercept = history.weights()
+    w = np.zeros((problem.n_outputs, data.X.shape[1] + 1))
+    for t in range(problem.n_iter):
+        step = 2.0 / (t + 3.0)
+        w *= 1.0 - step
+        w[history.outputs[t], history.features[t]] += step * history.signs[t] * problem.radius
+    np.testing.assert_allclose(coef, w[:, :-1], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(intercept, w[:, -1] * problem.feature_bound, rtol=1e-12, atol=1e-13)
+    assert np.abs(coef).sum() + np.abs(w[:, -1]).sum() <= problem.radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("tau", [0.25, 0.02])
+def test_stale_scores_stay_within_their_slack(name, tau):
+    data, problem = make_case(name, n_iter=80, fit_intercept=False)
+    state, order = build_state(data, problem)
+    state.ints[kernel.DEBT_LIMIT] = 10**7  # no refresh while we look
+    kernel._set_tau(state, tau)
+    kernel._schedule_all(state, 0)
+    kernel._rebuild(state)
+    rng = make_generator(7)
+    K = problem.n_outputs
+    seen = 0.0
+    for t in range(problem.n_iter):
+        kernel.advance(state, rng, t, t + 1, kernel.DRAW)
+        if state.reals[kernel.TAU] != tau:
+            break
+        kernel.prepare(state, t + 1) if t + 1 < problem.n_iter else None
+        history = history_of(state, order, data, problem)
+        truth, _ = true_scores(data, problem, history, t + 1)
+        stale = np.empty((len(order), K), np.int64)
+        stale[order] = state.score.reshape(-1, K)
+        slack = np.empty(len(order), np.int64)
+        slack[order] = state.slack[np.minimum(np.arange(len(order)), kernel.HEAVY)]
+        error = np.abs(stale.ravel() - truth).reshape(-1, K)
+        assert (error <= slack[:, None] + 2).all()
+        seen = max(seen, error.max())
+    assert seen > 100  # the scores really were stale
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_tolerance_mode_keeps_every_slope_within_its_tolerance(name):
+    data, problem = make_case(name, freshness="tolerance", tolerance=0.03)
+    state, order = build_state(data, problem)
+    rng = make_generator(5)
+    for t in range(problem.n_iter - 1):
+        kernel.advance(state, rng, t, t + 1, kernel.DRAW)
+        kernel.prepare(state, t + 1)
+        history = history_of(state, order, data, problem)
+        _, margin = true_scores(data, problem, history, t + 1)
+        true = (
+            problem.loss.slope(margin, data.y)
+            if problem.n_outputs > 1
+            else problem.loss.slope(margin[:, 0], data.y)[:, None]
+        )
+        stored = state.q.reshape(true.shape) * 2.0**-kernel.SLOPE_BITS
+        assert np.abs(stored - true / problem.slope_bound).max() <= 0.03 + 1e-6
+
+
+def draw_counts(state, t, n_draws, seed):
+    rng = make_generator(seed)
+    n_cells = state.score.size
+    counts = np.zeros(2 * n_cells, np.int64)
+    for _ in range(n_draws):
+        cell, sign = kernel.draw(state, rng, t)
+        counts[cell + n_cells * (sign < 0)] += 1
+    return counts
+
+
+def p_value(counts, scores, kappa):
+    keys = np.concatenate([kappa * scores, -kappa * scores])
+    law = np.exp(keys - keys.max())
+    law /= law.sum()
+    expected = law * counts.sum()
+    small = expected < 8
+    counts = np.append(counts[~small], counts[small].sum())
+    expected = np.append(expected[~small], expected[small].sum())
+    keep = expected > 0
+    return chisquare(counts[keep], expected[keep]).pvalue
+
+
+@pytest.mark.parametrize("name", ["logistic", "softmax"])
+def test_exact_mode_has_the_law_of_the_true_gradient_while_rows_are_stale(name):
+    data, problem = make_case(name, n=400, p=12, n_iter=200, fit_intercept=False)
+    state, _ = build_state(data, problem)
+    kernel._set_tau(state, 0.1)
+    kernel._schedule_all(state, 0)
+    kernel._rebuild(state)
+    t = 40
+    picks = np.random.default_rng(2)
+    state.cells[:] = picks.integers(0, state.score.size, problem.n_iter)
+    state.signs[:] = picks.choice([-1, 1], problem.n_iter)
+    kernel.advance(state, make_generator(11), 0, t, kernel.REPLAY)
+    kernel.prepare(state, t)
+    kernel._rebuild(state)
+    # what the mechanism must follow, and the stale scores it must not follow
+    copy = state._replace(
+        **{f: getattr(state, f).copy() for f in ("mref", "q", "score", "due", "head", "ints")}
+    )
+    kernel._refresh_all(copy, t)
+    truth, stale = copy.score.astype(np.int64), state.score.astype(np.int64)
+    kappa = state.reals[kernel.KAPPA]
+    assert np.abs(kappa * (truth - stale)).max() > 0.2
+    state.ints[kernel.DEBT_LIMIT] = 2**60  # no refresh while we look
+    counts = draw_counts(state, t, 30_000, seed=4)
+    assert state.ints[kernel.VERIFIED] > 0
+    assert p_value(counts, truth, kappa) > 1e-5
+    assert p_value(counts, stale, kappa) < 1e-5
+    if name == "logistic":  # flatter laws need more draws to tell five per cent
+        assert p_value(counts, truth, 1.05 * kappa) < 1e-5
+    state.slack[:] = 0  # mutation: proposals and acceptance that trust the stale scores
+    kernel._rebuild(state)
+    assert p_value(draw_counts(state, t, 30_000, seed=4), truth, kappa) < 1e-5
+
+
+def two_step_law(data, problem):
+    """Exact probabilities of all two-step histories of cells and signs, in the reference's order."""
+    law = {}
+    n_cells = data.X.shape[1]
+    for first in range(2 * n_cells):
+        history = _fixed_history(data, problem, [first])
+        p_first = _law_of(true_scores(data, problem, history, 0)[0], problem.unit_kappa)[first]
+        second = _law_of(true_scores(data, problem, history, 1)[0], problem.unit_kappa)
+        for k in range(2 * n_cells):
+            law[(first, k)] = p_first * second[k]
+    return law
+
+
+def _law_of(scores, kappa):
+    keys = np.concatenate([kappa * scores, -kappa * scores])
+    p = np.exp(keys - keys.max())
+    return p / p.sum()
+
+
+def _fixed_history(data, problem, codes):
+    from dpsparse.solvers.fast_frank_wolfe import History
+
+    n = data.X.shape[1]
+    codes = np.asarray(codes)
+    return History(
+        codes % n, np.zeros_like(codes), np.where(codes < n, -1, 1), problem.radius, n, 1, 1.0
+    )
+
+
+@pytest.mark.parametrize("solver", ["fast", "reference", "blocks"])
+def test_whole_runs_have_the_law_of_the_reference(solver):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.uniform(-1, 1, (30, 2)), 2)
+    data = Domain(classes=[0, 1]).clip(X, (X[:, 0] > 0).astype(int), labels=np.array([0, 1]))
+    loss = Logistic()
+    bound = loss.slope_bound(data.domain, 3.0)
+    problem = Problem(loss, 3.0, 2, 0.15, bound, 2**16, fit_intercept=False)
+    law = two_step_law(data, problem)
+    counts = dict.fromkeys(law, 0)
+    stream = make_generator(8)
+    for _ in range(2500):
+        if solver == "fast":
+            history = fast_frank_wolfe(data, problem, stream)
+        elif solver == "reference":
+            history = frank_wolfe(data, problem, stream)
+        else:
+            selection = make_selection("blocks", problem.unit_kappa)
+            history = fast_frank_wolfe_with(selection, data, problem, stream)
+        codes = history.features + 2 * (history.signs > 0)
+        counts[tuple(codes.tolist())] += 1
+    observed, expected = np.array(list(counts.values())), np.array(list(law.values())) * 2500
+    assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-5
+
+
+def test_staleness_of_the_published_update():
+    # Rows e1, e2, both of class 1, radius 10; step on feature 1, then on feature 2.
+    data = Domain(classes=[0, 1]).clip(np.eye(2), np.array([1, 1]), labels=np.array([0, 1]))
+    problem = Problem(
+        Logistic(), 10.0, 2, 1.0, 1.0, 2**20, fit_intercept=False, freshness="published"
+    )
+    codes = np.array([2, 3])  # both vertices with positive sign
+    stored, fresh = (
+        replay(
+            data, dataclasses.replace(problem, freshness=f), _fixed_history(data, problem, codes)
+        )
+        for f in ("published", "exact")
+    )
+    first = int(np.flatnonzero(stored.v == stored.v.min())[0])  # the row of the older step
+    kernel._refresh_all(fresh, 2)
+    unit = 2.0**-kernel.SLOPE_BITS
+    assert stored.q[first] * unit == pytest.approx(-0.00127, abs=5e-6)
+    assert fresh.q[first] * unit == pytest.approx(-0.03445, abs=5e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
+    # Adversarial rows: margins at the ends of the ball, entries at the bound, extreme targets.
+    loss, n_outputs = LOSSES[name]
+    domain = Domain(feature_bound=2.0, target_bound=3.0, classes=list(range(max(n_outputs, 2))))
+    radius = 4.0
+    slope_bound = loss.slope_bound(domain, radius)
+    problem = Problem(
+        loss, radius, 400, 1.0, slope_bound, 2**12, 2.0, n_outputs, False, "published"
+    )
+    worst = 0
+    for entry in (2.0, -2.0, 1.9999999, 0.3):
+        for target in (
+            (-3.0, 3.0) if n_outputs == 1 and name != "logistic" else range(max(n_outputs, 2))
+        ):
+            X = np.array([[2.0, entry]])
+            if name in ("squared", "huber"):
+                data = domain.clip(X, np.array([target]))
+            else:
+                data = domain.clip(X, np.array([target]), labels=np.arange(max(n_outputs, 2)))
+            for sign in (1, -1):
+                state, order = build_state(data, problem)
+                label = int(np.flatnonzero(order == 0)[0])
+                state.cells[:] = label * n_outputs
+                state.signs[:] = sign
+                kernel.advance(state, make_generator(0), 0, 400, kernel.REPLAY)
+                worst = max(worst, int(np.abs(exact_scores(state, order, 400)).max()))
+    assert worst <= problem.resolution
+    assert worst >= 0.99 * problem.resolution
+
+
+def test_wide_and_narrow_sums_agree():
+    data, problem = make_case("squared", resolution=2**16)
+    wide = dataclasses.replace(problem, resolution=2**30, kappa=problem.kappa)
+    narrow_state, _ = build_state(data, problem)
+    wide_state, _ = build_state(data, wide)
+    assert (narrow_state.score.dtype, wide_state.score.dtype) == (np.int32, np.int64)
+    ratio = 2.0 ** (30 - 16)
+    assert np.abs(wide_state.score / ratio - narrow_state.score).max() <= data.X.shape[0]
+
+
+def test_resolution_comes_from_public_numbers():
+    assert choose_resolution(None, 0.01) == 2**11
+    assert choose_resolution(20_242, 0.01) == 2**16
+    assert choose_resolution(10**12, 0.01) == 2**8
+    assert choose_resolution(None, 1000.0) == 2**15
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 50.0])
+def test_any_noise_level_terminates(scale):
+    # From almost uniform draws to almost an arg max, dense columns and an intercept included.
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 1, (3000, 15))
+    data = Domain(classes=[0, 1]).clip(X, rng.integers(0, 2, 3000), labels=np.array([0, 1]))
+    bound = Logistic().slope_bound(data.domain, 10.0)
+    resolution = choose_resolution(3000, scale)
+    problem = Problem(Logistic(), 10.0, 150, scale / (2 * bound), bound, resolution)
+    assert len(fast_frank_wolfe(data, problem, make_generator(0)).signs) == 150
+
+
+def test_progress_is_told_every_step_and_may_interrupt():
+    data, problem = make_case("logistic")
+    steps = []
+    fast_frank_wolfe(data, problem, make_generator(0), steps.append)
+    assert sum(steps) == problem.n_iter
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fast_frank_wolfe(data, problem, make_generator(0), stop)
+
+
+@pytest.mark.parametrize("selection", ["heap", "dense"])
+def test_arg_max_paths_agree_with_the_reference(selection):
+    data, problem = make_case("squared", kappa=math.inf, n_iter=40, fit_intercept=False)
+    expected = frank_wolfe(data, problem, make_generator(0))
+    fused = fast_frank_wolfe(data, problem, make_generator(0))
+    other = fast_frank_wolfe_with(
+        make_selection(selection, math.inf), data, problem, make_generator(0)
+    )
+    np.testing.assert_array_equal(fused.features, expected.features)
+    np.testing.assert_array_equal(other.features, expected.features)
+    np.testing.assert_array_equal(fused.signs, expected.signs)
