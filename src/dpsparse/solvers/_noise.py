@@ -26,7 +26,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -210,6 +210,12 @@ def _push(indptr, columns, values, weights, start, stop, out):  # type: ignore[n
     """out_ik <- sum_j x_ij weights_jk for a range of rows."""
     n_outputs = weights.shape[1]
     for i in range(start, stop):
+        if n_outputs == 1:  # the sum in a register is worth a third
+            total = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                total += values[p] * weights[columns[p], 0]
+            out[i, 0] = total
+            continue
         for k in range(n_outputs):
             out[i, k] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
@@ -247,6 +253,20 @@ def _transpose(indptr, columns, values, out_indptr, out_rows, out_values):  # ty
     out_indptr[0] = 0
 
 
+@numba.njit(cache=True, nogil=True)
+def _filter(indptr, columns, values, weight, out_indptr, out_columns, out_values):  # type: ignore[no-untyped-def]
+    """Entries of columns with a weight; returns their number."""
+    at = 0
+    for i in range(indptr.size - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            if weight[columns[p]] != 0.0:
+                out_columns[at] = columns[p]
+                out_values[at] = values[p]
+                at += 1
+        out_indptr[i + 1] = at
+    return at
+
+
 class Columns(NamedTuple):
     """The data by columns, for pulls; values in float32."""
 
@@ -263,14 +283,25 @@ class NoisySums:
     """
 
     def __init__(self, X: sp.csr_array, rng: Generator, noise: str = "grid") -> None:
-        self.X, self.noise = X, noise
+        self.noise, self.shape = noise, X.shape
         self.width = X.shape[1]
         self._rngs = spawn(rng, _BLOCKS)
-        indptr = np.zeros(self.width + 1, dtype=np.int64)
-        rows = np.empty(X.nnz, dtype=np.int32 if X.shape[0] < 2**31 else np.int64)
-        values = np.empty(X.nnz, dtype=np.float32)
-        _transpose(X.indptr, X.indices, X.data, indptr, rows, values)
-        self.columns = Columns(indptr, rows, values)
+        self._hold(X.indptr, X.indices, X.data)
+
+    def _hold(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
+        starts = np.zeros(self.width + 1, dtype=np.int64)
+        rows = np.empty(len(indices), dtype=np.int32 if self.shape[0] < 2**31 else np.int64)
+        by_column = np.empty(len(indices), dtype=np.float32)
+        _transpose(indptr, indices, values, starts, rows, by_column)
+        self.rows, self.columns = (indptr, indices, values), Columns(starts, rows, by_column)
+
+    def drop(self, weight: np.ndarray) -> None:
+        """Forget the columns of weight 0, which no later sum reads: less to walk over."""
+        indptr, indices, values = self.rows
+        new_indptr = np.zeros_like(indptr)
+        new_indices, new_values = np.empty_like(indices), np.empty(len(indices), dtype=np.float32)
+        n = _filter(indptr, indices, values, weight, new_indptr, new_indices, new_values)
+        self._hold(new_indptr, new_indices[:n].copy(), new_values[:n].copy())
 
     def pull(
         self,
@@ -303,14 +334,14 @@ class NoisySums:
 
     def margins(self, weights: np.ndarray) -> np.ndarray:
         """X @ weights, shape (n, K)."""
-        out = np.empty((self.X.shape[0], weights.shape[1]))
-        self._by_rows(lambda a, b: _push(*_csr(self.X), weights, a, b, out))
+        out = np.empty((self.shape[0], weights.shape[1]))
+        self._by_rows(lambda a, b: _push(*self.rows, weights, a, b, out))
         return out
 
     def lengths(self, weight: np.ndarray) -> np.ndarray:
         """The L2 norm of every row after scaling column j by weight_j."""
-        out = np.empty(self.X.shape[0])
-        self._by_rows(lambda a, b: _lengths(*_csr(self.X), weight, a, b, out))
+        out = np.empty(self.shape[0])
+        self._by_rows(lambda a, b: _lengths(*self.rows, weight, a, b, out))
         return out
 
     def total(self, contributions: np.ndarray, scale: float) -> np.ndarray:
@@ -325,9 +356,8 @@ class NoisySums:
         return np.asarray((whole + integers(self._rngs[0], contributions.shape[1])) * unit)
 
     def _by_rows(self, kernel: Callable[[int, int], None]) -> None:
-        n = self.X.shape[0]
-        blocks = _BLOCKS if self.X.nnz >= _SMALL else 1
-        edges = np.linspace(0, n, blocks + 1).astype(np.int64)
+        blocks = _BLOCKS if len(self.rows[1]) >= _SMALL else 1
+        edges = np.linspace(0, self.shape[0], blocks + 1).astype(np.int64)
         _run(lambda b: kernel(edges[b], edges[b + 1]), range(blocks))
 
 
@@ -344,10 +374,6 @@ def threaded_integers(rng: Generator, size: int) -> np.ndarray:
     rngs, edges = spawn(rng, _BLOCKS), np.linspace(0, size, _BLOCKS + 1).astype(np.int64)
     _run(lambda b: _fill(rngs[b], out[edges[b] : edges[b + 1]]), range(_BLOCKS))
     return out
-
-
-def _csr(X: sp.csr_array) -> tuple[Any, Any, Any]:
-    return X.indptr, X.indices, X.data
 
 
 def _run(task: Callable[[int], None], blocks: Iterable[int]) -> None:

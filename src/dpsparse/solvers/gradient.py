@@ -94,6 +94,8 @@ class Run:
         recipe = self.recipe
         self.release_prior()
         self.scaling = self.release_masses()
+        if self.wide:
+            self.sums.drop(self.scaling)
         lengths = self.sums.lengths(self.scaling)
         # Renormalised rows need their length only for the final model, others before.
         length = 0.0 if self.renormalises else self.release_length(lengths)
@@ -102,6 +104,7 @@ class Run:
             budget /= math.sqrt(2.0)
             noise = self.descend(inverse(lengths, length), budget, soften=False)
             self.prune(noise)
+            self.sums.drop(self.scaling)
             lengths = self.sums.lengths(self.scaling)
         self.descend(inverse(lengths, length), budget, soften=self.softens)
         if self.renormalises:
@@ -219,11 +222,13 @@ class Run:
         on the original rows."""
         if self.recipe.n_nonzero is None:
             return self.weights.astype(np.float64)
-        factors = np.where(self.scaling > 0, self.scaling, 1.0).astype(np.float64)[:, None]
-        scaled = self.weights / factors
+        alive = np.flatnonzero(self.scaling)
+        factors = self.scaling[alive].astype(np.float64)[:, None]
+        scaled = self.weights[alive] / factors
         kept = sparsify_weights(scaled, self.recipe.n_nonzero, self.rng, self.exact_count)
-        kept *= factors
-        return kept
+        out = np.zeros(self.weights.shape)
+        out[alive] = kept * factors
+        return out
 
     # ---- gradients -----------------------------------------------------------------------------
 
