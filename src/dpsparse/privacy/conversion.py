@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -94,20 +95,22 @@ def delta(event: Event, epsilon: float) -> float:
     if pure is not None:
         bounds.append(_pure_to_delta(pure, epsilon))
     mu, slack = _gaussian_mu(counts), _slack(counts)
-    if mu is not None:
-        value = math.exp(min(0.0, _gaussian_log_delta(mu, epsilon)))
-        bounds.append(value + _slack_delta(slack, epsilon))
-    else:
-
-        def bound(a: Array, y: Array) -> Array:
-            return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
-
-        value = math.exp(min(0.0, _minimise(bound, counts)))
-        bounds.append(value + _slack_delta(slack, epsilon))
+    # A guarantee at a smaller epsilon is one at this epsilon: e^eps must not blow up the slack.
+    for at in {min(epsilon, cap) for cap in (10.0, 20.0, math.inf)} if slack > 0.0 else {epsilon}:
+        if mu is not None:
+            log_delta = _gaussian_log_delta(mu, at)
+        else:
+            log_delta = _minimise(partial(_renyi_log_delta, counts, at), counts)
+        bounds.append(math.exp(min(0.0, log_delta)) + _slack_delta(slack, at))
+    if mu is None:
         alone = _single_perturbation(counts)
         if alone is not None:
             bounds.append(_perturbation_delta(alone, epsilon))
     return max(0.0, min(bounds))
+
+
+def _renyi_log_delta(counts: dict[Event, int], epsilon: float, a: Array, y: Array) -> Array:
+    return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
 
 
 def _minimise(bound: Callable[[Array, Array], Array], counts: dict[Event, int]) -> float:

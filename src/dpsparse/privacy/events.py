@@ -109,8 +109,8 @@ class RoundedGaussian(Event):
 
     @property
     def slack(self) -> float:
-        """Total variation between what is drawn and the law: 2^-80 a value (Lemma 3)."""
-        return min(1.0, self.size * 2.0**-80)
+        """Total variation between what is drawn and the law: 2^-90 a value (Lemma 3)."""
+        return min(1.0, self.size * 2.0**-90)
 
 
 @dataclass(frozen=True)

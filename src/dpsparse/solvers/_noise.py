@@ -97,7 +97,7 @@ def _draw(rng):  # type: ignore[no-untyped-def]
         offset = (word >> _U5) & _UOFFSET
         coin = word & _U15
         if coin < _QUICK[bin_] or _accepts(
-            np.int64(bin_), np.int64(offset), np.int64(coin), rng.random()
+            np.int64(bin_), np.int64(offset), np.int64(coin), rng.random(), rng.random()
         ):
             k = np.int64(bin_) * _WIDTH + np.int64(offset)
             minus = np.int64((word >> _U4) & _U1)
@@ -107,8 +107,8 @@ def _draw(rng):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _accepts(bin_, offset, coin, rest):  # type: ignore[no-untyped-def]
-    """Whether the uniform (coin + rest)/16 lies below A_b exp(-t)."""
+def _accepts(bin_, offset, coin, rest, last):  # type: ignore[no-untyped-def]
+    """Whether the uniform (coin + rest + 2^-53 last)/16 lies below the acceptance probability."""
     uniform = (coin + rest) * 0.0625
     if uniform < _LEAST[bin_]:
         return True
@@ -116,11 +116,11 @@ def _accepts(bin_, offset, coin, rest):  # type: ignore[no-untyped-def]
     accept = _ACCEPT[bin_] * np.exp(-(exponent * _EXPONENT_UNIT))
     if abs(uniform - accept) > 2.0**-45:
         return uniform < accept
-    return _accepts_closely(bin_, exponent, coin, rest)
+    return _accepts_closely(bin_, exponent, coin, rest, last)
 
 
 @numba.njit(cache=True, nogil=True)
-def _accepts_closely(bin_, exponent, coin, rest):  # type: ignore[no-untyped-def]
+def _accepts_closely(bin_, exponent, coin, rest, last):  # type: ignore[no-untyped-def]
     """The same comparison with about 100 bits: Horner's rule on the series of exp."""
     upper = exponent >> 26 << 26
     t, t_low = _two_sum(upper * _EXPONENT_UNIT, (exponent - upper) * _EXPONENT_UNIT)
@@ -140,7 +140,7 @@ def _accepts_closely(bin_, exponent, coin, rest):  # type: ignore[no-untyped-def
     a_low += a * (square - 1.0) / (24.0 * STEPS**2)
     gap, gap_low = _two_sum(coin * 0.0625, -a)
     gap, more = _two_sum(gap, rest * 0.0625)
-    return gap + (gap_low + more - a_low) < 0.0
+    return gap + (gap_low + more + last * 2.0**-57 - a_low) < 0.0
 
 
 @numba.njit(cache=True, nogil=True)

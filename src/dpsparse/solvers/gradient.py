@@ -42,6 +42,7 @@ FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
 MAX_STEP = 20.0
 INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 FEW = 300  # up to this many weights a class the refit starts cold
+LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
 
 
@@ -173,12 +174,15 @@ class Run:
         kept = np.count_nonzero(self.scaling)
         if kept == 0:
             return 1.0
-        # rows of the declared norm whose squares spread over the features like their masses
+        # the longest row there can be, its squares spread over the features like the masses
+        domain = self.data.domain
+        longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(self.width)
         spread = 1.0 / np.square(self.scaling[self.scaling > 0], dtype=np.float64)
-        guess = (self.data.domain.row_norm or 1.0) * math.sqrt(kept / float(spread.sum()))
+        guess = longest * math.sqrt(kept / float(spread.sum()))
         reach = 2.0**20
         budget = self.recipe.length
-        return self.quantile(lengths, 0.5, budget, guess, guess / reach, guess * reach)
+        middle = self.quantile(lengths, 0.5, budget, guess, guess / reach, guess)
+        return middle if self.renormalises else LONG * middle
 
     def quantile(
         self, values: np.ndarray, share: float, budget: float, guess: float, low: float, high: float
@@ -238,8 +242,7 @@ class Run:
 
     @property
     def renormalises(self) -> bool:
-        renormalise = self.recipe.renormalise
-        return self.wide if renormalise is None else renormalise
+        return self.recipe.renormalise is not False
 
     @property
     def prunes(self) -> bool:
@@ -320,6 +323,11 @@ class Run:
 
 class RegressionRun(Run):
     """The same with clipped residuals; the clip comes from the released spread of the targets."""
+
+    @property
+    def renormalises(self) -> bool:
+        """On narrow data the length of a row says something about its target."""
+        return self.wide if self.recipe.renormalise is None else self.recipe.renormalise
 
     def release_prior(self) -> None:
         recipe, bound = self.recipe, self.data.domain.target_bound
