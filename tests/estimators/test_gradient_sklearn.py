@@ -1,17 +1,32 @@
 """scikit-learn's own battery. Nothing is expected to fail."""
 
+import math
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpsparse import Domain, DPGradientClassifier
+from dpsparse.domain import Domain
+from dpsparse.estimators import (
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPHardThresholdClassifier,
+    DPHardThresholdRegressor,
+)
 
 # check_estimator invents data sets with labels of its own, hence "observed".
-DOMAIN = Domain(feature_bound=None, row_norm=10.0, classes="observed", n_samples=50)
+CLASSES = Domain(feature_bound=10.0, row_norm=10.0, classes="observed")
+TARGETS = Domain(feature_bound=10.0, row_norm=10.0, target_bound=100.0)
 
 
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")  # checks set a seed
 @parametrize_with_checks(
-    [DPGradientClassifier(DOMAIN), DPGradientClassifier(DOMAIN, epsilon=float("inf"))]
+    [
+        DPGradientClassifier(CLASSES),
+        DPGradientClassifier(CLASSES, epsilon=math.inf, n_iter=20),
+        DPGradientRegressor(TARGETS),
+        DPHardThresholdClassifier(CLASSES),
+        DPHardThresholdRegressor(TARGETS),
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

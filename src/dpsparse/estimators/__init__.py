@@ -1,7 +1,11 @@
 """scikit-learn estimators, one file per family."""
 
 from dpsparse.estimators.admm import DPADMMClassifier
-from dpsparse.estimators.gradient import DPGradientClassifier
+from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
+from dpsparse.estimators.hard_threshold import (
+    DPHardThresholdClassifier,
+    DPHardThresholdRegressor,
+)
 from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
@@ -10,6 +14,9 @@ from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegres
 __all__ = [
     "DPADMMClassifier",
     "DPGradientClassifier",
+    "DPGradientRegressor",
+    "DPHardThresholdClassifier",
+    "DPHardThresholdRegressor",
     "DPLassoClassifier",
     "DPLassoRegressor",
     "DPScreenedLassoClassifier",

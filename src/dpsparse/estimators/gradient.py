@@ -1,48 +1,267 @@
-"""DPGradientClassifier: full noisy gradients, then the largest weights."""
+"""DPGradientClassifier and DPGradientRegressor: noisy full gradients on scaled, renormalised rows."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsparse.domain import BoundedData, Domain
-from dpsparse.estimators._base import BaseDPClassifier, check_count
+from dpsparse.estimators._base import (
+    BaseDPClassifier,
+    BaseDPLinearModel,
+    BaseDPRegressor,
+    check_choice,
+    check_count,
+    check_positive,
+)
+from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
-from dpsparse.privacy import Gaussian, NonPrivate, Phase, Plan, Repeated, calibrate
-from dpsparse.sensitivity import clipped_gradient_sum
-from dpsparse.solvers.gradient import noisy_gradient_descent
+from dpsparse.privacy import (
+    Event,
+    Gaussian,
+    NonPrivate,
+    Phase,
+    Plan,
+    RoundedGaussian,
+    Sequence,
+    calibrate,
+)
+from dpsparse.solvers.gradient import (
+    EXACT_ITER,
+    INTERCEPT_ROUNDS,
+    MEDIAN_ROUNDS,
+    Recipe,
+    RegressionRun,
+    Run,
+)
+from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-MOMENTUM = 0.9
+# No schedule takes more steps; the plan charges the sampler's slack for this many.
+MAX_ITER = 2000
+_LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
+
+_NOTES = {
+    "prior": "noisy class counts (or count and mean of the targets)",
+    "masses": "noisy sum of |x_i|/||x_i||: scale and filter of the features",
+    "spread": f"{MEDIAN_ROUNDS} noisy counts: where to clip residuals",
+    "gradients": "all steps together: sum of (sensitivity/scale)^2 over the steps",
+    "length": f"{MEDIAN_ROUNDS} noisy counts: median length of scaled rows",
+    "intercept": f"{INTERCEPT_ROUNDS} noisy sums: offset of the final model",
+}
 
 
-class DPGradientClassifier(BaseDPClassifier):
-    """Sparse logistic or multinomial model from a few noisy full gradients.
+class _DPGradient(BaseDPLinearModel):
+    """What classifier and regressor share: the shares of the budget and the plan."""
 
+    n_nonzero: Any
+    n_iter: int | None
+    step_size: float | None
+    momentum: float
+    clip: float | None
+    masses: Any
+    renormalise: bool | None
+    prune: bool | None
+    soft_threshold: bool | None
+    weighted_steps: bool
+    fit_intercept: bool
+    noise: str
+    prior_share: float
+    mass_share: float
+    length_share: float
+    intercept_share: float
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_n_nonzero(self.n_nonzero)
+        check_count("n_iter", self.n_iter, optional=True)
+        if self.n_iter is not None and self.n_iter > MAX_ITER:
+            raise ParameterError(f"n_iter must be at most {MAX_ITER}, got {self.n_iter!r}.")
+        for name in ("step_size", "clip"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name), "None chooses it")
+        if not 0 <= self.momentum < 1:
+            raise ParameterError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
+        check_choice("noise", self.noise, ("grid", "float64"))
+        if isinstance(self.masses, str) and self.masses != "private":
+            raise ParameterError(
+                "masses must be 'private', None or an array of public feature masses."
+            )
+        shares = self._shares()
+        if not all(isinstance(v, (int, float)) and v > 0 for v in shares.values()):
+            raise ParameterError(
+                "The shares of the budget must be positive and leave something to the gradients; "
+                f"got {shares!r}."
+            )
+
+    def _shares(self) -> dict[str, float]:
+        """Share of the budget (of mu^2) of each phase that is switched on; they add up to 1."""
+        shares = {"prior": self.prior_share}
+        if isinstance(self.masses, str):
+            shares["masses"] = self.mass_share
+        if self._labels_are_numbers and self.clip is None:
+            shares["spread"] = self.length_share
+        shares["length"] = self.length_share
+        if self.fit_intercept:
+            shares["intercept"] = self.intercept_share
+        shares["gradients"] = 1.0 - sum(shares.values())
+        return shares
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        if isinstance(self.masses, np.ndarray) and self.masses.shape != (n_features,):
+            raise ParameterError("masses must hold one public number per feature.")
+        n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
+        n_classes = 2 if labels is None else len(labels)
+        private = not math.isinf(self.epsilon)
+        shares = self._shares()
+        sizes = {
+            "prior": n_classes,
+            "masses": n_features,
+            "spread": MEDIAN_ROUNDS,
+            "length": MEDIAN_ROUNDS,
+            "intercept": INTERCEPT_ROUNDS * n_classes,
+            "gradients": 2 * MAX_ITER * n_features * n_outputs,
+        }
+
+        def event(name: str, mu: float) -> Event:
+            scale = 1.0 / (mu * math.sqrt(shares[name]))
+            if self.noise == "float64":
+                return Gaussian(scale)
+            return RoundedGaussian(scale, 1.0, sizes[name])
+
+        count = count_event(check_n_nonzero(self.n_nonzero))
+        paid = (count,) if count is not None else ()
+        mu = math.inf
+        if private:
+            mu = calibrate(
+                lambda m: Sequence((*(event(name, m) for name in shares), *paid)),
+                self.epsilon,
+                self.delta,
+            )
+            if mu > _LIMIT:
+                raise ParameterError(
+                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
+                )
+        phases = [
+            Phase(name, event(name, mu) if private else NonPrivate(), _NOTES[name])
+            for name in shares
+        ]
+        if count is not None:
+            phases.append(Phase("count", count if private else NonPrivate(), "noisy number of weights"))
+        n_samples = self._domain.n_samples
+        assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
+        if n_samples is None and self.adjacency == "replace-one":
+            assumptions.append("the number of rows is public (replace-one)")
+        if self.noise == "float64":
+            assumptions.append("noise in ideal real arithmetic")
+        return Plan(
+            method=type(self).__name__,
+            phases=tuple(phases),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source="docs/proofs/noisy_gradient.md",
+            assumptions=tuple(assumptions),
+            parameters={
+                "n_iter": self.n_iter or (0 if private else EXACT_ITER),
+                "mu": mu,
+                "n_outputs": n_outputs,
+                **{f"{name}_share": share for name, share in shares.items()},
+            },
+        )
+
+    def _recipe(self, plan: Plan) -> Recipe:
+        mu = plan.parameters["mu"]
+        budget = {name: mu * math.sqrt(share) for name, share in self._shares().items()}
+        replace_one = self.adjacency == "replace-one"
+        n_nonzero: NNonzero = check_n_nonzero(self.n_nonzero)
+        return Recipe(
+            prior=budget["prior"],
+            mass=budget.get("masses", math.inf),
+            length=budget["length"],
+            gradient=budget["gradients"],
+            intercept=budget.get("intercept", math.inf),
+            spread=budget.get("spread", math.inf),
+            signed=2.0 if replace_one else 1.0,
+            positive=math.sqrt(2.0) if replace_one else 1.0,
+            n_is_public=replace_one or math.isinf(mu),
+            n_samples=self._domain.n_samples,
+            n_iter=self.n_iter,
+            step=self.step_size,
+            momentum=self.momentum,
+            clip=self.clip,
+            masses=self.masses,
+            renormalise=self.renormalise,
+            prune=self.prune,
+            soften=self.soft_threshold,
+            weighted=self.weighted_steps,
+            fit_intercept=self.fit_intercept,
+            noise=self.noise,
+            n_nonzero=n_nonzero,
+        )
+
+
+_PARAMETERS = """
     Parameters
     ----------
     domain : Domain
-        Needs `row_norm`, `classes` and `n_samples`.
+        Public facts. {needs} `n_samples` is optional: without it the number of rows is public
+        under replace-one and taken from a noisy count, part of the budget, under add-remove.
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` gives the non-private model.
-    n_nonzero : int or None
-        Keep this many largest weights per class; None keeps all. Free of charge.
-    n_iter : int
-        Number of noisy gradients. A privacy parameter: more steps mean more noise in each.
-    fit_intercept : bool
-        Add a constant column; it counts in the row norm.
-    adjacency : {"add-remove", "replace-one"}
-    calibration : {"proven"}
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Weights to keep: the largest on scaled rows (free), the fewest with 90 % of the absolute
+        sum (free), a private count (paid), or all. For several classes: of all classes together.
+    n_iter : int or None, default=None
+        Noisy gradients; None takes a number that grows with sqrt(rows * budget).
+    step_size : float or None, default=None
+        None takes a step that shrinks where noise would drown the rows.
+    momentum : float, default=0.9
+    clip : float or None, default=None
+        Largest slope of a row. None: from the released {clip}.
+    masses : "private", array of shape (n_features,) or None, default="private"
+        Scale of feature j is mass_j^(-1/2). Public masses (say document frequencies of another
+        corpus) free their share; zero drops a feature; None leaves features unscaled.
+    renormalise : bool or None, default=None
+        Whether scaled rows are brought to length 1, or only those longer than 1.5 medians
+        shortened. None: the former, except for regression with fewer features than rows.
+    prune : bool or None, default=None
+        Spend half of the gradients on finding features and refit on them. None: for wide data.
+    soft_threshold : bool or None, default=None
+        Shrink weights by the noise of a step. None: for wide data.
+    weighted_steps : bool, default=True
+        Give steps that weigh more in the result less noise.
+    fit_intercept : bool, default=True
+        Adjust the offset of the final model to the released counts.
+    noise : {{"grid", "float64"}}, default="grid"
+        Rounded Gaussian noise on integer sums (safe in floating point), or plain floats.
+    prior_share, mass_share, length_share, intercept_share : float
+        Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
+    adjacency : {{"add-remove", "replace-one"}}
+    calibration : {{"proven"}}
     ledger : Ledger or None
         Account that pays for the fit.
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int
+
+    Notes
+    -----
+    Rows are brought to length 1 by the method itself, so no bound on features or rows is needed.
+    The result is a linear model on the original features. Method: docs/frontier.md; proof:
+    docs/proofs/noisy_gradient.md.
     """
+
+
+class DPGradientClassifier(BaseDPClassifier, _DPGradient):
+    __doc__ = (
+        "Sparse logistic or multinomial model from a few noisy full gradients.\n"
+        + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts")
+    )
 
     def __init__(
         self,
@@ -50,9 +269,22 @@ class DPGradientClassifier(BaseDPClassifier):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        n_nonzero: int | None = None,
-        n_iter: int = 30,
+        n_nonzero: Any = None,
+        n_iter: int | None = None,
+        step_size: float | None = None,
+        momentum: float = 0.9,
+        clip: float | None = None,
+        masses: Any = "private",
+        renormalise: bool | None = None,
+        prune: bool | None = None,
+        soft_threshold: bool | None = None,
+        weighted_steps: bool = True,
         fit_intercept: bool = True,
+        noise: str = "grid",
+        prior_share: float = 0.02,
+        mass_share: float = 0.15,
+        length_share: float = 0.01,
+        intercept_share: float = 0.03,
         adjacency: str = "add-remove",
         calibration: str = "proven",
         ledger: Ledger | None = None,
@@ -64,81 +296,93 @@ class DPGradientClassifier(BaseDPClassifier):
         self.delta = delta
         self.n_nonzero = n_nonzero
         self.n_iter = n_iter
+        self.step_size = step_size
+        self.momentum = momentum
+        self.clip = clip
+        self.masses = masses
+        self.renormalise = renormalise
+        self.prune = prune
+        self.soft_threshold = soft_threshold
+        self.weighted_steps = weighted_steps
         self.fit_intercept = fit_intercept
+        self.noise = noise
+        self.prior_share = prior_share
+        self.mass_share = mass_share
+        self.length_share = length_share
+        self.intercept_share = intercept_share
         self.adjacency = adjacency
         self.calibration = calibration
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_nonzero", self.n_nonzero, optional=True)
-        check_count("n_iter", self.n_iter)
-
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        name = type(self).__name__
-        assert labels is not None
-        row_norm = self._domain.require("row_norm", name)
-        n_samples = self._domain.require("n_samples", name)
-        # ||p - e_y||_2 <= sqrt 2 for softmax, |sigmoid - y| <= 1 for two classes
-        n_outputs = 1 if len(labels) == 2 else len(labels)
-        slope_norm = 1.0 if n_outputs == 1 else math.sqrt(2.0)
-        clip = slope_norm * math.hypot(row_norm, 1.0 if self.fit_intercept else 0.0)
-        sensitivity = clipped_gradient_sum(clip, self.adjacency).value
-        private = not math.isinf(self.epsilon)
-        scale = 0.0
-        event: Gaussian | Repeated | NonPrivate = NonPrivate()
-        if private:
-            scale = calibrate(
-                lambda s: Repeated(Gaussian(s, sensitivity), self.n_iter), self.epsilon, self.delta
-            )
-            event = Repeated(Gaussian(scale, sensitivity), self.n_iter)
-        return Plan(
-            method=name,
-            phases=(Phase("gradients", event, "sum of row gradients plus Gaussian noise"),),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
-            source="docs/proofs/gradient_sum.md",
-            assumptions=("noise in ideal real arithmetic", f"n_samples={n_samples} is public"),
-            parameters={
-                "n_iter": self.n_iter,
-                "scale": scale,
-                "step": _step(n_samples, self.n_iter, scale, clip),
-                "n_samples": n_samples,
-                "n_outputs": n_outputs,
-            },
-        )
-
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         n_outputs = plan.parameters["n_outputs"]
-        coef, intercept = noisy_gradient_descent(
-            data,
-            get_loss("logistic" if n_outputs == 1 else "softmax"),
-            rng,
-            n_outputs=n_outputs,
-            n_iter=plan.parameters["n_iter"],
-            step=plan.parameters["step"],
-            scale=plan.parameters["scale"],
-            momentum=MOMENTUM,
-            n_samples=plan.parameters["n_samples"],
-            fit_intercept=self.fit_intercept,
-        )
-        if self.n_nonzero is not None and self.n_nonzero < coef.shape[1]:
-            for weights in coef:
-                weights[np.argpartition(np.abs(weights), -self.n_nonzero)[: -self.n_nonzero]] = 0.0
-        return coef, intercept
+        loss = get_loss("logistic" if n_outputs == 1 else "softmax")
+        return Run(data, loss, n_outputs, self._recipe(plan), rng).solve()
 
 
-def _step(n_samples: int, n_iter: int, scale: float, clip: float) -> float:
-    """Step from public facts: short where the noise of one gradient drowns the rows, and never
-    beyond what momentum 0.9 keeps stable at the curvature clip^2/4 of the mean loss."""
-    if scale == 0.0:
-        return 10.0 / clip**2
-    signal = (
-        n_samples * clip / (scale * math.sqrt(n_iter))
-    )  # n times the noise multiplier of the run
-    return min(signal / 10.0, 10.0) / clip**2
+class DPGradientRegressor(BaseDPRegressor, _DPGradient):
+    __doc__ = "Sparse robust regression from a few noisy full gradients.\n" + _PARAMETERS.format(
+        needs="Needs `target_bound`.", clip="spread of the targets"
+    )
+
+    def __init__(
+        self,
+        domain: Domain | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        n_nonzero: Any = None,
+        n_iter: int | None = None,
+        step_size: float | None = None,
+        momentum: float = 0.9,
+        clip: float | None = None,
+        masses: Any = "private",
+        renormalise: bool | None = None,
+        prune: bool | None = None,
+        soft_threshold: bool | None = None,
+        weighted_steps: bool = True,
+        fit_intercept: bool = True,
+        noise: str = "grid",
+        prior_share: float = 0.08,
+        mass_share: float = 0.15,
+        length_share: float = 0.02,
+        intercept_share: float = 0.05,
+        adjacency: str = "add-remove",
+        calibration: str = "proven",
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_nonzero = n_nonzero
+        self.n_iter = n_iter
+        self.step_size = step_size
+        self.momentum = momentum
+        self.clip = clip
+        self.masses = masses
+        self.renormalise = renormalise
+        self.prune = prune
+        self.soft_threshold = soft_threshold
+        self.weighted_steps = weighted_steps
+        self.fit_intercept = fit_intercept
+        self.noise = noise
+        self.prior_share = prior_share
+        self.mass_share = mass_share
+        self.length_share = length_share
+        self.intercept_share = intercept_share
+        self.adjacency = adjacency
+        self.calibration = calibration
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solve(
+        self, data: BoundedData, plan: Plan, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return RegressionRun(data, get_loss("huber"), 1, self._recipe(plan), rng).solve()

@@ -16,6 +16,7 @@ from dpsparse.privacy.events import (
     Pure,
     RenyiCurve,
     Repeated,
+    RoundedGaussian,
     Sequence,
 )
 from dpsparse.privacy.guarantee import Guarantee
@@ -41,6 +42,7 @@ __all__ = [
     "Pure",
     "RenyiCurve",
     "Repeated",
+    "RoundedGaussian",
     "Sequence",
     "calibrate",
     "delta",

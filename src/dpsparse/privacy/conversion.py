@@ -3,6 +3,7 @@
     Renyi      delta = min_a e^{(a-1)(RDP(a)-eps)}/(a-1) (1-1/a)^a   (Canonne, Kamath, Steinke)
     Gaussian   delta = Phi(mu/2-eps/mu) - e^eps Phi(-mu/2-eps/mu),   mu^2 = sum (D/s)^2
                for runs of Gaussian events only                      (Balle, Wang)
+               plus (1+e^eps) slack for rounded Gaussians
     objective  a single objective perturbation has its own profile (privacy/objective.py)
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
                for runs of pure events only
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,6 +34,7 @@ from dpsparse.privacy.events import (
     ObjectivePerturbation,
     Pure,
     RenyiCurve,
+    RoundedGaussian,
 )
 from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
@@ -58,16 +61,20 @@ def epsilon(event: Event, delta: float) -> float:
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append(_pure_to_epsilon(pure, delta))
-    mu = _gaussian_mu(counts)
+    mu, slack = _gaussian_mu(counts), _slack(counts)
     if delta > 0.0 and mu is not None:
-        bounds.append(_gaussian_epsilon(mu, delta))
+        bounds.append(_epsilon_with_slack(lambda d: _gaussian_epsilon(mu, d), slack, delta))
     elif delta > 0.0:
-        log_delta = math.log(delta)
 
-        def bound(a: Array, y: Array) -> Array:
-            return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
+        def renyi(delta: float) -> float:
+            log_delta = math.log(delta)
 
-        bounds.append(_minimise(bound, counts))
+            def bound(a: Array, y: Array) -> Array:
+                return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
+
+            return max(0.0, _minimise(bound, counts))
+
+        bounds.append(_epsilon_with_slack(renyi, slack, delta))
         alone = _single_perturbation(counts)
         if alone is not None and bounds[-1] > 0.0:
             bounds.append(_perturbation_epsilon(alone, delta, bounds[-1]))
@@ -87,19 +94,23 @@ def delta(event: Event, epsilon: float) -> float:
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append(_pure_to_delta(pure, epsilon))
-    mu = _gaussian_mu(counts)
-    if mu is not None:
-        bounds.append(math.exp(min(0.0, _gaussian_log_delta(mu, epsilon))))
-    else:
-
-        def bound(a: Array, y: Array) -> Array:
-            return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
-
-        bounds.append(math.exp(min(0.0, _minimise(bound, counts))))
+    mu, slack = _gaussian_mu(counts), _slack(counts)
+    # A guarantee at a smaller epsilon is one at this epsilon: e^eps must not blow up the slack.
+    for at in {min(epsilon, cap) for cap in (10.0, 20.0, math.inf)} if slack > 0.0 else {epsilon}:
+        if mu is not None:
+            log_delta = _gaussian_log_delta(mu, at)
+        else:
+            log_delta = _minimise(partial(_renyi_log_delta, counts, at), counts)
+        bounds.append(math.exp(min(0.0, log_delta)) + _slack_delta(slack, at))
+    if mu is None:
         alone = _single_perturbation(counts)
         if alone is not None:
             bounds.append(_perturbation_delta(alone, epsilon))
     return max(0.0, min(bounds))
+
+
+def _renyi_log_delta(counts: dict[Event, int], epsilon: float, a: Array, y: Array) -> Array:
+    return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
 
 
 def _minimise(bound: Callable[[Array, Array], Array], counts: dict[Event, int]) -> float:
@@ -190,13 +201,39 @@ def _perturbation_epsilon(event: ObjectivePerturbation, delta: float, known: flo
 
 
 def _gaussian_mu(counts: dict[Event, int]) -> float | None:
-    """mu of the Gaussian pair that dominates a Gaussian-only run, else None."""
+    """mu of the Gaussian pair that dominates a run of Gaussian noise only, else None."""
     total = 0.0
     for event, count in counts.items():
-        if not isinstance(event, Gaussian):
+        if not isinstance(event, (Gaussian, RoundedGaussian)):
             return None
         total += count * (event.sensitivity / event.scale) ** 2
     return math.sqrt(total)
+
+
+def _slack(counts: dict[Event, int]) -> float:
+    """Total variation between the run and the same run with ideal samplers."""
+    return sum(count * e.slack for e, count in counts.items() if isinstance(e, RoundedGaussian))
+
+
+def _slack_delta(slack: float, epsilon: float) -> float:
+    """P, Q within `slack` of P', Q': P(S) <= e^eps Q(S) + delta' + (1 + e^eps) slack."""
+    return (1.0 + math.exp(min(epsilon, 700.0))) * slack * (1.0 + 1e-12) if slack > 0.0 else 0.0
+
+
+def _epsilon_with_slack(ideal: Callable[[float], float], slack: float, delta: float) -> float:
+    """An epsilon at which the ideal run leaves room for the slack; `ideal` maps delta to epsilon."""
+    value = ideal(delta)
+    if slack == 0.0 or not math.isfinite(value):
+        return value
+    for _ in range(100):  # rises: a larger epsilon leaves less delta to the ideal run
+        left = delta - _slack_delta(slack, value)
+        if left <= 0.0:
+            return math.inf
+        ahead = ideal(left)
+        if ahead <= value:
+            return value
+        value = ahead * (1.0 + 1e-15)
+    return math.inf
 
 
 def _gaussian_log_delta(mu: float, epsilon: float) -> float:

@@ -95,6 +95,25 @@ class DiscreteGaussian(Event):
 
 
 @dataclass(frozen=True)
+class RoundedGaussian(Event):
+    """Gaussian noise rounded to a grid on `size` values of the grid: what Gaussian noise costs,
+    as rounding is post-processing, plus the sampler's distance from that law
+    (docs/proofs/rounded_gaussian.md)."""
+
+    scale: float
+    sensitivity: float = 1.0
+    size: int = 1
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity", "size")
+
+    @property
+    def slack(self) -> float:
+        """Total variation between what is drawn and the law: 2^-90 a value (Lemma 3)."""
+        return min(1.0, self.size * 2.0**-90)
+
+
+@dataclass(frozen=True)
 class Laplace(Event):
     """Laplace noise of `scale` on a query of L1 `sensitivity`."""
 

@@ -39,6 +39,7 @@ from dpsparse.privacy.events import (
     Pure,
     RenyiCurve,
     Repeated,
+    RoundedGaussian,
     Sequence,
 )
 from dpsparse.privacy.objective import rdp_curve
@@ -111,7 +112,8 @@ def _(event: ZCDP, a: Array) -> Array:
 
 @curve.register(Gaussian)
 @curve.register(DiscreteGaussian)
-def _(event: Gaussian | DiscreteGaussian, a: Array) -> Array:
+@curve.register(RoundedGaussian)
+def _(event: Gaussian | DiscreteGaussian | RoundedGaussian, a: Array) -> Array:
     return a * (event.sensitivity / event.scale) ** 2 / 2.0
 
 

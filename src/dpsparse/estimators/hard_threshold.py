@@ -1,0 +1,297 @@
+"""DPHardThresholdClassifier and DPHardThresholdRegressor: IGHT with noise, or by peeling."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpsparse.domain import BoundedData, Domain
+from dpsparse.estimators._base import (
+    BaseDPClassifier,
+    BaseDPLinearModel,
+    BaseDPRegressor,
+    check_choice,
+    check_count,
+    check_positive,
+)
+from dpsparse.exceptions import DomainError, ParameterError
+from dpsparse.losses import get_loss
+from dpsparse.privacy import (
+    Event,
+    Exponential,
+    Gaussian,
+    NonPrivate,
+    Phase,
+    Plan,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+    calibrate,
+)
+from dpsparse.solvers.gradient import MEDIAN_ROUNDS, Recipe, RegressionRun, Run
+from dpsparse.solvers.hard_threshold import Threshold, hard_threshold
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+PRIOR_SHARE = 0.05  # of the budget, for class counts (regression: also for the spread)
+_NARROW = 1000  # up to this width feature_bound * sqrt(d) is a bound on rows worth using
+_METHODS = ("auto", "gaussian", "peeling")
+
+
+class _DPHardThreshold(BaseDPLinearModel):
+    n_nonzero: int
+    n_iter: int
+    step_size: float | None
+    ridge: float
+    method: str
+    _calibrations = ("proven", "published")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero)
+        check_count("n_iter", self.n_iter)
+        if self.step_size is not None:
+            check_positive("step_size", self.step_size)
+        if not (isinstance(self.ridge, (int, float)) and 0 <= self.ridge < math.inf):
+            raise ParameterError(f"ridge must be a number >= 0, got {self.ridge!r}.")
+        check_choice("method", self.method, _METHODS)
+
+    def _row_bound(self, n_features: int) -> float:
+        domain = self._domain
+        if domain.row_norm is not None:
+            return float(domain.row_norm)
+        if domain.feature_bound is not None and n_features <= _NARROW:
+            return float(domain.feature_bound) * math.sqrt(n_features)
+        raise DomainError(
+            f"{type(self).__name__} clips rows in L2; declare Domain(row_norm=1.0) for wide data."
+        )
+
+    def _chosen_method(self, n_features: int, n_outputs: int, row: float) -> str:
+        """Peeling where its noise, feature_bound sqrt(s log(d/s)), is below the L2 bound."""
+        bound = self._domain.feature_bound
+        if self.method != "auto":
+            if self.method == "peeling":
+                self._domain.require("feature_bound", "method='peeling'")
+            return self.method
+        rest = math.log(max(2.0, n_features * n_outputs / self.n_nonzero))
+        smaller = bound is not None and bound * math.sqrt(self.n_nonzero * rest) < row
+        return "peeling" if smaller else "gaussian"
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
+        row = self._row_bound(n_features)
+        method = self._chosen_method(n_features, n_outputs, row)
+        if self.calibration == "published":
+            return self._published_plan(n_outputs, row)
+        private = not math.isinf(self.epsilon)
+        picks = min(self.n_nonzero, n_features * n_outputs) * self.n_iter
+        steps = 1.0 - PRIOR_SHARE
+
+        def events(mu: float) -> list[tuple[str, Event]]:
+            half = math.sqrt(PRIOR_SHARE / 2.0)
+            parts: list[tuple[str, Event]] = [
+                ("prior", RoundedGaussian(1.0 / (mu * half), 1.0, 2 if labels is None else len(labels))),
+            ]
+            if labels is None:
+                parts.append(("spread", RoundedGaussian(1.0 / (mu * half), 1.0, MEDIAN_ROUNDS)))
+            scale = math.sqrt(self.n_iter / steps) / mu
+            if method == "gaussian":
+                each = RoundedGaussian(scale, 1.0, n_features * n_outputs)
+                parts.append(("gradients", Repeated(each, self.n_iter)))
+            else:
+                eta = mu * math.sqrt(2.0 * steps / picks)
+                parts.append(("selection", Repeated(Exponential(eta), picks)))
+                parts.append(("values", Repeated(Gaussian(math.sqrt(2.0) * scale), self.n_iter)))
+            return parts
+
+        mu = math.inf
+        if private:
+            mu = calibrate(
+                lambda m: Sequence(tuple(e for _, e in events(m))), self.epsilon, self.delta
+            )
+        phases = tuple(
+            Phase(name, event if private else NonPrivate())
+            for name, event in events(mu if private else 1.0)
+        )
+        n_samples = self._domain.n_samples
+        assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
+        if method == "peeling":
+            assumptions.append("noise in ideal real arithmetic")
+        return Plan(
+            method=f"{type(self).__name__}({method})",
+            phases=phases,
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source="docs/proofs/noisy_gradient.md" if method == "gaussian" else "docs/proofs/peeling.md",
+            assumptions=tuple(assumptions),
+            parameters={
+                "n_iter": self.n_iter,
+                "n_outputs": n_outputs,
+                "method": method,
+                "row_clip": row,
+                "budget": mu * math.sqrt(steps if method == "gaussian" else steps / 2.0),
+                "eta": mu * math.sqrt(2.0 * steps / picks),
+                "prior": mu * math.sqrt(PRIOR_SHARE / 2.0),
+            },
+        )
+
+    def _published_plan(self, n_outputs: int, row: float) -> Plan:
+        """Noise sd row sqrt(T/rho) on the sum, rho = eps + 2l - 2 sqrt(l (eps + l)), l = log 1/delta."""
+        log = math.log(1.0 / self.delta)
+        rho = self.epsilon + 2.0 * log - 2.0 * math.sqrt(log * (self.epsilon + log))
+        return Plan(
+            method=f"{type(self).__name__}(gaussian)",
+            phases=(Phase("gradients", NonPrivate(), "as published; rows are assumed bounded"),),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            calibration="published",
+            proven=False,
+            source="Wang and Gu 2019 (DP-IGHT)",
+            parameters={
+                "n_iter": self.n_iter,
+                "n_outputs": n_outputs,
+                "method": "gaussian",
+                "row_clip": row,
+                "budget": math.sqrt(rho),
+                "eta": math.inf,
+                "prior": math.inf,
+            },
+        )
+
+    def _solve(
+        self, data: BoundedData, plan: Plan, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        values = plan.parameters
+        replace_one = self.adjacency == "replace-one" and self.calibration == "proven"
+        recipe = Recipe(
+            prior=values["prior"], mass=math.inf, length=math.inf, gradient=math.inf,
+            intercept=math.inf, spread=values["prior"],
+            signed=2.0 if replace_one else 1.0, positive=math.sqrt(2.0) if replace_one else 1.0,
+            n_is_public=self.adjacency == "replace-one" or math.isinf(values["prior"]),
+            n_samples=self._domain.n_samples,
+        )  # fmt: skip
+        if self._labels_are_numbers:
+            run: Run = RegressionRun(data, get_loss("huber"), 1, recipe, rng)
+        else:
+            n_outputs = values["n_outputs"]
+            run = Run(data, get_loss("logistic" if n_outputs == 1 else "softmax"), n_outputs, recipe, rng)
+        run.release_prior()
+        if not self._labels_are_numbers:
+            share = np.log(run.counts)
+            run.offset = share[1:] - share[:1] if run.n_outputs == 1 else share - share.mean()
+        public = Threshold(
+            method=values["method"], n_nonzero=self.n_nonzero, n_iter=self.n_iter,
+            step=self.step_size, ridge=self.ridge, row_clip=values["row_clip"],
+            budget=values["budget"], eta=values["eta"],
+            feature_bound=self._domain.feature_bound or math.inf,
+            signed=2.0 if replace_one else 1.0,
+            # at zero weights every slope is 1/2; larger ones are clipped
+            cap=1.0 if self._labels_are_numbers or self.calibration == "published" else 0.5,
+        )  # fmt: skip
+        return hard_threshold(run, public)
+
+
+_DOC = """
+    Parameters
+    ----------
+    domain : Domain
+        Needs `{needs}` and `row_norm` (narrow data: `feature_bound` will do).
+    epsilon, delta : float
+        The guarantee; ``epsilon=math.inf`` is IGHT, the method without noise.
+    n_nonzero : int, default=10
+        Weights kept after every step, of all classes together.
+    n_iter : int, default=10
+        Steps: a privacy parameter.
+    step_size : float or None, default=None
+        None: one over the curvature, less where noise would drown the rows.
+    ridge : float, default=0.0
+        L2 penalty (on the mean loss).
+    method : {{"auto", "gaussian", "peeling"}}
+        Noise on every feature, or Gumbel selection with noise on the selected values only. "auto"
+        compares feature_bound sqrt(s log(d/s)) with the row bound.
+    adjacency : {{"add-remove", "replace-one"}}
+    calibration : {{"proven", "published"}}
+        "published" is DP-IGHT as printed, for reproduction: it assumes what the proven form enforces.
+    ledger : Ledger or None
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int
+    """
+
+
+class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
+    __doc__ = "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n" + _DOC.format(
+        needs="classes"
+    )
+
+    def __init__(
+        self,
+        domain: Domain | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        n_nonzero: int = 10,
+        n_iter: int = 10,
+        step_size: float | None = None,
+        ridge: float = 0.0,
+        method: str = "auto",
+        adjacency: str = "add-remove",
+        calibration: str = "proven",
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_nonzero = n_nonzero
+        self.n_iter = n_iter
+        self.step_size = step_size
+        self.ridge = ridge
+        self.method = method
+        self.adjacency = adjacency
+        self.calibration = calibration
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
+    __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + _DOC.format(
+        needs="target_bound"
+    )
+
+    def __init__(
+        self,
+        domain: Domain | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        n_nonzero: int = 10,
+        n_iter: int = 10,
+        step_size: float | None = None,
+        ridge: float = 0.0,
+        method: str = "auto",
+        adjacency: str = "add-remove",
+        calibration: str = "proven",
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_nonzero = n_nonzero
+        self.n_iter = n_iter
+        self.step_size = step_size
+        self.ridge = ridge
+        self.method = method
+        self.adjacency = adjacency
+        self.calibration = calibration
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
