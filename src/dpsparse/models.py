@@ -59,7 +59,8 @@ def save(
     """
     check_is_fitted(model)
     path = Path(path)
-    coef = _stored(np.atleast_2d(_dense(model.coef_)))
+    sparse = sp.issparse(model.coef_)
+    coef = sp.csr_array(model.coef_) if sparse else _stored(np.atleast_2d(model.coef_))
     names = _names(model, feature_names)
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -81,8 +82,8 @@ def save(
         "plan": _encode_plan(model.plan_),
         "coef": {
             "shape": list(coef.shape),
-            "flat": np.ndim(_dense(model.coef_)) == 1,
-            "sparse": sp.issparse(model.coef_),
+            "flat": not sparse and np.ndim(model.coef_) == 1,
+            "sparse": sparse,
         },
     }
     weights = {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
@@ -220,7 +221,9 @@ def _rebuild(header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
         setattr(model, key, _decode(value))
     record = header["coef"]
     if not record["sparse"]:
-        dense = coef.toarray()
+        dense = np.zeros(coef.shape)
+        rows = np.repeat(np.arange(coef.shape[0]), np.diff(coef.indptr))
+        dense[rows, coef.indices] = coef.data  # toarray would add, and 0.0 + -0.0 is 0.0
         model.coef_ = dense[0] if record["flat"] else dense
     else:
         model.coef_ = coef
