@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from dpsparse import Domain, DPGradientClassifier, Ledger, models
+from dpsparse import Domain, DPGradientClassifier, Ledger, estimators, models
 from dpsparse.exceptions import ModelFileError
 from dpsparse.models import load, save, to_sklearn
+from dpsparse.report import privacy_card
 
 RNG = np.random.default_rng(0)
 X = sp.random_array((300, 40), density=0.2, rng=RNG, format="csr")
@@ -33,6 +34,27 @@ MODELS = {
     "noiseless": fitted(epsilon=math.inf),
     "sparse": fitted(n_nonzero=5).sparsify(),
 }
+
+
+EVERY = [getattr(estimators, name) for name in estimators.__all__]
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_every_estimator_is_saved_and_exported(tmp_path, kind):
+    """Whatever joins the library must survive a file and become a plain scikit-learn model."""
+    classifier = kind.__name__.endswith("Classifier")
+    facts = {"classes": [0, 1]} if classifier else {"target_bound": 1.0}
+    domain = Domain(row_norm=1.0, n_samples=300, **facts)
+    model = kind(domain).fit(X, BINARY)
+    again = load(save(model, tmp_path / "m.json"))
+    assert type(again) is kind
+    assert bits(again.coef_) == bits(model.coef_)
+    assert again.coef_.shape == model.coef_.shape
+    assert (again.privacy_, again.plan_) == (model.privacy_, model.plan_)
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert np.array_equal(to_sklearn(again).predict(X), model.predict(X))
+    assert "<html" in privacy_card(again)
 
 
 def bits(array):

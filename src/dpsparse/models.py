@@ -33,6 +33,7 @@ from dpsparse.sparsify import PrivateCount
 FORMAT = "dpsparse-model"
 SCHEMA = 1
 JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
+_LARGEST = 100_000  # items of an array kept as text
 _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 # Not in `attributes`: stored in a form of their own, or belonging to the place of training.
 _OWN_FORM = {"coef_", "privacy_", "plan_", "feature_names_"}
@@ -58,7 +59,8 @@ def save(
     """
     check_is_fitted(model)
     path = Path(path)
-    coef = sp.csr_array(np.atleast_2d(_dense(model.coef_)))
+    sparse = sp.issparse(model.coef_)
+    coef = sp.csr_array(model.coef_) if sparse else _stored(np.atleast_2d(model.coef_))
     names = _names(model, feature_names)
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -80,8 +82,8 @@ def save(
         "plan": _encode_plan(model.plan_),
         "coef": {
             "shape": list(coef.shape),
-            "flat": np.ndim(_dense(model.coef_)) == 1,
-            "sparse": sp.issparse(model.coef_),
+            "flat": not sparse and np.ndim(model.coef_) == 1,
+            "sparse": sparse,
         },
     }
     weights = {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
@@ -219,7 +221,9 @@ def _rebuild(header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
         setattr(model, key, _decode(value))
     record = header["coef"]
     if not record["sparse"]:
-        dense = coef.toarray()
+        dense = np.zeros(coef.shape)
+        rows = np.repeat(np.arange(coef.shape[0]), np.diff(coef.indptr))
+        dense[rows, coef.indices] = coef.data  # toarray would add, and 0.0 + -0.0 is 0.0
         model.coef_ = dense[0] if record["flat"] else dense
     else:
         model.coef_ = coef
@@ -241,6 +245,12 @@ def _dense(coef: Any) -> np.ndarray:
     return np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef)
 
 
+def _stored(dense: np.ndarray) -> sp.csr_array:
+    """CSR that keeps a weight of -0.0, whose bits are not zero."""
+    rows, columns = np.nonzero(np.ascontiguousarray(dense, dtype=np.float64).view(np.uint64))
+    return sp.csr_array((dense[rows, columns], (rows, columns)), shape=dense.shape)
+
+
 def _names(model: BaseDPLinearModel, feature_names: Any) -> list[str] | None:
     names = feature_names
     for attribute in ("feature_names_", "feature_names_in_"):
@@ -259,14 +269,14 @@ def _names(model: BaseDPLinearModel, feature_names: Any) -> list[str] | None:
 
 
 def _encode(value: Any) -> Any:
-    """Plain JSON types; what JSON lacks is tagged. Objects we do not know become null."""
+    """Plain JSON types; what JSON lacks is tagged. Large arrays and foreign objects become null."""
     if isinstance(value, (np.bool_, np.integer, np.floating)):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO" and value.size <= _LARGEST:
         items = [_encode(item) for item in value.ravel().tolist()]
         kind = value.dtype.str if value.dtype.kind != "O" else "O"
         return {"type": "array", "dtype": kind, "shape": list(value.shape), "items": items}

@@ -116,7 +116,7 @@ REFUSALS = {
     "seeded": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--random-state", "1", "--ledger", "budget.db"]),
     "noiseless": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--epsilon", "inf", "--ledger", "budget.db"]),
     "score": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--reveal-training-score"]),
-    "adjacency": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--adjacency", "replace-one"]),
+    "neighbour": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger=budget.db", "--adjacency", "replace-one"]),
     "no ledger": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "none.db"]),
     "no account": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "budget.db", "--dataset", "x"]),
     "foreign ledger": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "rows.svm"]),

@@ -86,6 +86,21 @@ def run_spenders(location, processes, each):
     return receipts
 
 
+def check_readers(location, each):
+    """A book that grows while it is read is whole at every look."""
+    ledger = Ledger(location, epsilon=ceiling(10**4), delta=DELTA, dataset="default")
+    child = start("spend", location, each)
+    looks, before = 0, 0
+    while child.poll() is None:
+        entries = Ledger(location).verify()
+        assert entries >= before
+        looks, before = looks + 1, entries
+    assert child.wait() == 0, child.stderr.read()
+    child.communicate()
+    assert ledger.verify() == 2 * each
+    assert looks > 1
+
+
 def check_race(location, processes, each, room):
     ledger = Ledger(location, epsilon=ceiling(room), delta=DELTA)
     receipts = run_spenders(location, processes, each)

@@ -277,6 +277,14 @@ def test_an_unpickled_file_ledger_spends_from_the_same_account(path):
         again.reserve(plan(Pure(0.2)))
 
 
+def test_a_pickled_ledger_finds_its_file_from_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    packed = pickle.dumps(Ledger("budget.db", epsilon=1.0, delta=DELTA))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert pickle.loads(packed).spent() == 0.0
+
+
 def test_an_unpickled_memory_ledger_is_sealed():
     ledger = Ledger(epsilon=1.0, delta=DELTA)
     copied = pickle.loads(pickle.dumps(ledger))

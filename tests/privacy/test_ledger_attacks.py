@@ -9,14 +9,18 @@ from pathlib import Path
 
 import ledger_worker as worker
 import pytest
-from ledger_worker import ENVIRONMENT, WORKER, check_race, start
+from ledger_worker import ENVIRONMENT, WORKER, check_race, check_readers, start
 
 from dpsparse.exceptions import LedgerError
 from dpsparse.privacy import Ledger, ledger_book
 
 
-def test_four_processes_get_exactly_what_there_is(tmp_path):
-    check_race(tmp_path / "budget.db", processes=4, each=20, room=50)
+def test_three_processes_get_exactly_what_there_is(tmp_path):
+    check_race(tmp_path / "budget.db", processes=3, each=12, room=30)
+
+
+def test_readers_see_a_whole_book(tmp_path):
+    check_readers(tmp_path / "budget.db", each=20)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 import pytest
-from ledger_worker import DELTA, PLAN, ceiling, check_race
+from ledger_worker import DELTA, PLAN, ceiling, check_race, check_readers
 
 from dpsparse.exceptions import BudgetError, LedgerError
 from dpsparse.privacy import Ledger
@@ -68,7 +68,13 @@ def test_reserve_refuse_and_verify(url):
 
 
 def test_processes_get_exactly_what_there_is(url):
-    check_race(url, processes=4, each=20, room=50)
+    check_race(url, processes=3, each=12, room=30)
+
+
+def test_readers_see_a_whole_book(url):
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE IF EXISTS dpsparse_account, dpsparse_entry")
+    check_readers(url, each=20)
 
 
 @pytest.mark.slow

@@ -94,7 +94,6 @@ class Ledger:
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
         self.dataset, self.partition, self.allow_unproven = dataset, partition, allow_unproven
-        self._path = os.fspath(path) if path is not None else None
         self._store: Store = open_store(path)
         self._book: Book | None = None
         self.terms = self._open(wanted, adjacency)
@@ -158,6 +157,8 @@ class Ledger:
         the ceiling for a proven one.
         """
         self._check_adjacency(plan)
+        if self._book is None:
+            self.would_allow(plan)  # a long book is read the first time without holding the lock
         with self._store.transaction(write=True) as session:
             book = self._read(session)
             total, refusal = self._judge(book, plan, force)
@@ -366,14 +367,13 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        del state["_store"], state["_book"]
+        state["_store"], state["_book"] = self._store.address, None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        address = state["_store"]
         self.__dict__.update(state)
-        memory = self._path in (None, ":memory:")
-        self._store = SealedStore() if memory else open_store(self._path)
-        self._book = None
+        self._store = SealedStore() if address is None else open_store(address)
 
     def __repr__(self) -> str:
         part = "" if self.partition is None else f", partition={self.partition!r}"

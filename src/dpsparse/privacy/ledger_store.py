@@ -45,9 +45,10 @@ class Session(Protocol):
 
 
 class Store(Protocol):
-    """The three ways to keep a book share these two entrances."""
+    """What the ways to keep a book share: a name for people, an address to reopen, a transaction."""
 
     location: str
+    address: str | None
 
     @contextmanager
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]: ...
@@ -101,6 +102,7 @@ class SQLiteStore:
 
     def __init__(self, path: str) -> None:
         self.location = str(Path(path).absolute())
+        self.address: str | None = self.location
 
     @contextmanager
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
@@ -141,7 +143,8 @@ class SQLiteStore:
 class MemoryStore:
     """A book that ends with this process; any other process finds it sealed."""
 
-    location = ":memory:"
+    location: str = ":memory:"
+    address: str | None = None
 
     def __init__(self) -> None:
         self._lock, self._pid = threading.RLock(), os.getpid()
@@ -165,7 +168,8 @@ class MemoryStore:
 class SealedStore:
     """What an unpickled in-memory book becomes: a copy must not be a second account."""
 
-    location = ":memory:"
+    location: str = ":memory:"
+    address: str | None = None
 
     @contextmanager
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
@@ -183,7 +187,7 @@ class PostgresStore:
     """A PostgreSQL database; needs the extra `dpsparse[postgres]` (psycopg)."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.address: str | None = url
         self.location = url.split("://", 1)[0] + "://" + url.split("@")[-1].split("://")[-1]
 
     @contextmanager
@@ -195,8 +199,10 @@ class PostgresStore:
                 "A PostgreSQL ledger needs psycopg: pip install 'dpsparse[postgres]'."
             ) from error
         try:
-            with psycopg.connect(self._url, connect_timeout=int(LOCK_SECONDS)) as connection:
+            with psycopg.connect(str(self.address), connect_timeout=int(LOCK_SECONDS)) as connection:
                 session = _Driver(connection, "%s")
+                if not write:  # account and entries must be of one moment
+                    session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 session.execute(f"SET LOCAL lock_timeout = {int(1000 * LOCK_SECONDS)}")
                 session.execute("SET LOCAL synchronous_commit = on")
                 if create:  # CREATE TABLE IF NOT EXISTS races with itself: one creator at a time
