@@ -31,8 +31,8 @@ LOSSES = ("glm", "one-sided", "logistic")
 
 _Z_LAST = 12.0  # grids of Z run from -12 to 12; beyond, closed forms
 _Z_CELLS = 6000
-_Z_HATS = 600
-_R_NODES = 1025
+_Z_HATS = 400
+_R_NODES = 513
 
 
 def rdp_curve(mu: float, flatness: float, loss: str, replace_one: bool, orders: Array) -> Array:

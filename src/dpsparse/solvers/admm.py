@@ -62,12 +62,11 @@ def shrink(v: np.ndarray, threshold: float, penalty: str) -> np.ndarray:
     if penalty == "l1":
         return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0))
     # Xu et al. (2012): zero up to 1.5 t^(2/3), above it the largest root of z - v + t/(2 sqrt z) = 0
-    size = np.abs(v)
-    kept = size > 1.5 * threshold ** (2.0 / 3.0)
-    inner = np.where(kept, threshold / 4.0 * (np.maximum(size, 1e-300) / 3.0) ** -1.5, 0.0)
-    angle = np.arccos(np.minimum(inner, 1.0))
+    cut = 1.5 * threshold ** (2.0 / 3.0)
+    size = np.maximum(np.abs(v), cut)
+    angle = np.arccos(threshold / 4.0 * (size / 3.0) ** -1.5)
     root = 2.0 / 3.0 * size * (1.0 + np.cos(2.0 / 3.0 * (np.pi - angle)))
-    return np.asarray(np.where(kept, np.sign(v) * root, 0.0))
+    return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))
 
 
 def published_admm(

@@ -1,0 +1,276 @@
+"""Two-stage, transfer and ADMM as scikit-learn estimators: plans, guarantees, refusals, data forms."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpsparse.domain import Domain
+from dpsparse.estimators.admm import DPADMMClassifier
+from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
+from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
+from dpsparse.exceptions import CalibrationError, DomainError, NotPrivateWarning, ParameterError
+from dpsparse.privacy import ObjectivePerturbation, epsilon
+from dpsparse.privacy.rdp import leaves
+
+CLASSES = Domain(feature_bound=1.0, row_norm=3.0, classes=[0, 1], n_samples=2000)
+NUMBERS = Domain(feature_bound=1.0, row_norm=3.0, target_bound=4.0, n_samples=2000)
+ANY = Domain(
+    feature_bound=10.0, row_norm=30.0, classes="observed", target_bound=100.0, n_samples=100
+)
+
+
+def table(seed=0, n=2000, d=30, s=4):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    theta = np.zeros(d)
+    theta[:s] = [2.0, -2.0, 1.5, -1.5][:s]
+    margins = X @ theta
+    return X, (margins + 0.3 * rng.standard_normal(n) > 0).astype(int), margins, theta
+
+
+def models(**kwargs):
+    return [
+        DPTwoStageClassifier(CLASSES, n_nonzero=4, **kwargs),
+        DPTwoStageClassifier(CLASSES, n_nonzero=4, support="votes", **kwargs),
+        DPTwoStageClassifier(CLASSES, n_nonzero=4, support="votes", selector="lasso", **kwargs),
+        DPTwoStageClassifier(CLASSES, n_nonzero=4, second_stage="output", **kwargs),
+        DPTwoStageClassifier(CLASSES, n_nonzero=4, second_stage="gradient", **kwargs),
+        DPTwoStageRegressor(NUMBERS, n_nonzero=4, **kwargs),
+        DPTwoStageRegressor(NUMBERS, n_nonzero=4, second_stage="output", **kwargs),
+        DPTransferClassifier(CLASSES, n_nonzero=4, **kwargs),
+        DPTransferClassifier(CLASSES, n_nonzero=4, n_iter=3, public_X="uniform", **kwargs),
+        DPTransferRegressor(NUMBERS, n_nonzero=4, **kwargs),
+        DPADMMClassifier(CLASSES, **kwargs),
+        DPADMMClassifier(CLASSES, penalty="l1/2", n_nonzero=4, **kwargs),
+    ]
+
+
+def fit(model):
+    X, labels, margins, _ = table()
+    return model.fit(X, labels if "Classifier" in type(model).__name__ else margins)
+
+
+SKLEARN = [
+    DPTwoStageClassifier(ANY, n_nonzero=2),
+    DPTwoStageRegressor(ANY, n_nonzero=2),
+    DPTransferClassifier(ANY, n_nonzero=2),
+    DPTransferRegressor(ANY, n_nonzero=2),
+    DPADMMClassifier(ANY, n_iter=2),
+]
+
+
+@parametrize_with_checks(SKLEARN)
+def test_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)  # the battery seeds every estimator
+        check(estimator)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("index", range(12))
+def test_plan_is_the_guarantee_of_the_fit(index, adjacency):
+    model = models(epsilon=0.7, delta=1e-6, adjacency=adjacency)[index]
+    plan = model.plan(30)
+    assert plan.proven
+    assert 0.69 < epsilon(plan.event, 1e-6) <= 0.7
+    fit(model)
+    assert model.privacy_ == plan.guarantee
+    assert model.privacy_.proven
+    assert model.privacy_.recompute() <= 0.7
+    assert dict(model.plan_.parameters) == dict(plan.parameters)
+
+
+@pytest.mark.parametrize("index", range(12))
+def test_replacing_a_row_costs_more_noise(index):
+    """Every noise scale grows; the votes' kappa depends on the adjacency through the fit alone."""
+    one, other = (
+        models(adjacency=a)[index].plan(30).parameters for a in ("add-remove", "replace-one")
+    )
+    assert other["scale"] > 1.5 * one["scale"]
+
+
+@pytest.mark.parametrize("index", range(12))
+def test_half_the_noise_costs_more_than_is_claimed(index):
+    """The accountant sees the scales the solver uses: half of them would not pass as a plan."""
+    model = models(epsilon=1.0)[index]
+    plan = model.plan(30)
+    for event in leaves(plan.event):
+        scale = getattr(event, "scale", None)
+        if scale is not None and isinstance(event, ObjectivePerturbation):
+            assert plan.parameters["scale"] == scale
+    scales = [e.scale for e in leaves(plan.event) if hasattr(e, "scale")]
+    assert plan.parameters["scale"] in scales
+
+
+def test_solver_sees_what_the_plan_charges(monkeypatch):
+    """kappa and scale of the solver calls are those of the events."""
+    import dpsparse.estimators.two_stage as module
+
+    model = DPTwoStageClassifier(CLASSES, n_nonzero=4, support="votes")
+    seen = {}
+
+    def spy(scores, k, kappa, rng):
+        seen["kappa"], seen["k"] = kappa, k
+        return np.arange(k)
+
+    monkeypatch.setattr(module, "gumbel_top_k", spy)
+    fit(model)
+    eta = next(e.eta for e in leaves(model.plan_.event) if hasattr(e, "eta"))
+    assert seen["kappa"] * 2.0 == pytest.approx(eta)  # one row moves a vote by 1 up and 1 down
+    assert seen["k"] == 4
+
+
+@pytest.mark.parametrize("index", range(12))
+def test_without_noise_the_signal_is_found(index):
+    model = models(epsilon=math.inf)[index]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        fit(model)
+    assert not model.privacy_.proven
+    coef = np.ravel(model.coef_)
+    assert np.array_equal(np.sort(np.argsort(-np.abs(coef))[:4]), np.arange(4))
+    if "ADMM" not in type(model).__name__:
+        assert np.count_nonzero(coef) == 4
+
+
+def test_private_models_learn():
+    """Two thousand rows at epsilon 2 (secure noise; each assertion fails with rate below 1e-6)."""
+    X, labels, margins, theta = table()
+    assert (
+        DPTwoStageClassifier(CLASSES, epsilon=2.0, n_nonzero=4).fit(X, labels).score(X, labels)
+        > 0.85
+    )
+    regressor = DPTwoStageRegressor(NUMBERS, epsilon=2.0, n_nonzero=4).fit(X, margins)
+    assert np.linalg.norm(regressor.coef_ - theta) < 0.4 * np.linalg.norm(theta)
+    assert (
+        DPTransferClassifier(CLASSES, epsilon=2.0, n_nonzero=4).fit(X, labels).score(X, labels)
+        > 0.75
+    )
+    assert DPADMMClassifier(CLASSES, epsilon=4.0).fit(X, labels).score(X, labels) > 0.7
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPTwoStageClassifier(CLASSES, calibration="published"),
+        DPTwoStageRegressor(NUMBERS, calibration="published"),
+        DPTransferClassifier(CLASSES, calibration="published"),
+        DPTransferRegressor(NUMBERS, calibration="published"),
+        DPADMMClassifier(CLASSES, calibration="published"),
+    ],
+)
+def test_published_forms_promise_nothing(model):
+    assert not model.plan(30).proven
+    with pytest.warns(NotPrivateWarning, match="NOT proven"):
+        fit(model)
+    assert not model.privacy_.proven
+    assert math.isinf(model.privacy_.epsilon)
+    assert "NOT PRIVATE" in str(model.privacy_)
+
+
+@pytest.mark.parametrize("index", range(12))
+def test_sparse_and_dense_input_give_the_same_model(index):
+    X, labels, margins, _ = table(n=300)
+    X = X * (np.random.default_rng(1).random(X.shape) < 0.3)
+    fitted = []
+    for form in (X, sp.csr_array(X), sp.csc_matrix(X)):
+        model = models(random_state=3)[index]
+        y = labels if "Classifier" in type(model).__name__ else margins
+        with pytest.warns(NotPrivateWarning):
+            fitted.append(np.ravel(model.fit(form, y).coef_))
+    assert np.array_equal(fitted[0], fitted[1])
+    assert np.array_equal(fitted[0], fitted[2])
+
+
+@pytest.mark.parametrize("model", [DPTwoStageClassifier, DPTransferClassifier, DPADMMClassifier])
+def test_more_classes_are_one_against_the_rest(model):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 10))
+    y = np.argmax(X[:, :3], axis=1)
+    domain = Domain(feature_bound=1.0, classes=[0, 1, 2], n_samples=3000)
+    fitted = model(domain, epsilon=8.0, n_nonzero=3).fit(X, y)
+    assert fitted.coef_.shape == (3, 10)
+    assert fitted.privacy_.recompute() <= 8.0
+    assert fitted.score(X, y) > 0.5
+    assert np.allclose(fitted.predict_proba(X[:5]).sum(axis=1), 1.0)
+
+
+def test_three_classes_pay_three_times():
+    domain = Domain(feature_bound=1.0, classes=[0, 1, 2], n_samples=1000)
+    counts = leaves(DPTwoStageClassifier(domain, n_nonzero=5).plan(20).event)
+    by_kind = {type(event).__name__: count for event, count in counts.items()}
+    assert by_kind["Exponential"] == 15
+    assert by_kind["ObjectivePerturbation"] == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "missing"),
+    [
+        (DPTwoStageClassifier(Domain(classes=[0, 1])), "n_samples"),
+        (
+            DPTwoStageClassifier(Domain(feature_bound=None, classes=[0, 1], n_samples=9)),
+            "feature_bound",
+        ),
+        (
+            DPTwoStageClassifier(Domain(classes=[0, 1]), support="votes", second_stage="output"),
+            "n_samples",
+        ),
+        (DPTwoStageRegressor(Domain(n_samples=9)), "target_bound"),
+        (DPTransferClassifier(Domain(classes=[0, 1])), "n_samples"),
+        (DPADMMClassifier(Domain(classes=[0, 1])), "n_samples"),
+        (DPADMMClassifier(Domain(feature_bound=None, classes=[0, 1], n_samples=9)), "row_norm"),
+    ],
+)
+def test_missing_bounds_are_named(model, missing):
+    with pytest.raises(DomainError, match=missing):
+        model.plan(10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_nonzero": 0}, {"split": 1.0}, {"split": True}, {"selector": "best"}, {"support": "both"},
+        {"second_stage": "none"}, {"ridge": -1.0}, {"row_clip": 0.0}, {"n_blocks": 1.5},
+        {"calibration": "hoped"},
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_refused(wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        DPTwoStageClassifier(CLASSES, **wrong).plan(10)
+
+
+def test_bad_parameters_of_the_others_are_refused():
+    for wrong in ({"public_X": "normal"}, {"n_public": 0}, {"public_X": np.ones((3, 4))}):
+        with pytest.raises(ParameterError, match="public"):
+            DPTransferClassifier(CLASSES, **wrong).plan(10)
+    for wrong in ({"penalty": "l2"}, {"coupling": 0.0}, {"threshold": -1.0}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            DPADMMClassifier(CLASSES, **wrong).plan(10)
+    with pytest.raises(ParameterError, match="cutoff"):
+        DPTwoStageRegressor(NUMBERS, cutoff=0.0).plan(10)
+
+
+def test_a_ridge_the_budget_cannot_pay_is_refused():
+    """A general loss pays log(1 + curvature/ridge) whatever the noise."""
+    with pytest.raises(CalibrationError, match="affordable"):
+        DPTwoStageRegressor(NUMBERS, epsilon=0.1, ridge=1e-3).plan(10)
+
+
+def test_student_sees_public_rows_only_through_the_support():
+    X, labels, _, _ = table()
+    public = sp.random_array((500, 30), density=0.5, format="csr", rng=np.random.default_rng(0))
+    model = DPTransferClassifier(CLASSES, epsilon=4.0, n_nonzero=4, public_X=public).fit(X, labels)
+    assert "public_X is public" in model.privacy_.assumptions
+    assert np.count_nonzero(model.coef_) == 4
+
+
+def test_number_of_blocks_is_public():
+    """From declared facts alone: the same for any data, 64 where nothing is declared."""
+    declared = DPTwoStageClassifier(CLASSES, support="votes").plan(30).parameters["n_blocks"]
+    assert math.isqrt(2000) <= declared <= 200
+    nothing = DPTwoStageClassifier(Domain(classes=[0, 1]), support="votes").plan(30)
+    assert nothing.parameters["n_blocks"] == 64
