@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import Lasso
-from sklearn.preprocessing import PowerTransformer
+from sklearn.preprocessing import PowerTransformer, normalize
 
 DATA = Path(os.environ.get("DPSPARSE_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 
@@ -91,7 +92,19 @@ class Table:
     y: np.ndarray
     support: np.ndarray  # of the LASSO with about d/3 non-zeros
     radius: float  # its L1 norm
-    unit: float  # what one standard deviation of a standardised column became; 1 without Yeo-Johnson
+    unit: (
+        float  # what one standard deviation of a standardised column became; 1 without Yeo-Johnson
+    )
+
+
+NEWS20 = DATA / "news20_multiclass.svm.xz"
+
+
+def news20():
+    """LIBSVM news20 counts, rows of norm 1, classes 1-10 against 11-20."""
+    with lzma.open(NEWS20) as file:
+        X, y = load_svmlight_file(file, n_features=62_061)
+    return normalize(X), (y > 10).astype(int)
 
 
 def available(name: str) -> bool:
@@ -171,7 +184,9 @@ def _residential():
 
 
 def _communities():
-    rows = [["nan" if cell == "?" else cell for cell in row[5:]] for row in _cells("communities", 1)]
+    rows = [
+        ["nan" if cell == "?" else cell for cell in row[5:]] for row in _cells("communities", 1)
+    ]
     values = np.array(rows, dtype=float)
     means = np.nanmean(values, axis=0)
     values = np.where(np.isnan(values), means, values)
@@ -179,8 +194,8 @@ def _communities():
 
 
 def _blogfeedback():
-    raw = lzma.open(DATA / _FILES["blogfeedback"]).read()
-    values = np.loadtxt(io.BytesIO(raw), delimiter=",")
+    with lzma.open(DATA / _FILES["blogfeedback"]) as file:
+        values = np.loadtxt(io.BytesIO(file.read()), delimiter=",")
     return values[:, :-1], values[:, -1]
 
 
