@@ -24,9 +24,10 @@ from sklearn.linear_model import LinearRegression
 
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.estimators._screening_plan import adp_scale, published_sensitivity, rnm_scale
-from dpsparse.estimators.screened_lasso import DPScreenedLassoRegressor
+from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
 from dpsparse.random import make_generator
+from dpsparse.solvers.fast_frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
 from dpsparse.solvers.screening_published import published_iterates
 from dpsparse.solvers.screening_rules import Counts, History, KeepAll, TopK, strong_convexity
@@ -55,6 +56,13 @@ def prepare(X: np.ndarray, y: np.ndarray, loss: str, bound: float, target: float
     if loss == "squared":
         return domain.clip(X, y)
     return domain.clip(X, (y > 0).astype(int), labels=np.array([0, 1]))
+
+
+def last(iterates):
+    """The last of the iterates: the released model."""
+    for it in iterates:  # noqa: B007
+        pass
+    return it
 
 
 def published(data, loss_name, radius, n_iter, seed, **options):
@@ -92,8 +100,7 @@ def part_nonprivate(trial: int) -> Iterator[dict]:
                     data, loss, 5.0, T, trial, rule="adp", screen_steps=SCHEDULES["every"],
                     rescaled=rescaled, random_start=start == "random",
                 )  # fmt: skip
-                for it in run:
-                    pass
+                it = last(run)
                 method = f"{'rescaled' if rescaled else 'printed'}, start {start}"
                 yield {
                     "data": loss,
@@ -149,12 +156,12 @@ EPSILON, DELTA = 5.0, 1 / 3000
 
 
 def proven(X, y, domain, seed, *, n_iter, radius, epsilon, delta, rule, **options):
-    """Weights of a proven fit and its guarantee; `reference` is the faster solver on dense rows."""
+    """Weights of a proven fit and the fitted model; `reference` is the faster solver on dense rows."""
     model = DPScreenedLassoRegressor(
         domain, epsilon=epsilon, delta=delta, radius=radius, n_iter=n_iter, rule=rule, fit_intercept=False,
         solver="reference", random_state=seed, **options,
     )  # fmt: skip
-    return model.fit(X, y).coef_, model.plan(X.shape[1])
+    return model.fit(X, y).coef_, model
 
 
 def free_rules(X, y, domain, seed, *, n_iter, radius, epsilon, delta, n_nonzero):
@@ -198,8 +205,7 @@ def part_synthetic(trial: int) -> Iterator[dict]:
             prepare(0.0 * X, 0.0 * y, "squared", 1.0, 50.0), "squared", 50.0, T, trial, rule="rnm",
             vertex_scale=1.0, screen_scale=screen, screen_steps=SCHEDULES["every"],
         )  # fmt: skip
-        for it in chance:
-            pass
+        it = last(chance)
         yield {"data": name, "method": "rnm on an empty table", **scores(it.weights, truth)}
         domain = Domain(feature_bound=CLIP, target_bound=TARGET, n_samples=3000)
         common = {"n_iter": STEPS, "radius": RADIUS, "epsilon": EPSILON, "delta": DELTA}
@@ -217,11 +223,11 @@ def part_synthetic(trial: int) -> Iterator[dict]:
             ("budgeted", {"rule": "budgeted", "n_blocks": 4, "n_drop": 100, "screen_share": 0.2}),
             ("safe, private", {"rule": "safe", "n_blocks": 4, "n_drop": 100, "screen_share": 0.2}),
         ):
-            weights, plan = proven(X, y, domain, trial, **common, **options)
+            weights, model = proven(X, y, domain, trial, **common, **options)
             row = {
                 "data": name,
                 "method": method,
-                "epsilon": plan.epsilon,
+                "epsilon": model.plan_.epsilon,
                 "mse": _mse(X, y, weights),
             }
             yield {**row, **scores(weights, truth)}
@@ -262,19 +268,16 @@ def part_real(trial: int, names: list[str], yeo_johnson: bool) -> Iterator[dict]
             }  # fmt: skip
 
         if trial == 0:  # no randomness in these two
-            for it in published(data, "squared", table.radius, n_iter, 0, random_start=False):
-                pass
+            it = last(published(data, "squared", table.radius, n_iter, 0, random_start=False))
             yield row("np-fw", it.weights)
             big = np.argsort(-np.abs(X).sum(axis=0))[:k]
             some = prepare(X[:, big], y, "squared", 1.0, data.domain.target_bound)
-            for it in published(some, "squared", table.radius, n_iter, 0, random_start=False):
-                pass
+            it = last(published(some, "squared", table.radius, n_iter, 0, random_start=False))
             weights = np.zeros(d)
             weights[big] = it.weights
             yield row("preselect-k", weights)
         vertex = rnm_scale(table.radius / n, 5.0, 1 / n, n_iter)
-        for it in published(data, "squared", table.radius, n_iter, trial, vertex_scale=vertex):
-            pass
+        it = last(published(data, "squared", table.radius, n_iter, trial, vertex_scale=vertex))
         keep = np.argsort(-np.abs(it.weights))[:k]
         weights = np.zeros(d)
         weights[keep] = it.weights[keep]
@@ -366,6 +369,60 @@ def part_guidance(trial: int) -> Iterator[dict]:
             }
 
 
+def part_rows(trial: int) -> Iterator[dict]:
+    """How many rows the paid rules need: 100 features, 12 active, epsilon 1, delta 1e-6."""
+    for n in (3_000, 30_000, 100_000):
+        X, y, truth = sd.synthetic(trial, correlated=False, n=n, d=100, active=12)
+        domain = Domain(feature_bound=CLIP, target_bound=0.8, n_samples=n)
+        for method, options in (
+            ("no screening", {"rule": "top-k", "n_nonzero": 100}),
+            ("counts", {"rule": "counts", "level": LEVEL}),
+            ("budgeted", {"rule": "budgeted", "n_blocks": 2, "n_drop": 50, "screen_share": 0.3}),
+            ("safe, private", {"rule": "safe", "n_blocks": 2, "n_drop": 50, "screen_share": 0.3}),
+            ("safe, no noise", {"rule": "safe", "n_blocks": 10, "epsilon": math.inf}),
+        ):
+            settings = {"n_iter": 100, "radius": 4.0, "epsilon": 1.0, "delta": 1e-6, **options}
+            w, model = proven(X, y, domain, trial, **settings)
+            yield {
+                "data": f"n={n}",
+                "method": method,
+                "mse": _mse(X, y, w) / float(np.var(y)),
+                "live": model.n_live_[-1],
+                **scores(w, truth != 0),
+            }
+
+
+# ---- does screening save time? -------------------------------------------------------------------
+
+
+def part_time(trial: int) -> Iterator[dict]:
+    """news20 (62,061 features, half of the classes against the rest), fast solver, same selections."""
+    X, y = sd.news20()
+    domain = Domain(feature_bound=0.2, classes=[0, 1], n_samples=X.shape[0])
+    data = domain.clip(X, y, labels=np.array([0, 1]))
+    loss = get_loss("logistic")
+    for n_iter in (1000, 4000):
+        eta = DPScreenedLassoClassifier(domain, n_iter=n_iter).plan(X.shape[1]).parameters["eta"]
+        for method, rule, blocks in (
+            ("no screening", KeepAll(), [n_iter]),
+            ("top 1000 after a tenth", TopK(1000), [n_iter // 10, n_iter - n_iter // 10]),
+            ("top 1000 in 4 blocks", TopK(1000), [n_iter // 4] * 4),
+            ("counts after a tenth", Counts(0.01), [n_iter // 10, n_iter - n_iter // 10]),
+        ):
+            start = time.perf_counter()
+            run = screened_frank_wolfe(
+                data, loss, make_generator(trial), radius=50.0, kappa=eta / (2 * 0.2 * loss.slope_bound(domain, 50.0)),
+                resolution=choose_resolution(X.shape[0], eta), blocks=blocks, rule=rule, fit_intercept=True,
+            )  # fmt: skip
+            took = time.perf_counter() - start
+            yield {
+                "data": f"T={n_iter}",
+                "method": method,
+                "seconds": took,
+                "live": list(run.n_live),
+            }
+
+
 # ---- running -------------------------------------------------------------------------------------
 
 
@@ -381,9 +438,13 @@ def run(n_trials: int, names: list[str]) -> None:
             for yj in (True, False) for name in names if sd.available(name)
         },
         "guidance": part_guidance,
+        "rows": part_rows,
+        **({"time": part_time} if sd.NEWS20.exists() else {}),
     }  # fmt: skip
     for part, make in parts.items():
-        for trial in range(n_trials if part != "guidance" else min(n_trials, 5)):
+        for trial in range(
+            n_trials if part not in ("guidance", "rows", "time") else min(n_trials, 5)
+        ):
             if (part, trial) in done:
                 continue
             start = time.perf_counter()

@@ -13,6 +13,7 @@ from dpsparse.random import make_generator
 from dpsparse.solvers.screening import (
     Block,
     _fast_block,
+    _reference_block,
     _restrict,
     history_weights,
     screened_frank_wolfe,
@@ -99,7 +100,8 @@ def test_everything_may_go(fast):
     assert not run.weights[:-1].any()
 
 
-def test_law_of_a_step_after_columns_have_left():
+@pytest.mark.parametrize("block", [_fast_block, _reference_block])
+def test_law_of_a_step_after_columns_have_left(block):
     """First draw after a replay on five of fifteen columns, against the exact softmax; level 1e-4.
 
     A kappa that is 5 % off must fail: the replayed margins and the noise are both right.
@@ -116,7 +118,7 @@ def test_law_of_a_step_after_columns_have_left():
     rng, counts = make_generator(5), np.zeros(14)
     place = {int(name): k for k, name in enumerate(columns)}
     for _ in range(n):
-        features, drawn = _fast_block(part, loss, rng, run)
+        features, drawn = block(part, loss, rng, run)
         np.testing.assert_array_equal(features[:7], past)
         counts[place[int(features[-1])] + 7 * (drawn[-1] < 0)] += 1
 

@@ -125,7 +125,9 @@ class _ScreenedLasso(BaseDPLinearModel):
             "epsilon": self.epsilon, "delta": self.delta, "rule": rule, "n_iter": self._n_iter,
             "screen_share": self.screen_share,
         }  # fmt: skip
-        assumptions = ["noise in ideal real arithmetic"]
+        assumptions = ["the stream of random bits is uniform", "running time is not observed"]
+        if self.solver == "reference" or rule not in ("counts", "top-k"):
+            assumptions.append("noise in ideal real arithmetic")
         if self.calibration == "published":
             prices = published_prices(facts, loss=self._loss, n_screens=self.n_blocks, **common)
             assumptions.append(

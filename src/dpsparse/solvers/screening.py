@@ -22,10 +22,10 @@ vertex a step among the live features; after a block a rule drops features for g
 | L | slope_bound | bound on a row's slope while ||w||_1 <= radius |
 | c | feature_bound | bound on one entry of X |
 
-A step costs what `fast_frank_wolfe` costs on the live columns; a paid screening one pass more. Deviations from the
-papers: Eq. (1) there is the rule for radius 1 and drops active features elsewhere (`rescaled=False`
-keeps it for comparison); a null candidate replaces the comparison of a noisy winner with 0, which
-report-noisy-max does not certify. Proofs: docs/proofs/screening.md.
+A step costs what `fast_frank_wolfe` costs on the live columns; a paid screening one pass more.
+Deviations from the papers: Eq. (1) there is the rule for radius 1 and drops active features
+elsewhere (`rescaled=False` keeps it for comparison); a null candidate replaces the comparison of a
+noisy winner with 0, which report-noisy-max does not certify. Proofs: docs/proofs/screening.md.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def screened_frank_wolfe(
         weights = history_weights(features, signs, radius, d)
         if isinstance(rule, (KeepAll, TopK, Counts)):
             new = slice(features.size - n_steps, None)
-            net = np.zeros(d + 1, np.int64)
+            net = np.zeros(d + 1, np.int64)  # the last place takes intercept and step-back picks
             np.add.at(net, features[new], signs[new])
             keep = rule.keep(History(weights[live], net[live], n_steps, block, len(blocks)))
         else:
