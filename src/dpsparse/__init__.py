@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from dpsparse.estimators import (
         DPADMMClassifier,
         DPGradientClassifier,
+        DPLassoClassifier,
+        DPLassoRegressor,
+        DPScreenedLassoClassifier,
+        DPScreenedLassoRegressor,
         DPTransferClassifier,
         DPTransferRegressor,
         DPTwoStageClassifier,
@@ -27,6 +31,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "DPADMMClassifier": "estimators",
     "DPGradientClassifier": "estimators",
+    "DPLassoClassifier": "estimators",
+    "DPLassoRegressor": "estimators",
+    "DPScreenedLassoClassifier": "estimators",
+    "DPScreenedLassoRegressor": "estimators",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -43,6 +51,10 @@ _HOMES = {
 __all__ = [
     "DPADMMClassifier",
     "DPGradientClassifier",
+    "DPLassoClassifier",
+    "DPLassoRegressor",
+    "DPScreenedLassoClassifier",
+    "DPScreenedLassoRegressor",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
 PENALTIES = ("l1", "l1/2")
-SHRINK = 2.0  # default threshold in standard deviations of the noise of one x-update
+SHRINK = 3.0  # default threshold in standard deviations of the noise of one x-update
 PUBLISHED_STRENGTH = 1e-3
 PUBLISHED_GAMMA = 1.0
 
@@ -41,7 +41,7 @@ class DPADMMClassifier(BaseDPClassifier):
     coupling : float
         Weight of the augmented term of the mean loss: larger means less noise and slower rounds.
     threshold : float or None
-        Of the proximal step; None takes twice the (public) noise of one round.
+        Of the proximal step; None takes three times the (public) noise of one round.
     n_nonzero : int or None
         Keep this many largest weights at the end; None keeps all. Free of charge.
     row_clip : float or None
@@ -68,8 +68,8 @@ class DPADMMClassifier(BaseDPClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         penalty: str = "l1",
-        n_iter: int = 10,
-        coupling: float = 0.02,
+        n_iter: int = 5,
+        coupling: float = 0.05,
         threshold: float | None = None,
         n_nonzero: int | None = None,
         row_clip: float | None = None,

@@ -36,7 +36,7 @@ from dpsparse.solvers.transfer import distil, published_transfer
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-STUDENT_STEPS = 200
+STUDENT_STEPS = 60
 UNIFORM = "uniform"
 
 

@@ -250,7 +250,7 @@ class _TwoStage(BaseDPLinearModel):
     def _published_fit(
         self, data: BoundedData, y: np.ndarray, support: np.ndarray, values: Any, rng: Any
     ) -> np.ndarray:
-        rows, _ = support_rows(data, support, fit_intercept=self.fit_intercept, row_clip=math.inf)
+        rows, _ = support_rows(data, support, fit_intercept=self.fit_intercept, row_clip=1e300)
         ones = np.ones(len(rows))
         tilt = values["scale"] * rng.standard_normal(rows.shape[1])
         if isinstance(self, BaseDPRegressor):  # squared loss, as printed

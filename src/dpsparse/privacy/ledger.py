@@ -110,7 +110,7 @@ class Ledger:
             rows = session.execute(_READ_ACCOUNT, (self.dataset,))
             if not rows:
                 if wanted is None:
-                    known = session.execute("SELECT dataset FROM dpsparse_account ORDER BY dataset")
+                    known = session.execute("SELECT dataset FROM dpsparse_account")
                     raise LedgerError(
                         f"The ledger {self._store.location} has no account for data set "
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
@@ -141,6 +141,13 @@ class Ledger:
                 f"not {adjacency}."
             )
         return terms
+
+    @staticmethod
+    def datasets(path: str | os.PathLike[str]) -> list[str]:
+        """Names of the data sets that have an account in the file or database."""
+        with open_store(path).transaction(write=False) as session:
+            rows = session.execute("SELECT dataset FROM dpsparse_account ORDER BY dataset")
+        return [str(row[0]) for row in rows]
 
     # ---------------------------------------------------------------- spending
 
@@ -203,8 +210,8 @@ class Ledger:
         left = self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
-            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; one "
-            f"further fit of up to about {left:.4g} fits in. Nothing was spent."
+            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
+            f"is room for one further fit of up to about {left:.4g}. Nothing was spent."
         )
 
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:

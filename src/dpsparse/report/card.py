@@ -157,7 +157,7 @@ def _weights(model: Any) -> dict[str, Any]:
                 "name": name,
                 "value": value,
                 "noise": sd,
-                "clear": None if sd is None else abs(value) > bar * sd,
+                "stands_out": None if sd is None else abs(value) > bar * sd,
             }
         )
     plotted = rows[:15]

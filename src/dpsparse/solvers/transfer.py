@@ -52,8 +52,8 @@ def private_prior(
         counts = np.array([positive, len(y) - positive]) + gaussian(rng, scale, 2)
         plus, minus = np.maximum(counts, 0.01 * n_samples)
         return math.log(plus / minus)
-    total = float(np.sum(y)) + float(gaussian(rng, scale, 1)[0])
-    return min(bound, max(-bound, total / n_samples))
+    total = np.array([np.sum(y)]) + gaussian(rng, scale, 1)
+    return min(bound, max(-bound, float(total[0]) / n_samples))
 
 
 def slope_bound_at(loss: Loss, margin: float, target_bound: float) -> float:

@@ -1,0 +1,5 @@
+"""`python -m dpsparse` is the command line."""
+
+from dpsparse.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The library attacks itself: replay, exact law, black box (docs/audit.md)."""

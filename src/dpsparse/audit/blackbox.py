@@ -1,0 +1,203 @@
+"""Black box: only published models, no knowledge of mechanisms.
+
+**Many runs.** Fit on D and on D' many times, turn every model into one number, and count how often
+it exceeds a threshold. If the fit is (epsilon, delta)-DP then for every event S
+
+    P_D'(S) <= e^epsilon P_D(S) + delta,   so   epsilon >= log((P_D'(S) - delta) / P_D(S)).
+
+Half of the runs choose the number and the threshold (`learn_test`), the other half is counted, and
+Clopper-Pearson intervals make the bound hold with the stated confidence.
+
+**One run** (Steinke, Nasr, Jagielski 2023). m canaries enter independently with probability 1/2, the
+auditor guesses r of them from the one model, v guesses are right. For an (epsilon, delta)-DP fit
+(Theorem 5.2, with W ~ Binomial(r, q), q = e^epsilon/(1+e^epsilon))
+
+    P(right guesses >= v) <= P(W >= v) + 2 m delta max_i P(v > W >= v - i) / i.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpsparse.audit.neighbours import Pair
+from dpsparse.audit.replay import Subject
+from dpsparse.random import make_generator
+
+Score = Callable[[np.ndarray], np.ndarray]  # (runs, numbers of a model) -> (runs,)
+
+
+def publish(subject: Subject, X: np.ndarray, y: np.ndarray, n_runs: int, seed: int) -> np.ndarray:
+    """`n_runs` published models on one table, a row each: all weights, then the intercepts."""
+    rng = make_generator(seed)
+    models = []
+    for _ in range(n_runs):
+        released = subject.run(X, y, rng)
+        models.append(np.append(released["coef"].ravel(), released["intercept"].ravel()))
+    return np.array(models)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A counted test: how often it fired on either table, and what that refutes."""
+
+    hits: int  # on the table where the test should fire
+    n_hits: int
+    false_alarms: int
+    n_false: int
+    delta: float
+    confidence: float
+
+    @property
+    def epsilon(self) -> float:
+        """The largest epsilon refuted at this confidence; 0 if none is."""
+        alpha = (1.0 - self.confidence) / 2.0
+        high = clopper_pearson(self.false_alarms, self.n_false, alpha)[1]
+        low = clopper_pearson(self.hits, self.n_hits, alpha)[0]
+        return math.log((low - self.delta) / high) if low - self.delta > high else 0.0
+
+
+def clopper_pearson(successes: int, n: int, alpha: float) -> tuple[float, float]:
+    """Exact bounds of a probability, each wrong with probability at most alpha."""
+    low = stats.beta.ppf(alpha, successes, n - successes + 1) if successes > 0 else 0.0
+    high = stats.beta.ppf(1.0 - alpha, successes + 1, n - successes) if successes < n else 1.0
+    return float(low), float(high)
+
+
+def attack(
+    models: np.ndarray,
+    models2: np.ndarray,
+    delta: float,
+    confidence: float = 0.999,
+    score: Score | None = None,
+) -> Attack:
+    """Learn a test on the first half of the models of either table, count it on the second half."""
+    half, half2 = len(models) // 2, len(models2) // 2
+    score = score or learn_score(models[:half], models2[:half2])
+    a, b = score(models), score(models2)
+    fires, forward = _learn_threshold(a[:half], b[:half2], delta, confidence)
+    on, off = (b[half2:], a[half:]) if forward else (a[half:], b[half2:])
+    hits, alarms = int(fires(on).sum()), int(fires(off).sum())
+    return Attack(hits, len(on), alarms, len(off), delta, confidence)
+
+
+def learn_score(models: np.ndarray, models2: np.ndarray) -> Score:
+    """A linear score: difference of means over pooled variances, sparse weights told apart first."""
+    shift = models2.mean(axis=0) - models.mean(axis=0)
+    spread = models.var(axis=0) + models2.var(axis=0)
+    direction = np.divide(shift, spread, out=np.zeros_like(shift), where=spread > 0)
+    direction[(spread == 0) & (shift != 0)] = 1e6 * np.sign(shift[(spread == 0) & (shift != 0)])
+    # coordinates whose shift is noise only dilute the score
+    noise = np.sqrt(spread / len(models))
+    direction[np.abs(shift) < 2.0 * noise] = 0.0
+    if not direction.any():
+        direction = np.sign(shift)
+
+    def score(sample: np.ndarray) -> np.ndarray:
+        return np.asarray(sample @ direction)
+
+    return score
+
+
+def _learn_threshold(
+    a: np.ndarray, b: np.ndarray, delta: float, confidence: float
+) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+    """The threshold and direction with the largest bound on the training half."""
+    cuts = np.unique(np.quantile(np.append(a, b), np.linspace(0.0, 1.0, 101)))
+    cuts = np.append(cuts, 0.5 * (cuts[1:] + cuts[:-1]))
+    best, choice = -1.0, (float(cuts[0]), True, True)
+    for cut in cuts:
+        for above in (True, False):
+            for forward in (True, False):
+                on, off = (b, a) if forward else (a, b)
+                hits = int((on > cut).sum()) if above else int((on <= cut).sum())
+                alarms = int((off > cut).sum()) if above else int((off <= cut).sum())
+                reached = Attack(hits, len(on), alarms, len(off), delta, confidence).epsilon
+                if reached > best:
+                    best, choice = reached, (float(cut), above, forward)
+    cut, above, forward = choice
+    return (lambda s: s > cut) if above else (lambda s: s <= cut), forward
+
+
+def many_runs(
+    subject: Subject,
+    pair: Pair,
+    n_runs: int,
+    delta: float,
+    confidence: float = 0.999,
+    seed: int = 0,
+) -> Attack:
+    """`n_runs` fits on each table of a pair, and the attack on them."""
+    models = publish(subject, pair.X, pair.y, n_runs, seed)
+    models2 = publish(subject, pair.X2, pair.y2, n_runs, seed + 1)
+    return attack(models, models2, delta, confidence)
+
+
+# ---- one run --------------------------------------------------------------------------------------
+
+
+def one_run_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """Probability of v or more right guesses out of r, at most, if the fit is (epsilon, delta)-DP."""
+    q = 1.0 / (1.0 + math.exp(-epsilon))
+    right = stats.binom.sf(v - 1, r, q)
+    if delta > 0.0 and v > 0:
+        below = np.cumsum(stats.binom.pmf(v - np.arange(1, v + 1), r, q))
+        right += 2.0 * m * delta * float((below / np.arange(1, v + 1)).max())
+    return float(min(1.0, right))
+
+
+def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.999) -> float:
+    """The largest epsilon that v right guesses out of r refute."""
+    alpha = 1.0 - confidence
+    if one_run_p_value(m, r, v, 0.0, delta) > alpha:
+        return 0.0
+    low, high = 0.0, 1.0
+    while one_run_p_value(m, r, v, high, delta) <= alpha and high < 100.0:
+        low, high = high, 2.0 * high
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        if one_run_p_value(m, r, v, middle, delta) <= alpha:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Rows that each own one feature; the weight of the feature tells whether its row was there."""
+
+    X: np.ndarray
+    y: np.ndarray
+    entered: np.ndarray  # which canaries are in the table
+    owned: np.ndarray  # the feature of each canary
+    sign: np.ndarray  # of the weight that its presence causes
+
+
+def plant(n_canaries: int, labels: Any, entry: float, rng: np.random.Generator) -> Canaries:
+    """A table of canaries, each included with probability 1/2, on as many features."""
+    entered = rng.random(n_canaries) < 0.5
+    X = entry * np.eye(n_canaries)[entered]
+    y = np.where(rng.random(n_canaries) < 0.5, labels[0], labels[1])
+    sign = np.where(y == labels[1], 1.0, -1.0)
+    return Canaries(X, y[entered], entered, np.arange(n_canaries), sign)
+
+
+def one_run(
+    subject: Subject, canaries: Canaries, delta: float, confidence: float = 0.999, seed: int = 0
+) -> tuple[int, int, float]:
+    """(guesses, right guesses, epsilon refuted) by the largest and smallest weights of one model.
+
+    The number of guesses is public and fixed in advance: the most telling eighth on either side.
+    """
+    released = subject.run(canaries.X, canaries.y, make_generator(seed))
+    weight = released["coef"].reshape(-1, subject.n_features)[0][canaries.owned] * canaries.sign
+    order = np.argsort(weight, kind="stable")
+    k = max(1, len(order) // 8)
+    right = int(np.sum(~canaries.entered[order[:k]]) + np.sum(canaries.entered[order[-k:]]))
+    return 2 * k, right, one_run_epsilon(len(order), 2 * k, right, delta, confidence)

@@ -1,0 +1,61 @@
+"""Small configurations of every estimator, one for each way through its code, for audits.
+
+A test fails if an estimator of the library has no case here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dpsparse.domain import Domain
+
+BINARY: dict[str, Any] = {"classes": (0, 1), "row_norm": 1.0, "n_samples": 12}
+TRIPLE: dict[str, Any] = {"classes": (0, 1, 2), "row_norm": 1.0, "n_samples": 12}
+NUMBER: dict[str, Any] = {"target_bound": 2.0, "row_norm": 1.0, "n_samples": 12}
+WIDE: dict[str, Any] = {"classes": (0, 1), "feature_bound": 3.0, "n_samples": 12}
+
+# estimator -> (domain, parameters), cheapest way first
+CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
+    "DPADMMClassifier": [
+        (BINARY, {"n_iter": 3}),
+        (TRIPLE, {"n_iter": 2, "penalty": "l1/2", "n_nonzero": 3}),
+    ],
+    "DPGradientClassifier": [
+        (BINARY, {"n_iter": 4}),
+        (TRIPLE, {"n_iter": 3, "n_nonzero": 3}),
+    ],
+    "DPTransferClassifier": [
+        (BINARY, {"n_nonzero": 3, "n_iter": 2}),
+        (BINARY, {"n_nonzero": 3, "public_X": "uniform", "n_public": 9}),
+        (TRIPLE, {"n_nonzero": 2}),
+    ],
+    "DPTransferRegressor": [(NUMBER, {"n_nonzero": 3, "n_iter": 2})],
+    "DPTwoStageClassifier": [
+        (BINARY, {"n_nonzero": 3, "n_blocks": 4}),
+        (TRIPLE, {"n_nonzero": 2, "n_blocks": 3, "second_stage": "output"}),
+        (WIDE, {"n_nonzero": 2, "second_stage": "gradient", "n_iter": 3, "support": "peeling"}),
+    ],
+    "DPTwoStageRegressor": [
+        (NUMBER, {"n_nonzero": 3, "n_blocks": 4, "selector": "lasso"}),
+        (NUMBER, {"n_nonzero": 2, "support": "peeling", "second_stage": "output"}),
+    ],
+}
+
+
+def cases(adjacency: str) -> Iterator[tuple[str, Any]]:
+    """(name, estimator) of every case under an adjacency."""
+    for name in CASES:
+        for number, estimator in enumerate(build(name, adjacency)):
+            yield f"{name}-{number}-{adjacency}", estimator
+
+
+def build(name: str, adjacency: str, **changes: Any) -> list[Any]:
+    """The cases of one estimator, with parameters changed where it has them."""
+    from dpsparse import estimators
+
+    kind = getattr(estimators, name)
+    return [
+        kind(Domain(**domain), **{**parameters, **changes}, adjacency=adjacency)
+        for domain, parameters in CASES[name]
+    ]

@@ -1,0 +1,200 @@
+"""Exact law: what an observer of the whole history learns, computed instead of guessed.
+
+Every answer has a known law given the rows and the history before it, so the log-likelihood ratio
+of a run on D against D' is a sum over the tape:
+
+    gaussian   (|o - q'|^2 - |o - q|^2) / (2 scale^2)
+    gumbel     log softmax(q)[picks] - log softmax(q')[picks], pick after pick without replacement
+    count      (|o - q'| - |o - q|) / scale, o the unclipped noisy count (an upper bound)
+    objective  log phi(b(theta)) + log det H(theta), minus the same on D'
+
+and delta(epsilon) = E_D[(1 - exp(epsilon - ratio))^+] is a mean of numbers in [0, 1]: `mean_below`
+bounds it from below with stated confidence, and a bound above what the plan claims refutes the plan.
+For Gaussian answers alone the ratio of a fixed history has mu^2 = sum |q - q'|^2/scale^2, so
+`gaussian_epsilon` needs no sampling.
+
+`noise_p_value` and `selection_p_value` ask the other question: was the noise drawn from its law?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp
+
+from dpsparse.audit.neighbours import Pair
+from dpsparse.audit.replay import Subject
+from dpsparse.audit.tape import Entry
+from dpsparse.privacy import Event, Gaussian, delta, epsilon
+
+
+def loss(a: Entry, b: Entry) -> float:
+    """log p(answer | D) - log p(answer | D') of one answer, its history fixed."""
+    if a.kind == "gaussian":
+        away, own = a.output - b.query, a.output - a.query
+        return float((away @ away - own @ own) / (2.0 * a.scale**2))
+    if a.kind == "gumbel":
+        return _ranking(a.query, a.picks) - _ranking(b.query, a.picks)
+    if a.kind == "count":
+        return float((np.abs(a.output - b.query) - np.abs(a.output - a.query)).sum() / a.scale)
+    tilt = float((b.query @ b.query - a.query @ a.query) / (2.0 * a.scale**2))
+    return tilt + a.log_volume - b.log_volume
+
+
+def _ranking(keys: np.ndarray, picks: np.ndarray) -> float:
+    """Log-probability of drawing `picks` in this order, each ~ exp(key) among those left."""
+    left = keys.astype(float).copy()
+    total = 0.0
+    for pick in picks:
+        total += float(left[pick] - logsumexp(left))
+        left[pick] = -np.inf
+    return total
+
+
+def privacy_losses(subject: Subject, pair: Pair, n_runs: int, seed: int) -> np.ndarray:
+    """Log-likelihood ratios of `n_runs` fits on the first table against the second."""
+    out = np.empty(n_runs)
+    for run in range(n_runs):
+        first, _ = subject.record(pair, seed + run)
+        second, _ = subject.replay(pair, first, seed + run)
+        out[run] = sum(loss(a, b) for a, b in zip(first.entries, second.entries, strict=True))
+    return out
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Estimated delta(epsilon) with lower confidence bounds, beside the claimed one."""
+
+    epsilons: np.ndarray
+    estimate: np.ndarray
+    below: np.ndarray
+    claimed: np.ndarray
+
+    @property
+    def refuted(self) -> bool:
+        return bool((self.below > self.claimed).any())
+
+
+def profile(losses: np.ndarray, event: Event, epsilons: Any, confidence: float = 0.999) -> Profile:
+    """The privacy profile of sampled losses against the one the accountant claims.
+
+    `confidence` holds for all epsilons together (Bonferroni).
+    """
+    grid = np.asarray(epsilons, float)
+    alpha = (1.0 - confidence) / len(grid)
+    parts = [np.maximum(0.0, -np.expm1(np.minimum(e - losses, 0.0))) for e in grid]
+    return Profile(
+        grid,
+        np.array([part.mean() for part in parts]),
+        np.array([mean_below(part, alpha) for part in parts]),
+        np.array([delta(event, float(e)) for e in grid]),
+    )
+
+
+def epsilon_below(losses: np.ndarray, target_delta: float, confidence: float = 0.999) -> float:
+    """The largest epsilon at which delta(epsilon) is above `target_delta` with confidence."""
+    grid = np.unique(np.quantile(losses, np.linspace(0.0, 1.0, 41)))
+    grid = np.unique(np.append(grid[grid > 0.0], 0.0))
+    alpha = (1.0 - confidence) / len(grid)
+    refuted = 0.0
+    for e in grid:
+        part = np.maximum(0.0, -np.expm1(np.minimum(e - losses, 0.0)))
+        if mean_below(part, alpha) > target_delta:
+            refuted = max(refuted, float(e))
+    return refuted
+
+
+def gaussian_epsilon(first: list[Entry], second: list[Entry], target_delta: float) -> float:
+    """The exact epsilon of this history for an observer of its Gaussian answers."""
+    squares = sum(
+        float(np.sum((a.query - b.query) ** 2)) / a.scale**2
+        for a, b in zip(first, second, strict=True)
+        if a.kind == "gaussian"
+    )
+    return epsilon(Gaussian(1.0, math.sqrt(squares)), target_delta) if squares > 0 else 0.0
+
+
+def mean_below(values: np.ndarray, alpha: float) -> float:
+    """A number the mean of i.i.d. `values` in [0, 1] exceeds with probability 1 - alpha.
+
+    The better of Chernoff's bound (a Bernoulli variable is the extreme case) and the empirical
+    Bernstein bound of Maurer and Pontil, each at alpha/2.
+    """
+    n, mean = len(values), float(np.mean(values))
+    rate = math.log(2.0 / alpha) / n
+    chernoff = _largest_false(lambda p: _divergence(mean, p) <= rate, 0.0, mean)
+    spread = float(np.var(values, ddof=1)) if n > 1 else 1.0
+    bernstein = mean - math.sqrt(2.0 * spread * math.log(4.0 / alpha) / n)
+    bernstein -= 7.0 * math.log(4.0 / alpha) / (3.0 * max(n - 1, 1))
+    return max(chernoff, bernstein, 0.0)
+
+
+def _divergence(q: float, p: float) -> float:
+    if q <= 0.0:
+        return -math.log1p(-p) if p < 1 else math.inf
+    if p <= 0.0:
+        return math.inf
+    rest = (1.0 - q) * math.log((1.0 - q) / (1.0 - p)) if q < 1.0 and p < 1.0 else 0.0
+    return q * math.log(q / p) + rest
+
+
+def _largest_false(true: Callable[[float], bool], low: float, high: float) -> float:
+    """Bisection for the point below which `true` does not hold."""
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if true(middle):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+# ---- was the noise drawn from its law? ------------------------------------------------------------
+
+
+def noise_p_value(entries: list[Entry], kind: str) -> float:
+    """Smallest p-value, times the number of tests, that answer - query has its declared law.
+
+    Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale.
+    """
+    used = [e for e in entries if e.kind == kind and e.noise.size and e.output.size == e.query.size]
+    if not used:
+        return 1.0
+    z = np.concatenate([(e.output - e.query) / e.scale for e in used])
+    if kind == "gaussian":
+        squares = stats.chi2(len(z)).cdf(float(z @ z))
+        tests = [stats.kstest(z, "norm").pvalue, 2.0 * min(squares, 1.0 - squares)]
+    elif kind == "gumbel":
+        tests = [stats.kstest(z, "gumbel_r").pvalue]
+    else:  # two-sided geometric: P(|k| >= m) = 2 r^m/(1+r), so the share of zeros is (1-r)/(1+r)
+        ratio = math.exp(-1.0 / used[0].scale)
+        zeros = int(np.sum(z == 0.0))
+        tests = [stats.binomtest(zeros, len(z), (1.0 - ratio) / (1.0 + ratio)).pvalue]
+        median = math.log(0.5 * (1.0 + ratio) / 2.0) / math.log(ratio)
+        far = int(np.sum(np.abs(z) * used[0].scale >= math.ceil(median)))
+        share = 2.0 * ratio ** math.ceil(median) / (1.0 + ratio)
+        tests.append(stats.binomtest(far, len(z), share).pvalue)
+    return float(min(1.0, len(tests) * min(tests)))
+
+
+def selection_p_value(entries: list[Entry]) -> float:
+    """p-value that picks follow their softmax: log p of what was picked against its mean.
+
+    log p(pick) + entropy is a martingale difference; a kappa that is too large picks likelier
+    candidates than it should. Normal approximation, for a hundred picks and more.
+    """
+    total = variance = 0.0
+    for entry in entries:
+        if entry.kind != "gumbel" or len(entry.picks) != 1:
+            continue
+        log_p = entry.query - logsumexp(entry.query)
+        p = np.exp(log_p)
+        mean = float(p @ log_p)
+        total += float(log_p[entry.picks[0]]) - mean
+        variance += float(p @ (log_p - mean) ** 2)
+    return float(2.0 * stats.norm.sf(abs(total) / math.sqrt(variance))) if variance > 0 else 1.0

@@ -1,0 +1,215 @@
+"""Tables that differ in one row, chosen by someone who wants to see the difference.
+
+A `Pair` is a table, its neighbour, and where each row of the neighbour comes from. The generator
+tries what usually breaks a proof: values far outside the domain, rows nobody resembles, features
+nobody else has, flipped labels, duplicates, empty rows. `climb` then moves the one row towards the
+largest effect, coordinate by coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsparse.domain import Domain
+
+HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Neighbouring tables; `row` is the place of the changed row in the larger of the two."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X2: np.ndarray
+    y2: np.ndarray
+    origin: np.ndarray  # for each row of the second table its row in the first, -1 if new
+    name: str
+
+    def swapped(self) -> Pair:
+        """The same pair seen from the other table."""
+        back = np.full(len(self.y), -1)
+        kept = np.flatnonzero(self.origin >= 0)
+        back[self.origin[kept]] = kept
+        return Pair(self.X2, self.y2, self.X, self.y, back, self.name)
+
+
+def add_row(X: np.ndarray, y: np.ndarray, row: np.ndarray, target: float, name: str) -> Pair:
+    """The table and the table with one more row."""
+    X2, y2 = np.vstack([X, row]), np.append(y, np.asarray(target, y.dtype))
+    return Pair(X, y, X2, y2, np.append(np.arange(len(y)), -1), name)
+
+
+def replace_row(
+    X: np.ndarray, y: np.ndarray, at: int, row: np.ndarray, target: float, name: str
+) -> Pair:
+    """The table and the table with another row in place `at`; it takes the old row's secrets."""
+    X2, y2 = X.copy(), y.copy()
+    X2[at], y2[at] = row, target
+    return Pair(X, y, X2, y2, np.arange(len(y)), name)
+
+
+def sample_table(
+    domain: Domain, n_rows: int, n_features: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """A small table of a declared domain: dense and rare columns, correlated targets."""
+    bound = domain.feature_bound or 1.0
+    density = np.where(np.arange(n_features) % 3 == 2, 1.5 / n_rows, 0.6)
+    X = rng.uniform(-bound, bound, (n_rows, n_features))
+    X *= rng.random((n_rows, n_features)) < density
+    signal = X[:, 0] / bound + 0.2 * rng.standard_normal(n_rows)
+    if domain.classes is not None and not isinstance(domain.classes, str):
+        labels = np.asarray(domain.classes)
+        cuts = np.quantile(signal, np.linspace(0, 1, len(labels) + 1)[1:-1])
+        return X, labels[np.searchsorted(cuts, signal)]
+    return X, (domain.target_bound or 1.0) * np.clip(signal, -1.0, 1.0)
+
+
+def crowd(
+    domain: Domain, n_rows: int, n_features: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that all say the same: weights grow, and whoever disagrees has the largest slope."""
+    X = np.zeros((n_rows, n_features))
+    X[:, 0] = domain.feature_bound or 1.0
+    targets = _targets(domain, np.ones(1))
+    return X, np.full(n_rows, targets[-1])
+
+
+def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
+    """Pairs on which known mistakes show, with as many rows as declared; an attack tries each."""
+    n_rows = 2 * (min(max(domain.n_samples or 20, 20), 2000) // 2)
+    bound = domain.feature_bound or 1.0
+    targets = _targets(domain, np.ones(1))
+    low, high = targets[0], targets[-1]
+    unit = bound * np.eye(n_features)
+    empty = np.zeros((n_rows, n_features)), np.array([low, high] * (n_rows // 2))
+    alike = np.tile(unit[0], (n_rows, 1)), np.full(n_rows, high)
+    tie = np.repeat(unit[:2], n_rows // 2, axis=0), np.full(n_rows // 2 * 2, high)
+    split = np.tile(unit[0], (n_rows, 1)), np.array([low, high] * (n_rows // 2))
+    wide = np.full(n_features, bound)
+    if adjacency == "replace-one":
+        return [
+            replace_row(*_first(empty, unit[1], low), 0, unit[1], high, "owner of a feature"),
+            replace_row(*_first(alike, unit[0], high), 0, unit[0], low, "against the crowd"),
+            replace_row(*_first(tie, unit[0], high), 0, unit[1], high, "tie between features"),
+            replace_row(*_first(split, unit[0], low), 0, unit[0], high, "tie between labels"),
+            replace_row(*_first(empty, wide, low), 0, wide, high, "a full row"),
+        ]
+    return [
+        add_row(*empty, unit[1], low, "owner of a feature"),
+        add_row(*empty, unit[1], high, "owner of a feature"),
+        add_row(*alike, unit[0], low, "against the crowd"),
+        add_row(*tie, unit[0], high, "tie between features"),
+        add_row(*split, unit[0], low, "tie between labels"),
+        add_row(*empty, wide, high, "a full row"),
+    ]
+
+
+def _first(
+    table: tuple[np.ndarray, np.ndarray], row: np.ndarray, target: float
+) -> tuple[np.ndarray, np.ndarray]:
+    X, y = table[0].copy(), table[1].copy()
+    X[0], y[0] = row, target
+    return X, y
+
+
+def rows(
+    X: np.ndarray, y: np.ndarray, domain: Domain, rng: np.random.Generator
+) -> Iterator[tuple[str, np.ndarray, float]]:
+    """(name, features, target) of rows that try to be noticed, without end."""
+    d, bound = X.shape[1], domain.feature_bound or 1.0
+    targets = _targets(domain, y)
+    rare = np.argsort(np.count_nonzero(X, axis=0))
+    while True:
+        j = int(rng.integers(d))
+        like = int(rng.integers(len(y)))
+        corner = bound * rng.choice([-1.0, 1.0], d)
+        unit, rarest = np.zeros(d), np.zeros(d)
+        unit[j] = bound * rng.choice([-1.0, 1.0])
+        rarest[rare[int(rng.integers(min(3, d)))]] = bound
+        pick = targets[int(rng.integers(len(targets)))]
+        other = next((t for t in targets if t != y[like]), targets[0])
+        yield "corner", corner, pick
+        yield "one feature", unit, pick
+        yield "rare feature", rarest, pick
+        yield "flipped label", X[like].copy(), other
+        yield "duplicate", X[like].copy(), y[like]
+        yield "empty row", np.zeros(d), pick
+        yield "outside the domain", HUGE * corner, HUGE * pick if _numeric(domain) else pick
+        yield "one huge entry", HUGE * unit, pick
+        yield "random", rng.uniform(-bound, bound, d), pick
+        yield "tiny", 1e-300 * corner, pick
+        yield "against the first feature", np.eye(1, d)[0] * bound, targets[0]
+
+
+def pairs(
+    domain: Domain, adjacency: str, n_rows: int, n_features: int, rng: np.random.Generator
+) -> Iterator[Pair]:
+    """Adversarial pairs without end: a row added, removed or replaced."""
+    tables = 0
+    while True:
+        crowded = tables % 2 == 1
+        X, y = (crowd if crowded else sample_table)(domain, n_rows, n_features, rng)
+        tables += 1
+        source = rows(X, y, domain, rng)
+        for _ in range(11):
+            name, row, target = next(source)
+            if adjacency == "replace-one":
+                yield replace_row(X, y, int(rng.integers(n_rows)), row, target, name)
+            else:
+                added = add_row(X, y, row, target, name)
+                yield added if rng.random() < 0.5 else added.swapped()
+
+
+def climb(
+    pair: Pair,
+    effect: Callable[[Pair], float],
+    domain: Domain,
+    rng: np.random.Generator,
+    n_trials: int = 40,
+) -> tuple[Pair, float]:
+    """Move the changed row uphill in `effect`: entries to a bound or to zero, other targets."""
+    bound = domain.feature_bound or 1.0
+    targets = _targets(domain, pair.y)
+    forward = len(pair.y2) >= len(pair.y)
+    pair = pair if forward else pair.swapped()
+    at = _changed(pair)
+    best, height = pair, effect(pair)
+    for _ in range(n_trials):
+        X, y, X2, y2 = (part.copy() for part in (best.X, best.y, best.X2, best.y2))
+        replaced = len(y) == len(y2)
+        X_side, y_side = (X, y) if replaced and rng.random() < 0.5 else (X2, y2)
+        move = rng.random()
+        if move < 0.2:
+            y_side[at] = targets[int(rng.integers(len(targets)))]
+        else:
+            where = rng.random(X.shape[1]) < (0.1 if move < 0.6 else 0.5)
+            where[int(rng.integers(X.shape[1]))] = True
+            X_side[at, where] = bound * rng.choice([-1.0, 0.0, 1.0, 1.0], int(where.sum()))
+        trial = replace(best, X=X, y=y, X2=X2, y2=y2, name=f"{pair.name}, climbed")
+        reached = effect(trial)
+        if reached > height:
+            best, height = trial, reached
+    return best, height
+
+
+def _changed(pair: Pair) -> int:
+    new = np.flatnonzero(pair.origin < 0)
+    if new.size:
+        return int(new[0])
+    moved = (pair.X2 != pair.X).any(axis=1) | (pair.y2 != pair.y)
+    return int(np.argmax(moved))
+
+
+def _numeric(domain: Domain) -> bool:
+    return domain.classes is None
+
+
+def _targets(domain: Domain, y: np.ndarray) -> list[float]:
+    if domain.classes is not None and not isinstance(domain.classes, str):
+        return list(domain.classes)
+    bound = domain.target_bound or float(np.abs(y).max(initial=1.0))
+    return [-bound, 0.0, bound]

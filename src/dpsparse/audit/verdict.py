@@ -1,0 +1,199 @@
+"""All attacks on one estimator, and what they refute.
+
+    replay      sensitivities, counts and control flow under the same history     replay.py
+    noise       does the noise follow its declared law                            law.py
+    exact law   the privacy profile of the whole history on a loud pair           law.py
+    black box   counted models on the loudest of the known worst pairs            blackbox.py
+
+A proof is refuted by any complaint of the first two; an epsilon by a confidence bound above it. The
+last two are given `confidence` between them, so "refuted" is wrong with probability at most
+1 - confidence; the noise tests use a level of 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsparse.audit import law
+from dpsparse.audit.blackbox import Attack, attack, publish
+from dpsparse.audit.neighbours import Pair, worst_pairs
+from dpsparse.audit.replay import Subject, check, spent_costs
+from dpsparse.audit.tape import ControlFlowError
+
+NOISE_LEVEL = 1e-6
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attack: the epsilon it refutes (0 if none), its verdict, and what it saw."""
+
+    attack: str
+    claimed: float
+    refuted: float
+    holds: bool
+    detail: str
+
+    @property
+    def verdict(self) -> str:
+        return "holds" if self.holds else "REFUTED"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The table of an audit."""
+
+    method: str
+    calibration: str
+    adjacency: str
+    claimed: float
+    delta: float
+    confidence: float
+    rows: tuple[Row, ...]
+
+    @property
+    def holds(self) -> bool:
+        return all(row.holds for row in self.rows)
+
+    @property
+    def refuted(self) -> float:
+        """The largest epsilon refuted by any attack."""
+        return max((row.refuted for row in self.rows), default=0.0)
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.method} ({self.calibration}, {self.adjacency}) claims "
+            f"epsilon = {self.claimed:g} at delta = {self.delta:g}: "
+            + ("not refuted" if self.holds else "REFUTED")
+        )
+        lines = [head, f"{'attack':<12}{'claimed':>9}{'refuted':>9}  verdict   detail"]
+        for row in self.rows:
+            lines.append(
+                f"{row.attack:<12}{row.claimed:>9.3g}{row.refuted:>9.3g}  {row.verdict:<9} {row.detail}"
+            )
+        return "\n".join(lines)
+
+
+def audit(
+    estimator: Any,
+    n_features: int = 4,
+    *,
+    n_runs: int = 2000,
+    confidence: float = 0.999,
+    seed: int = 0,
+) -> Verdict:
+    """Attack an estimator; its parameters state the claim, its plan the mechanisms.
+
+    `n_runs` models are fitted on either table for the black box, a quarter as many for the law.
+    """
+    subject = Subject(estimator, n_features)
+    claimed, delta = float(estimator.epsilon), float(estimator.delta)
+    each = 1.0 - (1.0 - confidence) / 2.0
+    rows: list[Row] = []
+    if subject.plan.proven:
+        rows.append(_replay_row(estimator, n_features, claimed, seed))
+        if rows[0].holds:
+            rows += _law_rows(subject, claimed, delta, max(50, n_runs // 4), each, seed)
+    rows.append(_black_box_row(subject, claimed, delta, n_runs, each, seed))
+    return Verdict(
+        subject.plan.method,
+        subject.plan.calibration,
+        estimator.adjacency,
+        claimed,
+        delta,
+        confidence,
+        tuple(rows),
+    )
+
+
+def _replay_row(estimator: Any, n_features: int, claimed: float, seed: int) -> Row:
+    finding = check(estimator, n_features, seed=seed)
+    if finding.complaints:
+        detail = f"{finding.complaints[0]} ({finding.pair.name})"
+        return Row("replay", claimed, math.inf, False, detail)
+    reached = ", ".join(f"{kind} {100 * x:.0f} %" for kind, x in finding.tightness.items())
+    return Row("replay", claimed, 0.0, True, f"reached of the declared sensitivity: {reached}")
+
+
+def _law_rows(
+    subject: Subject, claimed: float, delta: float, n_runs: int, confidence: float, seed: int
+) -> Iterator[Row]:
+    pair = loudest(subject, seed)
+    losses = np.empty(n_runs)
+    entries = []
+    for run in range(n_runs):
+        first, _ = subject.record(pair, seed + run)
+        second, _ = subject.replay(pair, first, seed + run)
+        losses[run] = sum(
+            law.loss(a, b) for a, b in zip(first.entries, second.entries, strict=True)
+        )
+        entries += first.entries
+    tests = {kind: law.noise_p_value(entries, kind) for kind in {e.kind for e in entries}}
+    tests["selection"] = law.selection_p_value(entries)
+    worst = min(tests, key=lambda kind: tests[kind])
+    fine = tests[worst] > NOISE_LEVEL
+    detail = f"smallest p-value {tests[worst]:.2g} ({worst})"
+    yield Row("noise", claimed, 0.0 if fine else math.inf, fine, detail)
+    grid = claimed * np.array([0.25, 0.5, 0.75, 1.0])
+    profile = law.profile(losses, subject.plan.event, grid, confidence)
+    reached = law.epsilon_below(losses, delta, confidence)
+    exact = law.gaussian_epsilon(first.entries, second.entries, delta)
+    known = f"; Gaussian answers alone cost epsilon {exact:.3g}" if exact > 0 else ""
+    detail = f"{n_runs} histories, {pair.name}: delta({grid[1]:.3g}) at least {profile.below[1]:.2g}, claimed {profile.claimed[1]:.2g}{known}"
+    yield Row("exact law", claimed, reached, reached <= claimed and not profile.refuted, detail)
+
+
+def loudest(subject: Subject, seed: int) -> Pair:
+    """The known worst pair, in the direction, on which a history costs most."""
+    best, height = None, -1.0
+    estimator = subject.estimator
+    for pair in worst_pairs(estimator._domain, estimator.adjacency, subject.n_features):
+        for side in (pair, pair.swapped()):
+            try:
+                first, _ = subject.record(side, seed)
+                second, _ = subject.replay(side, first, seed)
+            except ControlFlowError:
+                continue
+            costs = spent_costs(first.entries, second.entries)
+            total = sum(
+                x**2 / (4.0 if kind == "gumbel" else 1.0) for kind, xs in costs.items() for x in xs
+            )
+            if total > height:
+                best, height = side, total
+    assert best is not None
+    return best
+
+
+def _black_box_row(
+    subject: Subject, claimed: float, delta: float, n_runs: int, confidence: float, seed: int
+) -> Row:
+    result, name = black_box(subject, n_runs, delta, confidence, seed)
+    detail = (
+        f"{n_runs} models a table, {name}: fired {result.hits}/{result.n_hits} "
+        f"against {result.false_alarms}/{result.n_false}"
+    )
+    return Row("black box", claimed, result.epsilon, result.epsilon <= claimed, detail)
+
+
+def black_box(
+    subject: Subject, n_runs: int, delta: float, confidence: float, seed: int
+) -> tuple[Attack, str]:
+    """The attack on the worst pair that a pilot of a tenth of the runs likes best."""
+    estimator = subject.estimator
+    candidates = worst_pairs(estimator._domain, estimator.adjacency, subject.n_features)
+    pilot = max(20, n_runs // 10)
+
+    def promise(pair: Pair) -> float:
+        one = publish(subject, pair.X, pair.y, pilot, seed + 10)
+        two = publish(subject, pair.X2, pair.y2, pilot, seed + 11)
+        tried = attack(one, two, 0.0, 0.5)
+        return tried.epsilon
+
+    pair = max(candidates, key=promise)
+    one = publish(subject, pair.X, pair.y, n_runs, seed + 20)
+    two = publish(subject, pair.X2, pair.y2, n_runs, seed + 21)
+    return attack(one, two, delta, confidence), pair.name

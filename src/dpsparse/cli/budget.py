@@ -1,0 +1,132 @@
+"""`dpsparse budget`: open an account, look at it, check that nobody changed it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from dpsparse.cli.output import emit
+
+
+@click.group()
+def budget() -> None:
+    """Accounts of privacy budget; LEDGER is a file or a postgresql:// URL."""
+
+
+@budget.command()
+@click.argument("ledger")
+@click.option(
+    "--epsilon",
+    type=float,
+    required=True,
+    help="Ceiling for everything ever released about the data set.",
+)
+@click.option(
+    "--delta",
+    type=float,
+    required=True,
+    help="At this delta; well below one over the number of rows.",
+)
+@click.option(
+    "--adjacency",
+    type=click.Choice(["add-remove", "replace-one"]),
+    default="add-remove",
+    show_default=True,
+)
+@click.option("--dataset", default="default", show_default=True, help="Name of the account.")
+def create(ledger: str, epsilon: float, delta: float, adjacency: str, dataset: str) -> None:
+    """Open an account; one that exists is only accepted with the same terms."""
+    from dpsparse.privacy import Ledger
+
+    account = Ledger(ledger, epsilon=epsilon, delta=delta, adjacency=adjacency, dataset=dataset)
+    click.echo(budget_line(account))
+
+
+@budget.command()
+@click.argument("ledger")
+@click.option("--dataset", help="One account only.  [default: all]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show(ledger: str, dataset: str | None, as_json: bool) -> None:
+    """What is spent and what is left."""
+    accounts = _accounts(ledger, dataset)
+    record = {
+        account.dataset: {
+            **asdict(account.terms),
+            "spent": account.spent(),
+            "remaining": account.remaining(),
+            "fits": len(account.history()),
+            "head": account.head,
+        }
+        for account in accounts
+    }
+    emit(record, "\n".join(budget_line(account) for account in accounts), as_json)
+
+
+@budget.command()
+@click.argument("ledger")
+@click.option("--dataset", help="One account only.  [default: all]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def history(ledger: str, dataset: str | None, as_json: bool) -> None:
+    """Every reservation in order."""
+    from dpsparse.privacy.html import describe
+
+    record: dict[str, Any] = {}
+    lines = []
+    for account in _accounts(ledger, dataset):
+        entries = account.history()
+        record[account.dataset] = [
+            {**asdict(entry), "event": describe(entry.event)} for entry in entries
+        ]
+        lines.append(budget_line(account))
+        for e in entries:
+            state = "completed" if e.committed else "reserved, counts as spent"
+            part = f" [{e.partition}]" if e.partition else ""
+            lines.append(
+                f"  {e.seq:>4}  {e.time[:19]}  {e.method}{part}  epsilon {e.epsilon:.4g}, "
+                f"total {e.total:.4g}  {state if e.proven else 'NOT PROVEN'}"
+            )
+    emit(record, "\n".join(lines), as_json)
+
+
+@budget.command()
+@click.argument("ledger")
+@click.option("--dataset", help="One account only.  [default: all]")
+@click.option("--anchor", help="A head or receipt hash noted earlier; must still be in the chain.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def verify(ledger: str, dataset: str | None, anchor: str | None, as_json: bool) -> None:
+    """Re-read the whole chain; exit code 5 if a row was edited, removed or inserted."""
+    accounts = _accounts(ledger, dataset)
+    if anchor is not None and len(accounts) > 1:
+        raise click.UsageError("State --dataset, the account the --anchor belongs to.")
+    record = {
+        account.dataset: {"entries": account.verify(anchor), "head": account.head}
+        for account in accounts
+    }
+    lines = [
+        f"{name}: {r['entries']} entries, unbroken, head {r['head']}" for name, r in record.items()
+    ]
+    emit(record, "\n".join(lines), as_json)
+
+
+def _accounts(ledger: str, dataset: str | None) -> list[Any]:
+    from dpsparse.privacy import Ledger
+
+    names = Ledger.datasets(ledger) if dataset is None else [dataset]
+    return [Ledger(ledger, dataset=name) for name in names]
+
+
+def budget_line(account: Any) -> str:
+    """One line on an account, for people."""
+    terms, spent = account.terms, account.spent()
+    name = account.dataset + (f" [{account.partition}]" if account.partition else "")
+    head = (
+        f"budget {name}: epsilon {spent:.4g} of {terms.epsilon:.4g} spent at delta {terms.delta:g}"
+    )
+    if math.isinf(spent):
+        return (
+            f"{head}; fits without a guarantee are on record, so the data set as a whole has none"
+        )
+    return f"{head}; room for one further fit of up to about {account.remaining():.3g}"

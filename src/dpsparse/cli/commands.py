@@ -1,0 +1,313 @@
+"""The commands. Heavy imports wait until a command runs, so that --help answers at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+import dpsparse
+from dpsparse.cli import options as opt
+from dpsparse.cli.budget import budget, budget_line
+from dpsparse.cli.output import check_output, emit, spoken_warnings, stage, write_text
+from dpsparse.exceptions import SchemaError
+
+EXIT_HELP = (
+    "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
+    "readable; 4 budget refused, nothing spent; 5 ledger unusable or edited; 6 model or output file."
+)
+
+
+@click.group(epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(dpsparse.__version__, prog_name="dpsparse")
+def program() -> None:
+    """Differentially private sparse linear models, from files."""
+
+
+program.add_command(budget)
+
+
+@program.command()
+@click.argument("data")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Model file to write (.json; .npz above 1e5 weights).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing model file.")
+@opt.estimator_options
+@opt.domain_options
+@opt.data_options
+@opt.ledger_options
+@click.option(
+    "--reveal-training-score",
+    is_flag=True,
+    help="Also print the exact score on the private training rows. It is not covered by the guarantee: "
+    "whoever sees it learns more than epsilon allows, and a ledger counts it as epsilon = infinity.",
+)
+@opt.json_option
+def fit(
+    data: str,
+    output: Path,
+    overwrite: bool,
+    reveal_training_score: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train a private model on DATA (svmlight, CSV or Parquet; also .gz, .bz2, .xz)."""
+    from dpsparse.models import save
+
+    check_output(output, overwrite)
+    domain, scales = opt.make_domain(options)
+    ledger = opt.open_ledger(options)
+    model = opt.make_estimator(options, domain, ledger)
+    if options["n_features"] is not None:
+        model.plan(options["n_features"])  # refuse bad parameters before a long read
+    with stage(f"reading {Path(data).name}"):
+        table = opt.read_training_data(data, options)
+        factors = opt.column_scales(table, scales)
+        X = opt.scaled(table.X, factors)
+    with spoken_warnings():
+        if reveal_training_score and ledger is not None:
+            ledger.reserve(_score_plan(model))
+        with stage("fitting"):
+            model.fit(X, table.y)
+    record = {"training_score": model.score(X, table.y)} if reveal_training_score else {}
+    if factors is not None:  # weights for the columns as they are in the file
+        model.coef_ = model.coef_ * factors
+    path = save(model, output, feature_names=table.feature_names, overwrite=overwrite)
+    record |= {"model": path, **_facts(model)}
+    text = f"{path}: {_summary(model)}\n{model.privacy_.headline}"
+    if reveal_training_score:
+        text += f"\nscore on the private training rows, NOT covered: {record['training_score']:.4f}"
+    if ledger is not None:
+        record["budget"] = {
+            "spent": ledger.spent(),
+            "remaining": ledger.remaining(),
+            "head": ledger.head,
+        }
+        text += f"\n{budget_line(ledger)}"
+    emit(record, text, as_json)
+
+
+@program.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="CSV file to write.  [default: stdout]"
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--proba", is_flag=True, help="Also the probability of each class.")
+@opt.data_options
+def predict(
+    model: Path, data: str, output: Path | None, overwrite: bool, proba: bool, **options: Any
+) -> None:
+    """Predictions of MODEL for the rows of DATA, as CSV."""
+    from dpsparse.models import load
+    from dpsparse.readers import read_table
+
+    fitted: Any = load(model)
+    if output is not None:
+        check_output(output, overwrite)
+    if proba and not hasattr(fitted, "classes_"):
+        raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
+    names = fitted.feature_names_
+    unnamed = [options["target"]] if options["target"] and names is None else []
+    table = read_table(
+        data,
+        features=names,
+        drop=() if names is not None else [*options["drop"], *unnamed],
+        n_features=fitted.n_features_in_,
+        zero_based=options["zero_based"],
+        format=options["file_format"],
+    )
+    if table.X.shape[1] != fitted.n_features_in_:
+        raise SchemaError(
+            f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
+        )
+    buffer = io.StringIO()
+    rows = csv.writer(buffer, lineterminator="\n")
+    labels = fitted.predict(table.X).tolist()
+    if proba:
+        rows.writerow(["prediction", *(f"p({c})" for c in fitted.classes_)])
+        chances = fitted.predict_proba(table.X).tolist()
+        rows.writerows([label, *row] for label, row in zip(labels, chances, strict=True))
+    else:
+        rows.writerow(["prediction"])
+        rows.writerows([label] for label in labels)
+    if output is None:
+        click.echo(buffer.getvalue(), nl=False)
+    else:
+        write_text(output, buffer.getvalue(), overwrite)
+
+
+@program.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--top", type=click.IntRange(0), default=10, show_default=True, help="How many weights to show."
+)
+@opt.json_option
+def inspect(model: Path, top: int, as_json: bool) -> None:
+    """What MODEL is, what it may promise, and its largest weights."""
+    from dpsparse.models import load
+
+    fitted: Any = load(model)
+    weights = _top_weights(fitted, top)
+    lines = [
+        _summary(fitted),
+        str(fitted.privacy_),
+        *(f"  {v:+12.6g}  {name}" for name, v in weights),
+    ]
+    record = _facts(fitted) | {
+        "parameters": {k: v for k, v in fitted.get_params(deep=False).items() if k != "ledger"},
+        "plan": dict(fitted.plan_.parameters),
+        "top_weights": [{"feature": name, "weight": value} for name, value in weights],
+    }
+    emit(record, "\n".join(lines), as_json)
+
+
+@program.command()
+@opt.estimator_options
+@opt.domain_options
+@click.option(
+    "--n-features", type=int, required=True, help="Number of columns of the data to come."
+)
+@opt.ledger_options
+@opt.json_option
+def plan(n_features: int, as_json: bool, **options: Any) -> None:
+    """The price of a fit before paying it; reads no data and spends nothing."""
+    domain, _ = opt.make_domain(options)
+    ledger = opt.open_ledger(options)
+    price = opt.make_estimator(options, domain, ledger).plan(n_features)
+    if options["random_state"] is not None:
+        price = price.seeded()
+    record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
+    text = str(price)
+    if ledger is not None:
+        allowed = ledger.would_allow(price)
+        record["allowed"] = allowed
+        text += f"\nthe ledger would {'allow' if allowed else 'REFUSE'} it; {budget_line(ledger)}"
+    emit(record, text, as_json)
+
+
+@program.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="HTML file to write."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--ledger", "ledger_path", help="Add the budget history of this ledger.")
+@click.option("--dataset", default="default", show_default=True, help="Account within the ledger.")
+def report(
+    model: Path, output: Path, overwrite: bool, ledger_path: str | None, dataset: str
+) -> None:
+    """Write the privacy card of MODEL: one HTML page for a data protection officer."""
+    from dpsparse.models import load
+    from dpsparse.privacy import Ledger
+    from dpsparse.report import privacy_card
+
+    check_output(output, overwrite)
+    ledger = Ledger(ledger_path, dataset=dataset) if ledger_path is not None else None
+    write_text(output, privacy_card(load(model), title=model.name, ledger=ledger), overwrite)
+    click.echo(f"{output}: privacy card of {model.name}")
+
+
+@program.command()
+@opt.json_option
+def methods(as_json: bool) -> None:
+    """The algorithms and their parameters."""
+    found = opt.methods()
+    record, lines = {}, []
+    for name, kinds in found.items():
+        kind: Any = next(iter(kinds.values()))
+        parameters = [p for p in kind().get_params(deep=False) if p not in ("domain", "ledger")]
+        record[name] = {"tasks": sorted(kinds), "parameters": parameters}
+        about = (kind.__doc__ or "").strip().splitlines()[:1]
+        lines.append(f"{name:<18} {', '.join(sorted(kinds)):<22} {''.join(about)}")
+        lines.append(f"{'':<18} {', '.join(parameters)}")
+    emit(record, "\n".join(lines), as_json)
+
+
+@program.command()
+@click.option("--epsilon", type=float, default=1.0, show_default=True)
+@click.option("--rows", type=click.IntRange(100, 10**7), default=20_000, show_default=True)
+@click.option("--features", type=click.IntRange(100, 10**8), default=50_000, show_default=True)
+@opt.json_option
+def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
+    """Train on made-up sparse data and show what a private model is worth."""
+    from dpsparse import Domain, DPGradientClassifier
+    from dpsparse.datasets import make_sparse_classification
+
+    with stage("making data"):
+        X, y = make_sparse_classification(rows + 5_000, features)
+    domain = Domain(row_norm=1.0, classes=[0, 1], n_samples=rows)
+    scores: dict[float, float] = {}
+    with spoken_warnings():
+        for eps in (math.inf, epsilon):
+            model: Any = DPGradientClassifier(domain, epsilon=eps, delta=1e-6, n_nonzero=100)
+            with stage(f"fitting {rows:,} rows x {features:,} features at epsilon {eps:g}"):
+                model.fit(X[:rows], y[:rows])
+            scores[eps] = float(model.score(X[rows:], y[rows:]))
+    constant = max(y[rows:].mean(), 1 - y[rows:].mean())
+    record = _facts(model) | {
+        "accuracy": scores[epsilon],
+        "accuracy_without_privacy": scores[math.inf],
+    }
+    text = (
+        f"accuracy on 5,000 fresh public rows: {scores[epsilon]:.3f} private, {scores[math.inf]:.3f} "
+        f"without privacy, {constant:.3f} for a constant answer\n"
+        f"non-zero weights: {model.n_nonzero_} of {features:,}\n{model.privacy_}"
+    )
+    emit(record, text, as_json)
+
+
+# ---- shared by the commands ---------------------------------------------------------------------
+
+
+def _score_plan(model: Any) -> Any:
+    from dpsparse.privacy import NonPrivate, Phase, Plan
+
+    phases = (Phase("exact training score", NonPrivate()),)
+    return Plan("training score", phases, math.inf, model.delta, model.adjacency, proven=False)
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    return {
+        "estimator": type(model).__name__,
+        "dpsparse": dpsparse.__version__,
+        "n_features": model.n_features_in_,
+        "n_nonzero": model.n_nonzero_,
+        "guarantee": model.privacy_.to_dict(),
+    }
+
+
+def _summary(model: Any) -> str:
+    return (
+        f"{type(model).__name__}, {model.n_features_in_:,} features, "
+        f"{model.n_nonzero_:,} non-zero weights"
+    )
+
+
+def _top_weights(model: Any, top: int) -> list[tuple[str, float]]:
+    import numpy as np
+    import scipy.sparse as sp
+
+    coef = sp.coo_array(
+        np.atleast_2d(model.coef_) if isinstance(model.coef_, np.ndarray) else model.coef_
+    )
+    order = np.argsort(-np.abs(coef.data), kind="stable")[:top]
+    names = getattr(model, "feature_names_", None)
+    out = []
+    for k in order:
+        j = int(coef.col[k])
+        name = names[j] if names is not None else f"feature {j}"
+        if coef.shape[0] > 1:
+            name += f" ({model.classes_[coef.row[k]]})"
+        out.append((name, float(coef.data[k])))
+    return out

@@ -1,0 +1,86 @@
+"""How the command line talks: results on stdout, progress and warnings on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpsparse.exceptions import ModelFileError
+
+
+@contextmanager
+def stage(text: str) -> Iterator[None]:
+    """Progress on a terminal; silent in a pipe or a log."""
+    show = sys.stderr.isatty()
+    begin = time.perf_counter()
+    if show:
+        click.echo(f"{text} ...", nl=False, err=True)
+    try:
+        yield
+    except BaseException:
+        if show:
+            click.echo(err=True)
+        raise
+    if show:
+        click.echo(f" {time.perf_counter() - begin:.1f} s", err=True)
+
+
+@contextmanager
+def spoken_warnings() -> Iterator[None]:
+    """Warnings of this library as one line each; those of others are for developers."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(
+        str(w.message) for w in caught if w.category.__module__.startswith("dpsparse")
+    ):
+        click.echo(f"dpsparse: warning: {' '.join(text.split())}", err=True)
+
+
+def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
+    """The result, for a machine or for a person."""
+    click.echo(json.dumps(plain(record), indent=1, ensure_ascii=False) if as_json else text)
+
+
+def plain(value: Any) -> Any:
+    """Strict JSON types: infinity is the text "inf"."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def check_output(path: Path, overwrite: bool) -> None:
+    """Refuse before anything is read or spent."""
+    if path.exists() and not overwrite:
+        raise ModelFileError(f"{path} exists; choose another name or add --overwrite.")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ModelFileError(f"{path} cannot be written: there is no such folder.")
+    probe = path.with_name(f".{path.name}.probe")
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def write_text(path: Path, text: str, overwrite: bool) -> None:
+    check_output(path, overwrite)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None

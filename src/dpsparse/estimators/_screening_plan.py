@@ -1,0 +1,195 @@
+"""The price of a screened fit: events and noise constants from public numbers only.
+
+Proven plans (`proven_prices`) charge the vertex selections and, for a paid rule, its draws.
+Published plans (`published_prices`) reproduce the noise of papers 000 and 001 and state beside
+the claimed epsilon the one that this noise really buys (docs/proofs/screening.md, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import expit
+
+from dpsparse.estimators.lasso import ROUNDING_RANGE
+from dpsparse.exceptions import ParameterError
+from dpsparse.privacy import (
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    NoisyMax,
+    NonPrivate,
+    Phase,
+    Repeated,
+    Sequence,
+    calibrate,
+)
+from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.sensitivity import vertex_score_range
+from dpsparse.solvers.screening_rules import active_range, raj_sensitivity
+
+# Share of delta that goes to the screening step: 000 splits evenly, 001 gives it a quarter.
+PUBLISHED_DELTA_SHARE = {"adp": 0.5, "rnm": 0.25}
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """Everything about the problem that a price depends on; no data."""
+
+    radius: float
+    feature_bound: float
+    slope_bound: float  # for ||w||_1 <= radius
+    smoothness: float
+    strong_convexity: float | None  # None where the rule does not need it
+    n_samples: int | None
+    n_features: int
+    adjacency: str
+
+    @property
+    def rows(self) -> float:
+        """How many rows of contribution one change moves: 1 (add or remove) or 2 (replace)."""
+        return 2.0 if self.adjacency == "replace-one" else 1.0
+
+    def score_sensitivity(self, rescaled: bool) -> float:
+        """How far one row moves one score of Raj et al. divided by max(n, n_samples)."""
+        assert self.strong_convexity is not None
+        assert self.n_samples is not None
+        return raj_sensitivity(
+            radius=self.radius,
+            feature_bound=self.feature_bound,
+            slope_bound=self.slope_bound,
+            smoothness=self.smoothness,
+            strong_convexity=self.strong_convexity,
+            n_samples=self.n_samples,
+            adjacency=self.adjacency,
+            rescaled=rescaled,
+        )
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Phases, the epsilon they cost, and the constants the solver reads."""
+
+    phases: tuple[Phase, ...]
+    epsilon: float
+    parameters: Mapping[str, Any]
+
+
+def proven_prices(
+    facts: PublicFacts,
+    *,
+    epsilon: float,
+    delta: float,
+    rule: str,
+    n_iter: int,
+    n_draws: int,
+    screen_share: float,
+) -> Prices:
+    """kappa of the vertex selections and of the screening draws for a true (epsilon, delta)."""
+    per_kappa = vertex_score_range(
+        1.0, facts.slope_bound, facts.feature_bound, facts.adjacency
+    ).value
+    paid = rule in ("budgeted", "safe")
+    if math.isinf(epsilon):
+        parts = (Phase("vertex selections", NonPrivate(), "steepest vertex, no noise"),)
+        return Prices(parts, epsilon, {"kappa": math.inf, "screen_kappa": math.inf, "eta": 0.0})
+    share = screen_share if paid else 0.0
+
+    def events(x: float) -> tuple[Event, ...]:
+        """Range x^2/T a step: the shares of rho go like the squares of the ranges."""
+        selections = Repeated(Exponential(x * math.sqrt((1.0 - share) / n_iter)), n_iter)
+        if not paid:
+            return (selections,)
+        return selections, Repeated(Exponential(x * math.sqrt(share / n_draws)), n_draws)
+
+    x = calibrate(lambda x: Sequence(events(x)), epsilon, delta)
+    spent = events(x)
+    eta = x * math.sqrt((1.0 - share) / n_iter)
+    phases = [Phase("vertex selections", spent[0], "one signed vertex a step")]
+    if eta <= 2.0 * ROUNDING_RANGE:
+        raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+    parameters: dict[str, Any] = {"kappa": (eta - ROUNDING_RANGE) / per_kappa, "eta": eta}
+    if paid:
+        draw = x * math.sqrt(share / n_draws)
+        if rule == "budgeted":
+            rate = active_range(
+                facts.radius, facts.feature_bound, facts.slope_bound, facts.adjacency
+            )
+        else:
+            rate = 2.0 * facts.score_sensitivity(rescaled=True)
+        phases.append(Phase("screening draws", spent[1], "features to drop, or the null"))
+        parameters["screen_kappa"] = draw / rate
+    return Prices(tuple(phases), epsilon, parameters)
+
+
+def published_sensitivity(loss: str, radius: float, n: int) -> float:
+    """The papers' sensitivity of one score: 001 Theorem 1, 000 Eq. (3). False; see the proofs."""
+    if loss == "squared":
+        return (2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)) / n
+    edge = float(expit(radius))
+    root = math.sqrt(4.0 * radius / float(expit(-radius)))
+    return (2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root) / n
+
+
+def adp_scale(l2_sensitivity: float, epsilon: float, delta: float, n_screens: int) -> float:
+    """Standard deviation of ADP-Screen, Alg. 1 lines 1-4: advanced composition over the screenings."""
+    delta_iter = delta / (n_screens + 1)
+    epsilon_iter = epsilon / (2.0 * math.sqrt(2.0 * n_screens * math.log(1.0 / delta_iter)))
+    return l2_sensitivity * math.sqrt(2.0 * math.log(1.25 / delta_iter)) / epsilon_iter
+
+
+def rnm_scale(sensitivity: float, epsilon: float, delta: float, n_iter: int) -> float:
+    """Laplace scale of RNM-Screen, 001 Alg. 2 lines 1-3; the vertex noise has the same form."""
+    return sensitivity * math.sqrt(8.0 * n_iter * math.log(1.0 / delta)) / epsilon
+
+
+def published_prices(
+    facts: PublicFacts,
+    *,
+    loss: str,
+    epsilon: float,
+    delta: float,
+    rule: str,
+    n_iter: int,
+    n_screens: int,
+    screen_share: float,
+) -> Prices:
+    """The papers' noise for a claimed (epsilon, delta), and the guarantee it really gives."""
+    if math.isinf(epsilon):
+        none = (Phase("vertex selections and screening", NonPrivate(), "no noise"),)
+        return Prices(none, epsilon, {"vertex_scale": 0.0, "screen_scale": 0.0})
+    assert facts.n_samples is not None
+    n, d = facts.n_samples, facts.n_features
+    delta2 = delta * PUBLISHED_DELTA_SHARE[rule]
+    # "Lipschitz constant 1": radius/n is what the papers take for the sensitivity of a vertex
+    vertex_scale = rnm_scale(
+        facts.radius / n, (1.0 - screen_share) * epsilon, delta - delta2, n_iter
+    )
+    claimed = published_sensitivity(loss, facts.radius, n)
+    true = facts.score_sensitivity(rescaled=False)
+    row = facts.rows * facts.radius * facts.feature_bound * facts.slope_bound / n
+    selections = Repeated(NoisyMax(2.0 * row / vertex_scale), n_iter)
+    if rule == "adp":
+        scale = adp_scale(math.sqrt(d) * claimed, screen_share * epsilon, delta2, n_screens)
+        screening = Repeated(Gaussian(scale, math.sqrt(d) * true), n_screens)
+    else:
+        scale = rnm_scale(claimed, screen_share * epsilon, delta2, n_iter)
+        # the sign of the minimum is released too, so all d noisy scores are charged
+        screening = Repeated(Laplace(scale, true), d * n_iter)
+    phases = (
+        Phase("vertex selections", selections, "Laplace noisy max, true slope bound"),
+        Phase("screening", screening, "true sensitivity of the score"),
+    )
+    recomputed = spent_epsilon(Sequence(tuple(phase.event for phase in phases)), delta)
+    parameters = {
+        "vertex_scale": vertex_scale,
+        "screen_scale": scale,
+        "claimed_epsilon": float(epsilon),
+        "claimed_sensitivity": claimed,
+        "true_sensitivity": true,
+    }
+    return Prices(phases, recomputed, parameters)

@@ -1,0 +1,467 @@
+"""DPLassoClassifier and DPLassoRegressor: Frank-Wolfe over the L1 ball with private selections."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpsparse.domain import BoundedData, Domain
+from dpsparse.estimators._base import (
+    BaseDPClassifier,
+    BaseDPLinearModel,
+    BaseDPRegressor,
+    check_choice,
+    check_count,
+    check_positive,
+)
+from dpsparse.exceptions import ParameterError
+from dpsparse.losses import Huber, Logistic, Loss, Softmax, Squared
+from dpsparse.privacy import (
+    Event,
+    Exponential,
+    NoisyMax,
+    NonPrivate,
+    Phase,
+    Plan,
+    Repeated,
+    calibrate,
+)
+from dpsparse.privacy import Sequence as EventSequence
+from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.random import make_generator
+from dpsparse.selection import make_selection
+from dpsparse.sensitivity import vertex_score_range
+from dpsparse.solvers.fast_frank_wolfe import (
+    FRESHNESS,
+    History,
+    Problem,
+    choose_resolution,
+    fast_frank_wolfe,
+    fast_frank_wolfe_with,
+)
+from dpsparse.solvers.frank_wolfe import frank_wolfe, multinomial_as_published
+from dpsparse.sparsify import NNonzero, PrivateCount, check_n_nonzero, count_event, sparsify_weights
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+# What rounding in the acceptance of a draw can add to the range of a selection; charged at every
+# step. Derivation: docs/proofs/selection.md, Lemma 3.
+ROUNDING_RANGE = 2.0**-37
+SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
+COUNT_STEPS = 5000  # noiseless steps behind a PrivateCount (paper 004 uses 50,000)
+_BAR_AFTER = 200  # steps; a progress bar for less would only flicker
+
+
+class _Lasso(BaseDPLinearModel):
+    """What both estimators share: the plan of T selections, and the solver."""
+
+    radius: float | None
+    n_iter: int | None
+    fit_intercept: bool
+    freshness: str
+    tolerance: float
+    selection: str
+    n_nonzero: NNonzero
+
+    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published", "published-laplace")
+
+    def _loss(self, labels: np.ndarray | None) -> Loss:
+        raise TypeError(f"{type(self).__name__} does not say which loss it fits.")
+
+    def _default_radius(self, feature_bound: float) -> float:
+        raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+            if math.isinf(self.radius):
+                raise ParameterError("radius must be finite; it is the size of the L1 ball.")
+        check_count("n_iter", self.n_iter, optional=True)
+        check_choice("freshness", self.freshness, tuple(FRESHNESS))
+        check_positive("tolerance", self.tolerance)
+        check_choice("selection", self.selection, SELECTIONS)
+        if self.selection == "heap" and not math.isinf(self.epsilon):
+            raise ParameterError("selection='heap' is an arg max; it needs epsilon=math.inf.")
+        check_n_nonzero(self.n_nonzero)
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        name = type(self).__name__
+        bound = float(self._domain.require("feature_bound", name))
+        radius = float(self._default_radius(bound) if self.radius is None else self.radius)
+        n_iter = int(self.n_iter or _default_n_iter(self._domain.n_samples, self.epsilon))
+        loss = self._loss(labels)
+        n_outputs = len(labels) if loss.name == "softmax" and labels is not None else 1
+        slope_bound = loss.slope_bound(self._domain, radius)
+        calibration = "proven" if math.isinf(self.epsilon) else self.calibration
+        count = count_event(self.n_nonzero)
+        extra = [] if count is None else [count]
+        note = f"{n_iter} signed vertices of the L1 ball"
+        claimed, proven = float(self.epsilon), not isinstance(count, NonPrivate)
+        event: Event = NonPrivate()
+        kappa, resolution = math.inf, 0
+        if not math.isinf(self.epsilon):
+            event, kappa = self._selections(
+                calibration, n_iter, slope_bound, bound, n_outputs, extra
+            )
+            if calibration == "published-laplace" and n_outputs == 1:
+                slope_bound = _published_slope_bound(loss, slope_bound)
+            proven = proven and not isinstance(event, NonPrivate)
+            if not proven:
+                claimed = math.inf
+            elif calibration == "published-laplace":
+                claimed = spent_epsilon(EventSequence((event, *extra)), self.delta)
+            resolution = choose_resolution(
+                self._domain.n_samples, 4.0 * kappa * bound * slope_bound
+            )
+        phases = [Phase("vertices", event, note)]
+        if count is not None:
+            phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
+        return Plan(
+            method=name,
+            phases=tuple(phases),
+            epsilon=claimed,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            calibration=calibration,
+            proven=proven,
+            source="docs/proofs/frank_wolfe.md",
+            assumptions=_assumptions(calibration),
+            parameters={
+                "n_iter": n_iter,
+                "radius": radius,
+                "kappa": kappa,
+                "slope_bound": slope_bound,
+                "feature_bound": bound,
+                "resolution": resolution,  # 0: no noise, as fine as the number of rows allows
+                "n_outputs": n_outputs,
+                "loss": loss.name,
+            },
+        )
+
+    def _selections(
+        self,
+        calibration: str,
+        n_iter: int,
+        slope_bound: float,
+        bound: float,
+        n_outputs: int,
+        extra: list[Event],
+    ) -> tuple[Event, float]:
+        """The event of all selections and the kappa (per unit of sum of slope * entry) to use."""
+        if calibration == "proven":
+            # eta is linear in kappa: ask the accountant for eta, the lemma for kappa.
+            per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
+            eta = calibrate(
+                lambda x: EventSequence((Repeated(Exponential(x), n_iter), *extra)),
+                self.epsilon,
+                self.delta,
+            )
+            if eta <= 2.0 * ROUNDING_RANGE:
+                raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+            return Repeated(Exponential(eta), n_iter), (eta - ROUNDING_RANGE) / per_kappa
+        # The papers' per-step epsilon' by advanced composition.
+        share = self.epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / self.delta))
+        if calibration == "published":  # 002: exponential mechanism on |G_j|, exact sign
+            return NonPrivate(), share / (2.0 * bound * slope_bound)
+        if n_outputs > 1:  # 004, Alg. 3: L = 2, p selections a step accounted as K
+            share = self.epsilon / (
+                n_outputs * math.sqrt(8.0 * n_iter * math.log(n_outputs / self.delta))
+            )
+            return NonPrivate(), share / (2.0 * bound)
+        # 004, Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
+        factor = 2.0 if self.adjacency == "add-remove" else 4.0
+        reach = bound * _published_slope_bound(self._loss(None), slope_bound)
+        return Repeated(NoisyMax(factor * share), n_iter), share / reach
+
+    def _solve(
+        self, data: BoundedData, plan: Plan, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        labels = np.arange(plan.parameters["n_outputs"])
+        loss = self._loss(labels if len(labels) > 1 else None)
+        kappa = plan.parameters["kappa"]
+        problem = self._problem(data, plan, loss, plan.parameters["n_iter"], kappa)
+        with _Bar(problem.n_iter, type(self).__name__) as progress:
+            if plan.calibration == "published-laplace" and problem.n_outputs > 1:
+                coef, intercept = multinomial_as_published(data, problem, rng, progress)
+            else:
+                coef, intercept = self._run(data, problem, plan, rng, progress).weights()
+        return sparsify_weights(
+            coef, check_n_nonzero(self.n_nonzero), rng, lambda: self._exact_count(data, plan, loss)
+        ), intercept
+
+    def _problem(
+        self, data: BoundedData, plan: Plan, loss: Loss, n_iter: int, kappa: float
+    ) -> Problem:
+        public = plan.parameters
+        resolution = public["resolution"]
+        if math.isinf(kappa):  # nothing to hide: the rows may choose the units
+            resolution = max(choose_resolution(max(data.X.shape[0], 1), 0.0), 2**16)
+        return Problem(
+            loss=loss,
+            radius=public["radius"],
+            n_iter=n_iter,
+            kappa=kappa,
+            slope_bound=public["slope_bound"],
+            resolution=resolution,
+            feature_bound=public["feature_bound"],
+            n_outputs=public["n_outputs"],
+            fit_intercept=self.fit_intercept,
+            freshness="published" if plan.calibration == "published" else self.freshness,
+            tolerance=self.tolerance,
+            private_sign=plan.calibration != "published",
+        )
+
+    def _run(
+        self,
+        data: BoundedData,
+        problem: Problem,
+        plan: Plan,
+        rng: np.random.Generator,
+        progress: Callable[[int], None] | None,
+    ) -> History:
+        if plan.calibration == "published-laplace":
+            return frank_wolfe(data, problem, rng, progress, noise="laplace")
+        if self.selection in ("auto", "hotcold"):
+            return fast_frank_wolfe(data, problem, rng, progress)
+        if self.selection == "scan" and problem.freshness == "exact":
+            return frank_wolfe(data, problem, rng, progress)
+        selection = make_selection(self.selection, problem.unit_kappa, problem.private_sign)
+        return fast_frank_wolfe_with(selection, data, problem, rng, progress)
+
+    def _exact_count(self, data: BoundedData, plan: Plan, loss: Loss) -> int:
+        """Non-zeros of the noiseless fit; reads the rows, so only a PrivateCount may release it."""
+        problem = self._problem(data, plan, loss, COUNT_STEPS, math.inf)
+        problem = replace(problem, freshness="exact")
+        coef, _ = fast_frank_wolfe(data, problem, make_generator(None)).weights()
+        return int(np.count_nonzero(coef))
+
+
+class DPLassoClassifier(_Lasso, BaseDPClassifier):
+    """L1-constrained logistic (two classes) or multinomial regression by private Frank-Wolfe.
+
+    Every step draws one signed vertex of the ball ``sum |w| <= radius`` with the exponential
+    mechanism on the exact gradient, in time proportional to the non-zeros it touches.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
+    epsilon, delta : float, default=1.0, 1e-6
+        The guarantee; ``epsilon=math.inf`` takes the arg max: the non-private model.
+    radius : float or None, default=None
+        L1 norm of the weights (intercept included). None: ``10 / feature_bound``.
+    n_iter : int or None, default=None
+        Number of private selections; more steps mean more noise in each. None:
+        ``(n_samples * epsilon)**(2/3) / 4`` between 10 and 1000, 100 where `n_samples` is not
+        declared, and 1000 without noise.
+    fit_intercept : bool, default=True
+        A constant column inside the ball.
+    freshness : {"exact", "tolerance", "published"}, default="exact"
+        Gradient behind a selection: exact; with every row's slope within `tolerance` (relative to
+        its bound) of exact; or stale as paper 002 prints it. All three are private.
+    tolerance : float, default=0.01
+    selection : {"auto", "hotcold", "blocks", "scan", "heap"}, default="auto"
+        Data structure of the draw; the law is the same. "heap" is for ``epsilon=math.inf``.
+    n_nonzero : None, int, "mass" or PrivateCount, default=None
+        Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
+        private count says. Only the last one costs budget.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+    calibration : {"proven", "published", "published-laplace"}, default="proven"
+        "published" is paper 002 (exact sign: no guarantee), "published-laplace" paper 004 (its
+        guarantee is recomputed; none for more than two classes).
+    ledger : Ledger or None, default=None
+        Account that pays for the fit.
+    random_state : int or None, default=None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_ : array of shape (1 or n_classes, n_features); CSR after `sparsify()`
+    intercept_ : array of shape (1 or n_classes,)
+    classes_, n_iter_, plan_, privacy_, n_features_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPLassoClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 20))
+    >>> model = DPLassoClassifier(Domain(classes=[0, 1], n_samples=500), n_iter=20)
+    >>> model.fit(X, (X[:, 0] > 0).astype(int)).coef_.shape
+    (1, 20)
+    """
+
+    def __init__(
+        self,
+        domain: Domain | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        radius: float | None = None,
+        n_iter: int | None = None,
+        fit_intercept: bool = True,
+        freshness: str = "exact",
+        tolerance: float = 0.01,
+        selection: str = "auto",
+        n_nonzero: int | str | PrivateCount | None = None,
+        adjacency: str = "add-remove",
+        calibration: str = "proven",
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.delta = delta
+        self.radius = radius
+        self.n_iter = n_iter
+        self.fit_intercept = fit_intercept
+        self.freshness = freshness
+        self.tolerance = tolerance
+        self.selection = selection
+        self.n_nonzero = n_nonzero  # type: ignore[assignment]
+        self.adjacency = adjacency
+        self.calibration = calibration
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self, labels: np.ndarray | None) -> Loss:
+        return Logistic() if labels is None or len(labels) == 2 else Softmax(len(labels))
+
+    def _default_radius(self, feature_bound: float) -> float:
+        return 10.0 / feature_bound
+
+
+class DPLassoRegressor(_Lasso, BaseDPRegressor):
+    """L1-constrained squared or Huber regression by private Frank-Wolfe.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `feature_bound` and `target_bound`; `n_samples` helps the defaults.
+    loss : {"squared", "huber"}, default="squared"
+        The squared loss has slopes up to ``feature_bound * radius + target_bound`` and needs that
+        much noise; Huber has slopes up to `cutoff`.
+    cutoff : float or None, default=None
+        Residual beyond which Huber's loss is linear. None: ``target_bound / 10``.
+    radius : float or None, default=None
+        L1 norm of the weights (intercept included). None: ``target_bound / feature_bound``.
+
+    All other parameters and attributes are those of `DPLassoClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(500, 20))
+    >>> model = DPLassoRegressor(Domain(target_bound=1.0, n_samples=500), n_iter=20)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (20,)
+    """
+
+    def __init__(
+        self,
+        domain: Domain | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        loss: str = "squared",
+        cutoff: float | None = None,
+        radius: float | None = None,
+        n_iter: int | None = None,
+        fit_intercept: bool = True,
+        freshness: str = "exact",
+        tolerance: float = 0.01,
+        selection: str = "auto",
+        n_nonzero: int | str | PrivateCount | None = None,
+        adjacency: str = "add-remove",
+        calibration: str = "proven",
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.cutoff = cutoff
+        self.radius = radius
+        self.n_iter = n_iter
+        self.fit_intercept = fit_intercept
+        self.freshness = freshness
+        self.tolerance = tolerance
+        self.selection = selection
+        self.n_nonzero = n_nonzero  # type: ignore[assignment]
+        self.adjacency = adjacency
+        self.calibration = calibration
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, ("squared", "huber"))
+        if self.cutoff is not None:
+            check_positive("cutoff", self.cutoff)
+
+    def _loss(self, labels: np.ndarray | None) -> Loss:
+        if self.loss == "squared":
+            return Squared()
+        target_bound = float(self._domain.require("target_bound", "DPLassoRegressor"))
+        return Huber(target_bound / 10.0 if self.cutoff is None else float(self.cutoff))
+
+    def _default_radius(self, feature_bound: float) -> float:
+        return float(self._domain.require("target_bound", "DPLassoRegressor")) / feature_bound
+
+
+def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
+    """Steps from public facts: the (n epsilon)^(2/3) of the utility bound of papers 002 and 004."""
+    if math.isinf(epsilon):
+        return 1000
+    if n_samples is None:
+        return 100
+    return int(min(max(math.ceil((n_samples * epsilon) ** (2.0 / 3.0) / 4.0), 10), 1000))
+
+
+def _published_slope_bound(loss: Loss, slope_bound: float) -> float:
+    """Paper 004 takes Lipschitz constant 1 for the logistic loss, whatever the ball."""
+    return 1.0 if loss.name == "logistic" else slope_bound
+
+
+def _assumptions(calibration: str) -> tuple[str, ...]:
+    if calibration == "published-laplace":
+        return ("Laplace noise in ideal real arithmetic",)
+    return ("the stream of random bits is uniform", "running time is not observed")
+
+
+class _Bar:
+    """A progress bar on a terminal, nothing elsewhere; it shows steps, which are public."""
+
+    def __init__(self, n_iter: int, name: str) -> None:
+        self.n_iter, self.name = n_iter, name
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[int], None] | None:
+        if self.n_iter < _BAR_AFTER or not sys.stderr.isatty():
+            return None
+        try:
+            from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            return None
+        self.bar = tqdm(total=self.n_iter, desc=self.name, delay=1.0, leave=False)
+        update: Callable[[int], None] = self.bar.update
+        return update
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

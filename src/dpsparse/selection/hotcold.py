@@ -1,0 +1,648 @@
+"""Hot/cold sampler of the exponential mechanism, and the Frank-Wolfe step fused with it.
+
+Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO ... via Faster Frank-Wolfe
+Iterations" (002), Alg. 2, with another sampler than its Alg. 4 and without its staleness.
+
+    pick (cell j, sign s) with probability proportional to e^{kappa s G_j}
+    G_j  = sum_i round(S q_i x_ij)                q_i = slope of row i / slope_bound, whole units
+    v_i += -s (t+2) x_ij      for the rows that own j          margin m_i = scale(t) v_i
+    scale(t) = 2 radius c / ((t+1)(t+2))          Frank-Wolfe steps 2/(t+3) from w = 0, in closed form
+
+The row slopes used for `score` may be stale: |m_i - mref_i| <= theta for every row at every draw
+(a row is refreshed when it is touched and has left its box, or at the step its box is known to
+end). So |G_j - score_j| <= slack, proposals use the upper end, a draw is settled by the two ends
+wherever they agree, and otherwise by the exact G_j, computed from column j. The law is that of the
+exact G: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
+
+Proposals are whole numbers. A cell at depth d has |G| <= top - d * width and weight 2^(B-d), where
+kappa * width >= ln 2; cells below the threshold `cold` are not listed at all but proposed uniformly
+with one common weight. A touched cell is looked at only if it rises above its bound; one that sinks
+stays where it is and is accepted less often. A rejection restarts from the top.
+
+Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
+box. Solver and sampler share this file because Numba's cache does not see edits in another file.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+# Losses and freshness modes as the kernel knows them.
+LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
+EXACT, TOLERANCE, PUBLISHED = 0, 1, 2
+DRAW, ARGMAX, REPLAY, MOVE = 0, 1, 2, 3
+REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4
+
+# Whole-number scalars of the state.
+(OUTPUTS, LOSS, RESOLUTION, STEPS, FRESHNESS, EXACT_SIGN, TOP, WIDTH, COLD_WEIGHT, TOTAL, REBUILD,
+ RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS) = range(19)  # fmt: skip
+# Real scalars of the state.
+KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
+
+B = 20  # weights span 2^-20 .. 1 of the top; with fewer than 2^31 cells totals stay below 2^52
+HEADROOM = 3  # empty depths above the largest cell, so that it may rise
+SLOPE_BITS = (
+    28  # slopes are whole multiples of slope_bound * 2^-28: products with float32 are exact
+)
+LN2 = math.log(2.0)
+# Features are relabelled by falling frequency. The first HEAVY have bounds of their own, in tables
+# that stay in the first-level cache; all others share one.
+HEAVY = 1024
+
+_jit = njit(cache=True, error_model="numpy")
+
+
+@_jit
+def _scale(reals, t):
+    return 2.0 * reals[REACH] / ((t + 1.0) * (t + 2.0))
+
+
+# ---- rows: slopes, boxes, calendar ---------------------------------------------------------------
+# What runs once per row takes single arrays: passing the whole state costs more than the work.
+
+
+@_jit
+def _whole(r):
+    # The clip makes the sensitivity of a score exactly RESOLUTION, whatever rounding did to r.
+    return np.int32(np.rint(min(max(r, -(2.0**SLOPE_BITS)), 2.0**SLOPE_BITS)))
+
+
+@_jit
+def _row_units(m, y, units, ints, reals, i, at, scale):
+    """Slopes of row i at the margins scale * m[at : at + K], in whole units, into `units`."""
+    K, loss = ints[OUTPUTS], ints[LOSS]
+    unit = 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
+    if loss == 3:
+        largest = m[at]
+        for k in range(1, K):
+            largest = max(largest, m[at + k])
+        total = 0.0
+        for k in range(K):
+            total += math.exp(scale * (m[at + k] - largest))
+        for k in range(K):
+            r = math.exp(scale * (m[at + k] - largest)) / total
+            if k == y[i]:
+                r -= 1.0
+            units[k] = _whole(r * unit)
+        return
+    if loss == 0:
+        sign = 1.0 - 2.0 * y[i]
+        r = sign / (1.0 + math.exp(-sign * scale * m[at]))
+    else:
+        r = scale * m[at] - y[i]
+        if loss == 2:
+            r = min(max(r, -reals[CUTOFF]), reals[CUTOFF])
+    units[0] = _whole(r * unit)
+
+
+@_jit
+def _outside(v, mref, K, theta, i, scale):
+    """Whether a margin of row i has left its box around mref."""
+    out = False
+    for k in range(i * K, i * K + K):
+        out |= abs(scale * v[k] - mref[k]) > theta
+    return out
+
+
+@_jit
+def _place(v, mref, y, units, ints, reals, i, scale, ahead):
+    """A new box for row i and the slopes at its centre, which is `ahead` of the margins on their
+    way to zero: shrinking margins then stay inside for longer."""
+    K = ints[OUTPUTS]
+    for k in range(i * K, i * K + K):
+        m = scale * v[k]
+        mref[k] = m - min(max(m, -ahead), ahead)
+    _row_units(mref, y, units, ints, reals, i, i * K, 1.0)
+
+
+@_jit
+def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):
+    """A new box for row i, without touching the scores."""
+    K = ints[OUTPUTS]
+    _place(v, mref, y, units, ints, reals, i, scale, ahead)
+    for k in range(K):
+        q[i * K + k] = units[k]
+
+
+@_jit
+def _scatter(cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, limit, risers, ints):
+    """Add the change of one row's contributions; note the cells that rise above their bound."""
+    top, width = ints[TOP], ints[WIDTH]
+    n_risers = ints[RISERS]
+    light = limit.size - 1
+    for p in range(lo, hi):
+        x = np.float64(vals[p])
+        change = np.int64(np.rint(new * x)) - np.int64(np.rint(old * x))
+        cell = np.int64(cols[p]) * K + k
+        g = np.int64(score[cell]) + change
+        score[cell] = g
+        g = abs(g)
+        if g > limit[min(cell, light)]:
+            s = slot[cell]
+            if cell >= light and s >= 0 and g + slack[HEAVY] <= top - depth_of[s] * width:
+                continue
+            if n_risers < risers.size:
+                risers[n_risers] = cell
+            n_risers += 1
+    ints[RISERS] = n_risers
+    ints[SCATTERED] += hi - lo
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _refresh(st, i, scale):
+    """A new box for row i, and the change of its slopes scattered into the scores."""
+    K, q, units = st.ints[OUTPUTS], st.q, st.units
+    _place(st.v, st.mref, st.y, units, st.ints, st.reals, i, scale, 0.5 * st.reals[THETA])
+    unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
+    for k in range(K):
+        old, new = q[i * K + k] * unit, units[k] * unit
+        q[i * K + k] = units[k]
+        if old != new:
+            _scatter(
+                st.cols, st.vals, st.indptr[i], st.indptr[i + 1], K, k, old, new,
+                st.score, st.slot, st.depth_of, st.slack, st.limit, st.risers, st.ints,
+            )  # fmt: skip
+
+
+@_jit
+def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
+    """Enter row i at the first step at which shrinking margins will have left its box.
+
+    A margin m at step t is m (t+1)(t+2)/((t'+1)(t'+2)) at step t' while nobody touches it.
+    """
+    K, steps, theta = ints[OUTPUTS], ints[STEPS], reals[THETA]
+    if due[i] < steps:  # leave the old place in the calendar
+        a, b = after[i], before[i]
+        if a >= 0:
+            before[a] = b
+        if b >= 0:
+            after[b] = a
+        else:
+            head[due[i]] = a
+    scale = _scale(reals, t)
+    when = steps
+    for k in range(i * K, i * K + K):
+        m = scale * v[k]
+        edge = mref[k] - theta if m > 0 else -mref[k] - theta
+        if m == 0.0 or edge <= 0.0:
+            continue
+        z = (t + 1.0) * (t + 2.0) * (abs(m) / edge)
+        when = min(when, max(t + 1, np.int64(min(math.sqrt(0.25 + z) - 1.5, 2.0**30)) + 1))
+    if when < steps:
+        a = head[when]
+        head[when], after[i], before[i] = i, a, -1
+        if a >= 0:
+            before[a] = i
+    due[i] = when
+
+
+@_jit
+def _serve_due(st, t):
+    v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
+    ints, reals = st.ints, st.reals
+    scale = _scale(reals, t)
+    i = np.int64(head[t])
+    head[t] = -1
+    while i >= 0:
+        a = np.int64(after[i])
+        due[i] = ints[STEPS]
+        if _outside(v, mref, ints[OUTPUTS], reals[THETA], i, scale):
+            _refresh(st, i, scale)
+        _schedule(v, mref, due, after, before, head, ints, reals, i, t)
+        i = a
+
+
+# ---- scores --------------------------------------------------------------------------------------
+
+
+@_jit
+def _pull(st):
+    """All scores from the stored slopes, column by column."""
+    K = st.ints[OUTPUTS]
+    unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
+    rows, cvals, q, score = st.rows, st.cvals, st.q, st.score
+    for label in range(st.colptr.size - 1):
+        lo, hi = st.colptr[label], st.colptr[label + 1]
+        for k in range(K):
+            g = np.int64(0)
+            for p in range(lo, hi):
+                x = np.float64(cvals[p])
+                g += int(np.rint(q[np.int64(rows[p]) * K + k] * unit * x))
+            score[label * K + k] = g
+    st.ints[PULLS] += 1
+    st.ints[REBUILD] = 1
+
+
+@_jit
+def _exact_score(st, cell, t):
+    """The score of one cell at the true margins."""
+    K = st.ints[OUTPUTS]
+    label, k = cell // K, cell % K
+    unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
+    scale = _scale(st.reals, t)
+    rows, cvals, v, y, units, ints, reals = (
+        st.rows, st.cvals, st.v, st.y, st.units, st.ints, st.reals,
+    )  # fmt: skip
+    lo, hi = st.colptr[label], st.colptr[label + 1]
+    ints[VERIFIED] += hi - lo
+    ints[DEBT] += (hi - lo) // 4
+    g = np.int64(0)
+    for p in range(lo, hi):
+        i = np.int64(rows[p])
+        _row_units(v, y, units, ints, reals, i, i * K, scale)
+        g += np.int64(np.rint(units[k] * unit * np.float64(cvals[p])))
+    return g
+
+
+@_jit
+def _refresh_all(st, t):
+    """Every row exact at step t, scores pulled, calendar rewritten."""
+    v, mref, q, y, units, ints, reals = st.v, st.mref, st.q, st.y, st.units, st.ints, st.reals
+    scale = _scale(reals, t)
+    st.head[:] = -1
+    st.due[:] = ints[STEPS]
+    for i in range(st.due.size):
+        _settle(v, mref, q, y, units, ints, reals, i, scale, 0.0)
+    _pull(st)
+
+
+@_jit
+def _schedule_all(st, t):
+    v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
+    ints, reals = st.ints, st.reals
+    if reals[THETA] > 0.0:
+        for i in range(due.size):
+            _schedule(v, mref, due, after, before, head, ints, reals, i, t)
+
+
+# ---- slack: how stale rows may be ----------------------------------------------------------------
+
+
+@_jit
+def _set_tau(st, tau):
+    """Allow stored slopes to be off by tau * slope_bound; the last row unit is for rounding."""
+    st.reals[TAU] = tau
+    st.reals[THETA] = tau * st.reals[SLOPE_BOUND] / st.reals[SMOOTHNESS]
+    for c in range(HEAVY + 1):
+        if tau == 0.0 or st.ints[FRESHNESS] != EXACT:
+            st.slack[c] = 0
+        else:
+            mass = st.ints[RESOLUTION] * tau * st.column_mass[c]
+            st.slack[c] = math.ceil(mass * (1.0 + 1e-6)) + st.column_count[c]
+
+
+@_jit
+def _choose_tau(st):
+    """The largest tolerance whose disagreements cost little beside the accepted steps.
+
+    Reads the scores: allowed, since under exact verification the law does not depend on it.
+    """
+    K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
+    mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
+    largest = np.int64(0)
+    for cell in range(st.score.size):
+        largest = max(largest, abs(np.int64(st.score[cell])))
+    for label in range(st.colptr.size - 1):
+        c = min(label, HEAVY)
+        n_rows = st.colptr[label + 1] - st.colptr[label]
+        for k in range(K):
+            x = kappa * (largest - abs(np.int64(st.score[label * K + k])))
+            w = math.exp(-x) if x < 40.0 else 0.0
+            mass[c] += w
+            work[c] += w * n_rows
+    budget = 0.4 * (mass.sum() + 2.0 * work.sum())
+    tau = 0.25
+    while tau > 1e-5:
+        _set_tau(st, tau)
+        waste = 0.0
+        for c in range(HEAVY + 1):
+            doubt = min(2.0 * kappa * st.slack[c], 50.0)
+            waste += math.expm1(doubt) * (mass[c] + 0.2 * work[c])
+        if waste <= budget:
+            return
+        tau *= 0.5
+    _set_tau(st, 0.0)
+
+
+@_jit
+def _retune(st, t):
+    """New slack and new proposals; only exact freshness may also refresh rows here."""
+    if st.ints[FRESHNESS] == EXACT:
+        _refresh_all(st, t)
+        _choose_tau(st)
+        _schedule_all(st, t)
+    _rebuild(st)
+
+
+# ---- sampler -------------------------------------------------------------------------------------
+
+
+@_jit
+def _rebuild(st):
+    """Choose the top and the cold threshold from a histogram of bounds; list the hot cells."""
+    K, width, kappa = st.ints[OUTPUTS], st.ints[WIDTH], st.reals[KAPPA]
+    score, slot, slack = st.score, st.slot, st.slack
+    n_labels = st.colptr.size - 1
+    largest = np.int64(0)
+    for label in range(n_labels):
+        e = slack[min(label, HEAVY)]
+        for cell in range(label * K, label * K + K):
+            largest = max(largest, abs(np.int64(score[cell])) + e)
+    top = (largest // width + 1 + HEADROOM) * width
+    bins = np.zeros(4 * B + 1, np.int64)  # quarter depths; the last bin is everything below
+    for label in range(n_labels):
+        e = slack[min(label, HEAVY)]
+        for cell in range(label * K, label * K + K):
+            bins[min(4 * (top - abs(np.int64(score[cell])) - e) // width, 4 * B)] += 1
+    mass = 0.0
+    for b in range(4 * B + 1):
+        mass += bins[b] * 2.0 ** (-0.25 * b)
+    edge = 0  # cells of quarter depth >= edge are cold
+    n_hot = 0
+    while edge < 4 * B and score.size * 2.0 ** (-0.25 * edge) > 1.3 * mass:
+        if 2 * (n_hot + bins[edge]) > st.members.size - 64 * (B + 1):
+            break
+        n_hot += bins[edge]
+        edge += 1
+    cold_top = top - (edge * width) // 4
+    weight = math.ceil(2.0**B * math.exp(-kappa * (top - cold_top)) * (1.0 + 1e-9))
+    st.ints[TOP], st.ints[COLD_WEIGHT] = top, int(weight)
+    st.reals[LOG_COLD] = math.log(weight) - B * LN2
+    for c in range(st.limit.size):
+        st.limit[c] = cold_top - slack[min(c // K, HEAVY)]
+    at = 0
+    for d in range(B + 1):
+        st.start[d], st.size[d] = at, 0
+        count = bins[4 * d : min(4 * d + 4, edge)].sum() if 4 * d < edge else 0
+        st.room[d] = count + count // 2 + 64
+        at += st.room[d]
+    for label in range(n_labels):
+        e = slack[min(label, HEAVY)]
+        for cell in range(label * K, label * K + K):
+            slot[cell] = -1
+            gap = top - abs(np.int64(score[cell])) - e
+            if 4 * gap // width < edge:  # implied by |score| > limit
+                _append(st, cell, gap // width)
+    st.ints[RISERS], st.ints[REBUILD], st.ints[DEBT] = 0, 0, 0
+    st.ints[REBUILDS] += 1
+    _count_weights(st)
+
+
+@_jit
+def _append(st, cell, d):
+    if d < 0 or st.size[d] == st.room[d]:
+        st.ints[REBUILD] = 1
+        return
+    s = st.start[d] + st.size[d]
+    st.size[d] += 1
+    st.members[s], st.depth_of[s], st.slot[cell] = cell, d, s
+    if cell < st.limit.size - 1:
+        st.limit[cell] = st.ints[TOP] - d * st.ints[WIDTH] - st.slack[cell // st.ints[OUTPUTS]]
+
+
+@_jit
+def _raise_cells(st):
+    """Move the cells that rose above their bound."""
+    n = st.ints[RISERS]
+    st.ints[RISERS] = 0
+    if n > st.risers.size:
+        st.ints[REBUILD] = 1
+    if st.ints[REBUILD]:
+        return
+    K, top, width = st.ints[OUTPUTS], st.ints[TOP], st.ints[WIDTH]
+    for r in range(n):
+        cell = np.int64(st.risers[r])
+        bound = abs(np.int64(st.score[cell])) + st.slack[min(cell // K, HEAVY)]
+        s = st.slot[cell]
+        if s >= 0:
+            d = st.depth_of[s]
+            if bound <= top - d * width:
+                continue  # it sank again within the same step
+            last = st.start[d] + st.size[d] - 1
+            moved = st.members[last]
+            st.members[s], st.slot[moved] = moved, s
+            st.size[d] -= 1
+            st.slot[cell] = -1
+        elif abs(np.int64(st.score[cell])) <= st.limit[min(cell, st.limit.size - 1)]:
+            continue
+        _append(st, cell, (top - bound) // width if bound <= top else -1)
+    _count_weights(st)
+
+
+@_jit
+def _count_weights(st):
+    total = st.score.size * st.ints[COLD_WEIGHT]
+    for d in range(B + 1):
+        total += st.size[d] << (B - d)
+    st.ints[TOTAL] = total
+
+
+@_jit
+def _zeros(rng, n):
+    """True with probability 2^-n, exactly."""
+    while n >= 53:
+        if rng.random() != 0.0:
+            return False
+        n -= 53
+    return rng.random() < 2.0 ** (-n)
+
+
+@_jit
+def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
+    """Accept with probability e^{kappa s G} over the proposal weight, as far as the bounds tell.
+
+    Returns (ACCEPTED or REJECTED, 0), or what the exact score is needed for: (NEAR, the uniform)
+    or (FAR, the log of the probability already spent on leading zero bits).
+    """
+    kappa, top = reals[KAPPA], ints[TOP]
+    e = slack[min(cell // ints[OUTPUTS], HEAVY)]
+    g = sign * np.int64(score[cell])
+    if ints[EXACT_SIGN] and (score[cell] < 0) != (sign < 0):
+        return REJECTED, 0.0  # paper 002: the sign is read off, not drawn (not private)
+    least = max(log_weight + kappa * (top - g - e), 0.0)  # minus the log of the upper end
+    most = log_weight + kappa * (top - g + e)
+    if most < 7.0:
+        u = rng.random()
+        if e == 0:
+            return (ACCEPTED if u < math.exp(-most) else REJECTED), 0.0
+        # Both ends agree nearly always; the margins are wider than the error of exp.
+        if u < math.exp(-most) * (1.0 - 2.0**-30):
+            return ACCEPTED, 0.0
+        if u > math.exp(-least) * (1.0 + 2.0**-30):
+            return REJECTED, 0.0
+        return NEAR, u
+    # Small probabilities keep their relative precision: leading zero bits first.
+    n = int(least / LN2)
+    return (FAR, n * LN2) if _zeros(rng, n) else (REJECTED, 0.0)
+
+
+@_jit
+def _propose(score, slot, members, start, size, slack, ints, reals, rng):
+    """Draw until a proposal is accepted, in doubt, or the proposals need a rebuild (STALE)."""
+    n_cells = score.size
+    cold_total = n_cells * ints[COLD_WEIGHT]
+    total = 2 * ints[TOTAL]
+    limit = ((1 << 53) // total) * total
+    while ints[DEBT] <= ints[DEBT_LIMIT]:
+        r = np.int64(rng.random() * 2.0**53)  # 53 uniform bits, exactly
+        if r >= limit:
+            continue
+        r %= total
+        ints[PROPOSALS] += 1
+        sign = 1 - 2 * (r & 1)
+        r >>= 1
+        if r < cold_total:
+            cell = r % n_cells
+            if slot[cell] >= 0:  # listed as hot: not the cold set's to propose
+                ints[DEBT] += 1
+                continue
+            log_weight = reals[LOG_COLD]
+        else:
+            r -= cold_total
+            d = 0
+            while r >= size[d] << (B - d):
+                r -= size[d] << (B - d)
+                d += 1
+            cell = np.int64(members[start[d] + (r >> (B - d))])
+            log_weight = -d * LN2
+        verdict, u = _judge(score, slack, ints, reals, rng, cell, sign, log_weight)
+        if verdict != REJECTED:
+            return cell, sign, verdict, log_weight, u
+        ints[DEBT] += 1
+    return -1, 0, STALE, 0.0, 0.0
+
+
+@_jit
+def draw(st, rng, t):
+    """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins."""
+    if st.ints[RISERS] > 0:
+        _raise_cells(st)
+    if st.ints[REBUILD]:
+        _rebuild(st)
+    while True:
+        cell, sign, verdict, log_weight, u = _propose(
+            st.score, st.slot, st.members, st.start, st.size, st.slack, st.ints, st.reals, rng
+        )
+        if verdict == STALE:
+            _retune(st, t)
+            continue
+        if verdict != ACCEPTED:
+            g = np.int64(st.score[cell])
+            if st.slack[min(cell // st.ints[OUTPUTS], HEAVY)] > 0:
+                g = _exact_score(st, cell, t)
+            x = log_weight + st.reals[KAPPA] * (st.ints[TOP] - sign * g)
+            if verdict == FAR:
+                n = int(max(x - u, 0.0) / LN2)
+                x -= u + n * LN2
+                u = rng.random() if _zeros(rng, n) else np.inf
+            if not u < math.exp(-x):
+                st.ints[DEBT] += 1
+                continue
+        st.ints[DEBT] = max(0, st.ints[DEBT] - 4)
+        return cell, sign
+
+
+@_jit
+def _argmax(st, t):
+    """The cell of largest |G|, exactly: every cell whose upper end reaches the best lower end."""
+    K = st.ints[OUTPUTS]
+    floor = np.int64(0)
+    for label in range(st.colptr.size - 1):
+        e = st.slack[min(label, HEAVY)]
+        for cell in range(label * K, label * K + K):
+            floor = max(floor, abs(np.int64(st.score[cell])) - e)
+    best, best_g = -1, np.int64(0)
+    st.ints[DEBT] = 0
+    for label in range(st.colptr.size - 1):
+        e = st.slack[min(label, HEAVY)]
+        for cell in range(label * K, label * K + K):
+            g = np.int64(st.score[cell])
+            if abs(g) + e >= floor:
+                if e > 0:
+                    g = _exact_score(st, cell, t)
+                if best < 0 or abs(g) > abs(best_g):
+                    best, best_g = cell, g
+    if st.ints[DEBT] > st.ints[DEBT_LIMIT]:  # too much checking: keep rows fresher
+        _set_tau(st, st.reals[TAU] * 0.25)
+        _refresh_all(st, t)
+        _schedule_all(st, t)
+    return best, 1 if best_g >= 0 else -1
+
+
+# ---- the step ------------------------------------------------------------------------------------
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _move(st, t, cell, sign):
+    """Step t+1: shrink (by the closed form), move along the vertex, refresh rows out of their box."""
+    v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
+    ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
+    indptr, q, y, units, scratch = st.indptr, st.q, st.y, st.units, st.scratch
+    K, theta, fresh = ints[OUTPUTS], reals[THETA], ints[FRESHNESS]
+    label, k = cell // K, cell % K
+    step = -sign * (t + 2.0)
+    scale = _scale(reals, t + 1)
+    n_out, n_touched = 0, 0
+    for p in range(st.colptr[label], st.colptr[label + 1]):
+        i = np.int64(rows[p])
+        v[i * K + k] += step * np.float64(cvals[p])
+        if fresh != PUBLISHED:
+            if theta == 0.0:
+                continue
+            if not _outside(v, mref, K, theta, i, scale):
+                # The box must also hold at the step the row is due (or at the last step).
+                if _outside(v, mref, K, theta, i, _scale(reals, due[i])):
+                    _schedule(v, mref, due, after, before, head, ints, reals, i, t + 1)
+                continue
+        scratch[n_out] = i
+        n_out += 1
+        n_touched += indptr[i + 1] - indptr[i]
+    # A dense pick: pulling all columns is cheaper than scattering most rows.
+    heavy = 3 * n_touched > st.vals.size
+    for r in range(n_out):
+        i = np.int64(scratch[r])
+        if heavy:
+            _settle(v, mref, q, y, units, ints, reals, i, scale, 0.5 * theta)
+        else:
+            _refresh(st, i, scale)
+        if fresh != PUBLISHED:
+            _schedule(v, mref, due, after, before, head, ints, reals, i, t + 1)
+    if heavy:
+        _pull(st)
+
+
+@_jit
+def prepare(st, t):
+    """Bring rows up to date before the draw of step t."""
+    if st.ints[FRESHNESS] == PUBLISHED:
+        return
+    if st.reals[THETA] == 0.0:  # no tolerance: every row, every step
+        if t > 0:
+            _refresh_all(st, t)
+    elif st.head[t] >= 0:
+        _serve_due(st, t)
+
+
+@_jit
+def advance(st, rng, first, last, mode):
+    """Steps first..last-1. REPLAY and MOVE read the picks from the history; MOVE is prepared."""
+    for t in range(first, last):
+        untuned = st.reals[THETA] == 0.0 and st.ints[FRESHNESS] == EXACT
+        if mode == DRAW and untuned and t > 0 and t % 16 == 0:
+            _retune(st, t)  # no tolerance was affordable: look again at times
+        elif mode != MOVE:
+            prepare(st, t)
+        if mode == DRAW:
+            cell, sign = draw(st, rng, t)
+            st.cells[t], st.signs[t] = cell, sign
+        elif mode == ARGMAX:
+            cell, sign = _argmax(st, t)
+            st.cells[t], st.signs[t] = cell, sign
+        else:
+            cell, sign = np.int64(st.cells[t]), np.int64(st.signs[t])
+        _move(st, t, cell, sign)

@@ -1,0 +1,157 @@
+"""ADP-Screen and RNM-Screen as printed (papers 000 and 001): for reproduction, not for release.
+
+    w_0       random in the ball
+    vertex    arg min over +-radius e_j of  radius <+-e_j, G>/n + Lap(vertex_scale)
+    w         <- (1 - step) w + step vertex,  step = 2/(t + 2)
+    s_j       = |G_j|/n + <w, G>/n + (b/n)(|x_(j)| + |Xw|) sqrt(gap/mu)          Eq. (1), any radius
+    ADP       w_j <- 0 for every j with s_j + N(0, screen_scale^2) < 0           at chosen steps
+    RNM       j = arg min of s_j + Lap(screen_scale); w_j <- 0 if the noisy minimum is below 0
+
+| paper | here |
+|---|---|
+| 000 Alg. 1 / 001 Alg. 1 (ADP-Screen) | `rule="adp"` |
+| 001 Alg. 2 (RNM-Screen) | `rule="rnm"` |
+| 000, 001 "DP-FW Step" (Talwar et al.), Laplace noisy max | `_noisy_vertex` |
+| sets I of iterations | `screen_steps` |
+
+What is wrong, and why there is no proof: Eq. (1) is for radius 1; the sensitivity of s_j is
+O(1/sqrt n), not O(1/n); the squared loss does not have slope 1; report-noisy-min certifies an
+index and not the sign of its value (docs/proofs/screening.md). A scale of 0 means no noise, which gives
+experiments A and B of paper 000. Screened features stay candidates, as printed, so nothing is
+saved. One iteration costs one pass over the data; d^2 for the squared loss, from its moments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.domain import BoundedData
+from dpsparse.losses import Loss
+from dpsparse.random import gaussian
+from dpsparse.solvers.screening_rules import raj_scores, wolfe_gap
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """State after step t; `weights` is a copy. None of it is private."""
+
+    t: int
+    weights: np.ndarray
+    gap: float  # Wolfe gap of the mean loss
+
+
+def published_iterates(
+    data: BoundedData,
+    loss: Loss,
+    rng: np.random.Generator,
+    *,
+    radius: float,
+    n_iter: int,
+    vertex_scale: float,
+    rule: str | None,
+    screen_scale: float,
+    screen_steps: Collection[int],
+    curvature: tuple[float, float],
+    n_samples: int,
+    rescaled: bool = False,
+    random_start: bool = True,
+) -> Iterator[Iterate]:
+    """The iterates of Algorithm 1 (`rule="adp"`) or 2 (`rule="rnm"`); None never screens."""
+    oracle = _make_oracle(data, loss)
+    n = max(data.X.shape[0], n_samples)  # n for the papers; bounded below for the recomputed cost
+    weights = (
+        _random_in_ball(data.X.shape[1], radius, rng) if random_start else np.zeros(data.X.shape[1])
+    )
+    gradient, margin_norm = oracle(weights)
+    for t in range(1, n_iter + 1):
+        j, sign = _noisy_vertex(gradient / n, radius, vertex_scale, rng)
+        step = 2.0 / (t + 2.0)
+        weights *= 1.0 - step
+        weights[j] += step * sign * radius
+        gradient, margin_norm = oracle(weights)
+        gap = wolfe_gap(gradient, weights, radius) / n
+        if rule is not None and t in screen_steps:
+            scores = raj_scores(
+                gradient,
+                weights,
+                margin_norm,
+                oracle.column_norms,
+                radius=radius,
+                smoothness=curvature[0],
+                strong_convexity=curvature[1],
+                rescaled=rescaled,
+            )
+            dropped = _screen(scores / n, rule, screen_scale, rng)
+            if weights[dropped].any():
+                weights[dropped] = 0.0
+                gradient, margin_norm = oracle(weights)
+        yield Iterate(t, weights.copy(), gap)
+
+
+def _screen(scores: np.ndarray, rule: str, scale: float, rng: np.random.Generator) -> np.ndarray:
+    """Indices that the printed rule sets to zero."""
+    if rule == "adp":  # Alg. 1, lines 10-12
+        return np.flatnonzero(scores + gaussian(rng, scale, scores.size) < 0.0)
+    noisy = scores + rng.laplace(scale=scale, size=scores.size)  # Alg. 2, lines 9-12
+    j = int(noisy.argmin())
+    return np.array([j] if noisy[j] < 0.0 else [], dtype=np.intp)
+
+
+def _noisy_vertex(
+    gradient: np.ndarray, radius: float, scale: float, rng: np.random.Generator
+) -> tuple[int, float]:
+    """Report-noisy-min over the 2d vertices with Laplace noise, as in Talwar et al."""
+    scores = radius * np.concatenate([gradient, -gradient])
+    winner = int((scores + rng.laplace(scale=scale, size=scores.size)).argmin())
+    return winner % gradient.size, 1.0 if winner < gradient.size else -1.0
+
+
+def _random_in_ball(d: int, radius: float, rng: np.random.Generator) -> np.ndarray:
+    """Uniform in the L1 ball: d + 1 exponentials, the first d normalised, random signs."""
+    sizes = rng.standard_exponential(d + 1)
+    signs = 2.0 * rng.integers(0, 2, d) - 1.0
+    return np.asarray(radius * signs * sizes[:d] / sizes.sum())
+
+
+class _Rows:
+    """G and ||Xw|| from one pass over the rows."""
+
+    def __init__(self, data: BoundedData, loss: Loss):
+        assert data.y is not None
+        self.X: Any = data.X
+        if 3 * data.X.nnz > data.X.shape[0] * data.X.shape[1]:
+            self.X = data.X.toarray()  # BLAS passes over a dense table are faster
+        self.y, self.loss = data.y, loss
+        self.column_norms = np.asarray(sp.linalg.norm(data.X, axis=0))
+
+    def __call__(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        margins = self.X @ weights
+        slopes = self.loss.slope(margins, self.y)
+        return np.asarray(slopes @ self.X), float(np.linalg.norm(margins))
+
+
+class _Moments:
+    """The same for the squared loss from X'X and X'y: d^2 a step whatever the number of rows."""
+
+    def __init__(self, data: BoundedData):
+        assert data.y is not None
+        dense = data.X.toarray()
+        self.gram = dense.T @ dense
+        self.target = np.asarray(data.X.T @ data.y)
+        self.column_norms = np.sqrt(np.diag(self.gram))
+
+    def __call__(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        image = self.gram @ weights
+        return image - self.target, math.sqrt(max(float(weights @ image), 0.0))
+
+
+def _make_oracle(data: BoundedData, loss: Loss) -> _Rows | _Moments:
+    n, d = data.X.shape
+    small = n * d <= 50_000_000 and d <= 2_000
+    return _Moments(data) if loss.name == "squared" and d < n and small else _Rows(data, loss)

@@ -1,0 +1,392 @@
+"""The command line: the README's path, every exit code, and no traceback whatever comes in."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpsparse.cli import main
+from dpsparse.models import load
+from dpsparse.privacy import Ledger
+
+FACTS = ["--classes", "0,1", "--row-norm", "1", "--n-samples", "200"]
+QUICK = [*FACTS, "--n-iter", "2"]
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """dpsparse ARGS -> (exit code, stdout, stderr), in this process."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dpsparse", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return stop.value.code, out, err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with people.csv (labels no/yes) and rows.svm (labels 0/1)."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    age, visits = rng.integers(18, 90, 200), rng.poisson(2, 200)
+    labels = np.where(age + rng.normal(0, 10, 200) > 54, "yes", "no")
+    rows = [f"{i},{a},{v},{y}" for i, (a, v, y) in enumerate(zip(age, visits, labels, strict=True))]
+    Path("people.csv").write_text("id,age,visits,label\n" + "\n".join(rows) + "\n")
+    lines = [
+        f"{int(y == 'yes')} 1:{a / 100} 3:{v / 10}"
+        for a, v, y in zip(age, visits, labels, strict=True)
+    ]
+    Path("rows.svm").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def assert_one_line(text):
+    assert text.startswith("dpsparse: ")
+    assert text.count("\n") == 1
+    assert len(text) < 500
+
+
+def test_three_commands_from_a_csv_to_model_card_and_budget(run, folder):
+    """As printed in README; the library's own numbers do the checking."""
+    code, out, _ = run("budget", "create", "budget.db", "--epsilon", "3", "--delta", "1e-6")
+    assert code == 0
+    assert "epsilon 0 of 3" in out
+    code, out, _ = run(
+        "fit", "people.csv", "--target", "label", "--classes", "no,yes", "--drop", "id",
+        "--scale", "age=100", "--scale", "visits=10", "--row-norm", "1", "--n-samples", "200",
+        "--epsilon", "1", "--ledger", "budget.db", "-o", "model.json",
+    )  # fmt: skip
+    assert code == 0
+    assert "proven" in out
+    assert "epsilon 1 of 3" in out
+    assert "score" not in out + "accuracy"
+    assert "200" not in out  # the number of rows is not public under add-remove
+    assert run("report", "model.json", "--ledger", "budget.db", "-o", "card.html")[0] == 0
+    assert "Privacy card: model.json" in Path("card.html").read_text()
+    assert [e.committed for e in Ledger("budget.db").history()] == [True]
+    assert load("model.json").feature_names_ == ("age", "visits")
+    code, out, _ = run("predict", "model.json", "people.csv", "--proba")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "prediction,p(no),p(yes)"
+    assert len(lines) == 201
+    assert run("inspect", "model.json")[0] == 0
+    assert run("budget", "verify", "budget.db")[0] == 0
+
+
+REFUSALS = {
+    "unknown option": (2, ["fit", "rows.svm", "--nope"]),
+    "no command": (2, ["nonsense"]),
+    "no output": (2, ["fit", "rows.svm"]),
+    "no classes": (2, ["fit", "rows.svm", "-o", "m.json"]),
+    "both tasks": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--target-bound", "1"]),
+    "no row norm": (2, ["fit", "rows.svm", "-o", "m.json", "--classes", "0,1"]),
+    "no such method": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--method", "magic"]),
+    "no such parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "magic=1"]),
+    "domain as parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "domain=1"]),
+    "no value": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "n_iter"]),
+    "bad value": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "n_iter=two"]),
+    "bad epsilon": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--epsilon", "-1"]),
+    "nan epsilon": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--epsilon", "nan"]),
+    "one class": (2, ["fit", "rows.svm", "-o", "m.json", "--classes", "1"]),
+    "no domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "no.toml"]),
+    "bad domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "rows.svm"]),
+    "scaled svmlight": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--scale", "a=1"]),
+    "zero scale": (2, ["fit", "people.csv", "-o", "m.json", *FACTS, "--scale", "age=0"]),
+    "lone partition": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--partition", "a"]),
+    "no data": (3, ["fit", "none.svm", "-o", "m.json", *FACTS]),
+    "unknown format": (3, ["fit", "budget.db", "-o", "m.json", *FACTS]),
+    "no target": (3, ["fit", "people.csv", "-o", "m.json", *FACTS]),
+    "text column": (3, ["fit", "people.csv", "--target", "age", "-o", "m.json", *FACTS]),
+    "wrong labels": (3, ["fit", "people.csv", "--target", "label", "-o", "m.json", *FACTS]),
+    "too wide": (3, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--n-features", "2"]),
+    "too dear": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--epsilon", "2", "--ledger", "budget.db"]),
+    "seeded": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--random-state", "1", "--ledger", "budget.db"]),
+    "noiseless": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--epsilon", "inf", "--ledger", "budget.db"]),
+    "score": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--reveal-training-score"]),
+    "adjacency": (4, ["fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db", "--adjacency", "replace-one"]),
+    "no ledger": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "none.db"]),
+    "no account": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "budget.db", "--dataset", "x"]),
+    "foreign ledger": (5, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--ledger", "rows.svm"]),
+    "other terms": (5, ["budget", "create", "budget.db", "--epsilon", "9", "--delta", "1e-6"]),
+    "bad terms": (5, ["budget", "create", "new.db", "--epsilon", "-9", "--delta", "1e-6"]),
+    "lost anchor": (5, ["budget", "verify", "budget.db", "--anchor", "abc"]),
+    "output exists": (6, ["fit", "rows.svm", "-o", "people.csv", *FACTS]),
+    "output folder": (6, ["fit", "rows.svm", "-o", "no/m.json", *FACTS]),
+    "no model": (6, ["inspect", "none.json"]),
+    "foreign model": (6, ["predict", "people.csv", "rows.svm"]),
+    "no model to report": (6, ["report", "rows.svm", "-o", "card.html"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=str)
+def test_refusals_are_one_line_and_spend_nothing(run, folder, case):
+    ledger = Ledger("budget.db", epsilon=1.0, delta=1e-6)
+    before, files = ledger.head, sorted(os.listdir())
+    expected, arguments = REFUSALS[case]
+    code, out, err = run(*arguments)
+    assert (code, out) == (expected, "")
+    assert_one_line(err)
+    assert ledger.head == before
+    assert sorted(os.listdir()) == files
+
+
+def test_advice_is_given_as_options(run, folder):
+    _, _, err = run("fit", "rows.svm", "-o", "m.json", "--classes", "0,1", "--row-norm", "1")
+    assert "--n-samples 10000" in err
+    assert "Domain" not in err
+
+
+def test_overwrite_and_formats(run, folder):
+    assert run("fit", "rows.svm", "-o", "m.json", *QUICK)[0] == 0
+    first = Path("m.json").read_bytes()
+    assert run("fit", "rows.svm", "-o", "m.json", *QUICK)[0] == 6
+    assert Path("m.json").read_bytes() == first
+    assert run("fit", "rows.svm", "-o", "m.json", *QUICK, "--overwrite")[0] == 0
+    assert Path("m.json").read_bytes() != first
+    Path("data").write_bytes(Path("rows.svm").read_bytes())
+    assert run("fit", "data", "--format", "svmlight", "-o", "n.json", *QUICK)[0] == 0
+
+
+def test_json_output_is_strict_json(run, folder):
+    Ledger("budget.db", epsilon=1.0, delta=1e-6)
+
+    def strict(text):
+        return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+    money = ["--ledger", "budget.db", "--epsilon", "0.5"]
+    fit = strict(run("fit", "rows.svm", "-o", "m.json", *QUICK, *money, "--json")[1])
+    assert fit["n_features"] == 3
+    assert fit["guarantee"]["epsilon"] == 0.5
+    assert fit["budget"]["spent"] == pytest.approx(0.5)
+    plan = strict(run("plan", "--n-features", "3", *QUICK, *money, "--json")[1])
+    assert plan["allowed"] is True
+    assert strict(run("plan", "--n-features", "3", *QUICK, "--epsilon", "inf", "--json")[1])
+    assert strict(run("inspect", "m.json", "--json")[1])["top_weights"]
+    assert strict(run("budget", "show", "budget.db", "--json")[1])["default"]["fits"] == 1
+    assert len(strict(run("budget", "history", "budget.db", "--json")[1])["default"]) == 1
+    assert strict(run("budget", "verify", "budget.db", "--json")[1])["default"]["entries"] == 2
+    assert "gradient" in strict(run("methods", "--json")[1])
+
+
+def test_the_training_score_has_its_price(run, folder):
+    Ledger("budget.db", epsilon=1.0, delta=1e-6)
+    money = ["--ledger", "budget.db", "--allow-unproven"]
+    code, out, _ = run("fit", "rows.svm", "-o", "m.json", *QUICK, *money, "--reveal-training-score")
+    assert code == 0
+    assert "NOT covered" in out
+    entries = Ledger("budget.db").history()
+    assert [e.method for e in entries] == ["training score", "DPGradientClassifier"]
+    assert Ledger("budget.db").spent() == math.inf
+    assert "has none" in run("budget", "show", "budget.db")[1]
+    assert "NOT PROVEN" in run("budget", "history", "budget.db")[1]
+    out = run("fit", "rows.svm", "-o", "n.json", *QUICK, "--reveal-training-score", "--json")[1]
+    assert 0 <= json.loads(out)["training_score"] <= 1
+
+
+def test_seeded_fits_warn(run, folder):
+    code, out, err = run("fit", "rows.svm", "-o", "m.json", *QUICK, "--random-state", "1")
+    assert code == 0
+    assert "NOT PRIVATE" in out
+    assert err.startswith("dpsparse: warning: ")
+    assert err.count("\n") == 1
+
+
+def test_accounts_partitions_and_adjacency(run, folder):
+    for name, adjacency in (("a", "add-remove"), ("b", "replace-one")):
+        run("budget", "create", "budget.db", "--epsilon", "1", "--delta", "1e-6", "--dataset", name,
+            "--adjacency", adjacency)  # fmt: skip
+    fit = ["fit", "rows.svm", *QUICK, "--ledger", "budget.db"]
+    assert run(*fit, "-o", "1.json", "--dataset", "a", "--partition", "north")[0] == 0
+    assert run(*fit, "-o", "2.json", "--dataset", "a", "--partition", "south")[0] == 0
+    assert run(*fit, "-o", "3.json", "--dataset", "a", "--partition", "south")[0] == 4
+    assert run(*fit, "-o", "4.json", "--dataset", "b")[0] == 0  # takes the ledger's adjacency
+    assert load("4.json").privacy_.adjacency == "replace-one"
+    assert run(*fit, "-o", "5.json", "--dataset", "b", "--partition", "north")[0] == 5
+    out = run("budget", "history", "budget.db")[1]
+    assert "[north]" in out
+    assert "budget b" in out
+    assert run("budget", "verify", "budget.db", "--anchor", "x")[0] == 2
+
+
+def test_an_edited_ledger_is_exit_5(run, folder):
+    import sqlite3
+
+    Ledger("budget.db", epsilon=1.0, delta=1e-6)
+    run("fit", "rows.svm", "-o", "m.json", *QUICK, "--ledger", "budget.db")
+    connection = sqlite3.connect("budget.db")
+    connection.execute("DROP TRIGGER dpsparse_no_update")
+    connection.execute("UPDATE dpsparse_entry SET body = replace(body, 'DPG', 'XPG')")
+    connection.commit()
+    connection.close()
+    for command in (["verify", "budget.db"], ["show", "budget.db"]):
+        code, _, err = run("budget", *command)
+        assert code == 5
+        assert_one_line(err)
+
+
+def test_scaled_columns_give_weights_for_the_file_as_it_is(run, folder):
+    """Without noise: a scaled fit on raw columns predicts what a fit on scaled columns does."""
+    common = ["--classes", "no,yes", "--row-norm", "1", "--n-samples", "200", "--target", "label",
+              "--epsilon", "inf", "--drop", "id"]  # fmt: skip
+    lines = Path("people.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    scaled = [f"{i},{int(a) / 100!r},{int(v) / 10!r},{y}" for i, a, v, y in rows]
+    Path("scaled.csv").write_text("\n".join([lines[0], *scaled]) + "\n")
+    Path("facts.toml").write_text("[scale]\nage = 100\nvisits = 5\n")
+    scale = ["--domain", "facts.toml", "--scale", "visits=10"]
+    assert run("fit", "people.csv", *common, *scale, "-o", "raw.json")[0] == 0
+    assert run("fit", "scaled.csv", *common, "-o", "ready.json")[0] == 0
+    raw, ready = load("raw.json"), load("ready.json")
+    assert np.allclose(raw.coef_ * [100, 10], ready.coef_, rtol=1e-9)
+
+
+def test_domain_file(run, folder):
+    Path("d.toml").write_text('row_norm = 1.0\nn_samples = 200\nclasses = ["no", "yes"]\n')
+    fit = ["fit", "people.csv", "--target", "label", "--drop", "id", "--n-iter", "2"]
+    assert run(*fit, "--domain", "d.toml", "-o", "m.json")[0] == 0
+    assert load("m.json").domain.classes == ("no", "yes")
+    Path("d.toml").write_text("row_nrom = 1.0\n")
+    code, _, err = run(*fit, "--domain", "d.toml", "-o", "n.json")
+    assert code == 2
+    assert "row_nrom" in err
+
+
+def test_predict(run, folder):
+    run("fit", "rows.svm", "-o", "m.json", *QUICK)
+    assert run("predict", "m.json", "rows.svm", "-o", "p.csv")[0] == 0
+    assert len(Path("p.csv").read_text().splitlines()) == 201
+    assert run("predict", "m.json", "rows.svm", "-o", "p.csv")[0] == 6
+    assert run("predict", "m.json", "rows.svm", "-o", "p.csv", "--overwrite", "--proba")[0] == 0
+    Path("wide.svm").write_text("0 4:1\n")
+    assert run("predict", "m.json", "wide.svm")[0] == 3
+    assert run("predict", "m.json", "people.csv", "--drop", "label")[0] == 0  # three columns
+    assert run("predict", "m.json", "people.csv", "--target", "label", "--drop", "id")[0] == 3
+
+
+def test_every_command_has_help(run):
+    for command in ("", "fit", "predict", "inspect", "plan", "report", "methods", "demo", "budget",
+                    "budget create", "budget show", "budget history", "budget verify"):  # fmt: skip
+        code, out, _ = run(*command.split(), "--help")
+        assert code == 0
+        assert "Usage" in out
+    assert "Exit codes" in run("-h")[1]
+    assert run("--version")[1].startswith("dpsparse")
+
+
+def test_demo(run):
+    code, out, _ = run("demo", "--rows", "2000", "--features", "500")
+    assert code == 0
+    for word in ("accuracy on 5,000 fresh public rows", "non-zero weights", "proven"):
+        assert word in out
+
+
+def test_progress_on_a_terminal_only(run, folder, monkeypatch):
+    assert run("fit", "rows.svm", "-o", "m.json", *QUICK)[2] == ""
+    monkeypatch.setattr("dpsparse.cli.output.sys.stderr.isatty", lambda: True, raising=False)
+    err = run("fit", "rows.svm", "-o", "n.json", *QUICK)[2]
+    assert "reading rows.svm" in err
+    assert "fitting" in err
+    assert run("fit", "none.svm", "-o", "o.json", *QUICK)[0] == 3
+
+
+def test_interrupts_and_surprises(run, monkeypatch):
+    for error, code in ((KeyboardInterrupt(), 130), (RuntimeError("a\nb"), 1), (MemoryError(), 3)):
+
+        def fail(error=error):
+            raise error
+
+        monkeypatch.setattr("dpsparse.cli.options.methods", fail)
+        got, _, err = run("methods")
+        assert got == code
+        assert_one_line(err.removeprefix("\n"))  # click ends the line of the ^C
+
+
+def test_module_runs_and_survives_a_closed_pipe(folder):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = f"{sys.executable} -m dpsparse methods | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env)
+    assert "Traceback" not in done.stderr
+
+
+# ---- broken files: always one line, nothing spent -----------------------------------------------
+
+BROKEN = {
+    "empty": b"",
+    "blank": b"\n\n\n",
+    "binary": bytes(range(256)) * 50,
+    "truncated": b"id,age,visits,label\n1,2",
+    "wrong columns": b"a,b\n1,2\n",
+    "ragged": b"age,label\n1,0\n1\n",
+    "huge numbers": b"age,label\n1e999,0\n2,1\n",
+    "nan": b"age,label\nnan,0\n2,1\n",
+    "missing": b"age,label\n,0\n2,1\n",
+    "missing target": b"age,label\n1,\n2,1\n",
+    "long line": b"age,label\n" + b"9" * 10**7 + b"\n",
+    "svmlight": b"1 1:1\n",
+    "utf-16": "age,label\n1,0\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.svm", "x.parquet", "x.csv.gz", "x.svm.xz"])
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN.keys())
+def test_broken_data(run, folder, name, content):
+    if name == "x.svm" and content == BROKEN["svmlight"]:
+        pytest.skip("this one is a readable file")
+    ledger = Ledger("budget.db", epsilon=1.0, delta=1e-6)
+    before = ledger.head
+    Path(name).write_bytes(content)
+    code, out, err = run(
+        "fit", name, "--target", "label", "-o", "m.json", *QUICK, "--ledger", "budget.db"
+    )
+    assert (code, out) == (3, "")
+    assert_one_line(err)
+    assert ledger.head == before
+    assert not Path("m.json").exists()
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    data=st.binary(max_size=120) | st.text('agelb,"\n0123456789.:e- ', max_size=120),
+    name=st.sampled_from(["f.csv", "f.svm", "f.tsv"]),
+    param=st.text(min_size=0, max_size=12).filter(lambda t: "\0" not in t and not _is_surrogate(t)),
+)
+def test_fuzzed_command(run, folder, data, name, param):
+    Path(name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    ledger = Ledger("budget.db", epsilon=1.0, delta=1e-6)
+    before = ledger.head
+    code, _, err = run(
+        "fit",
+        name,
+        "--target",
+        "a",
+        "-o",
+        "m.json",
+        *QUICK,
+        "--ledger",
+        "budget.db",
+        "--param",
+        param,
+    )
+    assert code in (2, 3, 4, 6) or Path("m.json").exists()
+    if code:
+        assert_one_line(err)
+        assert ledger.head == before
+
+
+def _is_surrogate(text):
+    return any(0xD800 <= ord(c) < 0xE000 for c in text)

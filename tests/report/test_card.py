@@ -1,0 +1,177 @@
+"""The privacy card: self-contained, true to the model, readable by people."""
+
+import math
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from dpsparse import Domain, DPGradientClassifier, Ledger
+from dpsparse.datasets import make_sparse_classification
+from dpsparse.privacy import Exponential, Gaussian, NonPrivate, Repeated, Sequence
+from dpsparse.privacy.html import describe
+from dpsparse.report import privacy_card
+
+X, Y = make_sparse_classification(400, 120)
+DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=400)
+
+
+def fitted(**options):
+    return DPGradientClassifier(DOMAIN, n_iter=3, n_nonzero=30, **options).fit(X, Y)
+
+
+class Checker(HTMLParser):
+    """Tags are balanced and nothing is fetched from elsewhere."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in {"link", "script", "img", "iframe", "object", "embed", "base"}
+        for name, value in attrs:
+            if name in {"src", "href", "xlink:href", "action", "data"}:
+                assert value.startswith("#"), f"{tag} {name}={value}"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if self.open and tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def text_of(page):
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert "@import" not in page
+    assert not re.findall(r"url\((?!#)", page)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    return " ".join(" ".join(checker.text).split())
+
+
+def test_a_private_model():
+    ledger = Ledger(epsilon=3.0, delta=1e-6, dataset="patients <2026>")
+    model = fitted(ledger=ledger)
+    ledger.reserve(model.plan(5))
+    page = privacy_card(model, title="model.json", ledger=ledger)
+    text = text_of(page)
+    for expected in (
+        "Privacy card: model.json",
+        "Differentially private",
+        model.privacy_.headline,
+        "factor of at most 2.72",
+        "73.1 % certain",
+        "n_samples=400 is public",
+        "3 x Gaussian",
+        "30 of 120 weights are not zero",
+        "patients <2026>",
+        "reserved, counts as spent",
+        ledger.head,
+        "unit of privacy",
+        "trust model",
+    ):
+        assert expected in text, expected
+    assert page.count("<svg") == 3
+    assert "Not private" not in text
+
+
+@pytest.mark.parametrize("options", [{"epsilon": math.inf}, {"random_state": 1}])
+def test_an_unproven_model_gets_a_red_banner(options):
+    if "random_state" in options:
+        with pytest.warns(UserWarning, match="NOT private"):
+            model = fitted(**options)
+    else:
+        model = fitted(**options)
+    page = privacy_card(model)
+    assert '<div class="banner bad">' in page
+    text = text_of(page)
+    assert "do not publish" in text
+    assert "certain by looking" not in text
+
+
+def test_names_are_escaped_and_weights_are_true():
+    model = fitted()
+    model.feature_names_ = tuple(f"<script>alert({j})</script>" for j in range(120))
+    text = text_of(privacy_card(model, title="<img src=x>"))
+    largest = int(np.argmax(np.abs(model.coef_[0])))
+    assert f"<script>alert({largest})</script> {model.coef_[0, largest]:.4g}" in text
+
+
+def test_weights_within_their_noise_are_told():
+    model = fitted()
+    size = np.sort(np.abs(model.coef_[0]))[::-1]
+    bar = math.sqrt(2 * math.log(120))
+    model.coef_noise_ = (size[4] + size[5]) / 2 / bar  # between the fifth and the sixth weight
+    text = text_of(privacy_card(model))
+    assert "5 of them are larger than 3.1 standard deviations" in text
+    assert text.count("maybe noise") == 20
+
+
+def test_many_classes_and_constant_models():
+    rng = np.random.default_rng(0)
+    domain = Domain(row_norm=1.0, classes=["a", "b", "c"], n_samples=400)
+    model = DPGradientClassifier(domain, n_iter=2).fit(
+        X, np.array(["a", "b", "c"])[rng.integers(0, 3, 400)]
+    )
+    assert "(a)" in text_of(privacy_card(model))
+    model.coef_ = np.zeros_like(model.coef_)
+    assert "0 of 360 weights" in text_of(privacy_card(model))
+
+
+def test_events_in_words():
+    assert describe(Repeated(Gaussian(2.0, 1.0), 3)) == "3 x Gaussian, scale 2, sensitivity 1"
+    both = Sequence((Exponential(0.5), NonPrivate()))
+    assert describe(both) == "exponential mechanism, eta 0.5; then no privacy at all"
+    assert describe(Sequence(())) == "nothing"
+
+
+def test_notebook_views():
+    model = DPGradientClassifier(DOMAIN, n_iter=3)
+    plan = model.plan(5)
+    for view in (plan._repr_html_(), plan.guarantee._repr_html_()):
+        assert plan.guarantee.headline in text_of(view)
+    assert "not fitted yet" in plan._repr_html_()
+    assert plan.guarantee.headline not in model._repr_html_()
+    model.fit(X, Y)
+    assert model.privacy_.headline in model._repr_html_()
+    assert model._repr_mimebundle_()["text/html"].endswith(model.privacy_._repr_html_())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Debian's chromium is not installed")
+@pytest.mark.parametrize("width", [375, 1200])
+def test_fits_the_screen_in_a_real_browser(tmp_path, width):
+    """No sideways scrolling; measured by the browser in a frame of that width."""
+    ledger = Ledger(epsilon=3.0, delta=1e-6)
+    model = fitted(ledger=ledger)
+    model.feature_names_ = tuple(f"a_long_name_of_a_feature_{j}" for j in range(120))
+    model.coef_noise_ = 0.1
+    (tmp_path / "card.html").write_text(privacy_card(model, ledger=ledger))
+    (tmp_path / "frame.html").write_text(
+        f'<iframe id="f" src="card.html" style="width:{width}px;height:900px;border:0"></iframe><p id="r"></p>'
+        "<script>f.onload = () => { const e = f.contentDocument.documentElement;"
+        'r.textContent = "measured " + e.scrollWidth + " of " + e.clientWidth; }</script>'
+    )
+    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
+    done = subprocess.run(
+        ["chromium", *flags.split(), "--disable-component-update", "--disable-sync", "--disable-quic",
+         "--allow-file-access-from-files", f"--user-data-dir={tmp_path / 'profile'}",
+         "--virtual-time-budget=3000", "--dump-dom", f"file://{tmp_path}/frame.html"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    wide, seen = map(int, re.search(r"measured (\d+) of (\d+)", done.stdout).groups())
+    assert wide <= seen <= width  # less the scroll bar
