@@ -3,9 +3,10 @@
     alpha_s = <s, mean gradient> + Lap(radius sqrt(8 T log(1/delta)) / (n epsilon))   for 2p vertices s
     w <- (1 - mu) w + mu argmin_s alpha_s,   mu = 2/(t+2)
 
-`exact_sign=True` is what paper 002 prints for the same step: noise on the magnitude of each of p
-coordinates chooses the index, and the step goes against the exact sign of its gradient. That is not
-differentially private at any noise level. Neither is anything here: it is for reproduction only.
+`step_of_002=True` is what the same authors print for this step in 002 (Algorithm 1, lines 8 and 10):
+arg max_j |g_j + Lap(radius ...)| chooses the index (the gradient without the radius, the noise with
+it), and the step goes against the exact sign of g_j. That is not private at any noise level. Neither
+is anything else here: it is for reproduction only.
 """
 
 import math
@@ -18,7 +19,7 @@ def laplace_scale(radius, n_iter, n, epsilon, delta):
     return radius * math.sqrt(8.0 * n_iter * math.log(1.0 / delta)) / (n * epsilon)
 
 
-def frank_wolfe(X, y, radius, n_iter, scale, rng, *, exact_sign=False):
+def frank_wolfe(X, y, radius, n_iter, scale, rng, *, step_of_002=False):
     """Weights after n_iter steps; scale 0 is the non-private algorithm."""
     X = sp.csr_array(X)
     Xt = X.T.tocsr()
@@ -26,12 +27,12 @@ def frank_wolfe(X, y, radius, n_iter, scale, rng, *, exact_sign=False):
     w = np.zeros(p)
     for t in range(1, n_iter + 1):
         slopes = 1.0 / (1.0 + np.exp(-(X @ w))) - y
-        score = (radius / n) * (Xt @ slopes)
-        if exact_sign:
-            j = int(np.argmax(np.abs(score) + (rng.laplace(0.0, scale, p) if scale else 0.0)))
-            sign = -np.sign(score[j])
+        gradient = (Xt @ slopes) / n
+        if step_of_002:
+            j = int(np.argmax(np.abs(gradient + rng.laplace(0.0, scale, p))))
+            sign = -np.sign(gradient[j])
         else:
-            both = np.concatenate([score, -score])
+            both = radius * np.concatenate([gradient, -gradient])
             if scale:
                 both += rng.laplace(0.0, scale, 2 * p)
             k = int(np.argmin(both))

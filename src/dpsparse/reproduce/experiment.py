@@ -73,12 +73,10 @@ def experiments_folder() -> Path:
 
 
 def discover(folder: Path | None = None) -> dict[str, Experiment]:
-    """Every experiment by name. Files that begin with an underscore are helpers."""
+    """Every experiment of the files paper*.py by name."""
     folder = folder or experiments_folder()
     found: dict[str, Experiment] = {}
-    for path in sorted(folder.glob("*.py")):
-        if path.name.startswith("_"):
-            continue
+    for path in sorted(folder.glob("paper*.py")):
         module = _import(path)
         for experiment in getattr(module, "EXPERIMENTS", ()):
             if experiment.name in found:

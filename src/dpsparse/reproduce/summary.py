@@ -22,7 +22,7 @@ from dpsparse.reproduce.experiment import Config, Experiment
 from dpsparse.reproduce.runner import Row
 
 MODES = ("nonprivate", "published", "proven")
-_NOT_NAMES = {"mode", "trials"}
+_NOT_NAMES = {"mode", "trials", "n_iter", "fraction"}  # how a cell is run, not which cell
 
 
 @dataclass(frozen=True)
