@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from dpsparse.estimators import (
         DPADMMClassifier,
         DPGradientClassifier,
+        DPGradientRegressor,
+        DPHardThresholdClassifier,
+        DPHardThresholdRegressor,
         DPLassoClassifier,
         DPLassoRegressor,
         DPScreenedLassoClassifier,
@@ -31,6 +34,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "DPADMMClassifier": "estimators",
     "DPGradientClassifier": "estimators",
+    "DPGradientRegressor": "estimators",
+    "DPHardThresholdClassifier": "estimators",
+    "DPHardThresholdRegressor": "estimators",
     "DPLassoClassifier": "estimators",
     "DPLassoRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
@@ -51,6 +57,9 @@ _HOMES = {
 __all__ = [
     "DPADMMClassifier",
     "DPGradientClassifier",
+    "DPGradientRegressor",
+    "DPHardThresholdClassifier",
+    "DPHardThresholdRegressor",
     "DPLassoClassifier",
     "DPLassoRegressor",
     "DPScreenedLassoClassifier",

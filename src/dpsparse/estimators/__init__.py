@@ -2,10 +2,7 @@
 
 from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
-from dpsparse.estimators.hard_threshold import (
-    DPHardThresholdClassifier,
-    DPHardThresholdRegressor,
-)
+from dpsparse.estimators.hard_threshold import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
