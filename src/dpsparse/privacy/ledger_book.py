@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse.exceptions import LedgerError
-from dpsparse.privacy.conversion import epsilon
+from dpsparse.privacy.conversion import epsilon, gaussian_mu, sampler_slack
 from dpsparse.privacy.events import Event, Gaussian, NonPrivate, Repeated, Sequence, from_dict
 from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.rdp import leaves, spend
@@ -55,7 +55,9 @@ class Entry:
 
 # In an account whose first fit is Gaussian, this share of delta is kept for the paths on which a
 # fit of another kind follows; the rest serves the paths that stay Gaussian.
-MIXED_SHARE = 1.0 / 128.0
+MIXED_SHARE = 2.0**-7
+# This share of delta pays for the distance of samplers from their ideal law.
+SAMPLER_SHARE = 2.0**-14
 
 
 @dataclass
@@ -101,13 +103,18 @@ class Spending:
         if self.n_fits == 1:  # nothing was adaptive yet
             return epsilon(first, terms.delta)
         bounds = [epsilon(everything, 0.0)]  # basic composition of pure events
-        gaussian_first = all(isinstance(leaf, Gaussian) for leaf in leaves(first))
-        share = MIXED_SHARE if gaussian_first else 1.0
-        if gaussian_first and all(isinstance(leaf, Gaussian) for leaf in self.counts):
-            bounds.append(epsilon(everything, terms.delta * (1.0 - MIXED_SHARE)))
-        order = np.array([filter_order(terms.epsilon, terms.delta * share)])
-        renyi = spend(self.counts, order) + conversion(order, terms.delta * share)
-        return max(0.0, min(*bounds, float(renyi[0])))
+        off = (1.0 + math.exp(min(terms.epsilon, 700.0))) * sampler_slack(self.counts)
+        if off <= terms.delta * SAMPLER_SHARE:
+            delta = terms.delta * (1.0 - SAMPLER_SHARE)
+            gaussian_first = gaussian_mu(leaves(first)) is not None
+            mu = gaussian_mu(self.counts)
+            if gaussian_first and mu is not None:
+                bounds.append(epsilon(Gaussian(1.0 / mu), delta * (1.0 - MIXED_SHARE)))
+            if gaussian_first:
+                delta *= MIXED_SHARE
+            order = np.array([filter_order(terms.epsilon, delta)])
+            bounds.append(float((spend(self.counts, order) + conversion(order, delta))[0]))
+        return max(0.0, min(bounds))
 
 
 @functools.lru_cache(maxsize=64)
