@@ -166,7 +166,7 @@ class _DPGradient(BaseDPLinearModel):
             source="docs/proofs/noisy_gradient.md",
             assumptions=tuple(assumptions),
             parameters={
-                "n_iter": self.n_iter or (0 if private else EXACT_ITER),
+                "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
                 "mu": mu,
                 "n_outputs": n_outputs,
                 **{f"{name}_share": share for name, share in shares.items()},
