@@ -177,7 +177,7 @@ def run(shape, quick):
     for freshness in ("exact", "tolerance", "published"):
         current = problem_for(n, freshness=freshness)
         rng = make_generator(1)
-        n_steps = 400 if shape == "url" and quick else STEPS
+        n_steps = 40 if shape == "url" and quick else STEPS
         set_up, (state, order) = cpu(lambda current=current: build_state(data, current))
         loop, _ = cpu(kernel.advance, state, rng, 0, n_steps, kernel.DRAW)
         publish, _ = cpu(lambda s=state, o=order, c=current: history_of(s, o, data, c).weights())
@@ -210,7 +210,7 @@ def run(shape, quick):
             rows[f"{freshness}_over_limit"] = step / touched / limit
         del state
     # The repaired Big-Step Little-Step sampler in the same language, at the same tolerance.
-    n_blocks = 100 if quick else 400
+    n_blocks = (10 if shape == "url" else 100) if quick else 400
     if shape != "kdda":
         current = problem_for(n, n_iter=n_blocks, freshness="tolerance")
         selection = BlockSampler(current.unit_kappa)
