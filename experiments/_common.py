@@ -82,3 +82,45 @@ def axes(path: Path, panels: int = 1, **labels: str):
 
 def percent(part: float) -> str:
     return "?" if math.isnan(part) else f"{100 * part:.0f} %"
+
+
+def trial_number(rows_name: str, seed: int) -> int:
+    """Which trial of `rows_name` has this seed; for experiments that number their draws."""
+    return next(t for t in range(10_000) if derive_seed(rows_name, t) == seed)
+
+
+def named(method: str) -> tuple[str, str]:
+    """("Two-Stage", "published") of "Two-Stage (published)"; no suffix means non-private."""
+    for mode in ("proven", "published", "non-private"):
+        if f"({mode})" in method:
+            return method.replace(f" ({mode})", ""), mode.replace("-", "")
+    return method, "nonprivate"
+
+
+def plot_by_epsilon(
+    summary, path: Path, metric: str, panels=({},), titles=("",), log=False
+) -> None:
+    """One line per method and mode over epsilon; dashes are published calibrations."""
+    found, save = axes(path, len(panels), xlabel="epsilon", ylabel=metric, xscale="log")
+    for axis, panel, title in zip(found, panels, titles, strict=True):
+        cells = [c for c in summary.cells if all(c.get(k) == v for k, v in panel.items())]
+        methods = list(dict.fromkeys(c["method"] for c in cells))
+        for i, method in enumerate(methods):
+            for mode, style in (("nonprivate", ":"), ("published", "--"), ("proven", "-")):
+                points = [
+                    (c["epsilon"], summary.average(metric, mode, **c))
+                    for c in cells
+                    if c["method"] == method and "epsilon" in c
+                ]
+                points = [(e, a) for e, a in points if a is not None]
+                if points:
+                    axis.errorbar(
+                        [e for e, _ in points], [a.mean for _, a in points], [a.error for _, a in points],
+                        ls=style, color=f"C{i % 10}", marker="o", ms=3, capsize=2, lw=1,
+                        label=f"{method}, {mode}",
+                    )  # fmt: skip
+        axis.set_title(title)
+        if log:
+            axis.set_yscale("log")
+    found[0].legend(fontsize=5)
+    save()

@@ -1,0 +1,262 @@
+"""Paper 003: Figure 2 from the parts of transfer.py; Tables 2 and 3 on stand-ins, same protocol."""
+
+import math
+
+import numpy as np
+from _common import named, plot_by_epsilon, trial_number
+
+from dpsparse.reproduce import Experiment, derive_seed
+
+PANELS = [(s, t) for t in ("linear", "logistic") for s in ("small", "large")]
+
+
+# ---- Figure 2 -------------------------------------------------------------------------------------
+
+
+def configurations(quick):
+    panels = [("small", "linear"), ("small", "logistic")] if quick else PANELS
+    few = {"small": {}, "large": {"trials": 2}}
+    out = []
+    for setting, task in panels:
+        epsilons = (0.8, 1.5, 2.5, 3.5, 5.0) if task == "linear" else (2.0, 4.0, 6.0, 8.0, 10.0)
+        for epsilon in epsilons[2:3] if quick else epsilons:
+            config = {"setting": setting, "task": task, "epsilon": epsilon, "mode": "proven"}
+            out.append(config | ({} if quick else few[setting]))
+    return out
+
+
+def trial(config, seed):
+    import transfer
+
+    number = trial_number("003-figure2", seed)
+    setting, task, epsilon = config["setting"], config["task"], config["epsilon"]
+    X, y, truth = transfer.make_data(setting, task, number)
+    size = np.linalg.norm(truth)
+    out = []
+    if epsilon in (2.5, 6.0):  # the same for every epsilon; shown once
+        from dpsparse.losses import Logistic, Squared
+        from dpsparse.solvers.transfer import ight
+
+        loss = Squared() if task == "linear" else Logistic()
+        theta = ight(X, y, loss, n_nonzero=transfer.SETTINGS[setting][2], n_iter=100)
+        out.append(_part("IGHT", "nonprivate", np.linalg.norm(theta - truth) / size))
+    best = math.inf
+    for name, fit in transfer.methods(setting, task, epsilon, number).items():
+        error = float(np.linalg.norm(fit(X, y) - truth) / size)
+        if (
+            " ridge=" in name
+        ):  # the paper picks its ridge by uncharged cross-validation: best in hindsight
+            best = min(best, error)
+            continue
+        method, mode = named(name)
+        out.append(_part(method, mode, error))
+    return [*out, _part("DPSL-KT", "published", best)]
+
+
+def _part(method, mode, error):
+    return {"cell": {"method": method, "mode": mode}, "error": error}
+
+
+def verdict(summary):
+    texts = []
+    for setting, task in PANELS:
+        cells = [c for c in summary.cells if (c["setting"], c["task"]) == (setting, task)]
+        if not cells:
+            continue
+        epsilon = max(c["epsilon"] for c in cells)
+        at = [c for c in cells if c["epsilon"] == epsilon]
+        printed = summary.mean(
+            "error", "published", setting=setting, task=task, epsilon=epsilon, method="DPSL-KT"
+        )
+        proven = {c["method"]: summary.mean("error", "proven", **c) for c in at}
+        proven = {m: e for m, e in proven.items() if not math.isnan(e)}
+        best = min(proven, key=proven.get)
+        texts.append(
+            f"{task} {setting}, epsilon {epsilon:g}: as published {printed:.2f}, best proven "
+            f"{proven[best]:.2f} ({best})"
+        )
+    return (
+        "Does not hold at a true guarantee (an error of 1 is that of the zero vector): "
+        + "; ".join(texts)
+        + "."
+    )
+
+
+def plot(summary, path):
+    shown = [p for p in PANELS if any((c["setting"], c["task"]) == p for c in summary.cells)]
+    plot_by_epsilon(
+        summary, path, "error", [{"setting": s, "task": t} for s, t in shown],
+        [f"{t}, {s}" for s, t in shown], log=True,
+    )  # fmt: skip
+
+
+# ---- Tables 2 and 3 ------------------------------------------------------------------------------
+
+TABLES = {
+    # task, stand-in, columns, n_nonzero, epsilons
+    "003-table2": ("regression", "e2006", 25_000, 2000, (0.8, 1.5, 2.5, 3.5, 4.5)),
+    "003-table3": ("binary", "rcv1", 20_000, 500, (2, 4, 6, 8)),
+}
+
+
+def table_configurations(name):
+    def configs(quick):
+        epsilons = TABLES[name][-1]
+        if quick:
+            return [{"epsilon": epsilons[2], "mode": "proven", "fraction": 0.05}]
+        return [{"epsilon": e, "mode": "proven"} for e in epsilons]
+
+    return configs
+
+
+def table_trial(name):
+    def run(config, seed):
+        task, like, width, n_nonzero, _ = TABLES[name]
+        fraction = config.get("fraction", 1.0)
+        private, test, s = _halves(like, task, width, n_nonzero, fraction, seed)
+        out = []
+        for method, mode, fit in _methods(task, config["epsilon"], s, private, seed):
+            model = fit()
+            out.append(
+                {"cell": {"method": method, "mode": mode}, **_score(task, model, *test)}
+                | (
+                    {"guarantee": model.plan(private[0].shape[1]).guarantee}
+                    if mode == "proven"
+                    else {}
+                )
+            )
+        return out
+
+    return run
+
+
+def _halves(like, task, width, n_nonzero, fraction, seed):
+    """Half of the rows are private; a random part of the columns; the rest tests (at most 3308 rows)."""
+    from dpsparse.datasets import make_wide_text
+    from dpsparse.random import make_generator
+
+    X, y = make_wide_text(0, like, fraction=fraction, task=task)
+    rng = make_generator(derive_seed("003", seed))
+    width = min(round(width * fraction), X.shape[1])
+    rows = rng.permutation(X.shape[0])
+    columns = np.sort(rng.permutation(X.shape[1])[:width])
+    X = X[:, columns]
+    half = X.shape[0] // 2
+    test = rows[half : half + 3308]
+    return (X[rows[:half]], y[rows[:half]]), (X[test], y[test]), max(round(n_nonzero * fraction), 5)
+
+
+def _methods(task, epsilon, s, private, seed):
+    import dpsparse as dp
+
+    X, y = private
+    n = X.shape[0]
+    domain = dp.Domain(
+        row_norm=1.0,
+        n_samples=n,
+        **({"target_bound": 4.0} if task == "regression" else {"classes": [0, 1]}),
+    )
+    kind = "Regressor" if task == "regression" else "Classifier"
+
+    def maker(family, epsilon=epsilon, **options):
+        def fit():
+            cls = getattr(dp, f"DP{family}{kind}")
+            words = derive_seed(seed, family, epsilon, *options)
+            return cls(
+                domain=domain, epsilon=epsilon, delta=1e-5, random_state=words, **options
+            ).fit(X, y)
+
+        return fit
+
+    yield "IGHT", "nonprivate", maker("HardThreshold", math.inf, n_nonzero=s)
+    yield "Frank-Wolfe", "proven", maker("Lasso", n_iter=min(s, 1000), radius=20.0)
+    yield (
+        "Frank-Wolfe",
+        "published",
+        maker("Lasso", n_iter=min(s, 1000), radius=20.0, calibration="published-laplace"),
+    )
+    yield "DP-IGHT", "proven", maker("HardThreshold", n_nonzero=s)
+    yield "Two-Stage", "proven", maker("TwoStage", n_nonzero=s)
+    yield "Two-Stage", "published", maker("TwoStage", n_nonzero=s, calibration="published")
+    yield "DPSL-KT", "proven", maker("Transfer", n_nonzero=s)
+    yield "DPSL-KT", "published", maker("Transfer", n_nonzero=s, calibration="published")
+    yield "noisy gradients (ours)", "proven", maker("Gradient", n_nonzero=s)
+
+
+def _score(task, model, X, y):
+    if task == "regression":
+        return {"MSE": float(np.mean((model.predict(X) - y) ** 2))}
+    return {"test error": float(np.mean(model.predict(X) != y))}
+
+
+def table_verdict(metric):
+    def verdict(summary):
+        epsilons = sorted({c["epsilon"] for c in summary.cells})
+        texts = []
+        for epsilon in (epsilons[0], epsilons[-1]):
+            proven = {
+                c["method"]: summary.mean(metric, "proven", **c)
+                for c in summary.cells
+                if c["epsilon"] == epsilon
+            }
+            proven = {m: v for m, v in proven.items() if not math.isnan(v)}
+            if proven:
+                best = min(proven, key=proven.get)
+                texts.append(
+                    f"epsilon {epsilon:g}: DPSL-KT {proven.get('DPSL-KT', math.nan):.3f}, "
+                    f"best {best} {proven[best]:.3f}"
+                )
+        zero = ", on a stand-in (the originals cannot be had), at a true guarantee: "
+        return "Cannot be compared in numbers" + zero + "; ".join(texts) + "."
+
+    return verdict
+
+
+PROTOCOL3 = (
+    "Synthetic stand-in with the shape and protocol of the paper: half of the rows private, random columns, delta "
+    "1e-5. Rows have norm 1; targets are bounded by 4. The paper tunes each method by cross-validation that it does "
+    "not charge; ours run with one public setting."
+)
+
+EXPERIMENTS = (
+    Experiment(
+        name="003-figure2",
+        title="estimation error of sparse linear and logistic regression",
+        configurations=configurations,
+        trial=trial,
+        trials=(1, 10),
+        many=True,
+        metrics={"error": ".3f"},
+        claim="DPSL-KT recovers the sparse vector close to the non-private error, even at epsilon 0.8.",
+        verdict=verdict,
+        instead="DPTwoStage* with the default support (peeling), and many more rows.",
+        protocol="delta 0.01, 10 trials of n=800, d=1000, s=10 and 2 of n=4000, d=5000, s=50.",
+        plot=plot,
+    ),
+    Experiment(
+        name="003-table2",
+        title="mean squared error on E2006-tfidf (stand-in)",
+        configurations=table_configurations("003-table2"),
+        trial=table_trial("003-table2"),
+        trials=(1, 3),
+        many=True,
+        metrics={"MSE": ".3f"},
+        claim="DPSL-KT has the lowest error of all private methods.",
+        verdict=table_verdict("MSE"),
+        instead="DPGradientRegressor.",
+        protocol=PROTOCOL3,
+    ),
+    Experiment(
+        name="003-table3",
+        title="test error on RCV1 (stand-in)",
+        configurations=table_configurations("003-table3"),
+        trial=table_trial("003-table3"),
+        trials=(1, 3),
+        many=True,
+        metrics={"test error": ".3f"},
+        claim="DPSL-KT has the lowest error of all private methods.",
+        verdict=table_verdict("test error"),
+        instead="DPGradientClassifier.",
+        protocol=PROTOCOL3,
+    ),
+)
