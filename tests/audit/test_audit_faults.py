@@ -135,7 +135,9 @@ def one_step_more_than_paid_for(patch):
 @fault("DPADMMClassifier", n_iter=3)
 def rows_are_not_clipped(patch):
     patch.setattr(dpsparse.domain, "_clip_rows", lambda *arguments: None)
-    patch.setattr(dpsparse.estimators.admm, "row_weights", lambda rows, clip: np.ones(rows.shape[0]))
+    patch.setattr(
+        dpsparse.estimators.admm, "row_weights", lambda rows, clip: np.ones(rows.shape[0])
+    )
 
 
 @fault("DPTwoStageClassifier", second_stage="gradient", n_iter=4, n_nonzero=3)

@@ -50,7 +50,9 @@ class Subject:
         self.labels = self.estimator._labels(None)
         self.plan = self.estimator._make_plan(self.n_features, self.labels)
 
-    def run(self, X: np.ndarray, y: np.ndarray, rng: Any, tape: Tape | None = None) -> dict[str, Any]:
+    def run(
+        self, X: np.ndarray, y: np.ndarray, rng: Any, tape: Tape | None = None
+    ) -> dict[str, Any]:
         """Everything a fit on (X, y) would publish."""
         model = type(self.estimator)(**self.estimator.get_params(deep=False))
         data = self.estimator._domain.clip(X, y, labels=self.labels)
@@ -116,7 +118,9 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
     for kind in sorted(set(declared) | set(spent)):
         allowed, used = declared[kind], spent[kind]
         if len(allowed) != len(used):
-            complaints.append(f"the plan declares {len(allowed)} {kind} answers, the run gave {len(used)}")
+            complaints.append(
+                f"the plan declares {len(allowed)} {kind} answers, the run gave {len(used)}"
+            )
         if not (allowed and used):
             continue
         m = min(len(allowed), len(used))
@@ -124,7 +128,9 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
         ratios = np.sort(used)[::-1][:m] / limits
         for number, limit in enumerate(np.unique(limits)[::-1], start=1):
             # one figure for each declared size, so that a climb can push each of them
-            tightness[kind if number == 1 else f"{kind} {number}"] = float(ratios[limits == limit].max())
+            tightness[kind if number == 1 else f"{kind} {number}"] = float(
+                ratios[limits == limit].max()
+            )
         if ratios.max() > 1.0 + ROUNDING:
             complaints.append(
                 f"a {kind} answer moved by {ratios.max():.4g} times its declared sensitivity"
@@ -159,7 +165,9 @@ def check(
     for kind, (height, at, start) in best.items():
         worst: list[Finding] = []
 
-        def effect(pair: Pair, kind: str = kind, at: int = at, worst: list[Finding] = worst) -> float:
+        def effect(
+            pair: Pair, kind: str = kind, at: int = at, worst: list[Finding] = worst
+        ) -> float:
             finding = check_pair(subject, pair, at)
             if finding.complaints:
                 worst.append(finding)

@@ -100,7 +100,13 @@ def audit(
             rows += _law_rows(subject, claimed, delta, max(50, n_runs // 4), each, seed)
     rows.append(_black_box_row(subject, claimed, delta, n_runs, each, seed))
     return Verdict(
-        subject.plan.method, subject.plan.calibration, estimator.adjacency, claimed, delta, confidence, tuple(rows)
+        subject.plan.method,
+        subject.plan.calibration,
+        estimator.adjacency,
+        claimed,
+        delta,
+        confidence,
+        tuple(rows),
     )
 
 
@@ -116,7 +122,9 @@ def first_complaint(estimator: Any, n_features: int = 7, *, n_runs: int = 30, se
     pair = loudest(subject, seed)
     entries = [e for run in range(n_runs) for e in subject.record(pair, seed + run)[0].entries]
     kind, p_value = _worst_p_value(entries)
-    return "" if p_value > NOISE_LEVEL else f"{kind} noise does not follow its law (p = {p_value:.1g})"
+    return (
+        "" if p_value > NOISE_LEVEL else f"{kind} noise does not follow its law (p = {p_value:.1g})"
+    )
 
 
 def _worst_p_value(entries: list[Entry]) -> tuple[str, float]:
@@ -143,13 +151,19 @@ def _law_rows(
     for run in range(n_runs):
         first, _ = subject.record(pair, seed + run)
         second, _ = subject.replay(pair, first, seed + run)
-        losses[run] = sum(law.loss(a, b) for a, b in zip(first.entries, second.entries, strict=True))
+        losses[run] = sum(
+            law.loss(a, b) for a, b in zip(first.entries, second.entries, strict=True)
+        )
         exact += law.gaussian_epsilon(first.entries, second.entries, delta) / n_runs
         entries += first.entries
     kind, p_value = _worst_p_value(entries)
     fine = p_value > NOISE_LEVEL
     yield Row(
-        "noise", claimed, 0.0 if fine else math.inf, fine, f"smallest p-value {p_value:.2g} ({kind})"
+        "noise",
+        claimed,
+        0.0 if fine else math.inf,
+        fine,
+        f"smallest p-value {p_value:.2g} ({kind})",
     )
     grid = claimed * np.array([0.25, 0.5, 0.75, 1.0])
     profile = law.profile(losses, subject.plan.event, grid, confidence)
@@ -175,7 +189,9 @@ def loudest(subject: Subject, seed: int) -> Pair:
             except ControlFlowError:
                 continue
             costs = spent_costs(first.entries, second.entries)
-            total = sum(x**2 / (4.0 if kind == "gumbel" else 1.0) for kind, xs in costs.items() for x in xs)
+            total = sum(
+                x**2 / (4.0 if kind == "gumbel" else 1.0) for kind, xs in costs.items() for x in xs
+            )
             if total > height:
                 best, height = side, total
     assert best is not None
@@ -211,5 +227,3 @@ def black_box(
     one = publish(subject, pair.X, pair.y, n_runs, seed + 20)
     two = publish(subject, pair.X2, pair.y2, n_runs, seed + 21)
     return attack(one, two, delta, confidence), pair.name
-
-
