@@ -13,6 +13,7 @@ from dpsparse.sparsify import PrivateCount
 
 BINARY: dict[str, Any] = {"classes": (0, 1), "row_norm": 1.0, "n_samples": 12}
 TRIPLE: dict[str, Any] = {"classes": (0, 1, 2), "row_norm": 1.0, "n_samples": 12}
+PLAIN: dict[str, Any] = {"classes": (0, 1)}
 NUMBER: dict[str, Any] = {"target_bound": 2.0, "row_norm": 1.0, "n_samples": 12}
 WIDE: dict[str, Any] = {"classes": (0, 1), "feature_bound": 3.0, "n_samples": 12}
 
@@ -23,8 +24,23 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (TRIPLE, {"n_iter": 2, "penalty": "l1/2", "n_nonzero": 3}),
     ],
     "DPGradientClassifier": [
-        (BINARY, {"n_iter": 4}),
-        (TRIPLE, {"n_iter": 3, "n_nonzero": 3}),
+        (PLAIN, {"n_iter": 4}),
+        (TRIPLE, {"n_iter": 3, "n_nonzero": 3, "noise": "float64"}),
+        (BINARY, {"prune": True, "renormalise": False, "masses": None}),
+        (BINARY, {"soft_threshold": True, "n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),
+    ],
+    "DPGradientRegressor": [
+        (NUMBER, {"n_iter": 4}),
+        (NUMBER, {"n_iter": 3, "clip": 0.5, "fit_intercept": False, "n_nonzero": "mass"}),
+    ],
+    "DPHardThresholdClassifier": [
+        (BINARY, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
+        (WIDE, {"n_nonzero": 2, "n_iter": 3, "method": "peeling"}),
+        (TRIPLE, {"n_nonzero": 4, "n_iter": 2, "method": "peeling", "ridge": 0.1}),
+    ],
+    "DPHardThresholdRegressor": [
+        (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
+        (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "peeling"}),
     ],
     "DPLassoClassifier": [
         (WIDE, {"radius": 2.0, "n_iter": 6}),

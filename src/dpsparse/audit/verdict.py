@@ -71,10 +71,10 @@ class Verdict:
             + ("not refuted" if self.holds else "REFUTED")
         )
         lines = [head, f"{'attack':<12}{'claimed':>9}{'refuted':>9}  verdict   detail"]
-        for row in self.rows:
-            lines.append(
-                f"{row.attack:<12}{row.claimed:>9.3g}{row.refuted:>9.3g}  {row.verdict:<9} {row.detail}"
-            )
+        lines += [
+            f"{row.attack:<12}{row.claimed:>9.3g}{row.refuted:>9.3g}  {row.verdict:<9} {row.detail}"
+            for row in self.rows
+        ]
         return "\n".join(lines)
 
 
