@@ -32,7 +32,7 @@ import numpy as np
 
 from dpsparse.audit.neighbours import Pair, climb, pairs
 from dpsparse.audit.tape import ControlFlowError, Entry, Tape
-from dpsparse.audit.twins import PHASES
+from dpsparse.audit.twins import PAID_AS_A_WHOLE
 from dpsparse.privacy.events import Event, NonPrivate, Repeated, Sequence
 from dpsparse.privacy.plan import Plan
 from dpsparse.random import make_generator
@@ -118,7 +118,7 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
     over, tightness = _phase_costs(subject.plan, first.entries, second.entries)
     complaints += over
     whole = {e.phase for e in first.entries if e.phase}
-    rest = tuple(p.event for p in subject.plan.phases if not (whole and p.name in PHASES.values()))
+    rest = tuple(p.event for p in subject.plan.phases if not (whole and p.name in PAID_AS_A_WHOLE))
     declared = declared_costs(Sequence(rest))
     single = [not e.phase for e in first.entries]
     spent = spent_costs(
@@ -206,7 +206,7 @@ def _phase_costs(
         ratio = math.sqrt(squares) / max(float(np.linalg.norm(paid)), 1e-300)
         tightness[name] = ratio
         if ratio > 1.0 + ROUNDING:
-            complaints.append(f"the phase {name} spent {ratio:.4g} times what it declared")
+            complaints.append(f"the phase {name} spent {ratio:.8g} times what it declared")
     return complaints, tightness
 
 

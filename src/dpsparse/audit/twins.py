@@ -41,6 +41,7 @@ PHASES = {
     "descend": "gradients",
     "hard_threshold": "gradients",
 }
+PAID_AS_A_WHOLE = {*PHASES.values(), "spread"}
 
 
 def functions() -> list[tuple[str, Any]]:
@@ -129,7 +130,7 @@ def _pull(original: Any, tape: Tape) -> Any:
             original(self, slopes, weight, scale, out, decay, gain, positive)
             return
         kept = np.asarray(weight) != 0
-        exact, noisy = np.zeros_like(out), np.zeros_like(out)
+        exact, noisy = np.zeros(out.shape), np.zeros(out.shape)  # the sums themselves are float64
         original(self, slopes, weight, 0.0, exact, 0.0, 1.0, positive)
         original(self, slopes, weight, scale, noisy, 0.0, 1.0, positive)
         answer = _settle_sum(tape, exact[kept], noisy[kept], scale)
