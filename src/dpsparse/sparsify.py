@@ -101,10 +101,10 @@ def check_n_nonzero(n_nonzero: Any) -> NNonzero:
         return n_nonzero
     if isinstance(n_nonzero, str) and n_nonzero == MASS:
         return MASS
-    if _is_whole(n_nonzero) and n_nonzero >= 0:
+    if _is_whole(n_nonzero) and n_nonzero >= 1:
         return int(n_nonzero)
     raise ParameterError(
-        "n_nonzero must be None (keep all), a whole number, 'mass' or a PrivateCount, "
+        "n_nonzero must be None (keep all), a whole number of at least 1, 'mass' or a PrivateCount, "
         f"got {n_nonzero!r}."
     )
 

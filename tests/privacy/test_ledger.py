@@ -26,10 +26,11 @@ from dpsparse.privacy import (
     Pure,
     Repeated,
     Sequence,
+    calibrate,
     epsilon,
     rdp,
 )
-from dpsparse.privacy.ledger_book import conversion, filter_order
+from dpsparse.privacy.ledger_book import MANY, Terms, conversion, filter_order
 
 DELTA = 1e-6
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
@@ -124,7 +125,7 @@ def test_the_filter_works_at_one_order_whatever_comes():
     """Fits are judged at the account's own order, however well another one would suit them."""
     first, later = ZCDP(1e-4), Repeated(Exponential(0.2), 2)
     for ceiling in np.linspace(0.3, 0.8, 40):
-        order = np.array([filter_order(ceiling, DELTA)])
+        order = np.array([filter_order(Terms(ceiling, DELTA, "add-remove"), 1.0)])
         cost = float(rdp(Sequence((first, later)), order)[0] + conversion(order, DELTA)[0])
         ledger = Ledger(epsilon=float(ceiling), delta=DELTA)
         ledger.reserve(plan(first))
@@ -158,16 +159,31 @@ def test_a_refusal_says_what_is_left_and_what_was_asked():
     assert left > 1.0 - ledger.spent()  # curves compose sublinearly
 
 
-def test_remaining_is_the_largest_further_fit():
+@pytest.mark.parametrize("first", [Gaussian(8.0), Exponential(0.1), None])
+def test_remaining_is_the_largest_further_fit(first):
+    """For a Gaussian fit after Gaussian ones, for a zCDP fit after others."""
     ledger = Ledger(epsilon=1.0, delta=DELTA)
-    ledger.reserve(plan(Gaussian(8.0)))
+    if first is not None:
+        ledger.reserve(plan(first))
     left = ledger.remaining()
-    low, high = 1e-9, 1.0
-    for _ in range(60):
-        rho = (low + high) / 2
-        low, high = (rho, high) if epsilon(ZCDP(rho), DELTA) < left else (low, rho)
-    assert ledger.would_allow(plan(ZCDP(low * 0.9999)))
-    assert not ledger.would_allow(plan(ZCDP(low * 1.0001)))
+
+    def further(mu):
+        return ZCDP(mu**2 / 2) if isinstance(first, Exponential) else Gaussian(1 / mu)
+
+    mu = calibrate(further, left, DELTA)
+    assert ledger.would_allow(plan(further(mu * 0.9999)))
+    assert not ledger.would_allow(plan(further(mu * 1.0001)))
+
+
+@pytest.mark.parametrize("kinds", [3, MANY, MANY + 1, 5 * MANY])
+def test_many_kinds_of_events_are_shown_at_most_a_thousandth_too_dear(kinds):
+    """`spent` of a long book is a bound from above; what is allowed does not depend on it."""
+    events = [Exponential(0.01 * (1 + i / kinds)) for i in range(kinds)] + [Gaussian(80.0)] * 2
+    ledger = Ledger(epsilon=5.0, delta=DELTA)
+    for event in events:
+        ledger.reserve(plan(event))
+    exact = epsilon(Sequence(tuple(events)), DELTA)
+    assert exact * (1 - 1e-9) <= ledger.spent() <= exact * 1.001
 
 
 def test_reserved_counts_as_spent_without_a_commit(path):

@@ -12,7 +12,7 @@ import pytest
 from ledger_worker import ENVIRONMENT, WORKER, check_race, check_readers, start
 
 from dpsparse.exceptions import LedgerError
-from dpsparse.privacy import Ledger, ledger_book
+from dpsparse.privacy import Ledger
 
 
 def test_three_processes_get_exactly_what_there_is(tmp_path):
@@ -153,4 +153,3 @@ def test_a_restored_backup_is_found_by_its_anchor(tmp_path):
         ledger.verify(anchor=noted)
     ledger.reserve(worker.PLAN)  # the cached book is dropped, not extended with a gap
     assert ledger.verify() == 2
-    assert ledger_book.Book("g", "g").spent_epsilon(ledger.terms, None) == 0.0

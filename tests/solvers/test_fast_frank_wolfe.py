@@ -235,10 +235,11 @@ def two_step_law(data, problem):
     """Exact probabilities of all two-step histories of cells and signs, in the reference's order."""
     law = {}
     n_cells = data.X.shape[1]
+    unit_kappa = problem.kappa * problem.slope_bound / problem.resolution  # feature_bound is 1
     for first in range(2 * n_cells):
         history = _fixed_history(data, problem, [first])
-        p_first = _law_of(true_scores(data, problem, history, 0)[0], problem.unit_kappa)[first]
-        second = _law_of(true_scores(data, problem, history, 1)[0], problem.unit_kappa)
+        p_first = _law_of(true_scores(data, problem, history, 0)[0], unit_kappa)[first]
+        second = _law_of(true_scores(data, problem, history, 1)[0], unit_kappa)
         for k in range(2 * n_cells):
             law[(first, k)] = p_first * second[k]
     return law

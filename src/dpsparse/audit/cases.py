@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpsparse.domain import Domain
+from dpsparse.sparsify import PrivateCount
 
 BINARY: dict[str, Any] = {"classes": (0, 1), "row_norm": 1.0, "n_samples": 12}
 TRIPLE: dict[str, Any] = {"classes": (0, 1, 2), "row_norm": 1.0, "n_samples": 12}
+PLAIN: dict[str, Any] = {"classes": (0, 1)}
 NUMBER: dict[str, Any] = {"target_bound": 2.0, "row_norm": 1.0, "n_samples": 12}
 WIDE: dict[str, Any] = {"classes": (0, 1), "feature_bound": 3.0, "n_samples": 12}
 
@@ -22,8 +24,44 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (TRIPLE, {"n_iter": 2, "penalty": "l1/2", "n_nonzero": 3}),
     ],
     "DPGradientClassifier": [
-        (BINARY, {"n_iter": 4}),
-        (TRIPLE, {"n_iter": 3, "n_nonzero": 3}),
+        (PLAIN, {"n_iter": 4}),
+        (TRIPLE, {"n_iter": 3, "n_nonzero": 3, "noise": "float64"}),
+        (BINARY, {"prune": True, "renormalise": False, "masses": None}),
+        (BINARY, {"soft_threshold": True, "n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),
+    ],
+    "DPGradientRegressor": [
+        (NUMBER, {"n_iter": 4}),
+        (NUMBER, {"n_iter": 3, "clip": 0.5, "fit_intercept": False, "n_nonzero": "mass"}),
+    ],
+    "DPHardThresholdClassifier": [
+        (BINARY, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
+        (WIDE, {"n_nonzero": 2, "n_iter": 3, "method": "peeling"}),
+        (TRIPLE, {"n_nonzero": 4, "n_iter": 2, "method": "peeling", "ridge": 0.1}),
+    ],
+    "DPHardThresholdRegressor": [
+        (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
+        (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "peeling"}),
+    ],
+    "DPLassoClassifier": [
+        (WIDE, {"radius": 2.0, "n_iter": 6}),
+        (TRIPLE, {"radius": 1.0, "n_iter": 4, "selection": "blocks"}),
+        (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "scan", "fit_intercept": False}),
+        (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "tolerance", "tolerance": 0.1}),
+        (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "published", "n_nonzero": "mass"}),
+        (BINARY, {"radius": 2.0, "n_iter": 3, "n_nonzero": PrivateCount(1, 4, 0.3)}),
+    ],
+    "DPLassoRegressor": [
+        (NUMBER, {"n_iter": 5}),
+        (NUMBER, {"n_iter": 4, "loss": "huber", "selection": "scan"}),
+    ],
+    "DPScreenedLassoClassifier": [
+        (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),
+        (BINARY, {"n_iter": 6, "n_blocks": 2, "rule": "budgeted", "n_drop": 2}),
+        (BINARY, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 1, "solver": "reference"}),
+    ],
+    "DPScreenedLassoRegressor": [
+        (NUMBER, {"n_iter": 6, "n_blocks": 3, "rule": "top-k", "n_nonzero": 3}),
+        (NUMBER, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 2}),
     ],
     "DPTransferClassifier": [
         (BINARY, {"n_nonzero": 3, "n_iter": 2}),
@@ -32,12 +70,12 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPTransferRegressor": [(NUMBER, {"n_nonzero": 3, "n_iter": 2})],
     "DPTwoStageClassifier": [
-        (BINARY, {"n_nonzero": 3, "n_blocks": 4}),
-        (TRIPLE, {"n_nonzero": 2, "n_blocks": 3, "second_stage": "output"}),
+        (BINARY, {"n_nonzero": 3, "n_blocks": 4, "support": "votes"}),
+        (TRIPLE, {"n_nonzero": 2, "n_blocks": 3, "second_stage": "output", "support": "votes"}),
         (WIDE, {"n_nonzero": 2, "second_stage": "gradient", "n_iter": 3, "support": "peeling"}),
     ],
     "DPTwoStageRegressor": [
-        (NUMBER, {"n_nonzero": 3, "n_blocks": 4, "selector": "lasso"}),
+        (NUMBER, {"n_nonzero": 3, "n_blocks": 4, "selector": "lasso", "support": "votes"}),
         (NUMBER, {"n_nonzero": 2, "support": "peeling", "second_stage": "output"}),
     ],
 }
@@ -45,7 +83,9 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
 
 def cases(adjacency: str) -> Iterator[tuple[str, Any]]:
     """(name, estimator) of every case under an adjacency."""
-    for name in CASES:
+    from dpsparse import estimators
+
+    for name in estimators.__all__:
         for number, estimator in enumerate(build(name, adjacency)):
             yield f"{name}-{number}-{adjacency}", estimator
 
@@ -57,5 +97,5 @@ def build(name: str, adjacency: str, **changes: Any) -> list[Any]:
     kind = getattr(estimators, name)
     return [
         kind(Domain(**domain), **{**parameters, **changes}, adjacency=adjacency)
-        for domain, parameters in CASES[name]
+        for domain, parameters in CASES.get(name, [])
     ]

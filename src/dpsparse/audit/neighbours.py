@@ -15,6 +15,7 @@ import numpy as np
 
 from dpsparse.domain import Domain
 
+CROWD = 30  # rows of a crowd for each row of an ordinary table
 HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
 
 
@@ -72,10 +73,11 @@ def crowd(
     domain: Domain, n_rows: int, n_features: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that all say the same: weights grow, and whoever disagrees has the largest slope."""
-    X = np.zeros((n_rows, n_features))
+    size = CROWD * n_rows
+    X = np.zeros((size, n_features))
     X[:, 0] = domain.feature_bound or 1.0
     targets = _targets(domain, np.ones(1))
-    return X, np.full(n_rows, targets[-1])
+    return X, np.full(size, targets[-1])
 
 
 def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
@@ -158,7 +160,7 @@ def pairs(
         for _ in range(11):
             name, row, target = next(source)
             if adjacency == "replace-one":
-                yield replace_row(X, y, int(rng.integers(n_rows)), row, target, name)
+                yield replace_row(X, y, int(rng.integers(len(y))), row, target, name)
             else:
                 added = add_row(X, y, row, target, name)
                 yield added if rng.random() < 0.5 else added.swapped()

@@ -44,6 +44,7 @@ class Entry:
     noise: np.ndarray  # as drawn, for tests of its law; empty where it cannot be seen
     picks: np.ndarray = field(default_factory=lambda: np.empty(0, np.intp))
     log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
+    phase: str = ""  # the plan's phase that pays, where phases are paid as a whole
     history: Any = None  # what a compiled solver released around this entry
 
     @property

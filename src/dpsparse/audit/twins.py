@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,17 @@ METHODS = {
     "pull": ("dpsparse.solvers._noise", "NoisySums"),
     "total": ("dpsparse.solvers._noise", "NoisySums"),
 }
+
+# Gradient methods pay for a phase as a whole; its method asks for the noisy sums.
+PHASES = {
+    "release_prior": "prior",
+    "release_masses": "masses",
+    "release_length": "length",
+    "release_intercept": "intercept",
+    "descend": "gradients",
+    "hard_threshold": "gradients",
+}
+PAID_AS_A_WHOLE = {*PHASES.values(), "spread"}
 
 
 def functions() -> list[tuple[str, Any]]:
@@ -112,14 +124,15 @@ def _pull(original: Any, tape: Tape) -> Any:
         out: Any,
         decay: float = 0.0,
         gain: float = 1.0,
+        positive: bool = False,
     ) -> None:
         if not scale > 0:
-            original(self, slopes, weight, scale, out, decay, gain)
+            original(self, slopes, weight, scale, out, decay, gain, positive)
             return
         kept = np.asarray(weight) != 0
-        exact, noisy = np.zeros_like(out), np.zeros_like(out)
-        original(self, slopes, weight, 0.0, exact, 0.0, 1.0)
-        original(self, slopes, weight, scale, noisy, 0.0, 1.0)
+        exact, noisy = np.zeros(out.shape), np.zeros(out.shape)  # the sums themselves are float64
+        original(self, slopes, weight, 0.0, exact, 0.0, 1.0, positive)
+        original(self, slopes, weight, scale, noisy, 0.0, 1.0, positive)
         answer = _settle_sum(tape, exact[kept], noisy[kept], scale)
         out[~kept] = 0.0
         out[kept] = decay * out[kept] + gain * answer
@@ -142,8 +155,21 @@ def _settle_sum(tape: Tape, exact: np.ndarray, noisy: np.ndarray, scale: float) 
 
     tape.close()
     query, output = exact.ravel().astype(float), noisy.ravel().astype(float)
-    entry = tape.settle(Entry("gaussian", float(scale), query, output, output - query))
-    return entry.output.reshape(exact.shape)
+    entry = Entry("gaussian", float(scale), query, output, output - query, phase=_paying_phase())
+    return tape.settle(entry).output.reshape(exact.shape)
+
+
+def _paying_phase() -> str:
+    """The phase that pays for a noisy sum, from the method that asked for it."""
+    frame = sys._getframe(2)
+    bisecting = False
+    while frame is not None:
+        name = frame.f_code.co_name
+        bisecting = bisecting or name == "quantile"
+        if name in PHASES:
+            return "spread" if bisecting and name == "release_prior" else PHASES[name]
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
 
 
 def _two_sided_geometric(original: Any, tape: Tape) -> Any:

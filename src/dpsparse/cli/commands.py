@@ -15,6 +15,7 @@ from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.output import check_output, emit, spoken_warnings, stage, write_text
 from dpsparse.exceptions import SchemaError
+from dpsparse.reproduce.command import reproduce
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
@@ -29,6 +30,7 @@ def program() -> None:
 
 
 program.add_command(budget)
+program.add_command(reproduce)
 
 
 @program.command()

@@ -62,8 +62,9 @@ class BaseDPLinearModel(BaseEstimator):
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,)."""
+    ) -> tuple[np.ndarray, np.ndarray] | tuple[np.ndarray, np.ndarray, int]:
+        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,); then the
+        number of steps taken, where the plan leaves it to released numbers."""
         raise TypeError(f"{type(self).__name__} does not say how to solve.")
 
     def _check_parameters(self) -> None:
@@ -129,9 +130,9 @@ class BaseDPLinearModel(BaseEstimator):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        coef, intercept = self._solve(data, plan, make_generator(self.random_state))
+        coef, intercept, *steps = self._solve(data, plan, make_generator(self.random_state))
         self._publish(coef, intercept, labels)
-        self.n_iter_ = int(plan.parameters["n_iter"])
+        self.n_iter_ = int(steps[0] if steps else plan.parameters["n_iter"])
         self.plan_ = plan
         self.privacy_ = plan.guarantee
         if receipt is not None:

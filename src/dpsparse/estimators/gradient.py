@@ -31,6 +31,7 @@ from dpsparse.privacy import (
 from dpsparse.solvers.gradient import (
     EXACT_ITER,
     INTERCEPT_ROUNDS,
+    MAX_ITER,
     MEDIAN_ROUNDS,
     Recipe,
     RegressionRun,
@@ -41,8 +42,6 @@ from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-# No schedule takes more steps; the plan charges the sampler's slack for this many.
-MAX_ITER = 2000
 _LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
 
 _NOTES = {
@@ -167,12 +166,16 @@ class _DPGradient(BaseDPLinearModel):
             source="docs/proofs/noisy_gradient.md",
             assumptions=tuple(assumptions),
             parameters={
-                "n_iter": self.n_iter or (0 if private else EXACT_ITER),
+                "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
                 "mu": mu,
                 "n_outputs": n_outputs,
                 **{f"{name}_share": share for name, share in shares.items()},
             },
         )
+
+    def _run(self, run: Run) -> tuple[np.ndarray, np.ndarray, int]:
+        coef, intercept = run.solve()
+        return coef, intercept, run.n_iter
 
     def _recipe(self, plan: Plan) -> Recipe:
         mu = plan.parameters["mu"]
@@ -318,10 +321,10 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, int]:
         n_outputs = plan.parameters["n_outputs"]
         loss = get_loss("logistic" if n_outputs == 1 else "softmax")
-        return Run(data, loss, n_outputs, self._recipe(plan), rng).solve()
+        return self._run(Run(data, loss, n_outputs, self._recipe(plan), rng))
 
 
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
@@ -384,5 +387,5 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return RegressionRun(data, get_loss("huber"), 1, self._recipe(plan), rng).solve()
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        return self._run(RegressionRun(data, get_loss("huber"), 1, self._recipe(plan), rng))

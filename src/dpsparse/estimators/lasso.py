@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numba.core import event as numba_event
 
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.estimators._base import (
@@ -450,9 +451,13 @@ class _Bar:
     def __init__(self, n_iter: int, name: str) -> None:
         self.n_iter, self.name = n_iter, name
         self.bar: Any = None
+        self.notice = _CompileNotice()
 
     def __enter__(self) -> Callable[[int], None] | None:
-        if self.n_iter < _BAR_AFTER or not sys.stderr.isatty():
+        if not sys.stderr.isatty():
+            return None
+        numba_event.register("numba:compile", self.notice)  # type: ignore[no-untyped-call]
+        if self.n_iter < _BAR_AFTER:
             return None
         try:
             from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
@@ -463,5 +468,21 @@ class _Bar:
         return update
 
     def __exit__(self, *error: object) -> None:
+        if sys.stderr.isatty():
+            numba_event.unregister("numba:compile", self.notice)  # type: ignore[no-untyped-call]
         if self.bar is not None:
             self.bar.close()
+
+
+class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
+    """Says once why the first fit on a machine takes seconds; cached kernels do not trigger it."""
+
+    told = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.told:
+            self.told = True
+            sys.stderr.write("dpsparse: compiling for this machine (once, about ten seconds)\n")
+
+    def on_end(self, event: Any) -> None:
+        pass

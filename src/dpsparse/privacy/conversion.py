@@ -61,7 +61,7 @@ def epsilon(event: Event, delta: float) -> float:
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append(_pure_to_epsilon(pure, delta))
-    mu, slack = _gaussian_mu(counts), _slack(counts)
+    mu, slack = gaussian_mu(counts), sampler_slack(counts)
     if delta > 0.0 and mu is not None:
         bounds.append(_epsilon_with_slack(lambda d: _gaussian_epsilon(mu, d), slack, delta))
     elif delta > 0.0:
@@ -94,7 +94,7 @@ def delta(event: Event, epsilon: float) -> float:
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append(_pure_to_delta(pure, epsilon))
-    mu, slack = _gaussian_mu(counts), _slack(counts)
+    mu, slack = gaussian_mu(counts), sampler_slack(counts)
     # A guarantee at a smaller epsilon is one at this epsilon: e^eps must not blow up the slack.
     for at in {min(epsilon, cap) for cap in (10.0, 20.0, math.inf)} if slack > 0.0 else {epsilon}:
         if mu is not None:
@@ -200,7 +200,7 @@ def _perturbation_epsilon(event: ObjectivePerturbation, delta: float, known: flo
     return high
 
 
-def _gaussian_mu(counts: dict[Event, int]) -> float | None:
+def gaussian_mu(counts: dict[Event, int]) -> float | None:
     """mu of the Gaussian pair that dominates a run of Gaussian noise only, else None."""
     total = 0.0
     for event, count in counts.items():
@@ -210,7 +210,7 @@ def _gaussian_mu(counts: dict[Event, int]) -> float | None:
     return math.sqrt(total)
 
 
-def _slack(counts: dict[Event, int]) -> float:
+def sampler_slack(counts: dict[Event, int]) -> float:
     """Total variation between the run and the same run with ideal samplers."""
     return sum(count * e.slack for e, count in counts.items() if isinstance(e, RoundedGaussian))
 

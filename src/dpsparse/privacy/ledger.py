@@ -24,7 +24,7 @@ from typing import Any
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
-from dpsparse.privacy.events import ZCDP, from_dict, to_dict
+from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
 from dpsparse.privacy.ledger_book import (
     FORMAT,
     Book,
@@ -203,11 +203,11 @@ class Ledger:
                 "infinity already and nothing is left. Nothing was spent. Open the ledger with "
                 "allow_unproven=True to hold only the proven fits to the ceiling."
             )
-        total = book.spent_epsilon(self.terms, self.partition, plan.event)
-        if book.allows(self.terms, self.partition, plan.event):
+        total = book.spent_epsilon(self.partition, plan.event)
+        if book.allows(self.partition, plan.event):
             return (math.inf if book.unproven else total), None
         asked = price(plan.event, self.terms.delta)
-        before = book.spent_epsilon(self.terms, self.partition)
+        before = book.spent_epsilon(self.partition)
         left = self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
@@ -248,7 +248,7 @@ class Ledger:
         genesis = digest_of("", terms)
         book = self._book
         if book is None or book.genesis != genesis or book.n_entries > n_entries:
-            book = Book(genesis, genesis)
+            book = Book(self.terms, genesis, genesis)
         book = book.copy()  # a broken chain or another thread must not see a half-read book
         for seq, body, digest in session.execute(_READ_ENTRIES, (self.dataset, book.n_entries)):
             book.read(int(seq), body, digest)
@@ -271,13 +271,14 @@ class Ledger:
         """
         with self._store.transaction(write=False) as session:
             book = self._read(session)
-        return math.inf if book.unproven else book.spent_epsilon(self.terms, self.partition)
+        return math.inf if book.unproven else book.spent_epsilon(self.partition)
 
     def remaining(self) -> float:
         """The largest epsilon, at the ledger's delta, that one further fit may have.
 
-        Computed for a Gaussian-like (zCDP) fit. Renyi curves compose sublinearly, so this is more
-        than ceiling minus spent; several small fits are not one large one. `would_allow` is exact.
+        Computed for a Gaussian fit where all fits so far are Gaussian, for a zCDP one otherwise.
+        Curves compose sublinearly, so this is more than ceiling minus spent; several small fits
+        are not one large one. `would_allow` is exact.
         """
         with self._store.transaction(write=False) as session:
             return self._room(self._read(session))
@@ -286,14 +287,21 @@ class Ledger:
         terms = self.terms
         if book.unproven and not self.allow_unproven:
             return 0.0
-        low, high = 0.0, calibrate(ZCDP, terms.epsilon, terms.delta)
+        mixed = book.is_mixed(self.partition)
+
+        def fit(mu: float) -> Event:
+            return ZCDP(mu * mu / 2) if mixed else Gaussian(1 / mu)
+
+        low, high = 0.0, calibrate(fit, terms.epsilon, terms.delta)
+        if book.allows(self.partition, fit(high)):
+            return terms.epsilon
         for _ in range(30):
             middle = (low + high) / 2
-            if book.allows(terms, self.partition, ZCDP(middle)):
+            if book.allows(self.partition, fit(middle)):
                 low = middle
             else:
                 high = middle
-        return price(ZCDP(low), terms.delta) if low > 0.0 else 0.0
+        return price(fit(low), terms.delta) if low > 0.0 else 0.0
 
     def history(self) -> list[Entry]:
         """Every reservation in order, with whether its fit was completed."""
@@ -341,7 +349,7 @@ class Ledger:
         if read_terms(terms) != self.terms:
             raise LedgerError("The terms of the account were changed after it was opened.")
         genesis = digest_of("", terms)
-        book = Book(genesis, genesis)
+        book = Book(self.terms, genesis, genesis)
         seen = {genesis}
         for seq, body, digest in entries:
             book.read(int(seq), body, digest)
@@ -353,7 +361,7 @@ class Ledger:
                 "The noted hash is not in the chain: the book was rewritten or rolled back to an "
                 "older copy since it was noted."
             )
-        if not book.allows(self.terms, None):
+        if not book.allows(None):
             raise LedgerError("The entries add up to more than the ceiling.")
         return len(entries)
 

@@ -17,10 +17,18 @@ from typing import Any
 import numpy as np
 
 from dpsparse.exceptions import LedgerError
-from dpsparse.privacy.conversion import epsilon
-from dpsparse.privacy.events import Event, Gaussian, NonPrivate, Repeated, Sequence, from_dict
+from dpsparse.privacy.conversion import epsilon, gaussian_mu, sampler_slack
+from dpsparse.privacy.events import (
+    Event,
+    Gaussian,
+    NonPrivate,
+    RenyiCurve,
+    Repeated,
+    Sequence,
+    from_dict,
+)
 from dpsparse.privacy.plan import Plan
-from dpsparse.privacy.rdp import leaves, spend
+from dpsparse.privacy.rdp import leaves, rdp, spend
 
 FORMAT = 1
 # Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
@@ -55,7 +63,15 @@ class Entry:
 
 # In an account whose first fit is Gaussian, this share of delta is kept for the paths on which a
 # fit of another kind follows; the rest serves the paths that stay Gaussian.
-MIXED_SHARE = 1.0 / 128.0
+MIXED_SHARE = 2.0**-7
+# This share of delta pays for the distance of samplers from their ideal law.
+SAMPLER_SHARE = 2.0**-14
+
+
+# `spent`, which informs and does not decide, is exact up to MANY kinds of events. More are folded
+# into one curve on ORDERS, which adds at most 1e-3 and keeps a long book fast.
+MANY = 16
+ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 400)
 
 
 @dataclass
@@ -64,55 +80,113 @@ class Spending:
 
     Later prices may be chosen after looking at earlier results, so "compose everything, then take
     the best order" is not a proof. The filter below works at one order that the terms of the
-    account fix before any noise. Proof: docs/proofs/ledger.md.
+    account fix before any noise. Proof: docs/proofs/ledger.md. All it needs are sums, so a
+    reservation costs the same however long the book is.
     """
 
+    terms: Terms
     first: tuple[int, Event] | None = None
     n_fits: int = 0
-    counts: dict[Event, int] = field(default_factory=dict)
+    pure: float = 0.0  # sum of pure epsilons; infinite once an event is not pure
+    slack: float = 0.0  # sum of the distances of samplers from their law
+    mu2: float = 0.0  # Gaussian events: sum of (sensitivity/scale)^2
+    mixed: bool = False  # whether an event is not Gaussian
+    renyi: tuple[float, float] = (0.0, 0.0)  # RDP at the orders of the two kinds of account
+    fresh: dict[Event, int] = field(default_factory=dict)  # for `everything`: not Gaussian ...
+    folded: np.ndarray | None = None  # ... and not in the folded curve yet
 
     def add(self, seq: int, event: Event) -> None:
         self.first = self.first or (seq, event)
         self.n_fits += 1
+        pure, in_gaussian_account, in_other_account = _prices(event, self.terms)
+        self.pure += pure
+        self.renyi = (self.renyi[0] + in_gaussian_account, self.renyi[1] + in_other_account)
+        self.slack += sampler_slack(leaves(event))
         for leaf, count in leaves(event).items():
-            self.counts[leaf] = self.counts.get(leaf, 0) + count
+            mu = gaussian_mu({leaf: count})
+            if mu is not None:
+                self.mu2 += mu**2
+            else:
+                self.mixed = True
+                self.fresh[leaf] = self.fresh.get(leaf, 0) + count
+        if len(self.fresh) > MANY:
+            curve = spend(self.fresh, ORDERS)
+            self.folded = curve if self.folded is None else self.folded + curve
+            self.fresh = {}
 
     def copy(self) -> Spending:
-        return replace(self, counts=dict(self.counts))
+        return replace(self, fresh=dict(self.fresh))
 
     def merged(self, other: Spending) -> Spending:
-        out = Spending(n_fits=self.n_fits + other.n_fits, counts=dict(self.counts))
-        out.first = min(
-            (s.first for s in (self, other) if s.first), default=None, key=lambda f: f[0]
+        firsts = [s.first for s in (self, other) if s.first]
+        fresh = dict(self.fresh)
+        for leaf, count in other.fresh.items():
+            fresh[leaf] = fresh.get(leaf, 0) + count
+        curves = [s.folded for s in (self, other) if s.folded is not None]
+        return Spending(
+            terms=self.terms,
+            first=min(firsts, default=None, key=lambda first: first[0]),
+            n_fits=self.n_fits + other.n_fits,
+            pure=self.pure + other.pure,
+            slack=self.slack + other.slack,
+            mu2=self.mu2 + other.mu2,
+            mixed=self.mixed or other.mixed,
+            renyi=(self.renyi[0] + other.renyi[0], self.renyi[1] + other.renyi[1]),
+            fresh=fresh,
+            folded=sum(curves) if curves else None,  # type: ignore[arg-type]
         )
-        for leaf, count in other.counts.items():
-            out.counts[leaf] = out.counts.get(leaf, 0) + count
-        return out
 
     @property
     def everything(self) -> Event:
-        return Sequence(tuple(Repeated(event, n) for event, n in self.counts.items()))
+        """All fits as one event; Gaussians are merged exactly, a folded part bounds from above."""
+        parts: list[Event] = [Repeated(event, n) for event, n in self.fresh.items()]
+        if self.mu2 > 0.0:
+            parts.append(Gaussian(1.0 / math.sqrt(self.mu2)))
+        if self.folded is not None:
+            parts.append(RenyiCurve(tuple(ORDERS), tuple(self.folded)))
+        return Sequence(tuple(parts))
 
-    def filtered(self, terms: Terms) -> float:
+    def composed(self) -> float:
+        """Epsilon of all fits at the account's delta, had their prices been fixed in advance."""
+        if self.first is not None and self.n_fits == 1:
+            return epsilon(self.first[1], self.terms.delta)
+        paid = SAMPLER_SHARE if self.slack > 0.0 else 0.0
+        return epsilon(self.everything, self.terms.delta * (1.0 - paid))
+
+    def filtered(self) -> float:
         """A number at most `terms.epsilon` exactly where the filter lets these fits pass."""
         if self.first is None:
             return 0.0
-        first, everything = self.first[1], self.everything
+        first, delta = self.first[1], self.terms.delta
         if self.n_fits == 1:  # nothing was adaptive yet
-            return epsilon(first, terms.delta)
-        bounds = [epsilon(everything, 0.0)]  # basic composition of pure events
-        gaussian_first = all(isinstance(leaf, Gaussian) for leaf in leaves(first))
-        share = MIXED_SHARE if gaussian_first else 1.0
-        if gaussian_first and all(isinstance(leaf, Gaussian) for leaf in self.counts):
-            bounds.append(epsilon(everything, terms.delta * (1.0 - MIXED_SHARE)))
-        order = np.array([filter_order(terms.epsilon, terms.delta * share)])
-        renyi = spend(self.counts, order) + conversion(order, terms.delta * share)
-        return max(0.0, min(*bounds, float(renyi[0])))
+            return epsilon(first, delta)
+        bounds = [self.pure]  # basic composition of pure events
+        off = (1.0 + math.exp(min(self.terms.epsilon, 700.0))) * self.slack
+        if off <= delta * SAMPLER_SHARE:
+            delta *= 1.0 - SAMPLER_SHARE
+            gaussian_first = gaussian_mu(leaves(first)) is not None
+            if gaussian_first and not self.mixed:
+                merged = Gaussian(1.0 / math.sqrt(self.mu2))
+                bounds.append(epsilon(merged, delta * (1.0 - MIXED_SHARE)))
+            share = MIXED_SHARE if gaussian_first else 1.0
+            order = np.array(filter_order(self.terms, share))
+            renyi = self.renyi[0] if gaussian_first else self.renyi[1]
+            bounds.append(renyi + float(conversion(order, delta * share)))
+        return max(0.0, min(bounds))
+
+
+@functools.lru_cache(maxsize=4096)
+def _prices(event: Event, terms: Terms) -> tuple[float, float, float]:
+    """Pure epsilon of an event, and its RDP at the two orders; a book repeats its events."""
+    orders = [filter_order(terms, share) for share in (MIXED_SHARE, 1.0)]
+    first, second = rdp(event, orders)
+    return epsilon(event, 0.0), float(first), float(second)
 
 
 @functools.lru_cache(maxsize=64)
-def filter_order(ceiling: float, delta: float) -> float:
+def filter_order(terms: Terms, share: float) -> float:
     """The order at which most zCDP fits under the ceiling; fixed by the terms of the account."""
+    ceiling, delta = terms.epsilon, terms.delta * (1.0 - SAMPLER_SHARE) * share
     orders = 1.0 + np.geomspace(1e-3, 1e6, 400)
     for _ in range(4):
         best = int(np.argmax((ceiling - conversion(orders, delta)) / orders))
@@ -130,6 +204,7 @@ def conversion(orders: np.ndarray, delta: float) -> np.ndarray:
 class Book:
     """Entries read so far and what they add up to, per partition (None: all rows)."""
 
+    terms: Terms
     genesis: str
     head: str
     n_entries: int = 0
@@ -146,7 +221,7 @@ class Book:
         entry: dict[str, Any] = json.loads(body)
         if entry["kind"] == "reserve":
             if entry["proven"]:
-                part = self.spent.setdefault(entry["partition"], Spending())
+                part = self.spent.setdefault(entry["partition"], Spending(self.terms))
                 part.add(seq, from_dict(entry["event"]))
             else:
                 self.unproven += 1
@@ -156,23 +231,25 @@ class Book:
     def copy(self) -> Book:
         return replace(self, spent={part: s.copy() for part, s in self.spent.items()})
 
-    def spent_epsilon(
-        self, terms: Terms, partition: str | None, extra: Event | None = None
-    ) -> float:
+    def spent_epsilon(self, partition: str | None, extra: Event | None = None) -> float:
         """Composed epsilon of the proven entries as seen by `partition` (None: the worst one)."""
-        views = self._views(partition, extra)
-        return max(epsilon(view.everything, terms.delta) for view in views)
+        return max(view.composed() for view in self._views(partition, extra))
 
-    def allows(self, terms: Terms, partition: str | None, extra: Event | None = None) -> bool:
+    def allows(self, partition: str | None, extra: Event | None = None) -> bool:
         """Whether the filter lets the entries, and `extra` after them, pass."""
-        limit = terms.epsilon * (1 + SLACK)
-        return all(view.filtered(terms) <= limit for view in self._views(partition, extra))
+        limit = self.terms.epsilon * (1 + SLACK)
+        return all(view.filtered() <= limit for view in self._views(partition, extra))
+
+    def is_mixed(self, partition: str | None) -> bool:
+        """Whether `partition` has seen an event that is not Gaussian."""
+        return any(view.mixed for view in self._views(partition, None))
 
     def _views(self, partition: str | None, extra: Event | None) -> list[Spending]:
         """What each partition has seen: the entries on all rows and its own."""
-        common = self.spent.get(None, Spending())
+        nothing = Spending(self.terms)
+        common = self.spent.get(None, nothing)
         names = [p for p in self.spent if p is not None] if partition is None else [partition]
-        views = [common.merged(self.spent.get(name, Spending())) for name in names]
+        views = [common.merged(self.spent.get(name, nothing)) for name in names]
         views = views or [common.copy()]
         if extra is not None:
             for view in views:

@@ -1,7 +1,7 @@
 """Hot/cold sampler of the exponential mechanism, and the Frank-Wolfe step fused with it.
 
 Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO ... via Faster Frank-Wolfe
-Iterations" (002), Alg. 2, with another sampler than its Alg. 4 and without its staleness.
+Iterations" (002), Alg. 2, with another sampler than Alg. 4 and without the staleness.
 
     pick (cell j, sign s) with probability proportional to e^{kappa s G_j}
     G_j  = sum_i round(S q_i x_ij)                q_i = slope of row i / slope_bound, whole units
@@ -44,11 +44,9 @@ REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4
 # Real scalars of the state.
 KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
 
-B = 20  # weights span 2^-20 .. 1 of the top; with fewer than 2^31 cells totals stay below 2^52
+B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
-SLOPE_BITS = (
-    28  # slopes are whole multiples of slope_bound * 2^-28: products with float32 are exact
-)
+SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
 LN2 = math.log(2.0)
 # Features are relabelled by falling frequency. The first HEAVY have bounds of their own, in tables
 # that stay in the first-level cache; all others share one.
@@ -62,7 +60,7 @@ def _scale(reals, t):
     return 2.0 * reals[REACH] / ((t + 1.0) * (t + 2.0))
 
 
-# ---- rows: slopes, boxes, calendar ---------------------------------------------------------------
+# ---- rows: slopes, boxes, calendar ----
 # What runs once per row takes single arrays: passing the whole state costs more than the work.
 
 
@@ -217,7 +215,7 @@ def _serve_due(st, t):
         i = a
 
 
-# ---- scores --------------------------------------------------------------------------------------
+# ---- scores ----
 
 
 @_jit
@@ -245,9 +243,8 @@ def _exact_score(st, cell, t):
     label, k = cell // K, cell % K
     unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
     scale = _scale(st.reals, t)
-    rows, cvals, v, y, units, ints, reals = (
-        st.rows, st.cvals, st.v, st.y, st.units, st.ints, st.reals,
-    )  # fmt: skip
+    rows, cvals, v, y = st.rows, st.cvals, st.v, st.y
+    units, ints, reals = st.units, st.ints, st.reals
     lo, hi = st.colptr[label], st.colptr[label + 1]
     ints[VERIFIED] += hi - lo
     ints[DEBT] += (hi - lo) // 4
@@ -280,7 +277,7 @@ def _schedule_all(st, t):
             _schedule(v, mref, due, after, before, head, ints, reals, i, t)
 
 
-# ---- slack: how stale rows may be ----------------------------------------------------------------
+# ---- slack: how stale rows may be ----
 
 
 @_jit
@@ -339,7 +336,7 @@ def _retune(st, t):
     _rebuild(st)
 
 
-# ---- sampler -------------------------------------------------------------------------------------
+# ---- sampler ----
 
 
 @_jit
@@ -574,7 +571,7 @@ def _argmax(st, t):
     return best, 1 if best_g >= 0 else -1
 
 
-# ---- the step ------------------------------------------------------------------------------------
+# ---- the step ----
 
 
 @njit(cache=True, error_model="numpy", inline="always")

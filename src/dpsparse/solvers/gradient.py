@@ -44,6 +44,7 @@ INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 FEW = 300  # up to this many weights a class the refit starts cold
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
+MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Run:
         self.data, self.loss, self.recipe, self.rng = data, loss, recipe, rng
         self.n_outputs, self.width = n_outputs, data.X.shape[1]
         self.weights = np.zeros((self.width, n_outputs), dtype=np.float32)  # D w, not w
+        self.n_iter = 0  # noisy gradients taken so far
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights (K, d) on the original features and intercepts (K,)."""
@@ -281,13 +283,15 @@ class Run:
         if math.isinf(budget):
             return recipe.n_iter or EXACT_ITER, recipe.step or MAX_STEP / 2 * self.unit_step
         signal = self.n * budget
-        n_iter = recipe.n_iter or max(3, math.ceil((0.3 if self.wide else 1.0) * math.sqrt(signal)))
+        steps = math.ceil((0.3 if self.wide else 1.0) * math.sqrt(signal))
+        n_iter = recipe.n_iter or min(max(3, steps), MAX_ITER)
         return n_iter, recipe.step or min(signal / (10.0 * n_iter), MAX_STEP) * self.unit_step
 
     def descend(self, inverses: np.ndarray, budget: float, *, soften: bool) -> float:
         """Noisy descent of `weights` in place; the sd of the noise in each of them."""
         recipe, clip, momentum = self.recipe, self.clip, self.recipe.momentum
         n_iter, step = self.schedule(budget)
+        self.n_iter += n_iter
         weight_of = (1.0 - momentum ** np.arange(n_iter, 0, -1)) / (1.0 - momentum)
         shares = weight_of**0.75 if recipe.weighted else np.ones(n_iter)
         scales = recipe.signed * clip / (budget * np.sqrt(shares / shares.sum()))

@@ -109,8 +109,9 @@ def minimise(
 ) -> np.ndarray:
     """A point where the computed gradient norm is at most tol/2, whatever it takes.
 
-    The other half of `tol` is left to rounding. Damped Newton: J is strongly convex with a
-    (semi-)smooth gradient, so either J or the gradient norm falls at every step.
+    The other half of `tol` is left to rounding. Damped Newton: J falls at every step while it can
+    be told from rounding, then the gradient norm does. (To accept either at any time can cycle: J
+    falls while the norm rises, then the norm falls while J rises.)
     """
     tilt = np.zeros(rows.shape[1]) if tilt is None else tilt
     centre = np.zeros(rows.shape[1]) if centre is None else centre
@@ -131,9 +132,10 @@ def minimise(
         while True:
             trial = theta - length * step
             margins, new_value, new_gradient = evaluate(trial)
-            if np.linalg.norm(new_gradient) <= (1 - length / 4) * norm:
-                break
-            if new_value <= value - length / 4 * descent and length * descent > 1e-12 * abs(value):
+            if length * descent > 1e-12 * abs(value):
+                if new_value <= value - length / 4 * descent:
+                    break
+            elif np.linalg.norm(new_gradient) <= (1 - length / 4) * norm:
                 break
             length /= 2
             if length < 1e-9:  # rounding hides the descent: the step of plain gradient descent

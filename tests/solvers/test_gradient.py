@@ -1,0 +1,273 @@
+"""The gradient method: replay of every release on neighbours, invariances, degenerate data."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpsparse.domain import Domain
+from dpsparse.estimators import DPGradientClassifier, DPGradientRegressor
+from dpsparse.random import make_generator
+from dpsparse.solvers import gradient
+from dpsparse.solvers._noise import NoisySums
+from dpsparse.sparsify import PrivateCount
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+BINARY = Domain(classes=[0, 1])
+
+
+class Replay(NoisySums):
+    """Releases on one table are forced upon its neighbour; `ratios` collects |change|/scale."""
+
+    script: list = []
+    ratios: list = []
+    replaying = False
+
+    def _release(self, exact, scale):
+        if not Replay.replaying:
+            noise = scale * self._rngs[0].standard_normal(exact.shape)
+            Replay.script.append((exact, noise, scale))
+            return exact + noise
+        old, noise, old_scale = Replay.script[len(Replay.ratios)]
+        assert scale == old_scale
+        Replay.ratios.append(float(np.linalg.norm(exact - old)) / scale)
+        return old + noise
+
+    def pull(self, slopes, weight, scale, out, decay=0.0, gain=1.0, positive=False):
+        exact = np.zeros_like(out)
+        super().pull(slopes, weight, 0.0, exact, positive=positive)
+        alive = (weight != 0)[:, None]
+        out[:] = np.where(alive, decay * out + gain * self._release(exact * alive, scale), 0.0)
+
+    def total(self, contributions, scale):
+        return self._release(np.asarray(contributions.sum(axis=0)), scale)
+
+
+def replay(monkeypatch, model, table, neighbour):
+    """Ratios of all releases when the same outputs come out of both tables."""
+    monkeypatch.setattr(gradient, "NoisySums", Replay)
+    monkeypatch.setattr(Replay, "script", [])
+    monkeypatch.setattr(Replay, "ratios", [])
+    for replaying, (X, y) in ((False, table), (True, neighbour)):
+        monkeypatch.setattr(Replay, "replaying", replaying)
+        model.fit(X, y)
+    assert len(Replay.ratios) == len(Replay.script)
+    return np.array(Replay.ratios), model.plan_.parameters["mu"]
+
+
+def make_table(n=300, d=40, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.3, rng=rng, format="csr").toarray() * 2 - 0.5
+    w = rng.standard_normal((d, classes))
+    return X, (X @ w).argmax(axis=1)
+
+
+NEIGHBOURS = {
+    "outlier": (np.eye(40)[0], 1),
+    "long": (np.full(40, 1.0), 1),
+    "signs": (np.tile([1.0, -1.0], 20), 0),
+    "empty": (np.zeros(40), 1),
+}
+
+
+@pytest.mark.parametrize("which", NEIGHBOURS)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("prune", [False, True])
+def test_replay_add_remove(monkeypatch, which, classes, prune):
+    X, y = make_table(classes=classes)
+    row, label = NEIGHBOURS[which]
+    domain = Domain(classes=list(range(classes)), n_samples=300)
+    model = DPGradientClassifier(
+        domain, epsilon=2.0, prune=prune, n_nonzero=10, random_state=1,
+        clip=0.2 if which == "outlier" else None,
+    )  # fmt: skip
+    ratios, mu = replay(monkeypatch, model, (X, y), (np.vstack([X, row]), np.append(y, label)))
+    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
+    if which == "outlier" and classes == 2 and not prune:
+        # counts, masses, T steps, four sums of the intercept; 300 rows are too few for a length
+        gradients = ratios[2:-4]
+        share = model.plan_.parameters["gradients_share"]
+        assert np.sum(gradients**2) >= 0.98 * share * mu**2  # attained: the constant is not loose
+        assert ratios[0] == pytest.approx(mu * math.sqrt(0.02), rel=1e-9)
+        assert ratios[1] == pytest.approx(mu * math.sqrt(0.15), rel=1e-4)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_replay_replace_one(monkeypatch, classes):
+    X, y = make_table(classes=classes)
+    near = X.copy()
+    X[0], near[0] = np.eye(40)[0], np.eye(40)[1]
+    other = y.copy()
+    y[0], other[0] = 1, 0
+    domain = Domain(classes=list(range(classes)))
+    model = DPGradientClassifier(domain, epsilon=2.0, adjacency="replace-one", random_state=1)
+    ratios, mu = replay(monkeypatch, model, (X, y), (near, other))
+    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
+    assert ratios[0] == pytest.approx(mu * math.sqrt(0.02), rel=1e-9)  # sqrt 2 attained
+    assert ratios[1] == pytest.approx(mu * math.sqrt(0.15), rel=1e-4)
+
+
+def test_replay_replace_one_attains_twice_the_clip(monkeypatch):
+    """The same features, the other label: slopes +c and -c."""
+    X, y = make_table()
+    y = (np.arange(300) % 2).astype(int)
+    other = y.copy()
+    X[0] = np.eye(40)[3]
+    y[0], other[0] = 1, 0
+    model = DPGradientClassifier(
+        Domain(classes=[0, 1]), epsilon=2.0, adjacency="replace-one", clip=0.2, n_iter=3, random_state=1
+    )
+    ratios, mu = replay(monkeypatch, model, (X, y), (X, other))
+    share = model.plan_.parameters["gradients_share"]
+    assert 0.98 * share * mu**2 <= np.sum(ratios[2:5] ** 2) <= share * mu**2
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("target", [-5.0, 5.0])
+def test_replay_regression(monkeypatch, adjacency, target):
+    X, _ = make_table()
+    y = X @ np.linspace(-1, 1, 40)
+    domain = Domain(target_bound=5.0, n_samples=300)
+    model = DPGradientRegressor(domain, epsilon=2.0, adjacency=adjacency, random_state=3)
+    row = np.ones(40)
+    if adjacency == "add-remove":
+        near = np.vstack([X, row]), np.append(y, target)
+    else:
+        near = np.vstack([X[1:], row]), np.append(y[1:], target)
+        X, y = np.vstack([X[1:], -row]), np.append(y[1:], -target)
+    ratios, mu = replay(monkeypatch, model, (X, y), near)
+    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
+    assert ratios[0] >= 0.99 * mu * math.sqrt(0.08)  # count and mean target
+
+
+def test_a_wrong_constant_is_caught(monkeypatch):
+    """The replay is sharp: with the clip of the solver doubled behind the plan's back it fails."""
+    X, y = make_table()
+    original = gradient.Run.slopes
+    monkeypatch.setattr(gradient.Run, "slopes", lambda self, m: 2.0 * original(self, m))
+    model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=300), epsilon=2.0, random_state=1)
+    near = np.vstack([X, np.eye(40)[0]]), np.append(y, 1)
+    ratios, mu = replay(monkeypatch, model, (X, y), near)
+    assert np.sum(ratios**2) > 2 * mu**2
+
+
+def test_layouts_give_the_same_model():
+    X, y = make_table()
+    models = [
+        DPGradientClassifier(BINARY, random_state=3).fit(form(X), y)
+        for form in (np.asarray, sp.csr_array, sp.csc_array, sp.csr_matrix)
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(models[0].coef_, model.coef_)
+
+
+def test_without_noise_it_learns_and_both_noises_agree():
+    X, y = make_table(2000)
+    exact = DPGradientClassifier(BINARY, epsilon=math.inf).fit(X, y)
+    assert exact.score(X, y) > 0.95
+    assert not exact.privacy_.proven
+    for noise in ("grid", "float64"):
+        scores = [
+            DPGradientClassifier(BINARY, epsilon=8.0, noise=noise, random_state=s).fit(X, y).score(X, y)
+            for s in range(3)
+        ]
+        assert np.mean(scores) > 0.85
+
+
+def test_multinomial_learns():
+    X, y = make_table(3000, classes=4)
+    model = DPGradientClassifier(Domain(classes=[0, 1, 2, 3]), epsilon=8.0, random_state=0).fit(X, y)
+    assert model.coef_.shape == (4, 40)
+    assert model.score(X, y) > 0.7
+
+
+def test_regression_learns():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 10))
+    y = X @ np.linspace(-1, 1, 10) + 1.0 + 0.1 * rng.standard_normal(4000)
+    model = DPGradientRegressor(Domain(target_bound=8.0), epsilon=3.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("n_nonzero", [0, 1, 7, 10_000, "mass", PrivateCount(1, 20, 0.2)])
+def test_n_nonzero(n_nonzero):
+    X, y = make_table()
+    model = DPGradientClassifier(BINARY, n_nonzero=n_nonzero, random_state=0).fit(X, y)
+    if isinstance(n_nonzero, int):
+        assert model.n_nonzero_ <= n_nonzero
+    assert model.privacy_.epsilon == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, math.inf])
+@pytest.mark.parametrize(
+    "X",
+    [np.ones((50, 1)), np.zeros((50, 5)), np.eye(50), np.full((50, 2), 1e-200), np.full((50, 3), 1e150)],
+    ids=["single", "zero", "identity", "tiny", "huge"],
+)
+def test_degenerate_tables_give_finite_models(X, epsilon):
+    domain = Domain(feature_bound=None, classes=[0, 1])
+    for y in (np.zeros(50, int), np.arange(50) % 2):
+        model = DPGradientClassifier(domain, epsilon=epsilon, random_state=0).fit(X, y)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.intercept_).all()
+    domain = Domain(feature_bound=None, target_bound=3.0)
+    for y in (np.full(50, 2.0), np.linspace(-3, 3, 50)):
+        model = DPGradientRegressor(domain, epsilon=epsilon, random_state=0).fit(X, y)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.intercept_)
+
+
+def test_rare_class_and_few_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (200, 30))
+    y = (np.arange(200) < 3).astype(int)
+    model = DPGradientClassifier(BINARY, epsilon=0.5, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_intercept_meets_the_class_counts():
+    X, y = make_table(3000)
+    y = (y & (np.arange(3000) % 3 == 0)).astype(int)
+    model = DPGradientClassifier(BINARY, epsilon=8.0, n_nonzero=5, random_state=0).fit(X, y)
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.05)
+
+
+def test_public_masses_free_their_share():
+    X, y = make_table()
+    masses = np.linspace(1, 2, 40)
+    masses[3] = 0.0
+    model = DPGradientClassifier(BINARY, masses=masses, random_state=0).fit(X, y)
+    assert "masses" not in [phase.name for phase in model.plan_.phases]
+    assert model.coef_[0, 3] == 0.0
+    assert model.plan_.parameters["gradients_share"] == pytest.approx(0.94)
+
+
+def test_number_of_rows_is_not_read_under_add_remove():
+    """Without a declared n the solver uses the noisy counts; with replace-one the public one."""
+    X, y = make_table()
+    for adjacency, public in (("add-remove", False), ("replace-one", True)):
+        model = DPGradientClassifier(BINARY, epsilon=1.0, adjacency=adjacency)
+        data = BINARY.clip(X, y, labels=np.array([0, 1]))
+        run = gradient.Run(data, None, 1, model._recipe(model.plan(40)), make_generator(0))
+        run.release_prior()
+        assert (run.n == 300.0) == public
+
+
+def test_plan_lists_every_phase_and_its_shares():
+    plan = DPGradientClassifier(BINARY).plan(1000)
+    assert [p.name for p in plan.phases] == ["prior", "masses", "length", "intercept", "gradients"]
+    mu = plan.parameters["mu"]
+    assert sum((1 / p.event.scale) ** 2 for p in plan.phases) == pytest.approx(mu**2)
+    assert mu == pytest.approx(0.2367044, rel=1e-6)  # analytic Gaussian at (1, 1e-6)
+    assert "docs/proofs" in plan.source
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"momentum": 1.0}, {"noise": "laplace"}, {"masses": "public"}, {"mass_share": 0.99},
+     {"prior_share": 0.0}, {"n_iter": 0}, {"clip": -1.0}, {"n_nonzero": 1.5}],
+)  # fmt: skip
+def test_bad_parameters_are_refused(bad):
+    with pytest.raises(ValueError, match=next(iter(bad)).split("_")[-1].rstrip("s")):
+        DPGradientClassifier(BINARY, **bad).plan(10)

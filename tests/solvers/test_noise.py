@@ -1,0 +1,193 @@
+"""Rounded Gaussian noise: its law, its close calls, and sums that rounding cannot betray.
+
+Seeds are fixed; a fresh seed would fail a chi-square test here with probability 1e-4.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from mpmath import mp, mpf
+from scipy import stats
+
+from dpsparse.privacy import Gaussian, Geometric, RoundedGaussian, Sequence, calibrate, delta, epsilon
+from dpsparse.random import make_generator
+from dpsparse.solvers import _noise
+from dpsparse.solvers._noise import STEPS, NoisySums, integers, threaded_integers
+
+
+def p_value(draws, scale=1.0):
+    """Chi-square of draws/STEPS against N(0, scale^2) in 60 cells."""
+    edges = stats.norm.ppf(np.linspace(0, 1, 61)[1:-1]) * scale
+    counts = np.bincount(np.searchsorted(edges, draws / STEPS), minlength=60)
+    return stats.chisquare(counts).pvalue
+
+
+def spread_p_value(z):
+    """Two-sided chi-square of the sum of squares."""
+    law, value = stats.chi2(len(z)), float(np.square(z, dtype=np.float64).sum())
+    return 2 * min(law.cdf(value), law.sf(value))
+
+
+def test_law_is_accepted_and_one_percent_more_or_less_is_rejected():
+    draws = integers(make_generator(1), 2_000_000)
+    assert p_value(draws) > 1e-4
+    assert p_value(draws, 0.99) < 1e-9
+    assert p_value(draws, 1.01) < 1e-9
+
+
+def test_threads_draw_the_same_law():
+    assert p_value(threaded_integers(make_generator(2), 1_000_000)) > 1e-4
+
+
+def test_low_bits_tails_and_signs():
+    draws = integers(make_generator(3), 2_000_000)
+    low = np.bincount(draws & 63, minlength=64)
+    assert stats.chisquare(low).pvalue > 1e-4
+    assert stats.binomtest(int((draws > 0).sum()), int((draws != 0).sum())).pvalue > 1e-4
+    beyond = int((np.abs(draws) > 4 * STEPS).sum())
+    assert stats.binomtest(beyond, draws.size, 2 * stats.norm.sf(4)).pvalue > 1e-4
+
+
+def test_proposal_dominates_the_law_and_alias_table_is_exact():
+    """W_b / width >= Q P(k) in every bin, so acceptance never exceeds 1; the columns add up."""
+    threshold, alias = _noise._THRESHOLD.astype(int), _noise._ALIAS.astype(int)
+    weight = threshold.copy()
+    np.add.at(weight, alias, 2**16 - threshold)
+    assert weight.sum() == 2048 * 2**16
+    b = np.arange(2048)
+    worst = _noise._ACCEPT * (1 + np.maximum((b / 128.0) ** 2 - 1, -1) / (24.0 * STEPS**2))
+    assert worst.max() <= 1.0
+    ratio = weight / np.exp(-((b / 128.0) ** 2) / 2) * _noise._ACCEPT
+    assert np.ptp(ratio[1:]) / ratio[1] < 1e-9  # one and the same Q for every bin
+    assert ratio[0] == pytest.approx(ratio[1], rel=1e-9)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("bin_", [0, 1, 100, 517, 1300])
+def test_close_calls_against_sixty_digits(bin_):
+    """The double-double comparison is right on both sides of the boundary, 2^-85 away."""
+    mp.dps = 60
+    rng = np.random.default_rng(bin_)
+    for offset in rng.integers(0, 2**21, 20):
+        offset = int(offset)
+        exponent = offset * (offset + 2 * 2**21 * bin_)
+        k = mpf(bin_ * 2**21 + offset) / STEPS
+        accept = mpf(float(_noise._ACCEPT[bin_])) + mpf(float(_noise._ACCEPT_LOW[bin_]))
+        accept *= mp.exp(-mpf(exponent) / (2 * mpf(STEPS) ** 2))
+        accept *= 1 + (k * k - 1) / (24 * mpf(STEPS) ** 2)
+        for side in (-1, 1):
+            u = 16 * (accept + side * mpf(2) ** -85)
+            coin = int(u)
+            rest = int((u - coin) * 2**53)
+            last = (u - coin) * 2**53 - rest
+            answer = _noise._accepts_closely(
+                bin_, np.int64(exponent), coin, rest * 2.0**-53, float(last)
+            )
+            assert bool(answer) == (side < 0)
+
+
+@pytest.mark.nojit
+def test_acceptance_includes_the_rounding_of_the_gaussian():
+    """P(round(Z) = k) over the density at k: the correction of the note, at small STEPS."""
+    steps = 40
+    k = np.arange(0, 200)
+    exact = stats.norm.cdf((k + 0.5) / steps) - stats.norm.cdf((k - 0.5) / steps)
+    density = stats.norm.pdf(k / steps) / steps
+    x = k / steps
+    np.testing.assert_allclose(exact / density, 1 + (x**2 - 1) / (24 * steps**2), atol=3e-7)
+
+
+def make_sums(n=50, d=40, seed=0, noise="grid"):
+    X = sp.random_array((n, d), density=0.3, rng=np.random.default_rng(seed), format="csr")
+    X.data = X.data * 2 - 1
+    return NoisySums(X, make_generator(seed), noise), X
+
+
+def test_sums_without_noise_are_exact():
+    sums, X = make_sums()
+    slopes = np.random.default_rng(1).standard_normal((50, 3))
+    weight = np.linspace(0, 2, 40).astype(np.float32)
+    out = np.ones((40, 3), dtype=np.float32)
+    sums.pull(slopes, weight, 0.0, out, 0.5, 2.0)
+    expected = 0.5 + 2.0 * weight[:, None] * (X.T @ slopes)
+    expected[0] = 0.0  # a column of weight 0 is dropped
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(sums.margins(out), X @ out, rtol=1e-5, atol=1e-5)
+    scaled = X.multiply(weight[None, :]).toarray()
+    np.testing.assert_allclose(sums.lengths(weight), np.linalg.norm(scaled, axis=1), rtol=1e-6)
+    sums.drop(weight)
+    again = np.ones((40, 3), dtype=np.float32)
+    sums.pull(slopes, weight, 0.0, again, 0.5, 2.0)
+    np.testing.assert_array_equal(out, again)
+
+
+@pytest.mark.parametrize("noise", ["grid", "float64"])
+def test_noise_of_a_sum_has_the_stated_scale(noise):
+    """Accepts the scale, rejects 3 % less: the test that fails if a constant is halved."""
+    X = sp.csr_array(np.zeros((2, 40_000)))
+    sums = NoisySums(X, make_generator(5), noise)
+    out = np.zeros((40_000, 1), dtype=np.float32)
+    sums.pull(np.zeros((2, 1)), np.ones(40_000, dtype=np.float32), 7.0, out)
+    z = out[:, 0] / 7.0
+    assert stats.kstest(z, "norm").pvalue > 1e-4
+    assert spread_p_value(z) > 1e-4
+    assert spread_p_value(z / 0.97) < 1e-9
+    total = np.array([sums.total(np.zeros((1, 1)), 7.0)[0] for _ in range(4000)]) / 7.0
+    assert spread_p_value(total) > 1e-4
+    assert spread_p_value(total / 0.9) < 1e-9
+
+
+def test_integer_sums_never_move_by_more_than_the_row():
+    """Replay on the grid: with and without a row, the integers differ by at most its length/unit,
+    exactly, and by at least 99.9 % of it; float32 sums of this size would be off by whole units."""
+    rng = np.random.default_rng(0)
+    row = rng.standard_normal(64)
+    row /= np.linalg.norm(row)
+    scale, unit = 20.0, 20.0 / STEPS
+    rest = rng.standard_normal((1000, 64)) * 1e3
+    moved = []
+    for rows in (rest, np.vstack([rest, row])):
+        sums = NoisySums(sp.csr_array(rows), make_generator(9))  # the same noise twice
+        moved.append(np.rint(sums.total(rows, scale) / unit))
+    change = np.linalg.norm(moved[1] - moved[0]) * unit
+    assert change <= 1.0
+    assert change >= 0.999
+
+
+def test_streams_do_not_depend_on_threads(monkeypatch):
+    results = []
+    for cores in (1, 4):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        sums = NoisySums(sp.csr_array((3, 50_000)), make_generator(4))
+        out = np.zeros((50_000, 1), dtype=np.float32)
+        sums.pull(np.zeros((3, 1)), np.ones(50_000, dtype=np.float32), 1.0, out)
+        results.append(out)
+    np.testing.assert_array_equal(*results)
+
+
+class TestAccounting:
+    @pytest.mark.parametrize("eps", [0.1, 1.0, 3.0])
+    def test_costs_what_gaussian_noise_costs(self, eps):
+        exact = calibrate(Gaussian, eps, 1e-6)
+        rounded = calibrate(lambda s: RoundedGaussian(s, 1.0, 10**9), eps, 1e-6)
+        assert exact <= rounded <= exact * (1 + 1e-9)
+
+    def test_slack_is_charged(self):
+        event = RoundedGaussian(4.0, 1.0, 2**70)  # absurdly many values: slack 2^-20
+        clean = Gaussian(4.0)
+        assert delta(event, 1.0) >= delta(clean, 1.0) + (1 + math.e) * 2.0**-20
+        assert delta(event, epsilon(event, 1e-4)) <= 1e-4
+        assert epsilon(event, 1e-4) > epsilon(clean, 1e-4)
+        assert epsilon(event, 1e-7) == math.inf
+
+    def test_large_epsilon_does_not_blow_up_the_slack(self):
+        event = RoundedGaussian(0.2, 1.0, 10**8)
+        assert delta(event, 60.0) <= delta(event, 20.0)
+
+    def test_beside_other_noise_it_is_charged_too(self):
+        mixed = Sequence((RoundedGaussian(4.0, 1.0, 2**70), Geometric(50.0)))
+        clean = Sequence((Gaussian(4.0), Geometric(50.0)))
+        assert delta(mixed, 1.0) >= delta(clean, 1.0) + 2.0**-20
+        assert delta(mixed, epsilon(mixed, 1e-4)) <= 1e-4 * (1 + 1e-9)
