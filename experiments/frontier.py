@@ -184,10 +184,14 @@ def table(rows):
         "",
         "Mean over seeds, standard error in brackets; defaults everywhere, add-remove adjacency.",
         "",
-        "| data | weights kept | method | " + " | ".join(f"eps {e:g}" for e in EPSILONS) + " | non-private |",
+        "| data | weights kept | method | "
+        + " | ".join(f"eps {e:g}" for e in EPSILONS)
+        + " | non-private |",
         "|---" * (4 + len(EPSILONS)) + "|",
     ]
-    for (name, k, method), by_epsilon in sorted(cells.items(), key=lambda c: (c[0][0], str(c[0][1]))):
+    for (name, k, method), by_epsilon in sorted(
+        cells.items(), key=lambda c: (c[0][0], str(c[0][1]))
+    ):
         shown = []
         for e in (*EPSILONS, math.inf):
             values = [v for v, _ in by_epsilon.get(e, [])]
@@ -204,9 +208,11 @@ def plot(rows, path):
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = plt.subplots(math.ceil(len(names) / 3), 3, figsize=(13, 3.6 * math.ceil(len(names) / 3)))
+    figure, axes = plt.subplots(
+        math.ceil(len(names) / 3), 3, figsize=(13, 3.6 * math.ceil(len(names) / 3))
+    )
     for axis, name in zip(np.ravel(axes), names, strict=False):
-        for (method, k) in dict.fromkeys((r["method"], r["k"]) for r in rows if r["data"] == name):
+        for method, k in dict.fromkeys((r["method"], r["k"]) for r in rows if r["data"] == name):
             points = {}
             for r in rows:
                 if (r["data"], r["method"], r["k"]) == (name, method, k) and r["score"] is not None:

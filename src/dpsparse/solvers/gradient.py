@@ -65,7 +65,7 @@ class Recipe:
     step: float | None = None
     momentum: float = 0.9
     clip: float | None = None
-    masses: np.ndarray | None | str = "private"
+    masses: np.ndarray | str | None = "private"
     renormalise: bool | None = None
     prune: bool | None = None
     soften: bool | None = None
@@ -112,7 +112,8 @@ class Run:
         self.descend(inverse(lengths, length), budget, soften=self.softens)
         if self.renormalises:
             length = self.release_length(lengths)
-        coef = self.sparse_weights() / length
+        coef = self.sparse_weights()
+        coef /= length
         self.release_intercept(coef)
         return np.ascontiguousarray(coef.T), self.offset
 
@@ -173,14 +174,13 @@ class Run:
 
     def release_length(self, lengths: np.ndarray) -> float:
         """Noisy median of the lengths by bisection; a guess from the masses where n is too small."""
-        kept = np.count_nonzero(self.scaling)
+        kept, masses = _kept(self.scaling)
         if kept == 0:
             return 1.0
         # the longest row there can be, its squares spread over the features like the masses
         domain = self.data.domain
         longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(self.width)
-        spread = 1.0 / np.square(self.scaling[self.scaling > 0], dtype=np.float64)
-        guess = longest * math.sqrt(kept / float(spread.sum()))
+        guess = longest * math.sqrt(kept / masses)
         reach = 2.0**20
         budget = self.recipe.length
         middle = self.quantile(lengths, 0.5, budget, guess, guess / reach, guess)
@@ -267,15 +267,12 @@ class Run:
         """Drop features whose weights do not stand out of the known noise of the weights."""
         k = self.n_outputs
         theta = 2.0 if self.n * self.recipe.gradient >= 1000 else 1.5
-        norms = np.square(self.weights).sum(axis=1)  # of D w: the noise there has sd D noise
-        limit = (k - 1 + theta**2 * math.sqrt(k)) * noise**2
-        self.scaling[norms <= limit * np.square(self.scaling)] = 0.0
+        _drop(self.weights, self.scaling, (k - 1 + theta**2 * math.sqrt(k)) * noise**2)
         n_nonzero = self.recipe.n_nonzero
         if isinstance(n_nonzero, int) and n_nonzero <= FEW * k:
             self.weights[:] = 0.0
         else:
-            _move(self.weights, np.zeros_like(self.weights), self.scaling, 0.0, noise)
-            self.weights[self.scaling == 0.0] = 0.0
+            _move(self.weights, self.weights, self.scaling, 0.0, noise)
 
     def schedule(self, budget: float) -> tuple[int, float]:
         """Number of steps and step size from n and the budget alone."""
@@ -310,10 +307,10 @@ class Run:
         """Slopes (n, K) with rows of L2 norm at most `clip`."""
         if self.n_outputs == 1:
             slopes = self.loss.slope(margins[:, 0], self.data.y)
-            return np.clip(slopes, -self.clip, self.clip)[:, None]
+            return np.asarray(np.clip(slopes, -self.clip, self.clip)[:, None])
         slopes = self.loss.slope(margins, self.data.y)
         norms = np.sqrt(np.square(slopes).sum(axis=1))
-        return slopes * (self.clip / np.maximum(norms, self.clip))[:, None]
+        return np.asarray(slopes * (self.clip / np.maximum(norms, self.clip))[:, None])
 
     def exact_count(self) -> int:
         """For `PrivateCount`: the weights the mass rule keeps of the run without noise."""
@@ -334,7 +331,8 @@ class RegressionRun(Run):
         return self.wide if self.recipe.renormalise is None else self.recipe.renormalise
 
     def release_prior(self) -> None:
-        recipe, bound = self.recipe, self.data.domain.target_bound
+        recipe = self.recipe
+        bound = float(self.data.domain.require("target_bound", "Regression"))
         y = self.data.y / bound
         # (1, y) has norm sqrt 2; a replaced row moves y alone, by 2
         scale = (2.0 if recipe.signed == 2.0 else math.sqrt(2.0)) / recipe.prior
@@ -343,12 +341,17 @@ class RegressionRun(Run):
         mean = bound * min(max(float(total) / self.n, -1.0), 1.0)
         self.offset = np.array([mean])
         self.clip = recipe.clip or 1.5 * self.quantile(
-            np.abs(self.data.y - mean), 0.75, recipe.spread, bound / 4.0, bound / 2.0**12, 2.0 * bound
+            np.abs(self.data.y - mean),
+            0.75,
+            recipe.spread,
+            bound / 4.0,
+            bound / 2.0**12,
+            2.0 * bound,
         )
         self.unit_step = 0.5  # slope/clip has curvature 1/clip here, 1/2 for the logistic loss
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
-        return np.clip(margins - self.data.y[:, None], -self.clip, self.clip)
+        return np.asarray(np.clip(margins - self.data.y[:, None], -self.clip, self.clip))
 
     def release_intercept(self, coef: np.ndarray) -> None:
         """Move the offset by the mean of the residuals, clipped three times wider."""
@@ -367,7 +370,7 @@ class RegressionRun(Run):
 def inverse(lengths: np.ndarray, least: float = 0.0) -> np.ndarray:
     """Factors that bring rows to length at most 1 (all of them to 1 if `least` is 0)."""
     lengths = np.maximum(lengths, least)
-    return np.divide(SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return np.asarray(np.divide(SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0))
 
 
 @numba.njit(cache=True)
@@ -378,3 +381,27 @@ def _move(weights, velocity, scaling, step, cut):  # type: ignore[no-untyped-def
         for k in range(weights.shape[1]):
             w = weights[j, k] - step * d * velocity[j, k]
             weights[j, k] = max(w - cut * d, 0.0) + min(w + cut * d, 0.0) if cut > 0.0 else w
+
+
+@numba.njit(cache=True)
+def _drop(weights, scaling, limit):  # type: ignore[no-untyped-def]
+    """D_j <- 0 and weights 0 where ||w_j||^2 <= limit, w = (D w)/D."""
+    for j in range(weights.shape[0]):
+        total = 0.0
+        for k in range(weights.shape[1]):
+            total += np.float64(weights[j, k]) ** 2
+        if total <= limit * np.float64(scaling[j]) ** 2:
+            scaling[j] = 0.0
+            for k in range(weights.shape[1]):
+                weights[j, k] = 0.0
+
+
+@numba.njit(cache=True)
+def _kept(scaling):  # type: ignore[no-untyped-def]
+    """Number of kept features and the sum of their masses 1/D^2."""
+    count, total = 0, 0.0
+    for j in range(scaling.size):
+        if scaling[j] > 0.0:
+            count += 1
+            total += 1.0 / np.float64(scaling[j]) ** 2
+    return count, total
