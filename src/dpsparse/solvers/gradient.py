@@ -4,6 +4,7 @@
     masses  s_j = sum_i |x_ij|/||x_i|| + noise of sd u
             D_j = max(s_j, 2u)^(-1/2), or 0 where d > n and s_j <= u  (dropped)
     rows    z_i = D x_i / ||D x_i||                              a per-row map, given released D
+            narrow (d <= n): z_i = (D x_i, q) / ||(D x_i, q)||, q = l / sqrt d: sizes are kept
     T times r_i = slope(z_i.w + b, y_i), clipped to ||r_i||_2 <= c
             g = sum_i z_i r_i + noise of sd c/m_t;  v = 0.9 v + g/n;  w -= step v
     prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat
@@ -30,6 +31,7 @@ from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logit, softmax
 
 from dpsparse.domain import BoundedData
@@ -42,6 +44,8 @@ FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
 MAX_STEP = 20.0
 INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 FEW = 300  # up to this many weights a class the refit starts cold
+HUGE = 1e30  # entries are clipped to it where the domain states no smaller bound
+CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
@@ -86,10 +90,14 @@ class Run:
         recipe: Recipe,
         rng: np.random.Generator,
     ) -> None:
-        self.sums = NoisySums(data.X, rng, recipe.noise)
+        X = data.X
+        if (data.domain.feature_bound or math.inf) > HUGE:  # sums run over float32 columns
+            X = sp.csr_array((np.clip(X.data, -HUGE, HUGE), X.indices, X.indptr), shape=X.shape)
+        self.sums = NoisySums(X, rng, recipe.noise)
         self.data, self.loss, self.recipe, self.rng = data, loss, recipe, rng
         self.n_outputs, self.width = n_outputs, data.X.shape[1]
         self.weights = np.zeros((self.width, n_outputs), dtype=np.float32)  # D w, not w
+        self.constant, self.constant_weight = 0.0, np.zeros(n_outputs)
         self.n_iter = 0  # noisy gradients taken so far
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -100,20 +108,22 @@ class Run:
         if self.wide:
             self.sums.drop(self.scaling)
         lengths = self.sums.lengths(self.scaling)
-        # Renormalised rows need their length only for the final model, others before.
-        length = 0.0 if self.renormalises else self.release_length(lengths)
+        # Wide rows need their length only for the final model, and then on what was kept.
+        length = 0.0 if self.wide else self.release_length(lengths)
+        self.constant = length * CONSTANT / math.sqrt(self.width)
+        shortest = 0.0 if self.renormalises else LONG * length
         budget = recipe.gradient
         if self.prunes:
             budget /= math.sqrt(2.0)
-            noise = self.descend(inverse(lengths, length), budget, soften=False)
+            noise = self.descend(self.inverse(lengths, shortest), budget, soften=False)
             self.prune(noise)
             self.sums.drop(self.scaling)
             lengths = self.sums.lengths(self.scaling)
-        self.descend(inverse(lengths, length), budget, soften=self.softens)
-        if self.renormalises:
-            length = self.release_length(lengths)
+        self.descend(self.inverse(lengths, shortest), budget, soften=self.softens)
+        length = max(math.hypot(length or self.release_length(lengths), self.constant), shortest)
         coef = self.sparse_weights()
         coef /= length
+        self.offset = self.offset + self.constant_weight * (self.constant / length)
         self.release_intercept(coef)
         return np.ascontiguousarray(coef.T), self.offset
 
@@ -162,7 +172,7 @@ class Run:
         scale = recipe.positive / recipe.mass
         lengths = self.sums.lengths(ones)
         masses = np.zeros((self.width, 1), dtype=np.float32)
-        self.sums.pull(inverse(lengths)[:, None], ones, scale, masses, positive=True)
+        self.sums.pull(inverse_of(lengths)[:, None], ones, scale, masses, positive=True)
         masses = masses[:, 0]
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         dropped = masses <= DROP * scale if self.wide and scale > 0 else None
@@ -183,8 +193,7 @@ class Run:
         guess = longest * math.sqrt(kept / masses)
         reach = 2.0**20
         budget = self.recipe.length
-        middle = self.quantile(lengths, 0.5, budget, guess, guess / reach, guess)
-        return middle if self.renormalises else LONG * middle
+        return self.quantile(lengths, 0.5, budget, guess, guess / reach, guess)
 
     def quantile(
         self, values: np.ndarray, share: float, budget: float, guess: float, low: float, high: float
@@ -292,16 +301,24 @@ class Run:
         weight_of = (1.0 - momentum ** np.arange(n_iter, 0, -1)) / (1.0 - momentum)
         shares = weight_of**0.75 if recipe.weighted else np.ones(n_iter)
         scales = recipe.signed * clip / (budget * np.sqrt(shares / shares.sum()))
-        velocity = np.zeros_like(self.weights)
+        velocity, constant_velocity = np.zeros_like(self.weights), np.zeros(self.n_outputs)
         noise = step / self.n * math.sqrt(float(np.sum((weight_of * scales) ** 2)))
         # One threshold a step, as large as the noise a step of even budget would add.
         cut = step / self.n * recipe.signed * clip * math.sqrt(n_iter) / budget if soften else 0.0
         for scale in scales:
-            margins = self.sums.margins(self.weights) * inverses[:, None] + self.offset
-            slopes = self.slopes(margins) * inverses[:, None]
+            margins = self.sums.margins(self.weights) + self.constant * self.constant_weight
+            slopes = self.slopes(margins * inverses[:, None] + self.offset) * inverses[:, None]
             self.sums.pull(slopes, self.scaling, scale, velocity, momentum, 1.0 / self.n)
             _move(self.weights, velocity, self.scaling, step, cut)
+            if self.constant > 0.0:  # one more coordinate of the same noisy vector
+                total = self.sums.total(self.constant * slopes, scale)
+                constant_velocity = momentum * constant_velocity + total / self.n
+                self.constant_weight = self.constant_weight - step * constant_velocity
         return noise
+
+    def inverse(self, lengths: np.ndarray, shortest: float) -> np.ndarray:
+        """One over the lengths of the rows with their constant (0 for an empty row)."""
+        return inverse_of(np.hypot(lengths, self.constant), shortest)
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Slopes (n, K) with rows of L2 norm at most `clip`."""
@@ -367,7 +384,7 @@ class RegressionRun(Run):
             self.offset = self.offset + total * self.n / (self.n**2 + (scale / self.clip) ** 2)
 
 
-def inverse(lengths: np.ndarray, least: float = 0.0) -> np.ndarray:
+def inverse_of(lengths: np.ndarray, least: float = 0.0) -> np.ndarray:
     """Factors that bring rows to length at most 1 (all of them to 1 if `least` is 0)."""
     lengths = np.maximum(lengths, least)
     return np.asarray(np.divide(SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0))
