@@ -241,6 +241,16 @@ def test_a_partition_pays_for_the_entries_on_all_rows_too(path, event):
     whole.verify()
 
 
+def test_an_entry_on_all_rows_needs_every_partition_to_afford_it(path):
+    whole = Ledger(path, epsilon=1.0, delta=DELTA)
+    Ledger(path, partition="poor").reserve(plan(Pure(0.9)))
+    rich = Ledger(path, partition="rich")
+    rich.reserve(plan(Pure(0.1)))
+    assert not whole.would_allow(plan(Pure(0.2)))
+    assert rich.would_allow(plan(Pure(0.2)))
+    assert whole.spent() > rich.spent()
+
+
 def test_partitions_need_add_remove(path):
     Ledger(path, epsilon=1.0, delta=DELTA, adjacency="replace-one")
     with pytest.raises(LedgerError, match="replacing one row"):
