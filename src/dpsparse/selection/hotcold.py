@@ -204,15 +204,28 @@ def _serve_due(st, t):
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals = st.ints, st.reals
     scale = _scale(reals, t)
+    K, theta = ints[OUTPUTS], reals[THETA]
+    n_touched = 0
+    i = np.int64(head[t])
+    while i >= 0:
+        if _outside(v, mref, K, theta, i, scale):
+            n_touched += st.indptr[i + 1] - st.indptr[i]
+        i = np.int64(after[i])
+    heavy = 3 * n_touched > st.vals.size  # as in _move
     i = np.int64(head[t])
     head[t] = -1
     while i >= 0:
         a = np.int64(after[i])
         due[i] = ints[STEPS]
-        if _outside(v, mref, ints[OUTPUTS], reals[THETA], i, scale):
-            _refresh(st, i, scale)
+        if _outside(v, mref, K, theta, i, scale):
+            if heavy:
+                _settle(v, mref, st.q, st.y, st.units, ints, reals, i, scale, 0.5 * theta)
+            else:
+                _refresh(st, i, scale)
         _schedule(v, mref, due, after, before, head, ints, reals, i, t)
         i = a
+    if heavy:
+        _pull(st)
 
 
 # ---- scores ----
