@@ -150,9 +150,7 @@ class _DPGradient(BaseDPLinearModel):
             for name in shares
         ]
         if count is not None:
-            phases.append(
-                Phase("count", count if private else NonPrivate(), "noisy number of weights")
-            )
+            phases.append(Phase("count", count if private else NonPrivate(), "noisy number of weights"))
         n_samples = self._domain.n_samples
         assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
         if n_samples is None and self.adjacency == "replace-one":

@@ -199,9 +199,7 @@ class PostgresStore:
                 "A PostgreSQL ledger needs psycopg: pip install 'dpsparse[postgres]'."
             ) from error
         try:
-            with psycopg.connect(
-                str(self.address), connect_timeout=int(LOCK_SECONDS)
-            ) as connection:
+            with psycopg.connect(str(self.address), connect_timeout=int(LOCK_SECONDS)) as connection:
                 session = _Driver(connection, "%s")
                 if not write:  # account and entries must be of one moment
                     session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")

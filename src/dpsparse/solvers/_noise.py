@@ -53,7 +53,7 @@ def _tables() -> tuple[np.ndarray, ...]:
     total, column = _BINS << 16, 1 << 16
     with localcontext() as context:
         context.prec = 50
-        heights = [(-(Decimal(b * _WIDTH) ** 2) / (2 * STEPS**2)).exp() for b in range(_BINS)]
+        heights = [(-Decimal(b * _WIDTH) ** 2 / (2 * STEPS**2)).exp() for b in range(_BINS)]
         factor = int((total - _BINS) / sum(heights))
         weights = [math.ceil(factor * height) for height in heights]
         weights[0] += total - sum(weights)
@@ -168,9 +168,7 @@ def _fill(rng, out):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pull(
-    rng, indptr, rows, values, slopes, weight, start, stop, scale, mode, positive, decay, gain, out
-):  # type: ignore[no-untyped-def]
+def _pull(rng, indptr, rows, values, slopes, weight, start, stop, scale, mode, positive, decay, gain, out):  # type: ignore[no-untyped-def]
     """out_jk <- decay out_jk + gain (weight_j sum_i slopes_ik x_ij + noise); columns of weight 0
     are dropped: they get no noise and out_jk = 0."""
     n_outputs = slopes.shape[1]

@@ -343,12 +343,7 @@ class RegressionRun(Run):
         mean = bound * min(max(float(total) / self.n, -1.0), 1.0)
         self.offset = np.array([mean])
         self.clip = recipe.clip or 1.5 * self.quantile(
-            np.abs(self.data.y - mean),
-            0.75,
-            recipe.spread,
-            bound / 4.0,
-            bound / 2.0**12,
-            2.0 * bound,
+            np.abs(self.data.y - mean), 0.75, recipe.spread, bound / 4.0, bound / 2.0**12, 2.0 * bound
         )
         self.unit_step = 0.5  # slope/clip has curvature 1/clip here, 1/2 for the logistic loss
 
