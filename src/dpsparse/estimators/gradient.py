@@ -131,7 +131,7 @@ class _DPGradient(BaseDPLinearModel):
             "spread": MEDIAN_ROUNDS,
             "length": MEDIAN_ROUNDS,
             "intercept": INTERCEPT_ROUNDS * n_classes,
-            "gradients": 2 * MAX_ITER * (n_features + 1) * n_outputs,
+            "gradients": 3 * MAX_ITER * (n_features + 1) * n_outputs,
         }
 
         def event(name: str, mu: float) -> Event:

@@ -7,12 +7,13 @@
             narrow (d <= n): z_i = (D x_i, q) / ||(D x_i, q)||, q = l / sqrt d: sizes are kept
     T times r_i = slope(z_i.w + b, y_i), clipped to ||r_i||_2 <= c
             g = sum_i z_i r_i + noise of sd c/m_t;  v = 0.9 v + g/n;  w -= step v
-    prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat
+    prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat;
+            for few weights a third round on three times as many features as wanted
     length  l = noisy median of ||D x_i||;  weights on the original features: D w / l
     offset  b_k += log(N_k / (sum_i p_ik + noise)), four times
 
 Only the lines with "noise" read the rows. Everything between them uses released or public numbers.
-The noise of step t has budget m_t^2 ~ a_t^(3/4), a_t its weight in the last iterate, sum m_t^2 = m^2.
+The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
 
 | symbol | variable | meaning |
 |---|---|---|
@@ -112,14 +113,16 @@ class Run:
         length = 0.0 if self.wide else self.release_length(lengths)
         self.constant = length * CONSTANT / math.sqrt(self.width)
         shortest = 0.0 if self.renormalises else LONG * length
-        budget = recipe.gradient
-        if self.prunes:
-            budget /= math.sqrt(2.0)
-            noise = self.descend(self.inverse(lengths, shortest), budget, soften=False)
-            self.prune(noise)
-            self.sums.drop(self.scaling)
-            lengths = self.sums.lengths(self.scaling)
-        self.descend(self.inverse(lengths, shortest), budget, soften=self.softens)
+        rounds = self.rounds
+        for i, share in enumerate(rounds):
+            budget, last = recipe.gradient * math.sqrt(share), i == len(rounds) - 1
+            # The noise of a round that decides about features must be known: no soft threshold.
+            soften = self.softens and (len(rounds) == 1 or 0 < i < 2)
+            noise = self.descend(self.inverse(lengths, shortest), budget, soften=soften)
+            if not last:
+                self.prune(noise, by_noise=i == 0)
+                self.sums.drop(self.scaling)
+                lengths = self.sums.lengths(self.scaling)
         length = max(math.hypot(length or self.release_length(lengths), self.constant), shortest)
         coef = self.sparse_weights()
         coef /= length
@@ -263,7 +266,7 @@ class Run:
             return recipe.prune
         if math.isinf(recipe.gradient) or not self.wide:
             return False
-        if isinstance(k, int) and k <= FEW * self.n_outputs:
+        if self.few:
             return True
         chosen = k is not None or self.n * recipe.gradient >= 1000
         return self.width > 10 * self.n and chosen
@@ -272,13 +275,36 @@ class Run:
     def softens(self) -> bool:
         return self.wide if self.recipe.soften is None else self.recipe.soften
 
-    def prune(self, noise: float) -> None:
-        """Drop features whose weights do not stand out of the known noise of the weights."""
-        k = self.n_outputs
-        theta = 2.0 if self.n * self.recipe.gradient >= 1000 else 1.5
-        _drop(self.weights, self.scaling, (k - 1 + theta**2 * math.sqrt(k)) * noise**2)
-        n_nonzero = self.recipe.n_nonzero
-        if isinstance(n_nonzero, int) and n_nonzero <= FEW * k:
+    @property
+    def few(self) -> bool:
+        k = self.recipe.n_nonzero
+        return isinstance(k, int) and k <= FEW * self.n_outputs
+
+    @property
+    def rounds(self) -> tuple[float, ...]:
+        """Shares of the gradients' budget: one descent, or descents with pruning in between."""
+        if not self.prunes:
+            return (1.0,)
+        return (0.45, 0.3, 0.25) if self.few else (0.5, 0.5)
+
+    def prune(self, noise: float, *, by_noise: bool) -> None:
+        """Drop features whose weights do not stand out of the known noise of the weights, or (few
+        weights wanted) all but thrice as many as wanted."""
+        k, n_nonzero = self.n_outputs, self.recipe.n_nonzero
+        if by_noise:
+            theta = 2.0 if self.n * self.recipe.gradient >= 1000 else 1.5
+            limit = (k - 1 + theta**2 * math.sqrt(k)) * noise**2
+        else:
+            assert isinstance(n_nonzero, int)
+            alive = np.flatnonzero(self.scaling)
+            sizes = np.square(self.weights[alive] / self.scaling[alive, None]).sum(axis=1)
+            kept = min(max(3 * n_nonzero, 1), len(sizes))
+            limit = (
+                float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) if kept else 0.0
+            )
+            limit *= 1.0 - 1e-6  # keep what is equal
+        _drop(self.weights, self.scaling, limit)
+        if self.few:
             self.weights[:] = 0.0
         else:
             _move(self.weights, self.weights, self.scaling, 0.0, noise)
@@ -299,7 +325,7 @@ class Run:
         n_iter, step = self.schedule(budget)
         self.n_iter += n_iter
         weight_of = (1.0 - momentum ** np.arange(n_iter, 0, -1)) / (1.0 - momentum)
-        shares = weight_of**0.75 if recipe.weighted else np.ones(n_iter)
+        shares = weight_of if recipe.weighted else np.ones(n_iter)
         scales = recipe.signed * clip / (budget * np.sqrt(shares / shares.sum()))
         velocity, constant_velocity = np.zeros_like(self.weights), np.zeros(self.n_outputs)
         noise = step / self.n * math.sqrt(float(np.sum((weight_of * scales) ** 2)))
