@@ -88,7 +88,8 @@ def test_replay_add_remove(monkeypatch, which, classes, prune):
     ratios, mu = replay(monkeypatch, model, (X, y), (np.vstack([X, row]), np.append(y, label)))
     assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
     if which == "outlier" and classes == 2 and not prune:
-        # counts, masses, T steps (features, then the constant), four sums of the intercept; 300 rows are too few for a length
+        # counts, masses, T steps (features, then the constant), four sums of the intercept;
+        # 300 rows are too few for a length
         gradients = ratios[2:-4]
         share = model.plan_.parameters["gradients_share"]
         assert np.sum(gradients**2) >= 0.98 * share * mu**2  # attained: the constant is not loose
@@ -103,7 +104,7 @@ def test_replay_of_the_length_counts(monkeypatch):
     model = DPGradientClassifier(domain, epsilon=4.0, n_iter=5, random_state=1)
     near = np.vstack([X, 1e-40 * np.eye(40)[0]]), np.append(y, 1)
     ratios, mu = replay(monkeypatch, model, (X, y), near)
-    rounds = ratios[-4 - gradient.MEDIAN_ROUNDS : -4]
+    rounds = ratios[2 : 2 + gradient.MEDIAN_ROUNDS]  # after counts and masses
     assert np.sum(rounds**2) == pytest.approx(0.01 * mu**2, rel=1e-9)
     assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
 
