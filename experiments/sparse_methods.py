@@ -152,11 +152,11 @@ def summary(rows: Rows, field: str) -> dict[tuple[str, float], tuple[float, floa
 
 
 def table(rows: Rows) -> str:
-    trials = max(row["trial"] for row in rows.rows) + 1
-    text = [
-        f"# Paper 004, Figures 1-4 on its synthetic data, delta = {DELTA:g}, {trials} trials",
-        "",
-    ]
+    text = [f"# Paper 004, Figures 1-4 on its synthetic data, delta = {DELTA:g}", ""]
+    counts: dict[str, int] = {}
+    for (method, _), errors in rows.group(("method", "epsilon"), "error").items():
+        name = method.split(" [")[0]
+        counts[name] = min(counts.get(name, len(errors)), len(errors))
     for field, title in MEASURES.items():
         cells = summary(rows, field)
         body = []

@@ -155,7 +155,11 @@ def run_trial(rows: Rows, setting: str, task: str, trial: int, epsilons: tuple[f
 
 
 def summary(rows: Rows) -> list[dict]:
-    """Mean error per method and epsilon; of a method's tried settings the best one."""
+    """Mean error per method and epsilon; of a method's tried settings the best one.
+
+    Only trials that every method has finished count, so that all see the same tables.
+    """
+    rows = rows.paired(("setting", "task"), ("method", "epsilon"))
     out = []
     for key, values in rows.group(("setting", "task", "method", "epsilon"), "error").items():
         mean, error = mean_and_error(values)
