@@ -431,14 +431,22 @@ def run(n_trials: int, names: list[str]) -> None:
     path = OUT / "rows.jsonl"
     done = {(r["part"], r["trial"]) for r in screening_report.read(path) if r.get("last")}
     parts = {
-        "synthetic": part_synthetic, "nonprivate": part_nonprivate, "adp": part_adp, "guidance": part_guidance,
-        "rows": part_rows, **({"time": part_time} if sd.NEWS20.exists() else {}),
-    }  # fmt: skip
-    for name in names:  # the largest table comes last
+        "synthetic": part_synthetic,
+        "nonprivate": part_nonprivate,
+        "adp": part_adp,
+        "guidance": part_guidance,
+    }
+    for name in names:
         for yj in (True, False):
-            if sd.available(name):
+            if sd.available(name) and name != "blogfeedback":
                 label = f"{'tables 2-3' if yj else 'tables 4-5'}: {name}"
                 parts[label] = lambda trial, name=name, yj=yj: part_real(trial, [name], yj)
+    if sd.NEWS20.exists():
+        parts["time"] = part_time
+    parts["rows"] = part_rows
+    if "blogfeedback" in names and sd.available("blogfeedback"):  # the largest table comes last
+        parts["tables 4-5: blogfeedback"] = lambda trial: part_real(trial, ["blogfeedback"], False)
+        parts["tables 2-3: blogfeedback"] = lambda trial: part_real(trial, ["blogfeedback"], True)
     for part, make in parts.items():
         for trial in range(
             n_trials if part not in ("guidance", "rows", "time") else min(n_trials, 3)
