@@ -10,7 +10,7 @@ from dpsparse import datasets
 from dpsparse.random import make_generator
 
 NAMES = (
-    "kddcup99", "covtype", "splice", "phishing", "synthetic", "mushrooms", "a9a", "w8a", "colon-cancer",
+    "splice", "phishing", "mushrooms", "colon-cancer", "synthetic", "a9a", "w8a", "kddcup99", "covtype",
 )  # fmt: skip
 FILES = tuple(name for name in NAMES if name != "synthetic")
 NOTE = (

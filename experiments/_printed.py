@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 
 
 def laplace_scale(radius, n_iter, n, epsilon, delta):
@@ -21,12 +22,13 @@ def laplace_scale(radius, n_iter, n, epsilon, delta):
 
 def frank_wolfe(X, y, radius, n_iter, scale, rng, *, step_of_002=False):
     """Weights after n_iter steps; scale 0 is the non-private algorithm."""
-    X = sp.csr_array(X)
-    Xt = X.T.tocsr()
+    columns = sp.csc_array(X)
+    rows_of, values, starts = columns.indices, columns.data, columns.indptr
+    Xt = columns.T
     n, p = X.shape
-    w = np.zeros(p)
+    w, margins = np.zeros(p), np.zeros(n)
     for t in range(1, n_iter + 1):
-        slopes = 1.0 / (1.0 + np.exp(-(X @ w))) - y
+        slopes = expit(margins) - y
         gradient = (Xt @ slopes) / n
         if step_of_002:
             j = int(np.argmax(np.abs(gradient + rng.laplace(0.0, scale, p))))
@@ -40,6 +42,9 @@ def frank_wolfe(X, y, radius, n_iter, scale, rng, *, step_of_002=False):
         step = 2.0 / (t + 2.0)
         w *= 1.0 - step
         w[j] += step * sign * radius
+        margins *= 1.0 - step  # margins = X w, kept up with one column a step
+        column = slice(starts[j], starts[j + 1])
+        margins[rows_of[column]] += step * sign * radius * values[column]
     return w
 
 

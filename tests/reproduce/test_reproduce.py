@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
     cells = [
         {"cell": {"data": "a"}, "values": {"score": "1.0"}},
         {"cell": {"data": "b"}, "values": {"score": "7.00"}},
-        {"cell": {"data": "exact"}, "values": {"score": "0.250"}},
+        {"cell": {"data": "exact"}, "values": {"score": "0.250"}, "trials": 1},
     ]
     (root / "published" / "009.json").write_text(
         json.dumps({"009-table1": {"trials": 20, "cells": cells}})

@@ -8,10 +8,7 @@ from pathlib import Path
 import click
 
 from dpsparse.exceptions import DPSparseError
-from dpsparse.reproduce.book import chapter, write_book
 from dpsparse.reproduce.experiment import Experiment, discover, experiments_folder
-from dpsparse.reproduce.runner import rows_file, run
-from dpsparse.reproduce.summary import summarise
 
 
 @click.command()
@@ -19,6 +16,9 @@ from dpsparse.reproduce.summary import summarise
 @click.option("--list", "list_them", is_flag=True, help="List the experiments and stop.")
 @click.option("--quick/--full", default=True, help="A smoke run (default) or the real one.")
 @click.option("--jobs", "-j", default=1, show_default=True, help="Processes to use.")
+@click.option(
+    "--trials", type=int, help="At most so many trials of each cell; later runs add more."
+)
 @click.option(
     "--results", type=click.Path(path_type=Path), help="Folder of rows [experiments/results]."
 )
@@ -30,6 +30,7 @@ def reproduce(
     list_them: bool,
     quick: bool,
     jobs: int,
+    trials: int | None,
     results: Path | None,
     book: bool,
 ) -> None:
@@ -45,9 +46,12 @@ def reproduce(
         if list_them:
             _list(experiments)
         elif book:
+            from dpsparse.reproduce.book import write_book
+
             click.echo(f"wrote {write_book(folder, results, folder.parent / 'docs')}")
         else:
-            _run(_chosen(names, experiments), folder, results, quick=quick, jobs=jobs)
+            chosen = _chosen(names, experiments)
+            _run(chosen, folder, results, quick=quick, jobs=jobs, trials=trials)
     except DPSparseError as error:
         raise click.ClickException(str(error)) from None
 
@@ -67,7 +71,19 @@ def _chosen(names: tuple[str, ...], experiments: dict[str, Experiment]) -> list[
     return [experiments[name] for name in names or experiments]
 
 
-def _run(chosen: list[Experiment], folder: Path, results: Path, *, quick: bool, jobs: int) -> None:
+def _run(
+    chosen: list[Experiment],
+    folder: Path,
+    results: Path,
+    *,
+    quick: bool,
+    jobs: int,
+    trials: int | None,
+) -> None:
+    from dpsparse.reproduce.book import chapter
+    from dpsparse.reproduce.runner import rows_file, run
+    from dpsparse.reproduce.summary import summarise
+
     began = time.perf_counter()
     skipped = []
     for experiment in chosen:
@@ -76,7 +92,7 @@ def _run(chosen: list[Experiment], folder: Path, results: Path, *, quick: bool, 
             skipped.append(f"{experiment.name} (needs {', '.join(absent)})")
             continue
         path = rows_file(results, experiment, quick=quick)
-        rows = run(experiment, folder, path, quick=quick, n_jobs=jobs)
+        rows = run(experiment, folder, path, quick=quick, n_jobs=jobs, trials=trials)
         click.echo(chapter(summarise(experiment, rows, folder)))
     for line in skipped:
         click.echo(f"skipped {line}: set DPSPARSE_DATA to the folder of the files", err=True)

@@ -44,15 +44,23 @@ def run(
     *,
     quick: bool,
     n_jobs: int = 1,
+    trials: int | None = None,
     progress: bool | None = None,
 ) -> list[Row]:
-    """All rows of `experiment`, after running those that `path` does not hold yet."""
+    """All rows of `experiment`, after running those that `path` does not hold yet.
+
+    `trials` caps the trials of each cell; rows that are there already count, whatever the cap.
+    """
     rows = read_rows(path)
     wanted = list(_tasks(experiment, quick=quick))
     keys = {_key(config, trial) for config, trial in wanted}
     kept = [row for row in rows if _key(row["config"], row["trial"]) in keys]
     done = {_key(row["config"], row["trial"]) for row in kept}
-    todo = [task for task in wanted if _key(*task) not in done]
+    todo = [
+        (config, trial)
+        for config, trial in wanted
+        if _key(config, trial) not in done and (trials is None or trial < trials)
+    ]
     if not todo:
         return kept
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,8 @@
 Match rule. The paper's average and ours are compared as two independent averages: they match if they
 differ by at most two standard errors of the difference plus half a unit of the last printed digit.
 Where the paper prints no spread, ours stands in for it at the paper's number of trials. A single
-deterministic number has no spread and must agree to its printed digits.
+deterministic number has no spread and must agree to its printed digits. Fewer than MIN_TRIALS trials of
+ours against an average of theirs are not compared.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import numpy as np
 from dpsparse.reproduce.experiment import Config, Experiment
 from dpsparse.reproduce.runner import Row
 
+MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")
-_NOT_NAMES = {"mode", "trials", "n_iter", "fraction"}  # how a cell is run, not which cell
+_NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part"}  # how a cell is run, not which cell
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class Published:
     deviation: float | None
     trials: int
     comparable: bool = True
+
+    def can_judge(self, ours: Average) -> bool:
+        """Whether our trials suffice for a comparison of averages."""
+        return self.comparable and ours.trials >= min(MIN_TRIALS, self.trials)
 
     def matches(self, ours: Average) -> bool:
         deviation = ours.deviation if self.deviation is None else self.deviation
@@ -139,7 +145,7 @@ class Summary:
                 printed = self.published(metric, **cell)
                 for mode in ("published", "nonprivate"):
                     ours = self.average(metric, mode, **cell)
-                    if printed is not None and printed.comparable and ours is not None:
+                    if printed is not None and ours is not None and printed.can_judge(ours):
                         yield cell, metric, printed, ours
                         break
 
@@ -190,6 +196,7 @@ class Summary:
             match = "other data"
         elif printed is not None and as_published is not None:
             match = "yes" if printed.matches(as_published) else "no"
+            match = match if printed.can_judge(as_published) else "too few trials"
         trials = sorted({a.trials for a in averages.values() if a is not None})
         return [
             metric,

@@ -1,0 +1,92 @@
+"""The printed algorithms behind the experiments, against their definitions on small dense data."""
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpsparse.random import make_generator
+from dpsparse.reproduce import experiments_folder
+
+
+@pytest.fixture(scope="module")
+def modules():
+    folder = str(experiments_folder())
+    sys.path.insert(0, folder)
+    import _operations
+    import _printed
+
+    yield _operations, _printed
+    sys.path.remove(folder)
+
+
+def problem(n=60, d=12):
+    rng = make_generator(1)
+    X = rng.uniform(0.1, 1.0, (n, d)) * np.where(rng.random((1, d)) < 0.5, -1, 1)  # no zero entries
+    return X, (X @ rng.standard_normal(d) > 0).astype(np.int64)
+
+
+def reference(X, y, radius, n_iter, scale, rng, step_of_002):
+    """Algorithm 1 of 004 (or of 002), dense and literal."""
+    n, p = X.shape
+    w = np.zeros(p)
+    for t in range(1, n_iter + 1):
+        g = X.T @ (1 / (1 + np.exp(-X @ w)) - y) / n
+        if step_of_002:
+            j = np.argmax(np.abs(g + rng.laplace(0, scale, p)))
+            vertex = -np.sign(g[j]) * radius * np.eye(p)[j]
+        else:
+            vertices = radius * np.vstack([np.eye(p), -np.eye(p)])
+            noise = rng.laplace(0, scale, 2 * p) if scale else 0.0
+            vertex = vertices[np.argmin(vertices @ g + noise)]
+        w = w + 2 / (t + 2) * (vertex - w)
+    return w
+
+
+@pytest.mark.parametrize(("scale", "step_of_002"), [(0.0, False), (0.3, False), (0.3, True)])
+def test_private_lasso_is_the_printed_one(modules, scale, step_of_002):
+    X, y = problem()
+    ours = modules[1].frank_wolfe(
+        sp.csr_array(X), y, 5.0, 80, scale, make_generator(7), step_of_002=step_of_002
+    )
+    assert ours == pytest.approx(
+        reference(X, y, 5.0, 80, scale, make_generator(7), step_of_002), abs=1e-10
+    )
+
+
+def test_count_is_a_coin_flip(modules):
+    rng = make_generator(0)
+    counts = [modules[1].noisy_count(20, 100, 0.05, rng) for _ in range(400)]
+    assert min(counts) == 10
+    assert max(counts) == 20
+    # noise of scale 200 on a range of 10: 2.5 % of the draws lie strictly inside; 8 % is far out
+    assert np.mean([10 < c < 20 for c in counts]) < 0.08
+
+
+def test_keep_largest(modules):
+    assert modules[1].keep_largest(np.array([1.0, -3.0, 2.0]), 2).tolist() == [0, -3, 2]
+    assert modules[1].keep_largest(np.array([1.0]), 0).tolist() == [0]
+
+
+@pytest.mark.slow
+def test_fast_equals_standard_where_every_row_owns_every_feature(modules):
+    """Then no slope is ever stale, and Algorithms 1, 2 and 3 take the same steps."""
+    X, y = problem()
+    w1, gaps1, ops1 = modules[0].standard(sp.csr_array(X), y, 5.0, 60)
+    w2, gaps2, ops2, pops = modules[0].fast(sp.csr_array(X), y, 5.0, 60)
+    assert w2 == pytest.approx(w1, abs=1e-10)
+    assert gaps2 == pytest.approx(gaps1, abs=1e-10)
+    assert pops.min() >= 1
+    assert (np.diff(ops1) > 0).all()
+    assert (np.diff(ops2) > 0).all()
+    assert modules[0].exact_gap(sp.csr_array(X), y, np.zeros(12), 5.0) == pytest.approx(gaps1[0])
+
+
+@pytest.mark.slow
+def test_fast_is_stale_on_sparse_rows(modules):
+    """Rows e1 and e2, both positive, radius 10: the second step shrinks the first row's margin."""
+    X, y = sp.csr_array(np.eye(2)), np.array([1, 1])
+    w1, *_ = modules[0].standard(X, y, 10.0, 50)
+    w2, *_ = modules[0].fast(X, y, 10.0, 50)
+    assert np.abs(w1 - w2).sum() > 0.01
