@@ -189,7 +189,7 @@ def climb(
         if move < 0.2:
             y_side[at] = targets[int(rng.integers(len(targets)))]
         else:
-            where: np.ndarray = rng.random(X.shape[1]) < (0.1 if move < 0.6 else 0.5)
+            where = np.asarray(rng.random(X.shape[1])) < (0.1 if move < 0.6 else 0.5)
             where[int(rng.integers(X.shape[1]))] = True
             X_side[at, where] = bound * rng.choice([-1.0, 0.0, 1.0, 1.0], int(where.sum()))
         trial = replace(best, X=X, y=y, X2=X2, y2=y2, name=f"{pair.name}, climbed")
