@@ -102,9 +102,9 @@ def test_ranking_is_the_law_of_gumbel_top_k():
 
 
 def test_laplace_noisy_max_costs_twice_what_004_says():
-    """Lap(1/eps') on scores that move by 1: the log-ratio of a pick reaches 1.99 eps', not eps'."""
+    """Lap(1/eps') on scores that move by 1: the log-ratio of a pick reaches 1.98 eps', not eps'."""
     step = 0.1
-    here, there = np.array([12.0, 0.0]), np.array([12.0 - step, step])  # the loser gains on both
+    here, there = np.array([200.0, 0.0]), np.array([200.0 - step, step])  # the loser gains on both
     ratio = law.noisy_max_log_probability(there, 1) - law.noisy_max_log_probability(here, 1)
     assert 1.97 * step < ratio <= 2.0 * step
 
