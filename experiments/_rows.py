@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from pathlib import Path
@@ -33,6 +34,17 @@ class Rows:
         out: dict[tuple, list[float]] = {}
         for row in self.rows:
             out.setdefault(tuple(row[name] for name in by), []).append(row[field])
+        return out
+
+    def paired(self, panel: tuple[str, ...], cell: tuple[str, ...]) -> Rows:
+        """The rows of those trials that, within a panel, every cell has."""
+        done: dict[tuple, dict[tuple, set[int]]] = {}
+        for row in self.rows:
+            cells = done.setdefault(tuple(row[name] for name in panel), {})
+            cells.setdefault(tuple(row[name] for name in cell), set()).add(row["trial"])
+        common = {name: set.intersection(*cells.values()) for name, cells in done.items()}
+        out = copy.copy(self)
+        out.rows = [r for r in self.rows if r["trial"] in common[tuple(r[n] for n in panel)]]
         return out
 
 

@@ -24,8 +24,9 @@ from sklearn.linear_model import LinearRegression
 
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.estimators._screening_plan import adp_scale, published_sensitivity, rnm_scale
-from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
+from dpsparse.estimators.screened_lasso import DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
+from dpsparse.privacy import Exponential, Repeated, calibrate
 from dpsparse.random import make_generator
 from dpsparse.solvers.fast_frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
@@ -395,28 +396,44 @@ def part_rows(trial: int) -> Iterator[dict]:
 # ---- does screening save time? -------------------------------------------------------------------
 
 
-def part_time(trial: int) -> Iterator[dict]:
-    """news20 (62,061 features, half of the classes against the rest), fast solver, same selections."""
-    X, y = sd.news20()
-    domain = Domain(feature_bound=0.2, classes=[0, 1], n_samples=X.shape[0])
-    data = domain.clip(X, y, labels=np.array([0, 1]))
-    loss = get_loss("logistic")
-    for n_iter in (1000, 4000):
-        eta = DPScreenedLassoClassifier(domain, n_iter=n_iter).plan(X.shape[1]).parameters["eta"]
+def part_cost(trial: int) -> Iterator[dict]:
+    """Processor seconds of the same selections with and without screening, dense and sparse rows."""
+    cases = [("dense 3000 x 600", solver) for solver in ("reference", "fast")]
+    if sd.NEWS20.exists():
+        cases.append(("news20, 62,061 features", "fast"))
+    for name, solver in cases:
+        if name.startswith("dense"):
+            X, y, _ = sd.synthetic(trial, correlated=False)
+            domain = Domain(feature_bound=CLIP, target_bound=TARGET, n_samples=3000)
+            data, loss = domain.clip(X, y), get_loss("squared")
+            radius, n_iter, k, epsilon = RADIUS, STEPS, 70, EPSILON
+        else:
+            X, y = sd.news20()
+            domain = Domain(feature_bound=0.2, classes=[0, 1], n_samples=X.shape[0])
+            data, loss = domain.clip(X, y, labels=np.array([0, 1])), get_loss("logistic")
+            radius, n_iter, k, epsilon = 50.0, 4000, 1000, 1.0
+        bound = domain.feature_bound * loss.slope_bound(domain, radius)
+        eta = calibrate(lambda x, n=n_iter: Repeated(Exponential(x), n), epsilon, 1e-6)
         for method, rule, blocks in (
             ("no screening", KeepAll(), [n_iter]),
-            ("top 1000 after a tenth", TopK(1000), [n_iter // 10, n_iter - n_iter // 10]),
-            ("top 1000 in 4 blocks", TopK(1000), [n_iter // 4] * 4),
-            ("counts after a tenth", Counts(0.01), [n_iter // 10, n_iter - n_iter // 10]),
+            ("top-k after a tenth", TopK(k), [n_iter // 10, n_iter - n_iter // 10]),
+            ("top-k in 4 blocks", TopK(k), [n_iter // 4] * 4),
         ):
-            start = time.perf_counter()
+            settings = {
+                "radius": radius, "kappa": eta / (2 * bound), "resolution": choose_resolution(X.shape[0], eta),
+                "fit_intercept": False, "fast": solver == "fast",
+            }  # fmt: skip
+            if trial == 0:  # compile first
+                screened_frank_wolfe(
+                    data, loss, make_generator(0), blocks=[2, 2], rule=rule, **settings
+                )
+            start = time.process_time()
             run = screened_frank_wolfe(
-                data, loss, make_generator(trial), radius=50.0, kappa=eta / (2 * 0.2 * loss.slope_bound(domain, 50.0)),
-                resolution=choose_resolution(X.shape[0], eta), blocks=blocks, rule=rule, fit_intercept=True,
-            )  # fmt: skip
-            took = time.perf_counter() - start
+                data, loss, make_generator(trial), blocks=blocks, rule=rule, **settings
+            )
+            took = time.process_time() - start
             yield {
-                "data": f"T={n_iter}",
+                "data": f"{name}, {solver}",
                 "method": method,
                 "seconds": took,
                 "live": list(run.n_live),
@@ -431,17 +448,23 @@ def run(n_trials: int, names: list[str]) -> None:
     path = OUT / "rows.jsonl"
     done = {(r["part"], r["trial"]) for r in screening_report.read(path) if r.get("last")}
     parts = {
-        "synthetic": part_synthetic, "nonprivate": part_nonprivate, "adp": part_adp, "guidance": part_guidance,
-        "rows": part_rows, **({"time": part_time} if sd.NEWS20.exists() else {}),
-    }  # fmt: skip
-    for name in names:  # the largest table comes last
+        "synthetic": part_synthetic,
+        "nonprivate": part_nonprivate,
+        "adp": part_adp,
+        "guidance": part_guidance,
+    }
+    for name in names:
         for yj in (True, False):
-            if sd.available(name):
+            if sd.available(name) and name != "blogfeedback":
                 label = f"{'tables 2-3' if yj else 'tables 4-5'}: {name}"
                 parts[label] = lambda trial, name=name, yj=yj: part_real(trial, [name], yj)
+    parts |= {"cost": part_cost, "rows": part_rows}
+    if "blogfeedback" in names and sd.available("blogfeedback"):  # the largest table comes last
+        parts["tables 4-5: blogfeedback"] = lambda trial: part_real(trial, ["blogfeedback"], False)
+        parts["tables 2-3: blogfeedback"] = lambda trial: part_real(trial, ["blogfeedback"], True)
     for part, make in parts.items():
         for trial in range(
-            n_trials if part not in ("guidance", "rows", "time") else min(n_trials, 3)
+            n_trials if part not in ("guidance", "rows", "cost") else min(n_trials, 3)
         ):
             if (part, trial) in done:
                 continue
@@ -455,6 +478,10 @@ def run(n_trials: int, names: list[str]) -> None:
                     "seconds": round(time.perf_counter() - start, 2),
                 }
             )
+            if trial >= 5:  # enough curves to draw; the file stays small
+                rows = [
+                    {k: v for k, v in row.items() if k not in ("trace", "gaps")} for row in rows
+                ]
             with path.open("a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
 

@@ -217,16 +217,16 @@ def table_rows(rows: Rows) -> list[str]:
 def table_time(rows: Rows) -> list[str]:
     body = []
     for (part, data, method), group in rows.items():
-        if part == "time":
+        if part == "cost":
             seconds = float(np.median([row["seconds"] for row in group]))
             base = float(np.median([row["seconds"] for row in rows[part, data, "no screening"]]))
             live = " -> ".join(str(n) for n in group[-1]["live"])
             body.append(
                 [data, f"{method} ({len(group)})", f"{seconds:.2f}", f"{base / seconds:.2f}", live]
             )
-    head = ["steps", "method", "median seconds", "speed-up", "live features"]
+    head = ["data, solver", "method", "seconds", "speed-up", "live features"]
     return [
-        "## Does screening save time? news20, 62,061 features, fast solver",
+        "## Does screening save time? Processor seconds, median",
         "",
         *table(head, body),
     ]
@@ -236,7 +236,7 @@ def table_time(rows: Rows) -> list[str]:
 
 
 def _trace(group: list[dict], key: str = "trace") -> np.ndarray:
-    return np.mean([row[key] for row in group], axis=0)
+    return np.mean([row[key] for row in group if row.get(key)], axis=0)
 
 
 def plot_adp(rows: Rows, out: Path) -> None:
@@ -273,7 +273,7 @@ def plot_adp(rows: Rows, out: Path) -> None:
             if group:
                 axis.semilogy(
                     _trace(group)[:, 0],
-                    np.mean([row["gaps"] for row in group], axis=0),
+                    _trace(group, "gaps"),
                     label=label,
                 )
         axis.set_title(loss)
@@ -358,6 +358,9 @@ def plot_guidance(rows: Rows, out: Path) -> None:
         axis.set_title(title, fontsize=9)
         if name != "share":
             axis.set_xscale("log")
+        ticks = sorted({x for points in curves.values() for x in points})
+        axis.set_xticks(ticks, [f"{x:g}" for x in ticks])
+        axis.minorticks_off()
         axis.legend(fontsize=7)
     axes[0].set_ylabel("F1")
     _save(figure, out / "guidance.png")

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsparse.cli import main
+from dpsparse import Domain
+from dpsparse.cli import explain, main
+from dpsparse.exceptions import DomainError
 from dpsparse.models import load
 from dpsparse.privacy import Ledger
 
@@ -92,7 +94,7 @@ REFUSALS = {
     "no output": (2, ["fit", "rows.svm"]),
     "no classes": (2, ["fit", "rows.svm", "-o", "m.json"]),
     "both tasks": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--target-bound", "1"]),
-    "no row norm": (2, ["fit", "rows.svm", "-o", "m.json", "--classes", "0,1"]),
+    "bad row norm": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--row-norm", "-1"]),
     "no such method": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--method", "magic"]),
     "no such parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "magic=1"]),
     "domain as parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "domain=1"]),
@@ -143,10 +145,16 @@ def test_refusals_are_one_line_and_spend_nothing(run, folder, case):
     assert sorted(os.listdir()) == files
 
 
-def test_advice_is_given_as_options(run, folder):
-    _, _, err = run("fit", "rows.svm", "-o", "m.json", "--classes", "0,1", "--row-norm", "1")
-    assert "--n-samples 10000" in err
-    assert "Domain" not in err
+@pytest.mark.parametrize(
+    ("fact", "advice"), [("n_samples", "--n-samples 10000"), ("classes", "--classes 0,1")]
+)
+def test_advice_is_given_as_options(fact, advice):
+    with pytest.raises(DomainError) as error:
+        Domain().require(fact, "This method")
+    text, code = explain(error.value)
+    assert code == 2
+    assert advice in text
+    assert "Domain" not in text
 
 
 def test_overwrite_and_formats(run, folder):

@@ -199,3 +199,14 @@ def test_gradient_step_is_stable():
     )  # fmt: skip
     gradient = rows.T @ Logistic().slope(rows @ theta, y) + theta
     assert np.linalg.norm(gradient) < 1e-3
+
+
+@pytest.mark.parametrize("support", ["peeling", "votes"])
+def test_both_supports_pay_per_pick_and_pass_the_scale_on(monkeypatch, support):
+    model = DPTwoStageClassifier(CLASSES, n_nonzero=3, support=support)
+    plan = model.plan(9)
+    assert leaves(plan.event)[only(plan.event, Exponential)] == 3
+    tilt = only(plan.event, ObjectivePerturbation)
+    seen = spy(monkeypatch, support_module, "objective_perturbation", model)
+    assert seen["scale"] == tilt.scale
+    assert seen["jitter"] == plan.parameters["jitter"]

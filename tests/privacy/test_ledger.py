@@ -221,6 +221,36 @@ def test_partitions_compose_in_parallel(path):
     whole.verify()
 
 
+@pytest.mark.parametrize("event", [Pure(0.3), Gaussian(12.0), ZCDP(0.004), LASSO])
+def test_a_partition_pays_for_the_entries_on_all_rows_too(path, event):
+    """As many fits as an account without partitions takes, whichever of them are on all rows."""
+    alone = Ledger(epsilon=1.0, delta=DELTA)
+    room = 0
+    while room < 500 and alone.would_allow(plan(event)):
+        alone.reserve(plan(event))
+        room += 1
+    assert 2 <= room < 500
+    whole = Ledger(path, epsilon=1.0, delta=DELTA)
+    north, south = Ledger(path, partition="north"), Ledger(path, partition="south")
+    for k in range(room):
+        for ledger in [whole] if k % 2 else [north, south]:
+            ledger.reserve(plan(event))
+    assert north.spent() == pytest.approx(alone.spent())
+    for ledger in (whole, north, south):
+        assert not ledger.would_allow(plan(event))
+    whole.verify()
+
+
+def test_an_entry_on_all_rows_needs_every_partition_to_afford_it(path):
+    whole = Ledger(path, epsilon=1.0, delta=DELTA)
+    Ledger(path, partition="poor").reserve(plan(Pure(0.9)))
+    rich = Ledger(path, partition="rich")
+    rich.reserve(plan(Pure(0.1)))
+    assert not whole.would_allow(plan(Pure(0.2)))
+    assert rich.would_allow(plan(Pure(0.2)))
+    assert whole.spent() > rich.spent()
+
+
 def test_partitions_need_add_remove(path):
     Ledger(path, epsilon=1.0, delta=DELTA, adjacency="replace-one")
     with pytest.raises(LedgerError, match="replacing one row"):

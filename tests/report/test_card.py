@@ -76,7 +76,7 @@ def test_a_private_model():
         "factor of at most 2.72",
         "73.1 % certain",
         "n_samples=400 is public",
-        "3 x Gaussian",
+        describe(model.plan_.phases[-1].event),
         "30 of 120 weights are not zero",
         "patients <2026>",
         "reserved, counts as spent",

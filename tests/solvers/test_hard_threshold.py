@@ -56,7 +56,7 @@ def test_one_step_of_ight_by_hand():
 @pytest.mark.parametrize("method", ["gaussian", "peeling"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_private_fits_keep_their_number_of_weights(adjacency, method, classes):
-    X, w, rng = sparse_problem(500, 30)
+    X, _, rng = sparse_problem(500, 30)
     y = rng.integers(0, classes, 500)
     model = DPHardThresholdClassifier(
         Domain(row_norm=1.0, classes=list(range(classes))),
@@ -76,7 +76,7 @@ def test_method_is_chosen_from_public_constants():
 
 
 def test_published_calibration_is_marked():
-    X, w, rng = sparse_problem(200, 10)
+    X, _, rng = sparse_problem(200, 10)
     domain = Domain(row_norm=1.0, classes=[0, 1])
     model = DPHardThresholdClassifier(domain, calibration="published", random_state=0)
     model.fit(X, rng.integers(0, 2, 200))

@@ -11,7 +11,15 @@ import scipy.sparse as sp
 from mpmath import mp, mpf
 from scipy import stats
 
-from dpsparse.privacy import Gaussian, Geometric, RoundedGaussian, Sequence, calibrate, delta, epsilon
+from dpsparse.privacy import (
+    Gaussian,
+    Geometric,
+    RoundedGaussian,
+    Sequence,
+    calibrate,
+    delta,
+    epsilon,
+)
 from dpsparse.random import make_generator
 from dpsparse.solvers import _noise
 from dpsparse.solvers._noise import STEPS, NoisySums, integers, threaded_integers

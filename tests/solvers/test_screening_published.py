@@ -64,6 +64,12 @@ def test_rnm_drops_at_most_one_feature_a_step_and_adp_drops_many():
         assert (drops.max() > 1) == (rule == "adp")
 
 
+def test_rnm_drops_nothing_while_the_minimum_is_positive():
+    X, y = problem()
+    runs = iterates(X, y, rule="rnm", n_iter=3)  # no noise; far from the optimum every score is > 0
+    assert [np.count_nonzero(it.weights) for it in runs] == [20, 20, 20]
+
+
 def test_screening_happens_at_the_chosen_steps_only():
     X, y = problem()
     runs = iterates(X, y, vertex_scale=1e6, screen_scale=1e6, screen_steps={10})

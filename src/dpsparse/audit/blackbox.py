@@ -56,17 +56,26 @@ class Attack:
     @property
     def epsilon(self) -> float:
         """The largest epsilon refuted at this confidence; 0 if none is."""
-        alpha = (1.0 - self.confidence) / 2.0
-        high = clopper_pearson(self.false_alarms, self.n_false, alpha)[1]
-        low = clopper_pearson(self.hits, self.n_hits, alpha)[0]
-        return math.log((low - self.delta) / high) if low - self.delta > high else 0.0
+        counts = (np.array([c]) for c in (self.hits, self.false_alarms))
+        return float(_refuted(*counts, self.n_hits, self.n_false, self.delta, self.confidence)[0])
 
 
-def clopper_pearson(successes: int, n: int, alpha: float) -> tuple[float, float]:
-    """Exact bounds of a probability, each wrong with probability at most alpha."""
-    low = stats.beta.ppf(alpha, successes, n - successes + 1) if successes > 0 else 0.0
-    high = stats.beta.ppf(1.0 - alpha, successes + 1, n - successes) if successes < n else 1.0
-    return float(low), float(high)
+def clopper_pearson(successes: Any, n: int, alpha: float) -> tuple[Any, Any]:
+    """Exact bounds of probabilities, each wrong with probability at most alpha."""
+    k = np.asarray(successes)
+    low = np.where(k > 0, stats.beta.ppf(alpha, np.maximum(k, 1), n - k + 1), 0.0)
+    high = np.where(k < n, stats.beta.ppf(1.0 - alpha, k + 1, np.maximum(n - k, 1)), 1.0)
+    return low, high
+
+
+def _refuted(
+    hits: np.ndarray, alarms: np.ndarray, n: int, m: int, delta: float, confidence: float
+) -> np.ndarray:
+    """log((P(hit) - delta)/P(alarm)) from the unfavourable ends of both intervals, at least 0."""
+    alpha = (1.0 - confidence) / 2.0
+    low = clopper_pearson(hits, n, alpha)[0] - delta
+    high = clopper_pearson(alarms, m, alpha)[1]
+    return np.asarray(np.log(np.maximum(low / high, 1.0)))
 
 
 def attack(
@@ -110,16 +119,16 @@ def _learn_threshold(
     """The threshold and direction with the largest bound on the training half."""
     cuts = np.unique(np.quantile(np.append(a, b), np.linspace(0.0, 1.0, 101)))
     cuts = np.append(cuts, 0.5 * (cuts[1:] + cuts[:-1]))
+    over = {name: (v[:, None] > cuts).sum(axis=0) for name, v in (("a", a), ("b", b))}
     best, choice = -1.0, (float(cuts[0]), True, True)
-    for cut in cuts:
-        for above in (True, False):
-            for forward in (True, False):
-                on, off = (b, a) if forward else (a, b)
-                hits = int((on > cut).sum()) if above else int((on <= cut).sum())
-                alarms = int((off > cut).sum()) if above else int((off <= cut).sum())
-                reached = Attack(hits, len(on), alarms, len(off), delta, confidence).epsilon
-                if reached > best:
-                    best, choice = reached, (float(cut), above, forward)
+    for above in (True, False):
+        for forward in (True, False):
+            (on, n), (off, m) = (("b", len(b)), ("a", len(a)))[:: 1 if forward else -1]
+            hits, alarms = (over[on], over[off]) if above else (n - over[on], m - over[off])
+            reached = _refuted(hits, alarms, n, m, delta, confidence)
+            if reached.max() > best:
+                best = float(reached.max())
+                choice = float(cuts[int(reached.argmax())]), above, forward
     cut, above, forward = choice
     return (lambda s: s > cut) if above else (lambda s: s <= cut), forward
 

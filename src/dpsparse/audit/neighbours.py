@@ -105,6 +105,7 @@ def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
         add_row(*empty, unit[1], high, "owner of a feature"),
         add_row(*alike, unit[0], low, "against the crowd"),
         add_row(*tie, unit[0], high, "tie between features"),
+        add_row(*tie, unit[1], high, "tie between features"),
         add_row(*split, unit[0], low, "tie between labels"),
         add_row(*empty, wide, high, "a full row"),
     ]
@@ -128,7 +129,7 @@ def rows(
     while True:
         j = int(rng.integers(d))
         like = int(rng.integers(len(y)))
-        corner = bound * rng.choice([-1.0, 1.0], d)
+        corner: np.ndarray = bound * rng.choice([-1.0, 1.0], d)
         unit, rarest = np.zeros(d), np.zeros(d)
         unit[j] = bound * rng.choice([-1.0, 1.0])
         rarest[rare[int(rng.integers(min(3, d)))]] = bound
@@ -142,9 +143,9 @@ def rows(
         yield "empty row", np.zeros(d), pick
         yield "outside the domain", HUGE * corner, HUGE * pick if _numeric(domain) else pick
         yield "one huge entry", HUGE * unit, pick
-        yield "random", rng.uniform(-bound, bound, d), pick
+        yield "random", np.asarray(rng.uniform(-bound, bound, d)), pick
         yield "tiny", 1e-300 * corner, pick
-        yield "against the first feature", np.eye(1, d)[0] * bound, targets[0]
+        yield "against the first feature", bound * np.eye(d)[0], targets[0]
 
 
 def pairs(
@@ -188,7 +189,7 @@ def climb(
         if move < 0.2:
             y_side[at] = targets[int(rng.integers(len(targets)))]
         else:
-            where = rng.random(X.shape[1]) < (0.1 if move < 0.6 else 0.5)
+            where = np.asarray(rng.random(X.shape[1])) < (0.1 if move < 0.6 else 0.5)
             where[int(rng.integers(X.shape[1]))] = True
             X_side[at, where] = bound * rng.choice([-1.0, 0.0, 1.0, 1.0], int(where.sum()))
         trial = replace(best, X=X, y=y, X2=X2, y2=y2, name=f"{pair.name}, climbed")

@@ -16,6 +16,7 @@ as a whole (gradient methods) are compared as a whole.
 |---|---|---|
 | Gaussian, DiscreteGaussian, RoundedGaussian | gaussian | |q - q'|_2 / scale |
 | Exponential | gumbel | range of q - q' (q = kappa * score), once for each pick |
+| NoisyMax | noisy max | range of q - q' (q = score over the scale of the Laplace noise) |
 | Geometric | count | |q - q'| / scale |
 | ObjectivePerturbation | objective | |gradient - gradient'|_2 / scale, and the volume ratio |
 """
@@ -231,6 +232,8 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
         out["gaussian"] += [values.sensitivity / values.scale] * count
     elif name == "Exponential":
         out["gumbel"] += [values.eta] * count
+    elif name == "NoisyMax":
+        out["noisy max"] += [values.epsilon] * count
     elif name == "Geometric":
         out["count"] += [values.sensitivity / values.scale] * count
     elif name == "ObjectivePerturbation":
@@ -244,10 +247,10 @@ def spent_costs(first: list[Entry], second: list[Entry]) -> dict[str, list[float
     out: dict[str, list[float]] = defaultdict(list)
     for a, b in zip(first, second, strict=True):
         change = a.query - b.query
-        if a.kind == "gumbel":
+        if a.kind in ("gumbel", "noisy max"):
             if a.noise.size > a.query.size:  # candidates with a public score, as a null
                 change = np.append(change, 0.0)
-            out["gumbel"] += [float(np.ptp(change))] * a.cost
+            out[a.kind] += [float(np.ptp(change))] * a.cost
         else:
             out[a.kind].append(float(np.linalg.norm(change)) / a.scale)
     return out

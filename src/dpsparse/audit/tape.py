@@ -37,7 +37,7 @@ class ControlFlowError(Exception):
 class Entry:
     """One answer of one mechanism."""
 
-    kind: str  # "gaussian", "gumbel", "count" or "objective"
+    kind: str  # "gaussian", "gumbel", "noisy max", "count" or "objective"
     scale: float  # of the noise; 1 for gumbel, whose query is kappa * score
     query: np.ndarray
     output: np.ndarray  # query + noise; private for gumbel, where only the picks leave
@@ -187,7 +187,7 @@ class Noise(np.ndarray):
         for name in ("tape", "entry", "n_picks"):
             setattr(self, name, getattr(parent, name, None))
 
-    def __array_ufunc__(  # type: ignore[override]
+    def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **rest: Any
     ) -> Any:
         plain = [np.asarray(x) if isinstance(x, Noise) else x for x in inputs]

@@ -30,6 +30,7 @@ METHODS = {
     "release": ("dpsparse.sparsify", "PrivateCount"),
     "pull": ("dpsparse.solvers._noise", "NoisySums"),
     "total": ("dpsparse.solvers._noise", "NoisySums"),
+    "draw": ("dpsparse.selection.scan", "LaplaceScan"),
 }
 
 # Gradient methods pay for a phase as a whole; its method asks for the noisy sums.
@@ -197,6 +198,24 @@ def _release(original: Any, tape: Tape) -> Any:
         return int(tape.settle(entry).history)
 
     return release
+
+
+def _draw(original: Any, tape: Tape) -> Any:
+    """Report-noisy-max with Laplace noise over both signs of every cell (paper 004)."""
+
+    def draw(self: Any, rng: Any) -> tuple[int, int]:
+        from dpsparse.audit.tape import Entry
+
+        tape.close()
+        cell, sign = original(self, rng)
+        keys = np.asarray(self.kappa * self.scores, float)
+        pick = int(cell) if sign > 0 else int(cell) + keys.size
+        none = np.empty(0)
+        entry = Entry("noisy max", 1.0, np.append(keys, -keys), none, none, np.array([pick]))
+        pick = int(tape.settle(entry).picks[0])
+        return pick % keys.size, 1 if pick < keys.size else -1
+
+    return draw
 
 
 # ---- Frank-Wolfe: the history is released, the scores follow from it ------------------------------

@@ -190,7 +190,9 @@ def loudest(subject: Subject, seed: int) -> Pair:
                 continue
             costs = spent_costs(first.entries, second.entries)
             total = sum(
-                x**2 / (4.0 if kind == "gumbel" else 1.0) for kind, xs in costs.items() for x in xs
+                x**2 / (1.0 if kind == "gaussian" else 4.0)
+                for kind, xs in costs.items()
+                for x in xs
             )
             if total > height:
                 best, height = side, total
@@ -220,8 +222,9 @@ def black_box(
     def promise(pair: Pair) -> float:
         one = publish(subject, pair.X, pair.y, pilot, seed + 10)
         two = publish(subject, pair.X2, pair.y2, pilot, seed + 11)
-        tried = attack(one, two, 0.0, 0.5)
-        return tried.epsilon
+        shift = np.abs(one.mean(axis=0) - two.mean(axis=0))
+        spread = one.std(axis=0) + two.std(axis=0)
+        return float(np.divide(shift, spread, out=1e9 * shift, where=spread > 1e-9 * shift).max())
 
     pair = max(candidates, key=promise)
     one = publish(subject, pair.X, pair.y, n_runs, seed + 20)

@@ -42,6 +42,7 @@ from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
+NARROW = 10_000  # features of narrow data where the number of rows is not declared
 _LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
 
 _NOTES = {
@@ -86,21 +87,28 @@ class _DPGradient(BaseDPLinearModel):
         if not 0 <= self.momentum < 1:
             raise ParameterError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
         check_choice("noise", self.noise, ("grid", "float64"))
-        if isinstance(self.masses, str) and self.masses != "private":
+        if isinstance(self.masses, str) and self.masses not in ("auto", "private"):
             raise ParameterError(
-                "masses must be 'private', None or an array of public feature masses."
+                "masses must be 'auto', 'private', None or an array of public feature masses."
             )
-        shares = self._shares()
+        shares = self._shares(private_masses=True)
         if not all(isinstance(v, (int, float)) and v > 0 for v in shares.values()):
             raise ParameterError(
                 "The shares of the budget must be positive and leave something to the gradients; "
                 f"got {shares!r}."
             )
 
-    def _shares(self) -> dict[str, float]:
+    def _private_masses(self, n_features: int) -> bool:
+        """On narrow data masses help to classify, where features are rare or one-hot, and hurt
+        regression, where scaling up a small feature fits its noise."""
+        narrow = n_features <= (self._domain.n_samples or NARROW)
+        skip = self._labels_are_numbers and narrow and self.masses == "auto"
+        return isinstance(self.masses, str) and not skip
+
+    def _shares(self, private_masses: bool) -> dict[str, float]:
         """Share of the budget (of mu^2) of each phase that is switched on; they add up to 1."""
         shares = {"prior": self.prior_share}
-        if isinstance(self.masses, str):
+        if private_masses:
             shares["masses"] = self.mass_share
         if self._labels_are_numbers and self.clip is None:
             shares["spread"] = self.length_share
@@ -116,14 +124,14 @@ class _DPGradient(BaseDPLinearModel):
         n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
         n_classes = 2 if labels is None else len(labels)
         private = not math.isinf(self.epsilon)
-        shares = self._shares()
+        shares = self._shares(self._private_masses(n_features))
         sizes = {
             "prior": n_classes,
             "masses": n_features,
             "spread": MEDIAN_ROUNDS,
             "length": MEDIAN_ROUNDS,
             "intercept": INTERCEPT_ROUNDS * n_classes,
-            "gradients": 2 * MAX_ITER * n_features * n_outputs,
+            "gradients": 3 * MAX_ITER * (n_features + 1) * n_outputs,
         }
 
         def event(name: str, mu: float) -> Event:
@@ -150,7 +158,9 @@ class _DPGradient(BaseDPLinearModel):
             for name in shares
         ]
         if count is not None:
-            phases.append(Phase("count", count if private else NonPrivate(), "noisy number of weights"))
+            phases.append(
+                Phase("count", count if private else NonPrivate(), "noisy number of weights")
+            )
         n_samples = self._domain.n_samples
         assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
         if n_samples is None and self.adjacency == "replace-one":
@@ -179,7 +189,8 @@ class _DPGradient(BaseDPLinearModel):
 
     def _recipe(self, plan: Plan) -> Recipe:
         mu = plan.parameters["mu"]
-        budget = {name: mu * math.sqrt(share) for name, share in self._shares().items()}
+        shares = self._shares("masses" in [phase.name for phase in plan.phases])
+        budget = {name: mu * math.sqrt(share) for name, share in shares.items()}
         replace_one = self.adjacency == "replace-one"
         n_nonzero: NNonzero = check_n_nonzero(self.n_nonzero)
         return Recipe(
@@ -197,7 +208,7 @@ class _DPGradient(BaseDPLinearModel):
             step=self.step_size,
             momentum=self.momentum,
             clip=self.clip,
-            masses=self.masses,
+            masses=self.masses if not isinstance(self.masses, str) or "masses" in shares else None,
             renormalise=self.renormalise,
             prune=self.prune,
             soften=self.soft_threshold,
@@ -226,8 +237,9 @@ _PARAMETERS = """
     momentum : float, default=0.9
     clip : float or None, default=None
         Largest slope of a row. None: from the released {clip}.
-    masses : "private", array of shape (n_features,) or None, default="private"
-        Scale of feature j is mass_j^(-1/2). Public masses (say document frequencies of another
+    masses : "auto", "private", array of shape (n_features,) or None, default="auto"
+        "auto" is "private", but None for regression with no more features than declared rows
+        (undeclared: 10,000). Scale of feature j is mass_j^(-1/2). Public masses (say document frequencies of another
         corpus) free their share; zero drops a feature; None leaves features unscaled.
     renormalise : bool or None, default=None
         Whether scaled rows are brought to length 1, or only those longer than 1.5 medians
@@ -277,7 +289,7 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         step_size: float | None = None,
         momentum: float = 0.9,
         clip: float | None = None,
-        masses: Any = "private",
+        masses: Any = "auto",
         renormalise: bool | None = None,
         prune: bool | None = None,
         soft_threshold: bool | None = None,
@@ -343,7 +355,7 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
         step_size: float | None = None,
         momentum: float = 0.9,
         clip: float | None = None,
-        masses: Any = "private",
+        masses: Any = "auto",
         renormalise: bool | None = None,
         prune: bool | None = None,
         soft_threshold: bool | None = None,

@@ -93,7 +93,10 @@ class _DPHardThreshold(BaseDPLinearModel):
         def events(mu: float) -> list[tuple[str, Event]]:
             half = math.sqrt(PRIOR_SHARE / 2.0)
             parts: list[tuple[str, Event]] = [
-                ("prior", RoundedGaussian(1.0 / (mu * half), 1.0, 2 if labels is None else len(labels))),
+                (
+                    "prior",
+                    RoundedGaussian(1.0 / (mu * half), 1.0, 2 if labels is None else len(labels)),
+                ),
             ]
             if labels is None:
                 parts.append(("spread", RoundedGaussian(1.0 / (mu * half), 1.0, MEDIAN_ROUNDS)))
@@ -126,7 +129,9 @@ class _DPHardThreshold(BaseDPLinearModel):
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
-            source="docs/proofs/noisy_gradient.md" if method == "gaussian" else "docs/proofs/peeling.md",
+            source="docs/proofs/noisy_gradient.md"
+            if method == "gaussian"
+            else "docs/proofs/peeling.md",
             assumptions=tuple(assumptions),
             parameters={
                 "n_iter": self.n_iter,
@@ -179,7 +184,9 @@ class _DPHardThreshold(BaseDPLinearModel):
             run: Run = RegressionRun(data, get_loss("huber"), 1, recipe, rng)
         else:
             n_outputs = values["n_outputs"]
-            run = Run(data, get_loss("logistic" if n_outputs == 1 else "softmax"), n_outputs, recipe, rng)
+            run = Run(
+                data, get_loss("logistic" if n_outputs == 1 else "softmax"), n_outputs, recipe, rng
+            )
         run.release_prior()
         if not self._labels_are_numbers:
             share = np.log(run.counts)
@@ -225,8 +232,9 @@ _DOC = """
 
 
 class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
-    __doc__ = "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n" + _DOC.format(
-        needs="classes"
+    __doc__ = (
+        "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n"
+        + _DOC.format(needs="classes")
     )
 
     def __init__(
@@ -259,6 +267,7 @@ class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
+
 
 class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
     __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + _DOC.format(

@@ -42,10 +42,18 @@ def describe(event: Event) -> str:
     if isinstance(event, Sequence):
         return "; then ".join(describe(part) for part in event.events) or "nothing"
     parts = [(field.name, getattr(event, field.name)) for field in fields(event)]
-    numbers = [f"{name} {value:.4g}" for name, value in parts if isinstance(value, (int, float))]
+    numbers = [
+        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.4g}"
+        for name, value in parts
+        if isinstance(value, (int, float))
+    ]
     return ", ".join([_words(type(event).__name__), *numbers])
 
 
 def _words(name: str) -> str:
-    known = {"NonPrivate": "no privacy at all", "Exponential": "exponential mechanism"}
+    known = {
+        "NonPrivate": "no privacy at all",
+        "Exponential": "exponential mechanism",
+        "RoundedGaussian": "Gaussian on a grid",
+    }
     return known.get(name, name)

@@ -10,14 +10,14 @@ Iterations" (002), Alg. 2, with another sampler than Alg. 4 and without the stal
 
 The row slopes used for `score` may be stale: |m_i - mref_i| <= theta for every row at every draw
 (a row is refreshed when it is touched and has left its box, or at the step its box is known to
-end). So |G_j - score_j| <= slack, proposals use the upper end, a draw is settled by the two ends
-wherever they agree, and otherwise by the exact G_j, computed from column j. The law is that of the
+end). So |G_j - score_j| <= slack, proposals use the upper end, draws are settled by the two ends
+where they agree, otherwise by the exact G_j, computed from column j. The law is that of the
 exact G: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
 Proposals are whole numbers. A cell at depth d has |G| <= top - d * width and weight 2^(B-d), where
 kappa * width >= ln 2; cells below the threshold `cold` are not listed at all but proposed uniformly
 with one common weight. A touched cell is looked at only if it rises above its bound; one that sinks
-stays where it is and is accepted less often. A rejection restarts from the top.
+stays and is accepted less often. A rejection restarts from the top.
 
 Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
 box. Solver and sampler share this file because Numba's cache does not see edits in another file.
@@ -32,7 +32,7 @@ import math
 import numpy as np
 from numba import njit
 
-# Losses and freshness modes as the kernel knows them.
+# Losses and modes as the kernel knows them.
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 EXACT, TOLERANCE, PUBLISHED = 0, 1, 2
 DRAW, ARGMAX, REPLAY, MOVE = 0, 1, 2, 3
@@ -204,15 +204,28 @@ def _serve_due(st, t):
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals = st.ints, st.reals
     scale = _scale(reals, t)
+    K, theta = ints[OUTPUTS], reals[THETA]
+    n_touched = 0
+    i = np.int64(head[t])
+    while i >= 0:
+        if _outside(v, mref, K, theta, i, scale):
+            n_touched += st.indptr[i + 1] - st.indptr[i]
+        i = np.int64(after[i])
+    heavy = 3 * n_touched > st.vals.size  # as in _move
     i = np.int64(head[t])
     head[t] = -1
     while i >= 0:
         a = np.int64(after[i])
         due[i] = ints[STEPS]
-        if _outside(v, mref, ints[OUTPUTS], reals[THETA], i, scale):
-            _refresh(st, i, scale)
+        if _outside(v, mref, K, theta, i, scale):
+            if heavy:
+                _settle(v, mref, st.q, st.y, st.units, ints, reals, i, scale, 0.5 * theta)
+            else:
+                _refresh(st, i, scale)
         _schedule(v, mref, due, after, before, head, ints, reals, i, t)
         i = a
+    if heavy:
+        _pull(st)
 
 
 # ---- scores ----
@@ -576,7 +589,7 @@ def _argmax(st, t):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _move(st, t, cell, sign):
-    """Step t+1: shrink (by the closed form), move along the vertex, refresh rows out of their box."""
+    """Move along the vertex (the shrink is in _scale) and refresh rows out of their box."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
     indptr, q, y, units, scratch = st.indptr, st.q, st.y, st.units, st.scratch

@@ -12,8 +12,8 @@ Gaussian noise. Law, sampler and accounting: docs/proofs/rounded_gaussian.md.
 The sampler is proposal and exact acceptance. |K| < 16 STEPS is cut into 2048 bins of 2^21 integers.
 A bin is drawn from integer weights (alias method), an integer of it uniformly, and it is accepted
 with probability a = A_b exp(-t) (1 + 2^-56 correction), t = (k^2 - k_b^2)/(2 STEPS^2), where A_b
-undoes the rounding of the weights. 93 % of the proposals are accepted by one integer comparison and one 53-bit uniform; closer
-calls compare in float64, and calls closer than 2^-45 in double-double arithmetic.
+undoes the rounding of the weights. 93 % of the proposals are accepted by one integer comparison and
+one 53-bit uniform; closer calls compare in float64, and calls closer than 2^-45 in double-double.
 
 Work is cut into a fixed number of blocks with a stream each, so a seeded result does not depend on
 the number of threads. All kernels are here because a cached kernel does not notice edits elsewhere.
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
@@ -53,7 +54,7 @@ def _tables() -> tuple[np.ndarray, ...]:
     total, column = _BINS << 16, 1 << 16
     with localcontext() as context:
         context.prec = 50
-        heights = [(-Decimal(b * _WIDTH) ** 2 / (2 * STEPS**2)).exp() for b in range(_BINS)]
+        heights = [(-(Decimal(b * _WIDTH) ** 2) / (2 * STEPS**2)).exp() for b in range(_BINS)]
         factor = int((total - _BINS) / sum(heights))
         weights = [math.ceil(factor * height) for height in heights]
         weights[0] += total - sum(weights)
@@ -168,7 +169,9 @@ def _fill(rng, out):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pull(rng, indptr, rows, values, slopes, weight, start, stop, scale, mode, positive, decay, gain, out):  # type: ignore[no-untyped-def]
+def _pull(  # type: ignore[no-untyped-def]
+    rng, indptr, rows, values, slopes, weight, start, stop, scale, mode, positive, decay, gain, out
+):
     """out_jk <- decay out_jk + gain (weight_j sum_i slopes_ik x_ij + noise); columns of weight 0
     are dropped: they get no noise and out_jk = 0."""
     n_outputs = slopes.shape[1]
@@ -289,7 +292,7 @@ class NoisySums:
         self._hold(X.indptr, X.indices, X.data)
 
     def _hold(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
-        starts = np.zeros(self.width + 1, dtype=np.int64)
+        starts = np.zeros(self.width + 1, dtype=np.int32 if len(indices) < 2**31 else np.int64)
         rows = np.empty(len(indices), dtype=np.int32 if self.shape[0] < 2**31 else np.int64)
         by_column = np.empty(len(indices), dtype=np.float32)
         _transpose(indptr, indices, values, starts, rows, by_column)
@@ -319,10 +322,12 @@ class NoisySums:
         """
         mode = _MODES[self.noise] if scale > 0 else NONE
         # Blocks of equal work: a column costs its non-zeros and about ten more for its draw.
-        work = self.columns.indptr + 10 * np.arange(self.width + 1)
-        blocks = _BLOCKS if self.width >= _SMALL else 1
-        cuts = np.searchsorted(work, np.linspace(0, work[-1], blocks + 1)[1:-1])
-        edges = [0, *cuts.tolist(), self.width]
+        starts, blocks = self.columns.indptr, _BLOCKS if self.width >= _SMALL else 1
+        work = int(starts[-1]) + 10 * self.width
+        edges = [
+            bisect_left(range(self.width), b * work // blocks, key=lambda j: starts[j] + 10 * j)
+            for b in range(blocks)
+        ] + [self.width]
 
         def one(b: int) -> None:
             _pull(

@@ -4,14 +4,16 @@
     masses  s_j = sum_i |x_ij|/||x_i|| + noise of sd u
             D_j = max(s_j, 2u)^(-1/2), or 0 where d > n and s_j <= u  (dropped)
     rows    z_i = D x_i / ||D x_i||                              a per-row map, given released D
+            narrow (d <= n): z_i = (D x_i, q) / ||(D x_i, q)||, q = l / sqrt d: sizes are kept
     T times r_i = slope(z_i.w + b, y_i), clipped to ||r_i||_2 <= c
             g = sum_i z_i r_i + noise of sd c/m_t;  v = 0.9 v + g/n;  w -= step v
-    prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat
+    prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat;
+            for few weights a third round on three times as many features as wanted
     length  l = noisy median of ||D x_i||;  weights on the original features: D w / l
     offset  b_k += log(N_k / (sum_i p_ik + noise)), four times
 
 Only the lines with "noise" read the rows. Everything between them uses released or public numbers.
-The noise of step t has budget m_t^2 ~ a_t^(3/4), a_t its weight in the last iterate, sum m_t^2 = m^2.
+The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
 
 | symbol | variable | meaning |
 |---|---|---|
@@ -30,6 +32,7 @@ from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logit, softmax
 
 from dpsparse.domain import BoundedData
@@ -42,6 +45,8 @@ FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
 MAX_STEP = 20.0
 INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 FEW = 300  # up to this many weights a class the refit starts cold
+HUGE = 1e30  # entries are clipped to it where the domain states no smaller bound
+CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
@@ -65,7 +70,7 @@ class Recipe:
     step: float | None = None
     momentum: float = 0.9
     clip: float | None = None
-    masses: np.ndarray | None | str = "private"
+    masses: np.ndarray | str | None = "private"
     renormalise: bool | None = None
     prune: bool | None = None
     soften: bool | None = None
@@ -86,10 +91,14 @@ class Run:
         recipe: Recipe,
         rng: np.random.Generator,
     ) -> None:
-        self.sums = NoisySums(data.X, rng, recipe.noise)
+        X = data.X
+        if (data.domain.feature_bound or math.inf) > HUGE:  # sums run over float32 columns
+            X = sp.csr_array((np.clip(X.data, -HUGE, HUGE), X.indices, X.indptr), shape=X.shape)
+        self.sums = NoisySums(X, rng, recipe.noise)
         self.data, self.loss, self.recipe, self.rng = data, loss, recipe, rng
         self.n_outputs, self.width = n_outputs, data.X.shape[1]
         self.weights = np.zeros((self.width, n_outputs), dtype=np.float32)  # D w, not w
+        self.constant, self.constant_weight = 0.0, np.zeros(n_outputs)
         self.n_iter = 0  # noisy gradients taken so far
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -100,19 +109,24 @@ class Run:
         if self.wide:
             self.sums.drop(self.scaling)
         lengths = self.sums.lengths(self.scaling)
-        # Renormalised rows need their length only for the final model, others before.
-        length = 0.0 if self.renormalises else self.release_length(lengths)
-        budget = recipe.gradient
-        if self.prunes:
-            budget /= math.sqrt(2.0)
-            noise = self.descend(inverse(lengths, length), budget, soften=False)
-            self.prune(noise)
-            self.sums.drop(self.scaling)
-            lengths = self.sums.lengths(self.scaling)
-        self.descend(inverse(lengths, length), budget, soften=self.softens)
-        if self.renormalises:
-            length = self.release_length(lengths)
-        coef = self.sparse_weights() / length
+        # Wide rows need their length only for the final model, and then on what was kept.
+        length = 0.0 if self.wide else self.release_length(lengths)
+        self.constant = length * CONSTANT / math.sqrt(self.width)
+        shortest = 0.0 if self.renormalises else LONG * length
+        rounds = self.rounds
+        for i, share in enumerate(rounds):
+            budget, last = recipe.gradient * math.sqrt(share), i == len(rounds) - 1
+            # The noise of a round that decides about features must be known: no soft threshold.
+            soften = self.softens and (len(rounds) == 1 or 0 < i < 2)
+            noise = self.descend(self.inverse(lengths, shortest), budget, soften=soften)
+            if not last:
+                self.prune(noise, by_noise=i == 0)
+                self.sums.drop(self.scaling)
+                lengths = self.sums.lengths(self.scaling)
+        length = max(math.hypot(length or self.release_length(lengths), self.constant), shortest)
+        coef = self.sparse_weights()
+        coef /= length
+        self.offset = self.offset + self.constant_weight * (self.constant / length)
         self.release_intercept(coef)
         return np.ascontiguousarray(coef.T), self.offset
 
@@ -161,7 +175,7 @@ class Run:
         scale = recipe.positive / recipe.mass
         lengths = self.sums.lengths(ones)
         masses = np.zeros((self.width, 1), dtype=np.float32)
-        self.sums.pull(inverse(lengths)[:, None], ones, scale, masses, positive=True)
+        self.sums.pull(inverse_of(lengths)[:, None], ones, scale, masses, positive=True)
         masses = masses[:, 0]
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         dropped = masses <= DROP * scale if self.wide and scale > 0 else None
@@ -173,18 +187,16 @@ class Run:
 
     def release_length(self, lengths: np.ndarray) -> float:
         """Noisy median of the lengths by bisection; a guess from the masses where n is too small."""
-        kept = np.count_nonzero(self.scaling)
+        kept, masses = _kept(self.scaling)
         if kept == 0:
             return 1.0
         # the longest row there can be, its squares spread over the features like the masses
         domain = self.data.domain
         longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(self.width)
-        spread = 1.0 / np.square(self.scaling[self.scaling > 0], dtype=np.float64)
-        guess = longest * math.sqrt(kept / float(spread.sum()))
+        guess = longest * math.sqrt(kept / masses)
         reach = 2.0**20
         budget = self.recipe.length
-        middle = self.quantile(lengths, 0.5, budget, guess, guess / reach, guess)
-        return middle if self.renormalises else LONG * middle
+        return self.quantile(lengths, 0.5, budget, guess, guess / reach, guess)
 
     def quantile(
         self, values: np.ndarray, share: float, budget: float, guess: float, low: float, high: float
@@ -254,7 +266,7 @@ class Run:
             return recipe.prune
         if math.isinf(recipe.gradient) or not self.wide:
             return False
-        if isinstance(k, int) and k <= FEW * self.n_outputs:
+        if self.few:
             return True
         chosen = k is not None or self.n * recipe.gradient >= 1000
         return self.width > 10 * self.n and chosen
@@ -263,19 +275,39 @@ class Run:
     def softens(self) -> bool:
         return self.wide if self.recipe.soften is None else self.recipe.soften
 
-    def prune(self, noise: float) -> None:
-        """Drop features whose weights do not stand out of the known noise of the weights."""
-        k = self.n_outputs
-        theta = 2.0 if self.n * self.recipe.gradient >= 1000 else 1.5
-        norms = np.square(self.weights).sum(axis=1)  # of D w: the noise there has sd D noise
-        limit = (k - 1 + theta**2 * math.sqrt(k)) * noise**2
-        self.scaling[norms <= limit * np.square(self.scaling)] = 0.0
-        n_nonzero = self.recipe.n_nonzero
-        if isinstance(n_nonzero, int) and n_nonzero <= FEW * k:
+    @property
+    def few(self) -> bool:
+        k = self.recipe.n_nonzero
+        return isinstance(k, int) and k <= FEW * self.n_outputs
+
+    @property
+    def rounds(self) -> tuple[float, ...]:
+        """Shares of the gradients' budget: one descent, or descents with pruning in between."""
+        if not self.prunes:
+            return (1.0,)
+        return (0.45, 0.3, 0.25) if self.few else (0.5, 0.5)
+
+    def prune(self, noise: float, *, by_noise: bool) -> None:
+        """Drop features whose weights do not stand out of the known noise of the weights, or (few
+        weights wanted) all but thrice as many as wanted."""
+        k, n_nonzero = self.n_outputs, self.recipe.n_nonzero
+        if by_noise:
+            theta = 2.0 if self.n * self.recipe.gradient >= 1000 else 1.5
+            limit = (k - 1 + theta**2 * math.sqrt(k)) * noise**2
+        else:
+            assert isinstance(n_nonzero, int)
+            alive = np.flatnonzero(self.scaling)
+            sizes = np.square(self.weights[alive] / self.scaling[alive, None]).sum(axis=1)
+            kept = min(max(3 * n_nonzero, 1), len(sizes))
+            limit = (
+                float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) if kept else 0.0
+            )
+            limit *= 1.0 - 1e-6  # keep what is equal
+        _drop(self.weights, self.scaling, limit)
+        if self.few:
             self.weights[:] = 0.0
         else:
-            _move(self.weights, np.zeros_like(self.weights), self.scaling, 0.0, noise)
-            self.weights[self.scaling == 0.0] = 0.0
+            _move(self.weights, self.weights, self.scaling, 0.0, noise)
 
     def schedule(self, budget: float) -> tuple[int, float]:
         """Number of steps and step size from n and the budget alone."""
@@ -293,27 +325,35 @@ class Run:
         n_iter, step = self.schedule(budget)
         self.n_iter += n_iter
         weight_of = (1.0 - momentum ** np.arange(n_iter, 0, -1)) / (1.0 - momentum)
-        shares = weight_of**0.75 if recipe.weighted else np.ones(n_iter)
+        shares = weight_of if recipe.weighted else np.ones(n_iter)
         scales = recipe.signed * clip / (budget * np.sqrt(shares / shares.sum()))
-        velocity = np.zeros_like(self.weights)
+        velocity, constant_velocity = np.zeros_like(self.weights), np.zeros(self.n_outputs)
         noise = step / self.n * math.sqrt(float(np.sum((weight_of * scales) ** 2)))
         # One threshold a step, as large as the noise a step of even budget would add.
         cut = step / self.n * recipe.signed * clip * math.sqrt(n_iter) / budget if soften else 0.0
         for scale in scales:
-            margins = self.sums.margins(self.weights) * inverses[:, None] + self.offset
-            slopes = self.slopes(margins) * inverses[:, None]
+            margins = self.sums.margins(self.weights) + self.constant * self.constant_weight
+            slopes = self.slopes(margins * inverses[:, None] + self.offset) * inverses[:, None]
             self.sums.pull(slopes, self.scaling, scale, velocity, momentum, 1.0 / self.n)
             _move(self.weights, velocity, self.scaling, step, cut)
+            if self.constant > 0.0:  # one more coordinate of the same noisy vector
+                total = self.sums.total(self.constant * slopes, scale)
+                constant_velocity = momentum * constant_velocity + total / self.n
+                self.constant_weight = self.constant_weight - step * constant_velocity
         return noise
+
+    def inverse(self, lengths: np.ndarray, shortest: float) -> np.ndarray:
+        """One over the lengths of the rows with their constant (0 for an empty row)."""
+        return inverse_of(np.hypot(lengths, self.constant), shortest)
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Slopes (n, K) with rows of L2 norm at most `clip`."""
         if self.n_outputs == 1:
             slopes = self.loss.slope(margins[:, 0], self.data.y)
-            return np.clip(slopes, -self.clip, self.clip)[:, None]
+            return np.asarray(np.clip(slopes, -self.clip, self.clip)[:, None])
         slopes = self.loss.slope(margins, self.data.y)
         norms = np.sqrt(np.square(slopes).sum(axis=1))
-        return slopes * (self.clip / np.maximum(norms, self.clip))[:, None]
+        return np.asarray(slopes * (self.clip / np.maximum(norms, self.clip))[:, None])
 
     def exact_count(self) -> int:
         """For `PrivateCount`: the weights the mass rule keeps of the run without noise."""
@@ -334,7 +374,8 @@ class RegressionRun(Run):
         return self.wide if self.recipe.renormalise is None else self.recipe.renormalise
 
     def release_prior(self) -> None:
-        recipe, bound = self.recipe, self.data.domain.target_bound
+        recipe = self.recipe
+        bound = float(self.data.domain.require("target_bound", "Regression"))
         y = self.data.y / bound
         # (1, y) has norm sqrt 2; a replaced row moves y alone, by 2
         scale = (2.0 if recipe.signed == 2.0 else math.sqrt(2.0)) / recipe.prior
@@ -343,12 +384,17 @@ class RegressionRun(Run):
         mean = bound * min(max(float(total) / self.n, -1.0), 1.0)
         self.offset = np.array([mean])
         self.clip = recipe.clip or 1.5 * self.quantile(
-            np.abs(self.data.y - mean), 0.75, recipe.spread, bound / 4.0, bound / 2.0**12, 2.0 * bound
+            np.abs(self.data.y - mean),
+            0.75,
+            recipe.spread,
+            bound / 4.0,
+            bound / 2.0**12,
+            2.0 * bound,
         )
         self.unit_step = 0.5  # slope/clip has curvature 1/clip here, 1/2 for the logistic loss
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
-        return np.clip(margins - self.data.y[:, None], -self.clip, self.clip)
+        return np.asarray(np.clip(margins - self.data.y[:, None], -self.clip, self.clip))
 
     def release_intercept(self, coef: np.ndarray) -> None:
         """Move the offset by the mean of the residuals, clipped three times wider."""
@@ -364,10 +410,10 @@ class RegressionRun(Run):
             self.offset = self.offset + total * self.n / (self.n**2 + (scale / self.clip) ** 2)
 
 
-def inverse(lengths: np.ndarray, least: float = 0.0) -> np.ndarray:
+def inverse_of(lengths: np.ndarray, least: float = 0.0) -> np.ndarray:
     """Factors that bring rows to length at most 1 (all of them to 1 if `least` is 0)."""
     lengths = np.maximum(lengths, least)
-    return np.divide(SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return np.asarray(np.divide(SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0))
 
 
 @numba.njit(cache=True)
@@ -378,3 +424,27 @@ def _move(weights, velocity, scaling, step, cut):  # type: ignore[no-untyped-def
         for k in range(weights.shape[1]):
             w = weights[j, k] - step * d * velocity[j, k]
             weights[j, k] = max(w - cut * d, 0.0) + min(w + cut * d, 0.0) if cut > 0.0 else w
+
+
+@numba.njit(cache=True)
+def _drop(weights, scaling, limit):  # type: ignore[no-untyped-def]
+    """D_j <- 0 and weights 0 where ||w_j||^2 <= limit, w = (D w)/D."""
+    for j in range(weights.shape[0]):
+        total = 0.0
+        for k in range(weights.shape[1]):
+            total += np.float64(weights[j, k]) ** 2
+        if total <= limit * np.float64(scaling[j]) ** 2:
+            scaling[j] = 0.0
+            for k in range(weights.shape[1]):
+                weights[j, k] = 0.0
+
+
+@numba.njit(cache=True)
+def _kept(scaling):  # type: ignore[no-untyped-def]
+    """Number of kept features and the sum of their masses 1/D^2."""
+    count, total = 0, 0.0
+    for j in range(scaling.size):
+        if scaling[j] > 0.0:
+            count += 1
+            total += 1.0 / np.float64(scaling[j]) ** 2
+    return count, total

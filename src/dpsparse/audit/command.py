@@ -1,0 +1,88 @@
+"""`dpsparse audit config.toml`: attack a configuration before anybody trusts it.
+
+    estimator = "DPLassoClassifier"     # a name of dpsparse.estimators
+    n_features = 4                      # columns of the tables that are made up
+
+    [domain]                            # as Domain(...)
+    classes = [0, 1]
+    n_samples = 50
+
+    [parameters]                        # as the estimator's constructor
+    epsilon = 1.0
+    delta = 0.01
+    n_iter = 5
+
+No data is read: the attacker makes the worst tables of the domain himself.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpsparse.exceptions import ParameterError
+
+KEYS = {"estimator", "n_features", "domain", "parameters"}
+
+
+def read_config(path: Path) -> tuple[Any, int]:
+    """The estimator and the number of features a file describes."""
+    from dpsparse import estimators
+    from dpsparse.domain import Domain
+
+    try:
+        config = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ParameterError(f"{path} cannot be read as TOML: {error}") from error
+    unknown = sorted(set(config) - KEYS)
+    if unknown:
+        raise ParameterError(
+            f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(KEYS))}."
+        )
+    name = config.get("estimator")
+    if name not in estimators.__all__:
+        raise ParameterError(
+            f"{path}: estimator must be one of {', '.join(estimators.__all__)}, got {name!r}."
+        )
+    try:
+        domain = Domain(**config.get("domain", {}))
+        estimator = getattr(estimators, name)(domain, **config.get("parameters", {}))
+    except TypeError as error:
+        raise ParameterError(f"{path}: {error}") from error
+    n_features = config.get("n_features", 4)
+    if not isinstance(n_features, int) or n_features < 2:
+        raise ParameterError(f"{path}: n_features must be a whole number of at least 2.")
+    return estimator, n_features
+
+
+@click.command()
+@click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--runs", default=2000, show_default=True, help="Models fitted on either table.")
+@click.option("--confidence", default=0.999, show_default=True, help="Of what is refuted.")
+@click.option("--seed", default=0, show_default=True, help="Of the attacker's tables and noise.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Page to write.  [default: CONFIG with .html]",
+)
+def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | None) -> None:
+    """Try to refute the guarantee of the estimator that CONFIG (TOML) describes.
+
+    Exit code 0: nothing refuted, 1: refuted.
+    """
+    from dpsparse.audit.page import page
+    from dpsparse.audit.verdict import audit as attack
+
+    if runs < 100 or not 0.5 < confidence < 1.0:
+        raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
+    estimator, n_features = read_config(config)
+    verdict = attack(estimator, n_features, n_runs=runs, confidence=confidence, seed=seed)
+    click.echo(str(verdict))
+    target = html if html is not None else config.with_suffix(".html")
+    target.write_text(page(verdict), encoding="utf-8")
+    click.echo(f"page: {target}")
+    if not verdict.holds:
+        raise click.exceptions.Exit(1)

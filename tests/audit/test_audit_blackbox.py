@@ -1,0 +1,132 @@
+"""Counting attacks: exact bounds, the theorem of one run, and their strength."""
+
+import importlib.metadata
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpsparse import Domain
+from dpsparse.audit import blackbox
+from dpsparse.audit.neighbours import add_row
+from dpsparse.audit.replay import Subject
+from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
+from dpsparse.privacy import Exponential, Gaussian, calibrate
+from dpsparse.random import gaussian, gumbel, make_generator
+
+
+def test_clopper_pearson_is_exact():
+    low, high = blackbox.clopper_pearson(7, 50, 0.01)
+    assert stats.binom.sf(6, 50, low) == pytest.approx(0.01)
+    assert stats.binom.cdf(7, 50, high) == pytest.approx(0.01)
+    assert blackbox.clopper_pearson(0, 10, 0.01)[0] == 0.0
+    assert blackbox.clopper_pearson(10, 10, 0.01)[1] == 1.0
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_gaussian_noise_is_attacked_at_half_its_epsilon(share):
+    """40,000 draws a table: the right noise is not refuted, reached >= 0.5; half of it is refuted."""
+    scale = share * calibrate(lambda s: Gaussian(s, 1.0), 1.0, 1e-2)
+    rng = make_generator(1)
+    one, two = gaussian(rng, scale, (40_000, 1)), 1.0 + gaussian(rng, scale, (40_000, 1))
+    reached = blackbox.attack(one, two, 1e-2).epsilon
+    assert (0.5 <= reached <= 1.0) if share == 1.0 else reached > 1.0
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_selection_is_attacked_at_half_its_epsilon(factor):
+    eta = factor * calibrate(lambda x: Exponential(x), 1.0, 1e-2)
+    noise = gumbel(make_generator(2), (40_000, 2))
+    half = len(noise) // 2
+    one = (np.array([0.0, 1.0]) + noise[:half]).argmax(axis=1)[:, None].astype(float)
+    two = (np.array([0.0, 1.0 - eta]) + noise[half:]).argmax(axis=1)[:, None].astype(float)
+    reached = blackbox.attack(one, two, 1e-2).epsilon
+    assert (0.5 <= reached <= 1.0) if factor == 1.0 else reached > 1.0
+
+
+def test_equal_tables_are_never_told_apart():
+    """False alarm rate 0.001 each; two of fifty have probability 1e-3."""
+    rng = make_generator(3)
+    found = [
+        blackbox.attack(rng.random((200, 3)), rng.random((200, 3)), 0.0).epsilon for _ in range(50)
+    ]
+    assert sum(e > 0 for e in found) < 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gaussian", "selection"])
+def test_models_alone_give_half_the_epsilon(kind):
+    """Black box on whole estimators, worst pairs, 99.9 % confidence: 0.5 of the claim, not above it."""
+    if kind == "gaussian":
+        domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=10)
+        model = DPHardThresholdClassifier(
+            domain, delta=1e-2, n_nonzero=2, n_iter=1, method="gaussian"
+        )
+        table = np.zeros((10, 2)), np.array([0, 1] * 5)
+        pair = add_row(*table, np.array([1.0, 0.0]), 1, "owner")
+    else:
+        model = DPLassoClassifier(
+            Domain(classes=(0, 1), n_samples=3), delta=1e-2, n_iter=1, radius=0.01,
+            fit_intercept=False,
+        )  # fmt: skip
+        pair = add_row(np.ones((3, 1)), np.array([1, 1, 0]), np.ones(1), 0, "against two")
+    subject = Subject(model, pair.X.shape[1])
+    reached = blackbox.many_runs(subject, pair, 20_000, 1e-2).epsilon
+    assert 0.5 <= reached <= 1.0
+
+
+# ---- one run --------------------------------------------------------------------------------------
+
+
+def test_one_run_p_value_by_hand():
+    """delta = 0 is the binomial tail of randomised response; delta adds a term linear in it."""
+    assert blackbox.one_run_p_value(100, 50, 40, 1.0, 0.0) == pytest.approx(
+        stats.binom.sf(39, 50, 1 / (1 + np.exp(-1.0)))
+    )
+    q = 1 / (1 + np.exp(-1.0))
+    term = max(
+        (stats.binom.cdf(39, 50, q) - stats.binom.cdf(39 - i, 50, q)) / i for i in range(1, 41)
+    )
+    more = blackbox.one_run_p_value(100, 50, 40, 1.0, 1e-5)
+    assert more == pytest.approx(stats.binom.sf(39, 50, q) + 2 * 100 * 1e-5 * term)
+
+
+def test_one_run_agrees_with_jax_privacy():
+    """An independent implementation, read as a single file so that jax need not be installed."""
+    try:
+        files = importlib.metadata.files("jax-privacy") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("jax-privacy is not installed (pip install --no-deps jax-privacy)")
+    path = next(f.locate() for f in files if str(f) == "jax_privacy/auditing.py")
+    spec = importlib.util.spec_from_file_location("auditing_oracle", path)
+    oracle = importlib.util.module_from_spec(spec)
+    sys.modules["auditing_oracle"] = oracle
+    spec.loader.exec_module(oracle)
+    for m, r, v, delta in [(1000, 250, 213, 1e-6), (200, 80, 76, 1e-5), (500, 40, 40, 1e-9)]:
+        # v members and r - v others lie above the threshold: r guesses, v of them right
+        members = np.where(np.arange(m // 2) < v, 1.0, -1.0)
+        others = np.where(np.arange(m // 2) < r - v, 1.0, -1.0)
+        auditor = oracle.CanaryScoreAuditor(members, others)
+        strategy = oracle.Explicit(threshold=0.0)
+        theirs = auditor.epsilon_one_run(0.05, delta, threshold_strategy=strategy)
+        assert blackbox.one_run_epsilon(m, r, v, delta, 0.95) == pytest.approx(theirs, rel=1e-4)
+        low = blackbox.clopper_pearson(v, m // 2, 0.025)[0]
+        high = blackbox.clopper_pearson(r - v, m // 2, 0.025)[1]
+        theirs = auditor.epsilon_clopper_pearson(0.05, delta, threshold_strategy=strategy)
+        assert np.log((low - delta) / high) == pytest.approx(theirs, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_canaries_are_heard_and_do_not_refute(seed):
+    """One model of epsilon 8 with 1000 canaries: something is heard, the claim stands (99.9 %)."""
+    domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
+    model = DPHardThresholdClassifier(
+        domain, epsilon=8.0, n_nonzero=1000, n_iter=1, method="gaussian"
+    )
+    canaries = blackbox.plant(1000, (0, 1), 1.0, make_generator(seed))
+    guesses, right, reached = blackbox.one_run(Subject(model, 1000), canaries, 1e-6, 0.999, seed)
+    assert guesses == 250
+    assert right > 150
+    assert 0.5 < reached <= 8.0

@@ -1,0 +1,66 @@
+"""The command: table, page, exit code, and errors that name the remedy."""
+
+import pytest
+
+click_testing = pytest.importorskip("click.testing")
+
+from dpsparse.audit.command import audit, read_config  # noqa: E402
+from dpsparse.exceptions import ParameterError  # noqa: E402
+
+CONFIG = """
+estimator = "DPLassoClassifier"
+n_features = 3
+[domain]
+classes = [0, 1]
+n_samples = 20
+[parameters]
+epsilon = {epsilon}
+delta = 0.01
+n_iter = 5
+radius = 1.0
+fit_intercept = false
+calibration = "{calibration}"
+"""
+
+
+def run(tmp_path, text, *options):
+    path = tmp_path / "model.toml"
+    path.write_text(text)
+    return click_testing.CliRunner().invoke(audit, [str(path), "--runs", "200", *options]), path
+
+
+def test_proven_configuration_holds(tmp_path):
+    result, path = run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
+    assert result.exit_code == 0, result.output
+    for word in ("replay", "noise", "exact law", "black box", "claimed", "refuted"):
+        assert word in result.output
+    assert "REFUTED" not in result.output
+    page = path.with_suffix(".html").read_text()
+    assert "not refuted" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_published_configuration_is_refuted(tmp_path):
+    target = tmp_path / "out.html"
+    text = CONFIG.format(epsilon=0.1, calibration="published")
+    result, _ = run(tmp_path, text, "--html", str(target))
+    assert result.exit_code == 1
+    assert "REFUTED" in result.output
+    assert "REFUTED" in target.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("estimator = 'Lasso'", "must be one of"),
+        ("colour = 1", "unknown colour"),
+        ("= 1", "TOML"),
+        ("estimator = 'DPLassoClassifier'\n[parameters]\nshade = 1", "shade"),
+        ("estimator = 'DPLassoClassifier'\nn_features = 1", "at least 2"),
+    ],
+)
+def test_errors_name_the_remedy(tmp_path, text, says):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(ParameterError, match=says):
+        read_config(path)

@@ -1,0 +1,163 @@
+"""Exact likelihood ratios, confidence bounds and tests of noise, against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpsparse import Domain
+from dpsparse.audit import law
+from dpsparse.audit.neighbours import add_row
+from dpsparse.audit.replay import Subject
+from dpsparse.audit.tape import Entry
+from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
+from dpsparse.privacy import Exponential, Gaussian, calibrate, delta
+from dpsparse.random import gaussian, gumbel, make_generator
+
+NONE = np.empty(0)
+
+
+def gaussian_losses(scale, n, seed):
+    rng = make_generator(seed)
+    outputs = gaussian(rng, scale, n)
+    entries = [Entry("gaussian", scale, np.zeros(1), np.array([o]), NONE) for o in outputs]
+    other = Entry("gaussian", scale, np.ones(1), NONE, NONE)
+    return np.array([law.loss(entry, other) for entry in entries])
+
+
+def test_gaussian_losses_have_their_law():
+    """Loss ~ N(mu^2/2, mu^2); false alarm rate 1e-4."""
+    losses = gaussian_losses(2.0, 4000, seed=1)
+    assert stats.kstest((losses - 0.125) / 0.5, "norm").pvalue > 1e-4
+
+
+def test_gaussian_profile_is_met_and_half_the_noise_is_refuted():
+    """Right with probability 0.999; the other side has power close to 1."""
+    scale = calibrate(lambda s: Gaussian(s, 1.0), 1.0, 1e-2)
+    claimed = Gaussian(scale, 1.0)
+    right = law.profile(gaussian_losses(scale, 4000, 2), claimed, [0.25, 0.5, 1.0])
+    assert not right.refuted
+    assert np.abs(right.estimate - right.claimed).max() < 0.02
+    assert law.profile(gaussian_losses(scale / 2, 4000, 3), claimed, [0.25, 0.5, 1.0]).refuted
+    assert law.profile(gaussian_losses(0.8 * scale, 4000, 4), claimed, [0.25, 0.5, 1.0]).refuted
+
+
+def test_gaussian_strength_is_half_the_claim():
+    scale = calibrate(lambda s: Gaussian(s, 1.0), 1.0, 1e-2)
+    reached = law.epsilon_below(gaussian_losses(scale, 8000, 5), 1e-2)
+    assert 0.5 <= reached <= 1.0
+
+
+def test_selection_strength_is_half_the_claim():
+    """Two candidates whose scores move apart by the whole range: the worst case of the curve."""
+    eta = calibrate(lambda x: Exponential(x), 1.0, 1e-2)
+    rng = make_generator(6)
+    here, there = np.array([0.0, 1.0]), np.array([0.0, 1.0 - eta])
+    losses = []
+    for noise in gumbel(rng, (4000, 2)):
+        pick = np.array([int(np.argmax(there + noise))])
+        a = Entry("gumbel", 1.0, there, NONE, NONE, pick)
+        losses.append(law.loss(a, Entry("gumbel", 1.0, here, NONE, NONE, pick)))
+    reached = law.epsilon_below(np.array(losses), 1e-2)
+    assert 0.5 <= reached <= 1.0
+
+
+@pytest.mark.slow
+def test_whole_estimators_reach_half_the_claim():
+    """Gaussian and selection estimators on worst pairs: 0.5 of epsilon from whole histories."""
+    domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=10)
+    hard = DPHardThresholdClassifier(domain, delta=1e-2, n_nonzero=2, n_iter=1, method="gaussian")
+    X, y = np.zeros((10, 2)), np.array([0, 1] * 5)
+    pair = add_row(X, y, np.array([1.0, 0.0]), 1, "owner")
+    assert 0.5 <= law.epsilon_below(law.privacy_losses(Subject(hard, 2), pair, 6000, 0), 1e-2) <= 1
+    lasso = DPLassoClassifier(
+        Domain(classes=(0, 1), n_samples=3), delta=1e-2, n_iter=1, radius=0.01, fit_intercept=False
+    )
+    X = np.ones((3, 1))
+    pair = add_row(X, np.array([1, 1, 0]), np.ones(1), 0, "against two").swapped()
+    losses = law.privacy_losses(Subject(lasso, 1), pair.swapped(), 3000, 0)
+    assert 0.5 <= law.epsilon_below(losses, 1e-2) <= 1.0
+
+
+@pytest.mark.parametrize("p", [0.01, 0.3, 0.9])
+def test_bounds_of_means_hold(p):
+    """Bernoulli means: each bound fails with probability 0.01; 10 of 200 failures have 2e-5."""
+    rng = make_generator(7)
+    samples = rng.random((200, 300)) < p
+    assert sum(law.mean_below(s.astype(float), 0.01) > p for s in samples) < 10
+    assert np.mean([law.mean_below(s.astype(float), 0.01) for s in samples]) > p - 0.15
+
+
+def test_ranking_is_the_law_of_gumbel_top_k():
+    """Ordered picks of noisy keys against their probability; chi-square level 1e-4."""
+    keys, n = np.array([0.3, -0.5, 1.0]), 20_000
+    order = np.argsort(-(keys + gumbel(make_generator(8), (n, 3))), axis=1)[:, :2]
+    seen = np.bincount(3 * order[:, 0] + order[:, 1], minlength=9)
+    pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
+    expected = np.array([n * math.exp(law._ranking(keys, np.array(p))) for p in pairs])
+    assert expected.sum() == pytest.approx(n)
+    observed = np.array([seen[3 * i + j] for i, j in pairs])
+    assert stats.chisquare(observed, expected).pvalue > 1e-4
+
+
+def test_laplace_noisy_max_costs_twice_what_004_says():
+    """Lap(1/eps') on scores that move by 1: the log-ratio of a pick reaches 1.98 eps', not eps'."""
+    step = 0.1
+    here, there = np.array([200.0, 0.0]), np.array([200.0 - step, step])  # the loser gains on both
+    ratio = law.noisy_max_log_probability(there, 1) - law.noisy_max_log_probability(here, 1)
+    assert 1.97 * step < ratio <= 2.0 * step
+
+
+def test_laplace_noisy_max_probability():
+    """Quadrature against 40,000 draws, four standard errors; and it adds up to one."""
+    keys = np.array([0.0, 0.7, -1.0, 0.7])
+    p = np.exp([law.noisy_max_log_probability(keys, k) for k in range(4)])
+    assert p.sum() == pytest.approx(1.0, abs=1e-6)
+    draws = (keys + make_generator(9).laplace(size=(40_000, 4))).argmax(axis=1)
+    seen = np.bincount(draws, minlength=4) / 40_000
+    assert np.all(np.abs(seen - p) < 4 * np.sqrt(p / 40_000))
+
+
+def test_noise_tests_accept_right_and_reject_slightly_wrong_noise():
+    """Level 1e-6 for acceptance; 10 % of a Gaussian scale is seen in 4,000 draws."""
+    noise = gaussian(make_generator(10), 3.0, 4000)
+    entry = Entry("gaussian", 3.0, np.zeros(4000), noise, noise)
+    assert law.noise_p_value([entry], "gaussian") > 1e-6
+    wrong = Entry("gaussian", 3.3, np.zeros(4000), noise, noise)
+    assert law.noise_p_value([wrong], "gaussian") < 1e-6
+    noise = gumbel(make_generator(11), 4000)
+    assert law.noise_p_value([Entry("gumbel", 1.0, 0 * noise, noise, noise)], "gumbel") > 1e-6
+    assert law.noise_p_value([Entry("gumbel", 1.0, 0 * noise, 0.8 * noise, noise)], "gumbel") < 1e-6
+
+
+def test_selection_test_sees_temperature_and_exact_signs():
+    rng = make_generator(12)
+
+    def picks(factor, exact_sign=False):
+        entries = []
+        for _ in range(400):
+            score = 0.2 * rng.standard_normal(6)
+            keys = np.append(score, -score)
+            if exact_sign:
+                j = int(rng.integers(6))
+                pick = j if score[j] > 0 else j + 6
+            else:
+                pick = int(np.argmax(factor * keys + gumbel(rng, 12)))
+            entries.append(Entry("gumbel", 1.0, keys, NONE, NONE, np.array([pick])))
+        return law.selection_p_value(entries)
+
+    assert picks(1.0) > 1e-6
+    assert picks(4.0) < 1e-6
+    assert picks(1.0, exact_sign=True) < 1e-6
+
+
+def test_losses_of_a_whole_fit_respect_the_plan():
+    """Mean of (1 - e^(eps - loss))^+ below the claimed delta with confidence 0.999, T = 3."""
+    domain = Domain(classes=(0, 1), n_samples=4)
+    subject = Subject(DPLassoClassifier(domain, delta=1e-2, n_iter=3, radius=0.5), 2)
+    pair = add_row(np.ones((4, 2)), np.array([1, 1, 1, 0]), np.ones(2), 0, "row")
+    losses = law.privacy_losses(subject, pair, 100, 0)
+    assert not law.profile(losses, subject.plan.event, [0.25, 0.5, 1.0]).refuted
+    assert losses.max() <= 3 * subject.plan.phases[0].event.event.eta
+    assert delta(subject.plan.event, 1.0) <= 1e-2 * (1 + 1e-9)
