@@ -7,7 +7,7 @@ from _common import named, plot_by_epsilon, trial_number
 
 from dpsparse.reproduce import Experiment, derive_seed
 
-PANELS = [(s, t) for t in ("linear", "logistic") for s in ("small", "large")]
+PANELS = [(s, t) for s in ("small", "large") for t in ("linear", "logistic")]
 
 
 # ---- Figure 2 -------------------------------------------------------------------------------------
