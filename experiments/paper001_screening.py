@@ -74,8 +74,10 @@ def adp_verdict(summary):
     printed = summary.mean(
         "TPR", "nonprivate", data="squared", method="no noise at all, printed, start zero"
     )
+    blind = all(abs(t - f) < 0.2 for t, f in rows.values())
     return (
-        f"Holds, and worse: {text} (linear regression). Without any noise the rule as printed keeps "
+        f"{'Holds' if blind else 'Does not hold'}: {text} (linear regression). Without any noise the rule as "
+        "printed keeps "
         f"{100 * printed:.0f} % of the true coefficients at radius 5, scaled correctly {100 * rescaled:.0f} %; "
         "and the noise is too small for its claim, because the sensitivity of the score is not O(1/n)."
     )
@@ -97,34 +99,38 @@ def plot_adp(summary, path):
     save()
 
 
+EXACT = "no noise at all, printed, start random"
+
+
 def plot_gap(summary, path):
     found, save = axes(path, 2, xlabel="iteration", ylabel="Wolfe gap", yscale="log")
     for axis, data in zip(found, ("squared", "logistic"), strict=True):
-        for method, label in (
-            ("A: noisy optimiser, every", "private"),
-            ("B: noisy screening, every", "exact"),
-        ):
-            cell = {"data": data, "method": method}
-            if summary.values("trace gap", "published", **cell):
-                t = summary.curve("trace t", "published", **cell)
-                axis.plot(
-                    t,
-                    np.abs(summary.curve("trace gap", "published", **cell)),
-                    label=f"{label} optimiser",
-                )
+        cell = {"data": data, "method": "A: noisy optimiser, every"}
+        if summary.values("trace gap", "published", **cell):
+            t = summary.curve("trace t", "published", **cell)
+            axis.plot(
+                t,
+                np.abs(summary.curve("trace gap", "published", **cell)),
+                label="private optimiser",
+            )
+        last = summary.mean("gap", "nonprivate", data=data, method=EXACT)
+        axis.axhline(abs(last), color="black", ls=":", label="exact optimiser, last iteration")
         axis.set_title(data)
     found[0].legend()
     save()
 
 
 def gap_verdict(summary):
-    values = {}
-    for name in ("A: noisy optimiser, every", "B: noisy screening, every"):
-        curve = summary.curve("trace gap", "published", data="squared", method=name)
-        values[name[0]] = float(np.abs(curve[-1]))
-    ratio = values["A"] / max(values["B"], 1e-300)
-    holds = "Holds" if ratio > 1 else "Does not hold"
-    return f"{holds}: the last gap is {ratio:.3g} times as large with the private optimiser (linear regression)."
+    texts, ratios = [], []
+    for data in ("squared", "logistic"):
+        curve = summary.curve(
+            "trace gap", "published", data=data, method="A: noisy optimiser, every"
+        )
+        exact = abs(summary.mean("gap", "nonprivate", data=data, method=EXACT))
+        ratios.append(float(abs(curve[-1])) / max(exact, 1e-300))
+        texts.append(f"{ratios[-1]:.3g} times as large ({data} loss)")
+    holds = "Holds" if min(ratios) > 1 else "Holds in part" if max(ratios) > 1 else "Does not hold"
+    return f"{holds}: with the private optimiser the last gap is {' and '.join(texts)}."
 
 
 # ---- 001, synthetic data --------------------------------------------------------------------------
@@ -142,9 +148,12 @@ def synthetic_verdict(summary):
         "density", None, data="uncorrelated", method="RNM-Screen on an empty table"
     )
     own = summary.mean("density", None, data="uncorrelated", method="RNM-Screen")
+    found = summary.mean("TPR", "published", data="uncorrelated", method="RNM-Screen")
+    false = summary.mean("FPR", "published", data="uncorrelated", method="RNM-Screen")
+    holds = "Holds as printed, without a true guarantee" if found > false + 0.1 else "Does not hold"
     best = max((m for m in f1 if summary.values("F1", "proven", method=m)), key=lambda m: f1[m])
     return (
-        f"Holds as printed, not at a true guarantee: the density {own:.2f} is that of an empty table ({chance:.2f}), "
+        f"{holds}: the density {own:.2f} is that of an empty table ({chance:.2f}), "
         f"so the screening is chance and the signal comes from the optimiser. F1 {f1['RNM-Screen']:.2f}; the best "
         f"proven rule ({best}) reaches {f1[best]:.2f} at the same epsilon."
     )
@@ -352,6 +361,11 @@ EXPERIMENTS = (
         metrics=SCORES | {"R2": ".3f"},
         claim="RNM-Screen is sparse on real data at an F1 like that of the dense private solution.",
         verdict=f1_verdict,
+        reasons={
+            "TPR and FPR": "each published value is a ratio of small whole numbers (1/3, 3/5, 9/19, 4/9 ...), so it is "
+            "that of one trial and not an average of 20; it also contradicts the F1 beside it",
+            "R2": "which rows and which missed features enter is not printed",
+        },
         tests=real_tests,
         needs=FILES,
         **YEO,
@@ -383,6 +397,9 @@ EXPERIMENTS = (
     Experiment(
         name="001-table4",
         title="RNM-Screen without the Yeo-Johnson transform",
+        reasons={
+            "residential, R2": "how the tables were scaled without the transform is not printed"
+        },
         trial=real_trial("001-table4", False),
         metrics={"F1": ".3f", "density": ".3f", "R2": ".3f"},
         claim="Without Yeo-Johnson R2 is worse on all data sets but BlogFeedback.",

@@ -11,6 +11,7 @@ from dpsparse.random import make_generator
 from dpsparse.reproduce import Experiment, derive_seed
 
 DELTA = 1e-6
+OURS = "noisy gradients (ours)"
 STANDARD_STEPS = 20  # every step of Algorithm 1 costs the same: a few are timed, the rest counted
 
 
@@ -95,15 +96,19 @@ def frank_wolfe_seconds(X, y, scale, rng, n_iter):
 
 
 def speed_verdict(summary):
-    texts = []
+    texts, slowest = [], 1e9
     for mode in ("published", "proven"):
         values = [
             summary.mean("speed-up", mode, **c) for c in summary.cells if c["variant"] == "Alg. 2+4"
         ]
         values = [v for v in values if v == v]
         if values:
+            slowest = min(slowest, *values)
             texts.append(f"{mode} {min(values):.0f} to {max(values):.0f} times")
-    return "Holds: faster than Algorithm 1 written in SciPy by " + "; ".join(texts) + "."
+    holds = (
+        "Holds" if slowest >= 10 else "Holds on most data" if slowest > 1 else "Depends on the data"
+    )
+    return f"{holds}: against Algorithm 1 written in SciPy {'; '.join(texts)} as fast."
 
 
 # ---- Table 4 --------------------------------------------------------------------------------------
@@ -115,10 +120,7 @@ def accuracy_configurations(quick):
         return [small | {"mode": m} for m in ("published", "proven")]
     return [
         {"dataset": d, "n_iter": 400_000, "mode": m} for d in WIDE for m in ("published", "proven")
-    ] + [
-        {"dataset": d, "method": "noisy gradients (ours)", "mode": "proven", "n_iter": 0}
-        for d in WIDE
-    ]
+    ] + [{"dataset": d, "method": OURS, "mode": "proven", "n_iter": 0} for d in WIDE]
 
 
 def accuracy_trial(config, seed):
@@ -141,21 +143,30 @@ def accuracy_trial(config, seed):
 def accuracy_verdict(summary):
     names = list(dict.fromkeys(c["dataset"] for c in summary.cells))
 
-    def span(mode, **cell):
-        values = [
-            np.mean(v)
-            for d in names
-            if (v := [r["metrics"]["AUC"] for r in summary.rows
-                      if r["config"]["dataset"] == d and r["config"]["mode"] == mode
-                      and r["config"].get("method") == cell.get("method")])
-        ]  # fmt: skip
-        return f"{min(values):.0f} to {max(values):.0f}" if values else "?"
+    def values(mode, method=None):
+        cells = [{"dataset": d} | ({"method": method} if method else {}) for d in names]
+        rows = [r for r in summary.rows if r["config"]["mode"] == mode]
+        found = [
+            np.mean([r["metrics"]["AUC"] for r in rows if _cell_of(r) == cell])
+            for cell in cells
+            if any(_cell_of(r) == cell for r in rows)
+        ]
+        return found or [float("nan")]
 
+    printed, proven, ours = values("published"), values("proven"), values("proven", OURS)
+    holds = "Does not hold at a true guarantee" if max(proven) < 60 else "Holds in part"
     return (
-        f"Does not hold at a true guarantee: AUC {span('published')} as published (the exact sign of every chosen "
-        f"gradient leaks), {span('proven')} with the private sign; noisy gradients reach "
-        f"{span('proven', method='noisy gradients (ours)')}."
+        f"{holds}: AUC {_span(printed)} as published (the exact sign of every chosen gradient leaks), {_span(proven)} "
+        f"with the private sign; noisy gradients reach {_span(ours)}."
     )
+
+
+def _cell_of(row):
+    return {k: v for k, v in row["config"].items() if k in ("dataset", "method")}
+
+
+def _span(values):
+    return f"{min(values):.0f} to {max(values):.0f}"
 
 
 EXPERIMENTS = (

@@ -215,6 +215,20 @@ def tests2(summary):
                 f"Wilcoxon signed-rank, {metric}, {mode}: Sparsifier better on {', '.join(better) or 'none'}; "
                 f"private LASSO better on {', '.join(worse) or 'none'}; of {len(tested)}."
             )
+    good = compared = 0
+    for cell in summary.cells:
+        if not cell["method"].endswith(STEP_002):
+            continue
+        printed_cell = cell | {"method": cell["method"].removesuffix(STEP_002)}
+        for metric in ("accuracy", "AUC"):
+            printed = summary.published(metric, **printed_cell)
+            ours = summary.average(metric, "published", **cell)
+            if printed is not None and ours is not None and printed.can_judge(ours):
+                compared += 1
+                good += printed.matches(ours)
+    lines.append(
+        f"With the step of 002 in place of the printed one {good} of {compared} published accuracies and AUCs match."
+    )
     return lines
 
 
@@ -258,5 +272,13 @@ EXPERIMENTS = (
         ),
         needs=FILES,
         tests=tests2,
+        reasons={
+            "colon-cancer": "50 training rows; the printed noise has scale 38 on scores of at most 5, so the printed "
+            "algorithm guesses. A uniform index with the exact sign, which is not private, gives the "
+            "published AUC",
+            "phishing, mushrooms, a9a, w8a": "the printed noise is too small for the published numbers: ours are "
+            "better. Noise larger by the radius, as 002 prints it, comes near",
+            "splice": "not explained. Values left at 1 to 4 and an exact sign gave an AUC of 85 in a pilot run",
+        },
     ),
 )
