@@ -251,8 +251,6 @@ def spent_costs(first: list[Entry], second: list[Entry]) -> dict[str, list[float
     for a, b in zip(first, second, strict=True):
         change = a.query - b.query
         if a.kind in ("gumbel", "noisy max"):
-            if a.noise.size > a.query.size:  # candidates with a public score, as a null
-                change = np.append(change, 0.0)
             out[a.kind] += [float(np.ptp(change))] * a.cost
         else:
             out[a.kind].append(float(np.linalg.norm(change)) / a.scale)
