@@ -83,6 +83,13 @@ class Recipe:
 class Run:
     """One fit. Attributes are released or public, except `sums`, the door to the rows."""
 
+    n: float
+    clip: float
+    unit_step: float
+    offset: np.ndarray
+    counts: np.ndarray
+    scaling: np.ndarray
+
     def __init__(
         self,
         data: BoundedData,
