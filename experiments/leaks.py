@@ -316,6 +316,7 @@ def draw(leaks: list[Leak], path: Path) -> None:
         xlabel="weights of one class against the others",
         ylabel="runs",
     )
+    a.margins(y=0.3)
     a.legend()
     figure.savefig(path, dpi=110)
 

@@ -248,7 +248,7 @@ def explained(X: np.ndarray, weights: np.ndarray, truth: np.ndarray) -> float:
         return math.nan
     if not chosen.any():
         return 0.0
-    rows = slice(None, None, max(1, len(X) // 20_000))
+    rows = slice(None, None, max(1, len(X) // 5_000))
     A, B = X[rows][:, chosen], X[rows][:, missed]
     return float(LinearRegression().fit(A, B).score(A, B))
 
@@ -443,6 +443,15 @@ def part_cost(trial: int) -> Iterator[dict]:
 # ---- running -------------------------------------------------------------------------------------
 
 
+def compact(value):
+    """Six digits are enough for a table."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, list):
+        return [compact(part) for part in value]
+    return {k: compact(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
 def run(n_trials: int, names: list[str]) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / "rows.jsonl"
@@ -483,7 +492,7 @@ def run(n_trials: int, names: list[str]) -> None:
                     {k: v for k, v in row.items() if k not in ("trace", "gaps")} for row in rows
                 ]
             with path.open("a") as file:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
+                file.writelines(json.dumps(compact(row)) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

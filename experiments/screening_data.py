@@ -138,11 +138,15 @@ def _lasso_support(X: np.ndarray, y: np.ndarray, target: int) -> tuple[np.ndarra
     high = float(np.abs(X.T @ (y - y.mean())).max() / len(y))
     low = high * 1e-5
     best: tuple[int, np.ndarray] | None = None
+    gram = X.T @ X if len(y) > X.shape[1] else False
     for _ in range(25):
         alpha = math.sqrt(low * high)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tiny penalties converge slowly; the support suffices
-            coef = Lasso(alpha=alpha, max_iter=2000, tol=1e-3, fit_intercept=False).fit(X, y).coef_
+            model = Lasso(
+                alpha=alpha, max_iter=2000, tol=1e-3, fit_intercept=False, precompute=gram
+            )
+            coef = model.fit(X, y).coef_
         count = int(np.count_nonzero(coef))
         if best is None or abs(count - target) < abs(best[0] - target):
             best = (count, coef)

@@ -23,6 +23,7 @@ ALLOWED = {
     "solvers": {"selection", "losses", "domain", "random", "sensitivity", "sparsify"},
     "estimators": {
         "solvers", "selection", "losses", "domain", "random", "sensitivity", "sparsify", "privacy", "report",
+        "models",
     },
 }  # fmt: skip
 

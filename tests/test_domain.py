@@ -34,6 +34,7 @@ def test_rows_inside_the_bounds_are_unchanged():
     np.testing.assert_array_equal(data.X.toarray(), X.toarray())
 
 
+@pytest.mark.nojit
 def test_scaling_is_per_row():
     """A row's image does not depend on its neighbours: clipping a part equals a part of the clipped."""
     X = np.random.default_rng(1).normal(size=(20, 7)) * 5
@@ -43,6 +44,7 @@ def test_scaling_is_per_row():
         np.testing.assert_array_equal(domain.clip(X[i : i + 1]).X.toarray()[0], whole[i])
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize(
     "make", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, pd.DataFrame]
 )
@@ -57,6 +59,7 @@ def test_every_format_gives_the_same_rows(make):
     np.testing.assert_array_equal(got.data, expected.data)
 
 
+@pytest.mark.nojit
 def test_unsorted_and_duplicate_entries_become_canonical():
     # row 0: column 1 twice (0.25 + 0.5) and unsorted
     X = sp.csr_array(

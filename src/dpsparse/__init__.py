@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         DPTwoStageClassifier,
         DPTwoStageRegressor,
     )
-    from dpsparse.models import load, save
+    from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
 
@@ -52,6 +52,7 @@ _HOMES = {
     "PrivateCount": "sparsify",
     "load": "models",
     "save": "models",
+    "to_sklearn": "models",
 }
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "__version__",
     "load",
     "save",
+    "to_sklearn",
 ]
 
 

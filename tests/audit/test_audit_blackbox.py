@@ -60,11 +60,11 @@ def test_equal_tables_are_never_told_apart():
 def test_models_alone_give_half_the_epsilon(kind):
     """Black box on whole estimators, worst pairs, 99.9 % confidence: 0.5 of the claim, not above it."""
     if kind == "gaussian":
-        domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=10)
+        domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
         model = DPHardThresholdClassifier(
             domain, delta=1e-2, n_nonzero=2, n_iter=1, method="gaussian"
         )
-        table = np.zeros((10, 2)), np.array([0, 1] * 5)
+        table = np.zeros((1000, 2)), np.array([0, 1] * 500)
         pair = add_row(*table, np.array([1.0, 0.0]), 1, "owner")
     else:
         model = DPLassoClassifier(

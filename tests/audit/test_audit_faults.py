@@ -25,6 +25,8 @@ from dpsparse.audit.verdict import first_complaint
 from dpsparse.sensitivity import Sensitivity
 
 BINARY = Domain(classes=(0, 1), row_norm=1.0, n_samples=12)
+NUMBER = Domain(target_bound=2.0, row_norm=1.0, n_samples=12)
+LONG = Domain(classes=(0, 1), n_samples=12)
 FAULTS = []
 
 
@@ -36,6 +38,13 @@ def fault(needs, **parameters):
         return seed
 
     return register
+
+
+@pytest.fixture(autouse=True)
+def short_counts(monkeypatch):
+    from dpsparse.estimators import lasso
+
+    monkeypatch.setattr(lasso, "COUNT_STEPS", 30)
 
 
 def make(name, parameters):
@@ -100,6 +109,18 @@ def the_count_discards_its_noise(patch):
     patch.setattr(dpsparse.sparsify, "two_sided_geometric", lambda rng, scale: 0)
 
 
+@fault("DPGradientClassifier", n_iter=4)
+def half_the_noise_of_the_sums(patch):
+    from dpsparse.solvers._noise import NoisySums
+
+    original = NoisySums.pull
+
+    def pull(self, slopes, weight, scale, *rest, **options):
+        return original(self, slopes, weight, scale / 2, *rest, **options)
+
+    patch.setattr(NoisySums, "pull", pull)
+
+
 # ---- sensitivity and counts -----------------------------------------------------------------------
 
 
@@ -115,7 +136,7 @@ def replace_one_charged_as_add_remove(patch):
     )
 
 
-@fault("DPTwoStageClassifier", second_stage="output", n_nonzero=3)
+@fault("DPTwoStageRegressor", domain=NUMBER, second_stage="output", n_nonzero=3)
 def half_the_sensitivity(patch):
     def ridge_minimiser(*facts, tol=0.0):
         true = dpsparse.sensitivity.ridge_minimiser(*facts, tol=tol)
@@ -138,6 +159,13 @@ def rows_are_not_clipped(patch):
     patch.setattr(
         dpsparse.estimators.admm, "row_weights", lambda rows, clip: np.ones(rows.shape[0])
     )
+
+
+@fault("DPGradientClassifier", domain=LONG, n_iter=4, renormalise=False, masses=None)
+def rows_keep_their_length(patch):
+    from dpsparse.solvers import gradient
+
+    patch.setattr(gradient, "inverse", lambda lengths, least=0.0: np.ones_like(lengths))
 
 
 @fault("DPTwoStageClassifier", second_stage="gradient", n_iter=4, n_nonzero=3)
@@ -263,6 +291,7 @@ def test_fault_is_caught(name, parameters, seed, monkeypatch):
     assert first_complaint(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "parameters"),
     sorted({(p.values[0], str(p.values[1])): p.values[:2] for p in FAULTS}.values(), key=str),

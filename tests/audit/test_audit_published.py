@@ -38,6 +38,7 @@ def test_published_mode_is_refuted(estimator, n_features):
     assert result.epsilon > max(1.5, estimator.epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "n_features"), MODES)
 def test_proven_mode_holds_on_every_worst_pair(estimator, n_features):
     """False alarm rate 0.001 for each of the pairs."""

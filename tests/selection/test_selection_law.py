@@ -101,6 +101,7 @@ def test_high_skew_returns_and_is_right(kind):
     assert chisquare(share, np.array([law[7], 1 - law[7]]) * counts.sum()).pvalue > 1e-5
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("kind", [BlockSampler, HotColdSampler])
 def test_the_unlikely_sign_stays_reachable(kind):
     # Two cells of opposite score: the wrong signs have probability 1/(1 + e^8) each.
@@ -113,6 +114,7 @@ def test_the_unlikely_sign_stays_reachable(kind):
     assert 4 <= wrong <= 50  # expected 20.1; Poisson tails below 1e-5
 
 
+@pytest.mark.nojit
 def test_small_acceptances_keep_relative_precision():
     # The event of probability 2^-70 cannot be drawn in a test; its exact halves can.
     rng = make_generator(4)

@@ -77,6 +77,7 @@ def true_scores(data, problem, history, n_steps):
     return score_cells(X.tocsc(), slopes, problem, fixed_point=True), margin
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("freshness", ["exact", "tolerance", "published"])
 def test_state_is_a_function_of_rows_and_history(name, freshness):
@@ -94,6 +95,7 @@ def test_state_is_a_function_of_rows_and_history(name, freshness):
     )
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("name", LOSSES)
 def test_fast_equals_reference_under_the_same_draws(name):
     data, problem = make_case(name)
@@ -286,6 +288,7 @@ def test_whole_runs_have_the_law_of_the_reference(solver):
     assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-5
 
 
+@pytest.mark.nojit
 def test_staleness_of_the_published_update():
     # Rows e1, e2, both of class 1, radius 10; step on feature 1, then on feature 2.
     data = Domain(classes=[0, 1]).clip(np.eye(2), np.array([1, 1]), labels=np.array([0, 1]))
@@ -306,6 +309,7 @@ def test_staleness_of_the_published_update():
     assert fresh.q[first] * unit == pytest.approx(-0.03445, abs=5e-6)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
     # Adversarial rows: margins at the ends of the ball, entries at the bound, extreme targets.

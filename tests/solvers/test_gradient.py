@@ -124,6 +124,7 @@ def test_replay_replace_one(monkeypatch, classes):
     assert ratios[1] == pytest.approx(mu * math.sqrt(0.15), rel=1e-4)
 
 
+@pytest.mark.nojit
 def test_replay_replace_one_attains_twice_the_clip(monkeypatch):
     """The same features, the other label: slopes +c and -c."""
     X, y = make_table()
@@ -173,6 +174,7 @@ def test_a_wrong_constant_is_caught(monkeypatch):
     assert np.sum(ratios**2) > 2 * mu**2
 
 
+@pytest.mark.nojit
 def test_layouts_give_the_same_model():
     X, y = make_table()
     models = [
@@ -224,6 +226,7 @@ def test_n_nonzero(n_nonzero):
     assert model.privacy_.epsilon == 1.0
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("epsilon", [0.1, math.inf])
 @pytest.mark.parametrize(
     "X",

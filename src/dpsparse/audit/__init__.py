@@ -1,16 +1,33 @@
 """The library attacks itself: replay, exact law, black box. How to read a verdict: docs/audit.md.
 
->>> from dpsparse import Domain, DPLassoClassifier
->>> from dpsparse.audit import audit
->>> claim = DPLassoClassifier(Domain(classes=[0, 1], n_samples=40), delta=0.01, n_iter=5)
->>> audit(claim, n_features=3, n_runs=200).holds
-True
+claim = DPLassoClassifier(Domain(classes=[0, 1], n_samples=40), delta=0.01, n_iter=5)
+print(audit(claim, n_features=3))
 """
 
-from dpsparse.audit.blackbox import many_runs, one_run, one_run_epsilon
-from dpsparse.audit.law import epsilon_below, privacy_losses, profile
-from dpsparse.audit.replay import Subject, check, check_pair
-from dpsparse.audit.verdict import Verdict, audit, first_complaint
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsparse.audit.blackbox import many_runs, one_run, one_run_epsilon
+    from dpsparse.audit.law import epsilon_below, privacy_losses, profile
+    from dpsparse.audit.replay import Subject, check, check_pair
+    from dpsparse.audit.verdict import Verdict, audit, first_complaint
+
+# Names load on first use, so that the command line can ask for help without SciPy.
+_HOMES = {
+    "Subject": "replay",
+    "Verdict": "verdict",
+    "audit": "verdict",
+    "check": "replay",
+    "check_pair": "replay",
+    "epsilon_below": "law",
+    "first_complaint": "verdict",
+    "many_runs": "blackbox",
+    "one_run": "blackbox",
+    "one_run_epsilon": "blackbox",
+    "privacy_losses": "law",
+    "profile": "law",
+}
 
 __all__ = [
     "Subject",
@@ -26,3 +43,9 @@ __all__ = [
     "privacy_losses",
     "profile",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpsparse.audit' has no attribute {name!r}")
+    return getattr(import_module(f"dpsparse.audit.{_HOMES[name]}"), name)

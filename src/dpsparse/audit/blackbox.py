@@ -56,8 +56,9 @@ class Attack:
     @property
     def epsilon(self) -> float:
         """The largest epsilon refuted at this confidence; 0 if none is."""
-        counts = (np.array([c]) for c in (self.hits, self.false_alarms))
-        return float(_refuted(*counts, self.n_hits, self.n_false, self.delta, self.confidence)[0])
+        hits, alarms = np.array([self.hits]), np.array([self.false_alarms])
+        bound = _refuted(hits, alarms, self.n_hits, self.n_false, self.delta, self.confidence)
+        return float(bound[0])
 
 
 def clopper_pearson(successes: Any, n: int, alpha: float) -> tuple[Any, Any]:

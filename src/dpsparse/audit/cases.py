@@ -27,10 +27,12 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (PLAIN, {"n_iter": 4}),
         (TRIPLE, {"n_iter": 3, "n_nonzero": 3, "noise": "float64"}),
         (BINARY, {"prune": True, "renormalise": False, "masses": None}),
+        ({"classes": (0, 1), "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
         (BINARY, {"soft_threshold": True, "n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),
     ],
     "DPGradientRegressor": [
         (NUMBER, {"n_iter": 4}),
+        ({"target_bound": 2.0, "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
         (NUMBER, {"n_iter": 3, "clip": 0.5, "fit_intercept": False, "n_nonzero": "mass"}),
     ],
     "DPHardThresholdClassifier": [

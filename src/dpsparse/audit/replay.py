@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -60,13 +61,15 @@ class Subject:
         """Everything a fit on (X, y) would publish."""
         model = type(self.estimator)(**self.estimator.get_params(deep=False))
         data = self.estimator._domain.clip(X, y, labels=self.labels)
-        if tape is None:
-            coef, intercept = model._solve(data, self.plan, rng)
-        else:
-            with tape.installed():
-                coef, intercept = model._solve(data, self.plan, rng)
+        with nullcontext() if tape is None else tape.installed():
+            coef, intercept, *steps = model._solve(data, self.plan, rng)
         own = {k: v for k, v in vars(model).items() if k.endswith("_")}
-        return {"coef": np.asarray(coef), "intercept": np.asarray(intercept), **own}
+        return {
+            "coef": np.asarray(coef),
+            "intercept": np.asarray(intercept),
+            "n_iter": steps,
+            **own,
+        }
 
     def record(self, pair: Pair, seed: int) -> tuple[Tape, dict[str, Any]]:
         """A fit on the first table."""
@@ -248,8 +251,6 @@ def spent_costs(first: list[Entry], second: list[Entry]) -> dict[str, list[float
     for a, b in zip(first, second, strict=True):
         change = a.query - b.query
         if a.kind in ("gumbel", "noisy max"):
-            if a.noise.size > a.query.size:  # candidates with a public score, as a null
-                change = np.append(change, 0.0)
             out[a.kind] += [float(np.ptp(change))] * a.cost
         else:
             out[a.kind].append(float(np.linalg.norm(change)) / a.scale)

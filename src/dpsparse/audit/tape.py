@@ -44,13 +44,14 @@ class Entry:
     noise: np.ndarray  # as drawn, for tests of its law; empty where it cannot be seen
     picks: np.ndarray = field(default_factory=lambda: np.empty(0, np.intp))
     log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
+    paid: int = 0  # selections paid for, where fewer may show: a null candidate ends the picks
     phase: str = ""  # the plan's phase that pays, where phases are paid as a whole
     history: Any = None  # what a compiled solver released around this entry
 
     @property
     def cost(self) -> int:
         """How many declared mechanisms this entry stands for: a top-k is k selections."""
-        return max(1, len(self.picks))
+        return self.paid or max(1, len(self.picks))
 
 
 class Tape:
@@ -65,6 +66,7 @@ class Tape:
         self.residual = 0.0  # gradient norm at the last minimiser
         self.last_integer: int | None = None  # geometric noise of a count under way
         self.n_picks = 1  # of the selection under way
+        self.null: float | None = None  # key of its null candidate
         self._open: Noise | None = None
         self._muted = False
 
@@ -121,15 +123,18 @@ class Tape:
             self._muted = False
 
     @contextmanager
-    def picking(self, n_picks: int) -> Iterator[None]:
-        """Gumbel noise inside stands for `n_picks` selections without replacement."""
+    def picking(self, n_picks: int, null: float | None = None) -> Iterator[None]:
+        """Gumbel noise inside stands for `n_picks` selections without replacement.
+
+        The last draw may belong to a null candidate with the public key `null`; it ends the picks.
+        """
         self.close()
-        self.n_picks = n_picks
+        self.n_picks, self.null = n_picks, null
         try:
             yield
             self.close()
         finally:
-            self.n_picks = 1
+            self.n_picks, self.null = 1, None
 
     def close(self) -> None:
         """Finish the noise under way: all its parts have met their queries by now."""
@@ -139,8 +144,15 @@ class Tape:
         self._open = None
         if not entry.query.size:
             raise ControlFlowError(f"{entry.kind} noise was drawn and never added to a query")
+        if entry.kind == "gumbel" and self.null is not None:
+            entry.query = np.append(entry.query, self.null)
+            entry.output = np.append(entry.output, self.null + entry.noise[-1])
         if entry.kind == "gumbel":
             entry.picks = np.argsort(-entry.output, kind="stable")[:n_picks]
+            if self.null is not None:
+                ends = np.flatnonzero(entry.picks == entry.query.size - 1)
+                entry.picks = entry.picks[: ends[0] + 1] if ends.size else entry.picks
+                entry.paid = n_picks
         self.settle(entry)
 
     def forced(self, entry: Entry, start: int, stop: int) -> np.ndarray | None:

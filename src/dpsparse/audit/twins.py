@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,8 @@ def _draw_drops(original: Any, tape: Tape) -> Any:
     """n_drop ranks of kappa * score against a null candidate whose score is public."""
 
     def draw_drops(scores: np.ndarray, rule: Any, rng: Any) -> np.ndarray:
-        with tape.picking(int(rule.n_drop)):
+        null = math.log(max(scores.size, 1) / rule.level)  # low scores win: keys are turned
+        with tape.picking(int(rule.n_drop), null):
             return np.asarray(original(scores, rule, rng))
 
     return draw_drops

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import dpsparse
+from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.output import check_output, emit, spoken_warnings, stage, write_text
@@ -31,6 +32,7 @@ def program() -> None:
 
 program.add_command(budget)
 program.add_command(reproduce)
+program.add_command(audit)
 
 
 @program.command()

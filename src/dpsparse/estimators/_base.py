@@ -178,6 +178,12 @@ class BaseDPLinearModel(BaseEstimator):
             self.coef_ = self.coef_.toarray()
         return self
 
+    def to_sklearn(self) -> Any:
+        """A plain scikit-learn model with the same predictions, for places without dpsparse."""
+        from dpsparse.models import to_sklearn  # models knows the estimators, not the reverse
+
+        return to_sklearn(self)
+
     @property
     def n_nonzero_(self) -> int:
         """Number of non-zero weights, intercepts not counted."""

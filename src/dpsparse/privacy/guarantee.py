@@ -90,6 +90,8 @@ class Guarantee:
     def _flaw(self) -> str:
         """Why no proof can hold, or an empty string."""
         if math.isinf(self.epsilon) or self.delta >= 1.0:
+            if self.calibration != "proven":
+                return f"calibration {self.calibration!r} has no valid proof (epsilon is infinite)"
             return "no noise was added (epsilon is infinite)"
         if self.randomness == SEEDED:
             return "seeded random numbers: whoever knows the seed can remove the noise"

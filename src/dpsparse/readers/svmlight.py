@@ -330,7 +330,7 @@ def _number(buffer, p, high, low):  # type: ignore[no-untyped-def]
             q += 1
         power, first = 0, q
         while 48 <= buffer[q] <= 57:
-            power = min(10 * power + (buffer[q] - 48), 100000)
+            power = min(10 * power + int(buffer[q]) - 48, 100000)
             q += 1
         if q == first:
             return 0.0, begin, True  # "1e" is not a number

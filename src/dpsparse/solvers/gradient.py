@@ -83,6 +83,13 @@ class Recipe:
 class Run:
     """One fit. Attributes are released or public, except `sums`, the door to the rows."""
 
+    n: float
+    clip: float
+    unit_step: float
+    offset: np.ndarray
+    counts: np.ndarray
+    scaling: np.ndarray
+
     def __init__(
         self,
         data: BoundedData,
@@ -98,6 +105,7 @@ class Run:
         self.data, self.loss, self.recipe, self.rng = data, loss, recipe, rng
         self.n_outputs, self.width = n_outputs, data.X.shape[1]
         self.weights = np.zeros((self.width, n_outputs), dtype=np.float32)  # D w, not w
+        self.offset = np.zeros(n_outputs)
         self.constant, self.constant_weight = 0.0, np.zeros(n_outputs)
         self.n_iter = 0  # noisy gradients taken so far
 
