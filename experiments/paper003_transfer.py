@@ -88,7 +88,7 @@ def verdict(summary):
     holds = "Holds as published" if all(close) else "Not reproduced, even as published"
     return (
         f"{holds}; the theorem behind it is false (the teacher's support can flip). Relative errors, 1 is that of "
-        f"the zero vector: {'; '.join(texts)}."
+        f"the zero vector, settings picked in hindsight and not charged: {'; '.join(texts)}."
     )
 
 

@@ -108,7 +108,8 @@ def _totals(summaries: list[Summary]) -> str:
     trials = sum(len(s.rows) for s in own)
     return (
         f"In all {trials} fits or runs, {_duration(seconds)} of processor time. Published mode matches {good} of "
-        f"{compared} published averages where the data are the same."
+        f"{compared} published averages where the data are the same. Trials are counted in each table: some are "
+        "fewer than the paper's, and then a miss or a missing difference means less."
     )
 
 
