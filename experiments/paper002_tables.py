@@ -38,7 +38,7 @@ def speed_configurations(quick):
         ]
     return [
         {"dataset": d, "epsilon": e, "n_iter": 4000, "mode": "proven"}
-        for d in WIDE
+        for d in ORDER
         for e in (1.0, 0.1)
     ]
 

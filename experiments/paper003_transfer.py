@@ -40,17 +40,23 @@ def trial(config, seed):
         loss = Squared() if task == "linear" else Logistic()
         theta = ight(X, y, loss, n_nonzero=transfer.SETTINGS[setting][2], n_iter=100)
         out.append(_part("IGHT", "nonprivate", np.linalg.norm(theta - truth) / size))
-    best = math.inf
-    for name, fit in transfer.methods(setting, task, epsilon, number).items():
-        error = float(np.linalg.norm(fit(X, y) - truth) / size)
-        if (
-            " ridge=" in name
-        ):  # the paper picks its ridge by uncharged cross-validation: best in hindsight
-            best = min(best, error)
-            continue
-        method, mode = named(name)
-        out.append(_part(method, mode, error))
-    return [*out, _part("DPSL-KT", "published", best)]
+    found = {
+        name: float(np.linalg.norm(fit(X, y) - truth) / size)
+        for name, fit in transfer.methods(setting, task, epsilon, number).items()
+    }
+    return [*out, *best_settings(found)]
+
+
+def best_settings(found):
+    """Where a method was tried with several settings the best of the trial counts, in hindsight.
+
+    The papers pick settings by cross-validation that they do not charge; this flatters all alike.
+    """
+    best = {}
+    for name, error in found.items():
+        base = name.split(" ridge=")[0].split(" [")[0]
+        best[base] = min(error, best.get(base, math.inf))
+    return [_part(*named(base), error) for base, error in best.items()]
 
 
 def _part(method, mode, error):
@@ -234,7 +240,7 @@ EXPERIMENTS = (
         claim="DPSL-KT recovers the sparse vector close to the non-private error, even at epsilon 0.8.",
         verdict=verdict,
         instead="DPTwoStage* with the default support (peeling), and many more rows.",
-        protocol="delta 0.01, 10 trials of n=800, d=1000, s=10 and 2 of n=4000, d=5000, s=50.",
+        protocol="delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Settings: best in hindsight of each trial.",
         plot=plot,
     ),
     Experiment(
