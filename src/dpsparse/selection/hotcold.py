@@ -11,9 +11,7 @@ Iterations" (002), Alg. 2, with another sampler than Alg. 4 and without the stal
 Slopes behind `score` may be stale, |m_i - mref_i| <= theta for every row at every draw: a row is
 refreshed when touched and out of its box, or at the step its box ends. So |G_j - score_j| <= slack;
 draws are settled by the two ends where they agree, otherwise by the exact G_j from column j.
-A cell at depth d has |G| <= top - d * width and the whole proposal weight 2^(B-d), kappa * width >=
-ln 2; cold cells, below a threshold, are proposed uniformly. A rejection restarts from the top.
-Proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
+Proposals (depths, hot and cold cells) and proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
 Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
 box. One file, because Numba's cache does not see edits in another.
@@ -28,25 +26,22 @@ import math
 import numpy as np
 from numba import njit
 
-# Losses and modes as the kernel knows them.
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 EXACT, TOLERANCE, PUBLISHED = 0, 1, 2
 DRAW, ARGMAX, REPLAY, MOVE = 0, 1, 2, 3
 REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4
 
-# Whole-number scalars of the state.
+# Scalars of the state: whole numbers, then reals.
 (OUTPUTS, LOSS, RESOLUTION, STEPS, FRESHNESS, EXACT_SIGN, TOP, WIDTH, COLD_WEIGHT, TOTAL, REBUILD,
  RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS,
  DENSE) = range(20)  # fmt: skip
-# Real scalars of the state.
 KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
 LN2 = math.log(2.0)
-# Features are relabelled by falling frequency. The first HEAVY have bounds of their own, in tables
-# that stay in the first-level cache; all others share one.
+# Labels go by falling frequency: the first HEAVY have bounds of their own, all others share one.
 HEAVY = 1024
 
 _jit = njit(cache=True, error_model="numpy")
@@ -69,7 +64,7 @@ def _whole(r):
 
 @_jit
 def _slope(loss, m, y, cutoff):
-    """The slope at one margin; plain numbers only, so that it is inlined."""
+    """The slope at one margin; plain numbers only: inlined."""
     if loss == 0:
         sign = 1.0 - 2.0 * y
         return sign / (1.0 + math.exp(-sign * m))
@@ -78,7 +73,7 @@ def _slope(loss, m, y, cutoff):
 
 @_jit
 def _row_units(m, y, units, ints, reals, i, at, scale):
-    """Slopes of row i at the margins scale * m[at : at + K], in whole units, into `units`."""
+    """Slopes of row i at the margins scale * m[at : at + K] into `units`."""
     K, loss = ints[OUTPUTS], ints[LOSS]
     unit = 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
     if loss == 3:
@@ -99,7 +94,6 @@ def _row_units(m, y, units, ints, reals, i, at, scale):
 
 @_jit
 def _outside(v, mref, K, theta, i, scale):
-    """Whether a margin of row i has left its box around mref."""
     out = False
     for k in range(i * K, i * K + K):
         out |= abs(scale * v[k] - mref[k]) > theta
@@ -160,8 +154,7 @@ def _refresh(st, i, scale):
 
 @_jit
 def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
-    """Enter row i at the first step at which shrinking margins will have left its box: m at step t
-    is m (t+1)(t+2)/((t'+1)(t'+2)) at t' while nobody touches it."""
+    """Enter row i at the step t' at which m (t+1)(t+2)/((t'+1)(t'+2)) will have left its box."""
     K, steps, theta = ints[OUTPUTS], ints[STEPS], reals[THETA]
     if due[i] < steps:  # leave the old place in the calendar
         a, b = after[i], before[i]
@@ -238,7 +231,7 @@ def _pull(st):
     K, n = st.ints[OUTPUTS], st.due.size
     unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
     rows, cvals, q, score = st.rows, st.cvals, st.q, st.score
-    # 32-bit contributions and unsigned positions let the compiler use vector instructions.
+    # 32-bit terms and unsigned positions allow vector instructions.
     lo = np.uint64(0)
     for label in range(st.colptr.size - 1):
         hi = np.uint64(st.colptr[label + 1])
@@ -299,9 +292,9 @@ def _refresh_all(st, t):
 
 @_jit
 def _schedule_all(st, t):
-    v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
-    for i in range(due.size if st.reals[THETA] > 0.0 else 0):
-        _schedule(v, mref, due, after, before, head, st.ints, st.reals, i, t)
+    due, ints, reals = st.due, st.ints, st.reals
+    for i in range(due.size if reals[THETA] > 0.0 else 0):
+        _schedule(st.v, st.mref, due, st.after, st.before, st.head, ints, reals, i, t)
 
 
 # ---- slack: how stale rows may be ----
@@ -322,8 +315,7 @@ def _set_tau(st, tau):
 
 @_jit
 def _choose_tau(st):
-    """The largest tolerance whose disagreements cost little beside the accepted steps. Reads the
-    scores: allowed, the law of exact draws does not depend on it."""
+    """The largest tau whose doubts cost little; exact draws do not depend on it in law."""
     K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
     mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
     largest = _largest(st.score, 0, st.score.size)
@@ -377,7 +369,7 @@ def _largest(score, first, last):
 
 @_jit
 def _upper(score, slack, K, cell):
-    """The largest |G| of a cell. Divides for heavy columns only."""
+    """The largest |G| of a cell."""
     return abs(np.int64(score[cell])) + slack[cell // K if cell < HEAVY * K else HEAVY]
 
 
@@ -394,7 +386,7 @@ def _rebuild(st):
         largest = max(largest, _upper(score, slack, K, cell))
     top = (largest // width + 1 + HEADROOM) * width
     bins = np.zeros(4 * B + 1, np.int64)  # quarter depths; the last bin is everything below
-    # Where the heavy columns lead by more than all depths, the others need not be looked at.
+    # Where heavy columns lead by more than all depths, the others need no look.
     n_seen = n_heavy if light <= top - B * width else score.size
     bins[4 * B] = score.size - n_seen
     for cell in range(n_seen):
@@ -452,9 +444,8 @@ def _raise_cells(st):
     ints = st.ints
     n = ints[RISERS]
     ints[RISERS] = 0
-    if n > st.risers.size:
+    if ints[REBUILD] or n > st.risers.size:
         ints[REBUILD] = 1
-    if ints[REBUILD]:
         return
     K, top, width = ints[OUTPUTS], ints[TOP], ints[WIDTH]
     for r in range(n):
@@ -464,7 +455,7 @@ def _raise_cells(st):
         if s >= 0:
             d = st.depth_of[s]
             if bound <= top - d * width:
-                continue  # it sank again within the same step
+                continue  # it sank again
             last = st.start[d] + st.size[d] - 1
             moved = st.members[last]
             st.members[s], st.slot[moved] = moved, s
@@ -503,7 +494,7 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
     e = slack[min(cell // ints[OUTPUTS], HEAVY)]
     g = sign * np.int64(score[cell])
     if ints[EXACT_SIGN] and (score[cell] < 0) != (sign < 0):
-        return REJECTED, 0.0  # paper 002: the sign is read off, not drawn (not private)
+        return REJECTED, 0.0  # paper 002 reads the sign off (not private)
     least = max(log_weight + kappa * (top - g - e), 0.0)  # minus the log of the upper end
     most = log_weight + kappa * (top - g + e)
     if most < 7.0:
@@ -523,7 +514,7 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
 
 @_jit
 def _propose(score, slot, members, start, size, slack, ints, reals, rng):
-    """Draw until a proposal is accepted, in doubt, or the proposals need a rebuild (STALE)."""
+    """Propose until one is accepted or in doubt, or a rebuild is due (STALE)."""
     n_cells = score.size
     cold_total = n_cells * ints[COLD_WEIGHT]
     total = 2 * ints[TOTAL]
@@ -538,7 +529,7 @@ def _propose(score, slot, members, start, size, slack, ints, reals, rng):
         r >>= 1
         if r < cold_total:
             cell = r % n_cells
-            if slot[cell] >= 0:  # listed as hot: not the cold set's to propose
+            if slot[cell] >= 0:  # hot: not the cold set's
                 ints[DEBT] += 1
                 continue
             log_weight = reals[LOG_COLD]
@@ -567,7 +558,7 @@ def draw(st, rng, t):
         _rebuild(st)
     while True:
         cell, sign, verdict, log_weight, u = _propose(
-            st.score, st.slot, st.members, st.start, st.size, st.slack, st.ints, st.reals, rng
+            st.score, st.slot, st.members, st.start, st.size, st.slack, ints, st.reals, rng
         )
         if verdict == STALE:
             _retune(st, t)
@@ -607,7 +598,7 @@ def _argmax(st, t):
                 g = _exact_score(st, cell, t)
             if best < 0 or abs(g) > abs(best_g):
                 best, best_g = cell, g
-    if st.ints[DEBT] > st.ints[DEBT_LIMIT]:  # too much checking: keep rows fresher
+    if st.ints[DEBT] > st.ints[DEBT_LIMIT]:  # keep rows fresher
         _retune(st, t)
     return best, 1 if best_g >= 0 else -1
 
@@ -618,8 +609,7 @@ def _argmax(st, t):
 @njit(cache=True, error_model="numpy", inline="always")
 def _move(st, t, cell, sign, free):
     """Move along the vertex (the shrink is in _scale) and refresh rows out of their box. If `free`
-    (exact draws: the law does not depend on refreshes) two dense picks that empty the boxes end
-    them (tau = 0) until a sparse pick."""
+    (exact draws), two dense picks that empty the boxes end them until a sparse pick."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
     K, theta, fresh = ints[OUTPUTS], reals[THETA], ints[FRESHNESS]
@@ -667,15 +657,14 @@ def advance(st, rng, first, last, mode):
         free = mode == DRAW and st.ints[FRESHNESS] == EXACT
         untuned = free and st.reals[THETA] == 0.0 and t > 0
         if untuned and (t % 16 == 0 or st.ints[DENSE] < 0):
-            _retune(st, t)  # no tolerance was affordable: look again at times
+            _retune(st, t)  # look again at times
         elif mode != MOVE:
             prepare(st, t)
         if mode == DRAW:
             cell, sign = draw(st, rng, t)
-            st.cells[t], st.signs[t] = cell, sign
         elif mode == ARGMAX:
             cell, sign = _argmax(st, t)
-            st.cells[t], st.signs[t] = cell, sign
         else:
             cell, sign = np.int64(st.cells[t]), np.int64(st.signs[t])
+        st.cells[t], st.signs[t] = cell, sign
         _move(st, t, cell, sign, free)
