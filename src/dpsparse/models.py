@@ -36,7 +36,7 @@ JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
 _LARGEST = 100_000  # items of an array kept as text
 _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 # Not in `attributes`: stored in a form of their own, or belonging to the place of training.
-_OWN_FORM = {"coef_", "privacy_", "plan_", "feature_names_"}
+_OWN_FORM = {"coef_", "coef_noise_", "privacy_", "plan_", "feature_names_"}
 
 
 def save(
@@ -86,6 +86,9 @@ def save(
             "sparse": sparse,
         },
     }
+    noise = getattr(model, "coef_noise_", None)
+    if noise is not None and coef.nnz <= JSON_LIMIT:  # one number for every stored weight
+        header["coef"]["noise"] = noise[coef.indices].tolist()
     weights = {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
     if not np.isfinite(coef.data).all():
         raise ModelFileError("The weights are not finite; such a model is of no use.")
@@ -227,6 +230,9 @@ def _rebuild(header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
         model.coef_ = dense[0] if record["flat"] else dense
     else:
         model.coef_ = coef
+    if "noise" in record:
+        model.coef_noise_ = np.zeros(coef.shape[1], dtype=np.float32)
+        model.coef_noise_[coef.indices] = record["noise"]
     model.privacy_ = Guarantee.from_dict(header["guarantee"])
     model.plan_ = _decode_plan(header["plan"])
     names = header["feature_names"]

@@ -44,7 +44,7 @@ def test_published_configuration_is_refuted(tmp_path):
     target = tmp_path / "out.html"
     text = CONFIG.format(epsilon=0.1, calibration="published")
     result, _ = run(tmp_path, text, "--html", str(target))
-    assert result.exit_code == 1
+    assert result.exit_code == 7
     assert "REFUTED" in result.output
     assert "REFUTED" in target.read_text()
 

@@ -129,6 +129,38 @@ def test_weights_follow_from_the_history_as_frank_wolfe_steps():
     assert np.abs(coef).sum() + np.abs(w[:, -1]).sum() <= problem.radius * (1 + 1e-12)
 
 
+def test_dense_picks_end_the_boxes_and_scores_stay_exact():
+    """Two dense picks in a row set tau to 0; every draw after that is on exact scores, slack 0."""
+    rng = np.random.default_rng(0)
+    dense = rng.uniform(-1, 1, (200, 12)) * (rng.random((200, 12)) < 0.1)
+    dense[:, :8] = rng.uniform(0.2, 1, (200, 8))  # eight full columns, picked nearly always
+    y = (dense[:, 0] + rng.normal(size=200) > 0.6).astype(int)
+    data = Domain(classes=[0, 1]).clip(sp.csr_array(dense), y, labels=np.array([0, 1]))
+    problem = Problem(
+        loss=Logistic(), radius=20.0, n_iter=40, kappa=0.3, slope_bound=1.0, resolution=2**16,
+        fit_intercept=False,
+    )  # fmt: skip
+    state, order = build_state(data, problem)
+    kernel._set_tau(state, 1e-3)
+    kernel._schedule_all(state, 0)
+    kernel._rebuild(state)
+    draws = make_generator(5)
+    n_exact = 0
+    for t in range(problem.n_iter - 1):
+        kernel.advance(state, draws, t, t + 1, kernel.DRAW)
+        if state.reals[kernel.TAU] == 0.0:
+            n_exact += 1
+            assert not state.slack.any()
+            kernel.prepare(state, t + 1)
+            history = history_of(state, order, data, problem)
+            truth, _ = true_scores(data, problem, history, t + 1)
+            stored = np.empty(len(order), np.int64)
+            stored[order] = state.score
+            # exp of two libraries may differ in the last bit of a slope
+            assert np.abs(stored - np.ravel(truth)).max() <= 10
+    assert n_exact > 20
+
+
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("tau", [0.25, 0.02])
 def test_stale_scores_stay_within_their_slack(name, tau):

@@ -25,6 +25,7 @@ import click
 
 from dpsparse.exceptions import ParameterError
 
+REFUTED = 7  # exit code
 KEYS = {"estimator", "n_features", "domain", "parameters"}
 
 
@@ -71,7 +72,7 @@ def read_config(path: Path) -> tuple[Any, int]:
 def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | None) -> None:
     """Try to refute the guarantee of the estimator that CONFIG (TOML) describes.
 
-    Exit code 0: nothing refuted, 1: refuted.
+    Exit code 0: nothing refuted, 7: refuted.
     """
     from dpsparse.audit.page import page
     from dpsparse.audit.verdict import audit as attack
@@ -85,4 +86,4 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
     target.write_text(page(verdict), encoding="utf-8")
     click.echo(f"page: {target}")
     if not verdict.holds:
-        raise click.exceptions.Exit(1)
+        raise SystemExit(REFUTED)  # click's Exit is lost where a program is not standalone

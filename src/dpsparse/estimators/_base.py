@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,16 @@ SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 ADJACENCIES = ("add-remove", "replace-one")
 
 
+class Solution(NamedTuple):
+    """What a solver returns. The last two are for methods that can tell: the steps taken where
+    released numbers decide, and the standard deviation of the noise in the weight of each feature."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    n_iter: int | None = None
+    coef_noise: np.ndarray | None = None
+
+
 class BaseDPLinearModel(BaseEstimator):
     """Common constructor parameters, the corridor, and what a fitted linear model can do."""
 
@@ -50,6 +60,7 @@ class BaseDPLinearModel(BaseEstimator):
     privacy_: Guarantee
     plan_: Plan
     n_iter_: int
+    coef_noise_: np.ndarray
     n_features_in_: int
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
@@ -62,9 +73,8 @@ class BaseDPLinearModel(BaseEstimator):
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray] | tuple[np.ndarray, np.ndarray, int]:
-        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,); then the
-        number of steps taken, where the plan leaves it to released numbers."""
+    ) -> tuple[np.ndarray, np.ndarray] | Solution:
+        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say how to solve.")
 
     def _check_parameters(self) -> None:
@@ -130,9 +140,11 @@ class BaseDPLinearModel(BaseEstimator):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        coef, intercept, *steps = self._solve(data, plan, make_generator(self.random_state))
-        self._publish(coef, intercept, labels)
-        self.n_iter_ = int(steps[0] if steps else plan.parameters["n_iter"])
+        solution = Solution(*self._solve(data, plan, make_generator(self.random_state)))
+        self._publish(solution.coef, solution.intercept, labels)
+        self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
+        if solution.coef_noise is not None:
+            self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
         self.privacy_ = plan.guarantee
         if receipt is not None:

@@ -12,6 +12,7 @@ from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
+    Solution,
     check_choice,
     check_count,
     check_positive,
@@ -183,9 +184,11 @@ class _DPGradient(BaseDPLinearModel):
             },
         )
 
-    def _run(self, run: Run) -> tuple[np.ndarray, np.ndarray, int]:
+    def _run(self, run: Run) -> Solution:
         coef, intercept = run.solve()
-        return coef, intercept, run.n_iter
+        noise = np.multiply(run.scaling, np.float32(run.unit_noise), out=run.scaling)
+        noise[~coef.any(axis=0)] = 0.0  # a weight that was dropped has no noise to speak of
+        return Solution(coef, intercept, run.n_iter, noise)
 
     def _recipe(self, plan: Plan) -> Recipe:
         mu = plan.parameters["mu"]
@@ -333,7 +336,7 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+    ) -> Solution:
         n_outputs = plan.parameters["n_outputs"]
         loss = get_loss("logistic" if n_outputs == 1 else "softmax")
         return self._run(Run(data, loss, n_outputs, self._recipe(plan), rng))
@@ -399,5 +402,5 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, int]:
+    ) -> Solution:
         return self._run(RegressionRun(data, get_loss("huber"), 1, self._recipe(plan), rng))

@@ -8,19 +8,13 @@ Iterations" (002), Alg. 2, with another sampler than Alg. 4 and without the stal
     v_i += -s (t+2) x_ij      for the rows that own j          margin m_i = scale(t) v_i
     scale(t) = 2 radius c / ((t+1)(t+2))          Frank-Wolfe steps 2/(t+3) from w = 0, in closed form
 
-The row slopes used for `score` may be stale: |m_i - mref_i| <= theta for every row at every draw
-(a row is refreshed when it is touched and has left its box, or at the step its box is known to
-end). So |G_j - score_j| <= slack, proposals use the upper end, draws are settled by the two ends
-where they agree, otherwise by the exact G_j, computed from column j. The law is that of the
-exact G: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
-
-Proposals are whole numbers. A cell at depth d has |G| <= top - d * width and weight 2^(B-d), where
-kappa * width >= ln 2; cells below the threshold `cold` are not listed at all but proposed uniformly
-with one common weight. A touched cell is looked at only if it rises above its bound; one that sinks
-stays and is accepted less often. A rejection restarts from the top.
+Slopes behind `score` may be stale, |m_i - mref_i| <= theta for every row at every draw: a row is
+refreshed when touched and out of its box, or at the step its box ends. So |G_j - score_j| <= slack;
+draws are settled by the two ends where they agree, otherwise by the exact G_j from column j.
+Proposals (depths, hot and cold cells) and proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
 Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
-box. Solver and sampler share this file because Numba's cache does not see edits in another file.
+box. One file, because Numba's cache does not see edits in another.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -32,24 +26,22 @@ import math
 import numpy as np
 from numba import njit
 
-# Losses and modes as the kernel knows them.
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 EXACT, TOLERANCE, PUBLISHED = 0, 1, 2
 DRAW, ARGMAX, REPLAY, MOVE = 0, 1, 2, 3
 REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4
 
-# Whole-number scalars of the state.
+# Scalars of the state: whole numbers, then reals.
 (OUTPUTS, LOSS, RESOLUTION, STEPS, FRESHNESS, EXACT_SIGN, TOP, WIDTH, COLD_WEIGHT, TOTAL, REBUILD,
- RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS) = range(19)  # fmt: skip
-# Real scalars of the state.
+ RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS,
+ DENSE) = range(20)  # fmt: skip
 KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
 LN2 = math.log(2.0)
-# Features are relabelled by falling frequency. The first HEAVY have bounds of their own, in tables
-# that stay in the first-level cache; all others share one.
+# Labels go by falling frequency: the first HEAVY have bounds of their own, all others share one.
 HEAVY = 1024
 
 _jit = njit(cache=True, error_model="numpy")
@@ -61,7 +53,7 @@ def _scale(reals, t):
 
 
 # ---- rows: slopes, boxes, calendar ----
-# What runs once per row takes single arrays: passing the whole state costs more than the work.
+# What runs once per row takes single arrays: passing the state costs more than the work.
 
 
 @_jit
@@ -71,8 +63,17 @@ def _whole(r):
 
 
 @_jit
+def _slope(loss, m, y, cutoff):
+    """The slope at one margin; plain numbers only: inlined."""
+    if loss == 0:
+        sign = 1.0 - 2.0 * y
+        return sign / (1.0 + math.exp(-sign * m))
+    return m - y if loss == 1 else min(max(m - y, -cutoff), cutoff)
+
+
+@_jit
 def _row_units(m, y, units, ints, reals, i, at, scale):
-    """Slopes of row i at the margins scale * m[at : at + K], in whole units, into `units`."""
+    """Slopes of row i at the margins scale * m[at : at + K] into `units`."""
     K, loss = ints[OUTPUTS], ints[LOSS]
     unit = 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
     if loss == 3:
@@ -88,19 +89,11 @@ def _row_units(m, y, units, ints, reals, i, at, scale):
                 r -= 1.0
             units[k] = _whole(r * unit)
         return
-    if loss == 0:
-        sign = 1.0 - 2.0 * y[i]
-        r = sign / (1.0 + math.exp(-sign * scale * m[at]))
-    else:
-        r = scale * m[at] - y[i]
-        if loss == 2:
-            r = min(max(r, -reals[CUTOFF]), reals[CUTOFF])
-    units[0] = _whole(r * unit)
+    units[0] = _whole(_slope(loss, scale * m[at], y[i], reals[CUTOFF]) * unit)
 
 
 @_jit
 def _outside(v, mref, K, theta, i, scale):
-    """Whether a margin of row i has left its box around mref."""
     out = False
     for k in range(i * K, i * K + K):
         out |= abs(scale * v[k] - mref[k]) > theta
@@ -108,23 +101,16 @@ def _outside(v, mref, K, theta, i, scale):
 
 
 @_jit
-def _place(v, mref, y, units, ints, reals, i, scale, ahead):
+def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):
     """A new box for row i and the slopes at its centre, which is `ahead` of the margins on their
-    way to zero: shrinking margins then stay inside for longer."""
+    way to zero: shrinking margins then stay inside for longer. Old slopes are left in `units`."""
     K = ints[OUTPUTS]
     for k in range(i * K, i * K + K):
         m = scale * v[k]
         mref[k] = m - min(max(m, -ahead), ahead)
     _row_units(mref, y, units, ints, reals, i, i * K, 1.0)
-
-
-@_jit
-def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):
-    """A new box for row i, without touching the scores."""
-    K = ints[OUTPUTS]
-    _place(v, mref, y, units, ints, reals, i, scale, ahead)
     for k in range(K):
-        q[i * K + k] = units[k]
+        q[i * K + k], units[k] = units[k], q[i * K + k]
 
 
 @_jit
@@ -154,25 +140,21 @@ def _scatter(cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, l
 @njit(cache=True, error_model="numpy", inline="always")
 def _refresh(st, i, scale):
     """A new box for row i, and the change of its slopes scattered into the scores."""
-    K, q, units = st.ints[OUTPUTS], st.q, st.units
-    _place(st.v, st.mref, st.y, units, st.ints, st.reals, i, scale, 0.5 * st.reals[THETA])
-    unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
+    K, q, units, ints = st.ints[OUTPUTS], st.q, st.units, st.ints
+    _settle(st.v, st.mref, q, st.y, units, ints, st.reals, i, scale, 0.5 * st.reals[THETA])
+    unit = ints[RESOLUTION] * 2.0**-SLOPE_BITS
     for k in range(K):
-        old, new = q[i * K + k] * unit, units[k] * unit
-        q[i * K + k] = units[k]
+        old, new = units[k] * unit, q[i * K + k] * unit
         if old != new:
             _scatter(
                 st.cols, st.vals, st.indptr[i], st.indptr[i + 1], K, k, old, new,
-                st.score, st.slot, st.depth_of, st.slack, st.limit, st.risers, st.ints,
+                st.score, st.slot, st.depth_of, st.slack, st.limit, st.risers, ints,
             )  # fmt: skip
 
 
 @_jit
 def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
-    """Enter row i at the first step at which shrinking margins will have left its box.
-
-    A margin m at step t is m (t+1)(t+2)/((t'+1)(t'+2)) at step t' while nobody touches it.
-    """
+    """Enter row i at the step t' at which m (t+1)(t+2)/((t'+1)(t'+2)) will have left its box."""
     K, steps, theta = ints[OUTPUTS], ints[STEPS], reals[THETA]
     if due[i] < steps:  # leave the old place in the calendar
         a, b = after[i], before[i]
@@ -200,32 +182,44 @@ def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
 
 
 @_jit
+def _renew(st, n_out, t):
+    """New boxes for the first n_out rows of `scratch`, at step t."""
+    v, mref, q, y, units, ints, reals = st.v, st.mref, st.q, st.y, st.units, st.ints, st.reals
+    scale, half = _scale(reals, t), 0.5 * reals[THETA]
+    n_touched = 0
+    for i in st.scratch[:n_out]:
+        n_touched += st.indptr[i + 1] - st.indptr[i]
+    heavy = 3 * n_touched > st.vals.size  # pulling all columns is cheaper than scattering
+    for r in range(n_out):
+        i = np.int64(st.scratch[r])
+        if heavy:
+            _settle(v, mref, q, y, units, ints, reals, i, scale, half)
+        else:
+            _refresh(st, i, scale)
+        if ints[FRESHNESS] != PUBLISHED:
+            _schedule(v, mref, st.due, st.after, st.before, st.head, ints, reals, i, t)
+    if heavy:
+        _pull(st)
+
+
+@_jit
 def _serve_due(st, t):
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals = st.ints, st.reals
     scale = _scale(reals, t)
-    K, theta = ints[OUTPUTS], reals[THETA]
-    n_touched = 0
-    i = np.int64(head[t])
-    while i >= 0:
-        if _outside(v, mref, K, theta, i, scale):
-            n_touched += st.indptr[i + 1] - st.indptr[i]
-        i = np.int64(after[i])
-    heavy = 3 * n_touched > st.vals.size  # as in _move
+    n_out = 0
     i = np.int64(head[t])
     head[t] = -1
     while i >= 0:
         a = np.int64(after[i])
         due[i] = ints[STEPS]
-        if _outside(v, mref, K, theta, i, scale):
-            if heavy:
-                _settle(v, mref, st.q, st.y, st.units, ints, reals, i, scale, 0.5 * theta)
-            else:
-                _refresh(st, i, scale)
-        _schedule(v, mref, due, after, before, head, ints, reals, i, t)
+        if _outside(v, mref, ints[OUTPUTS], reals[THETA], i, scale):
+            st.scratch[n_out] = i
+            n_out += 1
+        else:
+            _schedule(v, mref, due, after, before, head, ints, reals, i, t)
         i = a
-    if heavy:
-        _pull(st)
+    _renew(st, n_out, t)
 
 
 # ---- scores ----
@@ -234,17 +228,27 @@ def _serve_due(st, t):
 @_jit
 def _pull(st):
     """All scores from the stored slopes, column by column."""
-    K = st.ints[OUTPUTS]
+    K, n = st.ints[OUTPUTS], st.due.size
     unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
     rows, cvals, q, score = st.rows, st.cvals, st.q, st.score
+    # 32-bit terms and unsigned positions allow vector instructions.
+    lo = np.uint64(0)
     for label in range(st.colptr.size - 1):
-        lo, hi = st.colptr[label], st.colptr[label + 1]
+        hi = np.uint64(st.colptr[label + 1])
         for k in range(K):
             g = np.int64(0)
-            for p in range(lo, hi):
+            p = lo
+            if K == 1 and hi - lo == n:  # a full column: its rows are 0, 1, 2, ...
+                column = cvals[lo:hi]
+                for i in range(n):
+                    g += np.int32(np.rint(q[i] * unit * np.float64(column[i])))
+                p = hi
+            while p < hi:
                 x = np.float64(cvals[p])
-                g += int(np.rint(q[np.int64(rows[p]) * K + k] * unit * x))
+                g += np.int32(np.rint(q[np.int64(rows[p]) * K + k] * unit * x))
+                p += np.uint64(1)
             score[label * K + k] = g
+        lo = hi
     st.ints[PULLS] += 1
     st.ints[REBUILD] = 1
 
@@ -265,7 +269,7 @@ def _exact_score(st, cell, t):
     for p in range(lo, hi):
         i = np.int64(rows[p])
         _row_units(v, y, units, ints, reals, i, i * K, scale)
-        g += np.int64(np.rint(units[k] * unit * np.float64(cvals[p])))
+        g += np.int32(np.rint(units[k] * unit * np.float64(cvals[p])))
     return g
 
 
@@ -276,18 +280,21 @@ def _refresh_all(st, t):
     scale = _scale(reals, t)
     st.head[:] = -1
     st.due[:] = ints[STEPS]
+    loss, cutoff, unit = ints[LOSS], reals[CUTOFF], 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
     for i in range(st.due.size):
-        _settle(v, mref, q, y, units, ints, reals, i, scale, 0.0)
+        if loss < 3:
+            mref[i] = scale * v[i]
+            q[i] = _whole(_slope(loss, mref[i], y[i], cutoff) * unit)
+        else:
+            _settle(v, mref, q, y, units, ints, reals, i, scale, 0.0)
     _pull(st)
 
 
 @_jit
 def _schedule_all(st, t):
-    v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
-    ints, reals = st.ints, st.reals
-    if reals[THETA] > 0.0:
-        for i in range(due.size):
-            _schedule(v, mref, due, after, before, head, ints, reals, i, t)
+    due, ints, reals = st.due, st.ints, st.reals
+    for i in range(due.size if reals[THETA] > 0.0 else 0):
+        _schedule(st.v, st.mref, due, st.after, st.before, st.head, ints, reals, i, t)
 
 
 # ---- slack: how stale rows may be ----
@@ -308,15 +315,10 @@ def _set_tau(st, tau):
 
 @_jit
 def _choose_tau(st):
-    """The largest tolerance whose disagreements cost little beside the accepted steps.
-
-    Reads the scores: allowed, since under exact verification the law does not depend on it.
-    """
+    """The largest tau whose doubts cost little; exact draws do not depend on it in law."""
     K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
     mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
-    largest = np.int64(0)
-    for cell in range(st.score.size):
-        largest = max(largest, abs(np.int64(st.score[cell])))
+    largest = _largest(st.score, 0, st.score.size)
     for label in range(st.colptr.size - 1):
         c = min(label, HEAVY)
         n_rows = st.colptr[label + 1] - st.colptr[label]
@@ -342,33 +344,54 @@ def _choose_tau(st):
 @_jit
 def _retune(st, t):
     """New slack and new proposals; only exact freshness may also refresh rows here."""
+    reals = st.reals
     if st.ints[FRESHNESS] == EXACT:
         _refresh_all(st, t)
-        _choose_tau(st)
+        if reals[KAPPA] > 0.0:
+            _choose_tau(st)
+        else:
+            _set_tau(st, reals[TAU] * 0.25)
         _schedule_all(st, t)
-    _rebuild(st)
+    if reals[KAPPA] > 0.0:
+        _rebuild(st)
 
 
 # ---- sampler ----
 
 
 @_jit
+def _largest(score, first, last):
+    largest = score.dtype.type(0)
+    for cell in range(first, last):
+        largest = max(largest, abs(score[cell]))
+    return np.int64(largest)
+
+
+@_jit
+def _upper(score, slack, K, cell):
+    """The largest |G| of a cell."""
+    return abs(np.int64(score[cell])) + slack[cell // K if cell < HEAVY * K else HEAVY]
+
+
+@_jit
 def _rebuild(st):
     """Choose the top and the cold threshold from a histogram of bounds; list the hot cells."""
-    K, width, kappa = st.ints[OUTPUTS], st.ints[WIDTH], st.reals[KAPPA]
+    ints = st.ints
+    K, width, kappa = ints[OUTPUTS], ints[WIDTH], st.reals[KAPPA]
     score, slot, slack = st.score, st.slot, st.slack
-    n_labels = st.colptr.size - 1
-    largest = np.int64(0)
-    for label in range(n_labels):
-        e = slack[min(label, HEAVY)]
-        for cell in range(label * K, label * K + K):
-            largest = max(largest, abs(np.int64(score[cell])) + e)
+    n_heavy = min(HEAVY, st.colptr.size - 1) * K
+    light = _largest(score, n_heavy, score.size) + slack[HEAVY]
+    largest = light
+    for cell in range(n_heavy):
+        largest = max(largest, _upper(score, slack, K, cell))
     top = (largest // width + 1 + HEADROOM) * width
     bins = np.zeros(4 * B + 1, np.int64)  # quarter depths; the last bin is everything below
-    for label in range(n_labels):
-        e = slack[min(label, HEAVY)]
-        for cell in range(label * K, label * K + K):
-            bins[min(4 * (top - abs(np.int64(score[cell])) - e) // width, 4 * B)] += 1
+    # Where heavy columns lead by more than all depths, the others need no look.
+    n_seen = n_heavy if light <= top - B * width else score.size
+    bins[4 * B] = score.size - n_seen
+    for cell in range(n_seen):
+        gap = top - _upper(score, slack, K, cell)
+        bins[4 * gap // width if gap < B * width else 4 * B] += 1
     mass = 0.0
     for b in range(4 * B + 1):
         mass += bins[b] * 2.0 ** (-0.25 * b)
@@ -381,25 +404,25 @@ def _rebuild(st):
         edge += 1
     cold_top = top - (edge * width) // 4
     weight = math.ceil(2.0**B * math.exp(-kappa * (top - cold_top)) * (1.0 + 1e-9))
-    st.ints[TOP], st.ints[COLD_WEIGHT] = top, int(weight)
+    ints[TOP], ints[COLD_WEIGHT] = top, int(weight)
     st.reals[LOG_COLD] = math.log(weight) - B * LN2
     for c in range(st.limit.size):
         st.limit[c] = cold_top - slack[min(c // K, HEAVY)]
     at = 0
     for d in range(B + 1):
+        for m in range(st.start[d], st.start[d] + st.size[d]):
+            slot[st.members[m]] = -1
+    for d in range(B + 1):
         st.start[d], st.size[d] = at, 0
         count = bins[4 * d : min(4 * d + 4, edge)].sum() if 4 * d < edge else 0
         st.room[d] = count + count // 2 + 64
         at += st.room[d]
-    for label in range(n_labels):
-        e = slack[min(label, HEAVY)]
-        for cell in range(label * K, label * K + K):
-            slot[cell] = -1
-            gap = top - abs(np.int64(score[cell])) - e
-            if 4 * gap // width < edge:  # implied by |score| > limit
-                _append(st, cell, gap // width)
-    st.ints[RISERS], st.ints[REBUILD], st.ints[DEBT] = 0, 0, 0
-    st.ints[REBUILDS] += 1
+    for cell in range(n_heavy if light <= cold_top else score.size):
+        bound = _upper(score, slack, K, cell)
+        if bound > cold_top:
+            _append(st, cell, (top - bound) // width)
+    ints[RISERS], ints[REBUILD], ints[DEBT] = 0, 0, 0
+    ints[REBUILDS] += 1
     _count_weights(st)
 
 
@@ -418,21 +441,21 @@ def _append(st, cell, d):
 @_jit
 def _raise_cells(st):
     """Move the cells that rose above their bound."""
-    n = st.ints[RISERS]
-    st.ints[RISERS] = 0
-    if n > st.risers.size:
-        st.ints[REBUILD] = 1
-    if st.ints[REBUILD]:
+    ints = st.ints
+    n = ints[RISERS]
+    ints[RISERS] = 0
+    if ints[REBUILD] or n > st.risers.size:
+        ints[REBUILD] = 1
         return
-    K, top, width = st.ints[OUTPUTS], st.ints[TOP], st.ints[WIDTH]
+    K, top, width = ints[OUTPUTS], ints[TOP], ints[WIDTH]
     for r in range(n):
         cell = np.int64(st.risers[r])
-        bound = abs(np.int64(st.score[cell])) + st.slack[min(cell // K, HEAVY)]
+        bound = _upper(st.score, st.slack, K, cell)
         s = st.slot[cell]
         if s >= 0:
             d = st.depth_of[s]
             if bound <= top - d * width:
-                continue  # it sank again within the same step
+                continue  # it sank again
             last = st.start[d] + st.size[d] - 1
             moved = st.members[last]
             st.members[s], st.slot[moved] = moved, s
@@ -464,16 +487,14 @@ def _zeros(rng, n):
 
 @_jit
 def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
-    """Accept with probability e^{kappa s G} over the proposal weight, as far as the bounds tell.
-
-    Returns (ACCEPTED or REJECTED, 0), or what the exact score is needed for: (NEAR, the uniform)
-    or (FAR, the log of the probability already spent on leading zero bits).
-    """
+    """Accept with probability e^{kappa s G} over the proposal weight, as far as the bounds tell:
+    (ACCEPTED or REJECTED, 0), or what the exact score is needed for: (NEAR, the uniform) or
+    (FAR, the log of the probability already spent on leading zero bits)."""
     kappa, top = reals[KAPPA], ints[TOP]
     e = slack[min(cell // ints[OUTPUTS], HEAVY)]
     g = sign * np.int64(score[cell])
     if ints[EXACT_SIGN] and (score[cell] < 0) != (sign < 0):
-        return REJECTED, 0.0  # paper 002: the sign is read off, not drawn (not private)
+        return REJECTED, 0.0  # paper 002 reads the sign off (not private)
     least = max(log_weight + kappa * (top - g - e), 0.0)  # minus the log of the upper end
     most = log_weight + kappa * (top - g + e)
     if most < 7.0:
@@ -493,7 +514,7 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
 
 @_jit
 def _propose(score, slot, members, start, size, slack, ints, reals, rng):
-    """Draw until a proposal is accepted, in doubt, or the proposals need a rebuild (STALE)."""
+    """Propose until one is accepted or in doubt, or a rebuild is due (STALE)."""
     n_cells = score.size
     cold_total = n_cells * ints[COLD_WEIGHT]
     total = 2 * ints[TOTAL]
@@ -508,7 +529,7 @@ def _propose(score, slot, members, start, size, slack, ints, reals, rng):
         r >>= 1
         if r < cold_total:
             cell = r % n_cells
-            if slot[cell] >= 0:  # listed as hot: not the cold set's to propose
+            if slot[cell] >= 0:  # hot: not the cold set's
                 ints[DEBT] += 1
                 continue
             log_weight = reals[LOG_COLD]
@@ -530,57 +551,55 @@ def _propose(score, slot, members, start, size, slack, ints, reals, rng):
 @_jit
 def draw(st, rng, t):
     """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins."""
-    if st.ints[RISERS] > 0:
+    ints = st.ints
+    if ints[RISERS] > 0:
         _raise_cells(st)
-    if st.ints[REBUILD]:
+    if ints[REBUILD]:
         _rebuild(st)
     while True:
         cell, sign, verdict, log_weight, u = _propose(
-            st.score, st.slot, st.members, st.start, st.size, st.slack, st.ints, st.reals, rng
+            st.score, st.slot, st.members, st.start, st.size, st.slack, ints, st.reals, rng
         )
         if verdict == STALE:
             _retune(st, t)
             continue
         if verdict != ACCEPTED:
             g = np.int64(st.score[cell])
-            if st.slack[min(cell // st.ints[OUTPUTS], HEAVY)] > 0:
+            if st.slack[min(cell // ints[OUTPUTS], HEAVY)] > 0:
                 g = _exact_score(st, cell, t)
-            x = log_weight + st.reals[KAPPA] * (st.ints[TOP] - sign * g)
+            x = log_weight + st.reals[KAPPA] * (ints[TOP] - sign * g)
             if verdict == FAR:
                 n = int(max(x - u, 0.0) / LN2)
                 x -= u + n * LN2
                 u = rng.random() if _zeros(rng, n) else np.inf
             if not u < math.exp(-x):
-                st.ints[DEBT] += 1
+                ints[DEBT] += 1
                 continue
-        st.ints[DEBT] = max(0, st.ints[DEBT] - 4)
+        ints[DEBT] = max(0, ints[DEBT] - 4)
         return cell, sign
 
 
 @_jit
 def _argmax(st, t):
     """The cell of largest |G|, exactly: every cell whose upper end reaches the best lower end."""
-    K = st.ints[OUTPUTS]
-    floor = np.int64(0)
-    for label in range(st.colptr.size - 1):
-        e = st.slack[min(label, HEAVY)]
-        for cell in range(label * K, label * K + K):
-            floor = max(floor, abs(np.int64(st.score[cell])) - e)
+    K, score, slack = st.ints[OUTPUTS], st.score, st.slack
+    n_heavy = min(HEAVY, st.colptr.size - 1) * K
+    light = _largest(score, n_heavy, score.size)
+    floor = light - slack[HEAVY]
+    for cell in range(n_heavy):
+        floor = max(floor, abs(np.int64(score[cell])) - slack[cell // K])
     best, best_g = -1, np.int64(0)
     st.ints[DEBT] = 0
-    for label in range(st.colptr.size - 1):
-        e = st.slack[min(label, HEAVY)]
-        for cell in range(label * K, label * K + K):
-            g = np.int64(st.score[cell])
-            if abs(g) + e >= floor:
-                if e > 0:
-                    g = _exact_score(st, cell, t)
-                if best < 0 or abs(g) > abs(best_g):
-                    best, best_g = cell, g
-    if st.ints[DEBT] > st.ints[DEBT_LIMIT]:  # too much checking: keep rows fresher
-        _set_tau(st, st.reals[TAU] * 0.25)
-        _refresh_all(st, t)
-        _schedule_all(st, t)
+    for cell in range(score.size if light + slack[HEAVY] >= floor else n_heavy):
+        g = np.int64(score[cell])
+        upper = _upper(score, slack, K, cell)
+        if upper >= floor:
+            if upper > abs(g):
+                g = _exact_score(st, cell, t)
+            if best < 0 or abs(g) > abs(best_g):
+                best, best_g = cell, g
+    if st.ints[DEBT] > st.ints[DEBT_LIMIT]:  # keep rows fresher
+        _retune(st, t)
     return best, 1 if best_g >= 0 else -1
 
 
@@ -588,17 +607,18 @@ def _argmax(st, t):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _move(st, t, cell, sign):
-    """Move along the vertex (the shrink is in _scale) and refresh rows out of their box."""
+def _move(st, t, cell, sign, free):
+    """Move along the vertex (the shrink is in _scale) and refresh rows out of their box. If `free`
+    (exact draws), two dense picks that empty the boxes end them until a sparse pick."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
-    indptr, q, y, units, scratch = st.indptr, st.q, st.y, st.units, st.scratch
     K, theta, fresh = ints[OUTPUTS], reals[THETA], ints[FRESHNESS]
     label, k = cell // K, cell % K
     step = -sign * (t + 2.0)
     scale = _scale(reals, t + 1)
-    n_out, n_touched = 0, 0
-    for p in range(st.colptr[label], st.colptr[label + 1]):
+    n_out = 0
+    lo, hi = st.colptr[label], st.colptr[label + 1]
+    for p in range(lo, hi):
         i = np.int64(rows[p])
         v[i * K + k] += step * np.float64(cvals[p])
         if fresh != PUBLISHED:
@@ -609,21 +629,13 @@ def _move(st, t, cell, sign):
                 if _outside(v, mref, K, theta, i, _scale(reals, due[i])):
                     _schedule(v, mref, due, after, before, head, ints, reals, i, t + 1)
                 continue
-        scratch[n_out] = i
+        st.scratch[n_out] = i
         n_out += 1
-        n_touched += indptr[i + 1] - indptr[i]
-    # A dense pick: pulling all columns is cheaper than scattering most rows.
-    heavy = 3 * n_touched > st.vals.size
-    for r in range(n_out):
-        i = np.int64(scratch[r])
-        if heavy:
-            _settle(v, mref, q, y, units, ints, reals, i, scale, 0.5 * theta)
-        else:
-            _refresh(st, i, scale)
-        if fresh != PUBLISHED:
-            _schedule(v, mref, due, after, before, head, ints, reals, i, t + 1)
-    if heavy:
-        _pull(st)
+    ints[DENSE] = ints[DENSE] + 1 if 3 * (hi - lo) > due.size else -(ints[DENSE] > 1)
+    if free and ints[DENSE] > 1 and 3 * n_out > due.size:
+        _set_tau(st, 0.0)
+    elif n_out > 0:
+        _renew(st, n_out, t + 1)
 
 
 @_jit
@@ -642,17 +654,17 @@ def prepare(st, t):
 def advance(st, rng, first, last, mode):
     """Steps first..last-1. REPLAY and MOVE read the picks from the history; MOVE is prepared."""
     for t in range(first, last):
-        untuned = st.reals[THETA] == 0.0 and st.ints[FRESHNESS] == EXACT
-        if mode == DRAW and untuned and t > 0 and t % 16 == 0:
-            _retune(st, t)  # no tolerance was affordable: look again at times
+        free = mode == DRAW and st.ints[FRESHNESS] == EXACT
+        untuned = free and st.reals[THETA] == 0.0 and t > 0
+        if untuned and (t % 16 == 0 or st.ints[DENSE] < 0):
+            _retune(st, t)  # look again at times
         elif mode != MOVE:
             prepare(st, t)
         if mode == DRAW:
             cell, sign = draw(st, rng, t)
-            st.cells[t], st.signs[t] = cell, sign
         elif mode == ARGMAX:
             cell, sign = _argmax(st, t)
-            st.cells[t], st.signs[t] = cell, sign
         else:
             cell, sign = np.int64(st.cells[t]), np.int64(st.signs[t])
-        _move(st, t, cell, sign)
+        st.cells[t], st.signs[t] = cell, sign
+        _move(st, t, cell, sign, free)

@@ -97,10 +97,12 @@ def choose_resolution(n_samples: int | None, eta: float) -> int:
     """Units a row may add to a score, from public numbers: as fine as 32-bit sums allow.
 
     Without a public number of rows 2^11, enough for a million rows in one column; more rows than
-    stated make the sums 64-bit wide and change nothing else. A large eta needs finer units.
+    stated make the sums 64-bit wide and change nothing else. A large eta needs finer units; what
+    one row adds stays a 32-bit number.
     """
     bits = 11 if n_samples is None else int(math.log2(_INT32_MAX / n_samples))
-    return int(2 ** max(min(bits, 24), 8, math.ceil(math.log2(32.0 * eta)) if eta > 0 else 0))
+    needed = math.ceil(math.log2(32.0 * eta)) if eta > 0 else 0
+    return int(2 ** min(max(min(bits, 24), 8, needed), 29))
 
 
 def fast_frank_wolfe(
@@ -227,7 +229,7 @@ def build_state(
     cells = width * K
     # The width of the sums is invisible in the law: the sums are exact either way.
     wide = (mass.max() + 1.0) * problem.resolution + count.max() > _INT32_MAX
-    ints, reals = np.zeros(19, np.int64), np.zeros(8)
+    ints, reals = np.zeros(20, np.int64), np.zeros(8)
     ints[kernel.OUTPUTS], ints[kernel.LOSS] = K, kernel.LOSSES[problem.loss.name]
     ints[kernel.RESOLUTION], ints[kernel.STEPS] = problem.resolution, problem.n_iter
     ints[kernel.FRESHNESS] = FRESHNESS[problem.freshness]

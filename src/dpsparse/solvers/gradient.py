@@ -108,6 +108,7 @@ class Run:
         self.offset = np.zeros(n_outputs)
         self.constant, self.constant_weight = 0.0, np.zeros(n_outputs)
         self.n_iter = 0  # noisy gradients taken so far
+        self.unit_noise = 0.0  # sd of the noise in a weight on the original features, over D_j
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights (K, d) on the original features and intercepts (K,)."""
@@ -134,6 +135,7 @@ class Run:
         length = max(math.hypot(length or self.release_length(lengths), self.constant), shortest)
         coef = self.sparse_weights()
         coef /= length
+        self.unit_noise = noise / length
         self.offset = self.offset + self.constant_weight * (self.constant / length)
         self.release_intercept(coef)
         return np.ascontiguousarray(coef.T), self.offset
