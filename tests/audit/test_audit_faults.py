@@ -165,7 +165,7 @@ def rows_are_not_clipped(patch):
 def rows_keep_their_length(patch):
     from dpsparse.solvers import gradient
 
-    patch.setattr(gradient, "inverse", lambda lengths, least=0.0: np.ones_like(lengths))
+    patch.setattr(gradient, "inverse_of", lambda lengths, least=0.0: np.ones_like(lengths))
 
 
 @fault("DPTwoStageClassifier", second_stage="gradient", n_iter=4, n_nonzero=3)
