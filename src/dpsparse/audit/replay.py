@@ -35,6 +35,7 @@ import numpy as np
 from dpsparse.audit.neighbours import Pair, climb, pairs
 from dpsparse.audit.tape import ControlFlowError, Entry, Tape
 from dpsparse.audit.twins import PAID_AS_A_WHOLE
+from dpsparse.estimators._base import Solution
 from dpsparse.privacy.events import Event, NonPrivate, Repeated, Sequence
 from dpsparse.privacy.plan import Plan
 from dpsparse.random import make_generator
@@ -62,14 +63,9 @@ class Subject:
         model = type(self.estimator)(**self.estimator.get_params(deep=False))
         data = self.estimator._domain.clip(X, y, labels=self.labels)
         with nullcontext() if tape is None else tape.installed():
-            coef, intercept, *steps = model._solve(data, self.plan, rng)
+            solution = Solution(*model._solve(data, self.plan, rng))
         own = {k: v for k, v in vars(model).items() if k.endswith("_")}
-        return {
-            "coef": np.asarray(coef),
-            "intercept": np.asarray(intercept),
-            "n_iter": steps,
-            **own,
-        }
+        return {**solution._asdict(), **own}
 
     def record(self, pair: Pair, seed: int) -> tuple[Tape, dict[str, Any]]:
         """A fit on the first table."""
