@@ -10,7 +10,7 @@ Clopper-Pearson intervals make the bound hold with the stated confidence.
 
 **One run** (Steinke, Nasr, Jagielski 2023). m canaries enter independently with probability 1/2, the
 auditor guesses r of them from the one model, v guesses are right. For an (epsilon, delta)-DP fit
-(Theorem 5.2, with W ~ Binomial(r, q), q = e^epsilon/(1+e^epsilon))
+(their main theorem, with W ~ Binomial(r, q), q = e^epsilon/(1+e^epsilon))
 
     P(right guesses >= v) <= P(W >= v) + 2 m delta max_i P(v > W >= v - i) / i.
 """

@@ -3,7 +3,8 @@
 0  done                                   4  the budget refuses; nothing was spent
 1  an unexpected error (please report)    5  the ledger cannot be used, or was edited
 2  wrong options or missing public facts  6  a model or output file cannot be read or written
-3  the data cannot be read                130  interrupted
+3  the data cannot be read                7  an audit refuted the guarantee
+                                          130  interrupted
 """
 
 from __future__ import annotations

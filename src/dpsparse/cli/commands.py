@@ -20,7 +20,8 @@ from dpsparse.reproduce.command import reproduce
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
-    "readable; 4 budget refused, nothing spent; 5 ledger unusable or edited; 6 model or output file."
+    "readable; 4 budget refused, nothing spent; 5 ledger unusable or edited; 6 model or output "
+    "file; 7 refuted by an audit."
 )
 
 

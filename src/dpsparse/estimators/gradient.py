@@ -334,9 +334,7 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> Solution:
+    def _solve(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
         n_outputs = plan.parameters["n_outputs"]
         loss = get_loss("logistic" if n_outputs == 1 else "softmax")
         return self._run(Run(data, loss, n_outputs, self._recipe(plan), rng))
@@ -400,7 +398,5 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> Solution:
+    def _solve(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
         return self._run(RegressionRun(data, get_loss("huber"), 1, self._recipe(plan), rng))
