@@ -278,7 +278,8 @@ EXPERIMENTS = (
             "algorithm guesses. A uniform index with the exact sign, which is not private, gives the "
             "published AUC",
             "phishing, mushrooms, a9a, w8a": "the printed noise is too small for the published numbers: ours are "
-            "better. Noise larger by the radius, as 002 prints it, brings only some of them nearer (7 of 24; a guess at what was run, not a finding)",
+            "better. Noise larger by the radius, as 002 prints it, brings only some of them nearer (7 of 24 "
+            "numbers): a guess at what was run, not a finding",
             "splice": "not explained. Values left at 1 to 4 and an exact sign gave an AUC of 85 in a pilot run",
         },
     ),
