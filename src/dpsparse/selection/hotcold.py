@@ -631,7 +631,7 @@ def _move(st, t, cell, sign, free):
                 continue
         st.scratch[n_out] = i
         n_out += 1
-    ints[DENSE] = ints[DENSE] + 1 if 3 * (hi - lo) > due.size else -(ints[DENSE] > 1)
+    ints[DENSE] = ints[DENSE] + 1 if 3 * (hi - lo) > due.size else -1 if ints[DENSE] > 1 else 0
     if free and ints[DENSE] > 1 and 3 * n_out > due.size:
         _set_tau(st, 0.0)
     elif n_out > 0:
