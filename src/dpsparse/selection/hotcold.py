@@ -507,7 +507,7 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
         if u > math.exp(-least) * (1.0 + 2.0**-30):
             return REJECTED, 0.0
         return NEAR, u
-    # Small probabilities keep their relative precision: leading zero bits first.
+    # Small probabilities keep their relative precision: zero bits first.
     n = int(least / LN2)
     return (FAR, n * LN2) if _zeros(rng, n) else (REJECTED, 0.0)
 
