@@ -80,9 +80,10 @@ def peel(
     decay: float,
 ) -> np.ndarray:
     """One round: select with Gumbel noise, release the values of the selected only."""
-    values = theta.copy()
+    # In float32 a value of many rows would round by more than one of them moves it.
+    values = theta.astype(np.float64)
     run.sums.pull(slopes, np.ones(run.width, dtype=np.float32), 0.0, values, decay, -gain)
-    flat = values.astype(np.float64).reshape(-1)
+    flat = values.reshape(-1)
     moved = public.signed * gain * public.feature_bound * slope_unit(run)  # of one entry, Linf
     kappa = public.eta / (2.0 * moved)
     chosen = gumbel_top_k(np.abs(flat), public.n_nonzero, kappa, run.rng)
