@@ -8,6 +8,7 @@ import pytest
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.exceptions import DomainError
+from dpsparse.losses import get_loss
 from dpsparse.random import make_generator
 from dpsparse.solvers import gradient, hard_threshold
 from dpsparse.solvers.hard_threshold import Threshold, peel
@@ -137,3 +138,23 @@ def test_peeling_moves_by_no_more_than_it_pays_for(monkeypatch, signed):
     assert spread <= 0.3 * (1 + 1e-4)
     ratio = np.linalg.norm(outputs[1] - outputs[0]) / scales[0]
     assert 0.99 * 2.0 <= ratio <= 2.0 * (1 + 1e-4)
+
+
+def test_peeling_values_of_many_rows_keep_their_sensitivity(monkeypatch):
+    """In float32 a sum of 300,001 equal rows rounds by more than one row moves it."""
+    seen = []
+
+    def spy(scores, k, kappa, rng):
+        seen.append((scores.copy(), kappa))
+        return np.arange(k)
+
+    monkeypatch.setattr(hard_threshold, "gumbel_top_k", spy)
+    public = Threshold("peeling", 1, 1, 1.0, 0.0, 1.0, 1.0, eta=0.1, feature_bound=1.0)
+    for n in (300_001, 300_002):
+        data = Domain().clip(np.full((n, 1), 0.7), np.zeros(n))
+        recipe = gradient.Recipe(1.0, 1.0, 1.0, 1.0, 1.0)
+        run = gradient.Run(data, get_loss("logistic"), 1, recipe, make_generator(0))
+        peel(run, public, np.zeros((1, 1), np.float32), np.ones((n, 1)), 1e-5, 1.0)
+    (before, kappa), (after, _) = seen
+    assert float(abs(after - before)[0]) == pytest.approx(0.7e-5, rel=1e-6)
+    assert 2.0 * kappa * float(abs(after - before)[0]) <= public.eta
