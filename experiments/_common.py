@@ -89,14 +89,6 @@ def trial_number(rows_name: str, seed: int) -> int:
     return next(t for t in range(10_000) if derive_seed(rows_name, t) == seed)
 
 
-def named(method: str) -> tuple[str, str]:
-    """("Two-Stage", "published") of "Two-Stage (published)"; no suffix means non-private."""
-    for mode in ("proven", "published", "non-private"):
-        if f"({mode})" in method:
-            return method.replace(f" ({mode})", ""), mode.replace("-", "")
-    return method, "nonprivate"
-
-
 def plot_by_epsilon(
     summary, path: Path, metric: str, panels=({},), titles=("",), log=False
 ) -> None:

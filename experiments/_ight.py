@@ -11,21 +11,23 @@ import math
 
 import numpy as np
 
-from dpsparse.privacy import Gaussian, Repeated, calibrate
+from dpsparse.privacy import Gaussian, Guarantee, NonPrivate, Phase, Plan, Repeated, calibrate
 from dpsparse.random import gaussian, make_generator
 
 
 def dp_ight(
     X, y, loss, *, n_nonzero, epsilon, delta, clip, step, n_iter, published, seed
-) -> np.ndarray:
+) -> tuple[np.ndarray, Guarantee]:
     n, d = X.shape
     rng = make_generator(seed)
     if published:
         log = math.log(1.0 / delta)
         rho = epsilon + 2.0 * log - 2.0 * math.sqrt(log * (epsilon + log))
         scale = math.sqrt(n_iter / rho) * clip
+        event = NonPrivate()
     else:
         scale = calibrate(lambda s: Repeated(Gaussian(s, clip), n_iter), epsilon, delta)
+        event = Repeated(Gaussian(scale, clip), n_iter)
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))
     theta = np.zeros(d)
     for _ in range(n_iter):
@@ -36,4 +38,9 @@ def dp_ight(
         theta = np.zeros(d)
         kept = np.argsort(-np.abs(moved))[:n_nonzero]
         theta[kept] = moved[kept]
-    return theta
+    plan = Plan(
+        method="DP-IGHT", phases=(Phase("gradients", event),), epsilon=float(epsilon), delta=delta,
+        adjacency="add-remove", source="experiments/_ight.py", proven=not published,
+        calibration="published" if published else "proven",
+    )  # fmt: skip
+    return theta, plan.guarantee

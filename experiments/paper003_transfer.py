@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from _common import named, plot_by_epsilon, trial_number
+from _common import plot_by_epsilon, trial_number
 
 from dpsparse.reproduce import Experiment, derive_seed
 
@@ -15,13 +15,12 @@ PANELS = [(s, t) for s in ("small", "large") for t in ("linear", "logistic")]
 
 def configurations(quick):
     panels = [("small", "linear"), ("small", "logistic")] if quick else PANELS
-    few = {"small": {}, "large": {"trials": 2}}
     out = []
     for setting, task in panels:
         epsilons = (0.8, 1.5, 2.5, 3.5, 5.0) if task == "linear" else (2.0, 4.0, 6.0, 8.0, 10.0)
         for epsilon in epsilons[2:3] if quick else epsilons:
             config = {"setting": setting, "task": task, "epsilon": epsilon, "mode": "proven"}
-            out.append(config | ({} if quick else few[setting]))
+            out.append(config)
     return out
 
 
@@ -33,34 +32,12 @@ def trial(config, seed):
     X, y, truth = transfer.make_data(setting, task, number)
     size = np.linalg.norm(truth)
     out = []
-    if epsilon in (2.5, 6.0):  # the same for every epsilon; shown once
-        from dpsparse.losses import Logistic, Squared
-        from dpsparse.solvers.transfer import ight
-
-        loss = Squared() if task == "linear" else Logistic()
-        theta = ight(X, y, loss, n_nonzero=transfer.SETTINGS[setting][2], n_iter=100)
-        out.append(_part("IGHT", "nonprivate", np.linalg.norm(theta - truth) / size))
-    found = {
-        name: float(np.linalg.norm(fit(X, y) - truth) / size)
-        for name, fit in transfer.methods(setting, task, epsilon, number).items()
-    }
-    return [*out, *best_settings(found)]
-
-
-def best_settings(found):
-    """Where a method was tried with several settings the best of the trial counts, in hindsight.
-
-    The papers pick settings by cross-validation that they do not charge; this flatters all alike.
-    """
-    best = {}
-    for name, error in found.items():
-        base = name.split(" ridge=")[0].split(" [")[0]
-        best[base] = min(error, best.get(base, math.inf))
-    return [_part(*named(base), error) for base, error in best.items()]
-
-
-def _part(method, mode, error):
-    return {"cell": {"method": method, "mode": mode}, "error": error}
+    for method, mode, tuning, fit in transfer.methods(setting, task, epsilon, number):
+        weights, guarantee = fit(X, y)
+        cell = {"method": method, "mode": mode, "tuning": tuning}
+        error = float(np.linalg.norm(weights - truth) / size)
+        out.append({"cell": cell, "error": error, "guarantee": guarantee})
+    return out
 
 
 def verdict(summary):
@@ -72,7 +49,7 @@ def verdict(summary):
             continue
         epsilon = max(c["epsilon"] for c in cells)
         printed = summary.mean("error", "published", epsilon=epsilon, method="DPSL-KT", **panel)
-        without = summary.mean("error", "nonprivate", method="IGHT", **panel)
+        without = summary.mean("error", "nonprivate", epsilon=epsilon, method="IGHT", **panel)
         proven = {
             c["method"]: summary.mean("error", "proven", **c)
             for c in cells
@@ -240,7 +217,12 @@ EXPERIMENTS = (
         claim="DPSL-KT recovers the sparse vector close to the non-private error, even at epsilon 0.8.",
         verdict=verdict,
         instead="DPTwoStage* with the default support (peeling), and many more rows.",
-        protocol="delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Settings: best in hindsight of each trial.",
+        protocol=(
+            "delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Rivals are tuned in hindsight, at no charge: "
+            "DP-IGHT shows the best mean of 9 settings, DPSL-KT as published of 6, Two-Stage as published of 5. "
+            "All others run once, ours with their defaults."
+        ),
+        tuned_by="error",
         plot=plot,
     ),
     Experiment(

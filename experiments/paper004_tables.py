@@ -7,6 +7,7 @@ from _common import classifier_scores
 from _data004 import FILES, NAMES, NOTE, parts
 from _printed import frank_wolfe, keep_largest, laplace_scale, noisy_count
 
+import dpsparse as dp
 from dpsparse.random import make_generator
 from dpsparse.reproduce import Experiment, derive_seed, wilcoxon
 
@@ -53,39 +54,41 @@ def _weights(config, A, a, seed, n_iter_lasso):
         w = frank_wolfe(A, a, RADIUS, n_iter, scale, rng, step_of_002=method.endswith(STEP_002))
         # The count's noise is 20 times its range: which exact count it hides makes no difference.
         return (keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) if sparsify else w), None
-    selection = "scan" if config["dataset"] in DENSE else "auto"
-    model = _proven(method, n, p, n_iter, int(rng.integers(2**62)), selection)
-    if method == GRADIENT:
-        return model.fit(A, a), model.plan(p).guarantee
-    guarantee = model.plan(p).guarantee
     if method == SPARSIFIER:
-        # The same release by hand, at no more than the same price: epsilon splits by basic
-        # composition, and the noiseless fit behind the count is short (its noise hides all of it).
-        count = model.n_nonzero
-        model.set_params(n_nonzero=None, epsilon=EPSILON - COUNT_EPSILON)
-        exact = np.count_nonzero(frank_wolfe(A, a, RADIUS, 200, 0.0, None))
-        weights = np.ravel(model.fit(A, a).coef_)
-        return keep_largest(weights, count.release(exact, p, rng)), guarantee
-    return np.ravel(model.fit(A, a).coef_), guarantee
-
-
-def _proven(method, n, p, n_iter, random_state, selection):
-    from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, PrivateCount
-
-    domain = Domain(classes=[0, 1], n_samples=n, row_norm=1.0 if method == GRADIENT else None)
-    common = {"epsilon": EPSILON, "delta": DELTA, "random_state": random_state}
+        return proven_sparsifier(A, a, EPSILON, rng, config["dataset"] in DENSE)
+    common = {"epsilon": EPSILON, "delta": DELTA, "random_state": int(rng.integers(2**62))}
     if method == GRADIENT:
-        return DPGradientClassifier(domain, n_nonzero=round(1.5 * math.sqrt(p)), **common)
-    count = PrivateCount(*_sizes(p), COUNT_EPSILON) if method == SPARSIFIER else None
-    return DPLassoClassifier(
-        domain,
-        radius=RADIUS,
-        n_iter=n_iter,
-        fit_intercept=False,
-        n_nonzero=count,
-        selection=selection,
-        **common,
-    )
+        domain = dp.Domain(classes=[0, 1], n_samples=n, row_norm=1.0)
+        model = dp.DPGradientClassifier(domain, n_nonzero=round(1.5 * math.sqrt(p)), **common)
+        return model.fit(A, a), model.plan(p).guarantee
+    model = _lasso(n, n_iter, config["dataset"] in DENSE, **common)
+    return np.ravel(model.fit(A, a).coef_), model.plan(p).guarantee
+
+
+def _lasso(n, n_iter, dense, **options):
+    return dp.DPLassoClassifier(
+        dp.Domain(classes=[0, 1], n_samples=n), radius=RADIUS, n_iter=n_iter, fit_intercept=False,
+        selection="scan" if dense else "auto", **options,
+    )  # fmt: skip
+
+
+def proven_sparsifier(X, y, epsilon, rng, dense=True):
+    """DPLassoClassifier(n_nonzero=PrivateCount(...)) by hand, at no more than its price: weights, guarantee.
+
+    Epsilon splits by basic composition, and the noiseless fit behind the count is short: the noise
+    of the count hides all of it.
+    """
+    n, p = X.shape
+    count = dp.PrivateCount(*_sizes(p), COUNT_EPSILON)
+    model = _lasso(
+        n, N_ITER, dense, n_nonzero=count, epsilon=epsilon, delta=DELTA,
+        random_state=int(rng.integers(2**62)),
+    )  # fmt: skip
+    guarantee = model.plan(p).guarantee
+    model.set_params(n_nonzero=None, epsilon=epsilon - COUNT_EPSILON)
+    exact = np.count_nonzero(frank_wolfe(X, y, RADIUS, 200, 0.0, None))
+    weights = np.ravel(model.fit(X, y).coef_)
+    return keep_largest(weights, count.release(exact, p, rng)), guarantee
 
 
 def configurations1(quick):

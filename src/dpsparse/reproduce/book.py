@@ -81,7 +81,7 @@ def chapter(summary: Summary, figure: str | None = None) -> str:
         lines += [f"- {line}" for line in _shortened(summary.guarantees)]
     shared = f", the rows of {experiment.rows_of}" if experiment.rows_of else ""
     lines.append(
-        f"\n{len(summary.rows)} trials, {_duration(summary.seconds)} of processor time{shared}."
+        f"\n{summary.fits} trials, {_duration(summary.seconds)} of processor time{shared}."
     )
     return "\n".join(lines)
 
@@ -105,7 +105,7 @@ def _totals(summaries: list[Summary]) -> str:
     compared = sum(s.matched[1] for s in summaries)
     own = [s for s in summaries if not s.experiment.rows_of]
     seconds = sum(s.seconds for s in own)
-    trials = sum(len(s.rows) for s in own)
+    trials = sum(s.fits for s in own)
     return (
         f"In all {trials} fits or runs, {_duration(seconds)} of processor time. Published mode matches {good} of "
         f"{compared} published averages where the data are the same. Trials are counted in each table: some are "

@@ -30,7 +30,8 @@ class Experiment:
     seed)` returns numbers (or lists of numbers, for curves) by name and may return under "guarantee"
     the `Guarantee` that the same fit has with unseeded noise. The seed of trial t is the same for all
     configurations, so trials are paired. With `many` a trial returns a list of such mappings, each
-    with the keys of its cell under "cell": one draw of the data, several methods.
+    with the keys of its cell under "cell": one draw of the data, several methods. A method that is
+    tried with several settings names each under "tuning"; only the best by `tuned_by` is shown.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Experiment:
     tests: Callable[[Summary], list[str]] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
     many: bool = False
+    tuned_by: str = ""  # the metric whose smallest mean picks one "tuning" of a method, in hindsight
     rows_of: str = ""  # another experiment whose rows this one shows
 
     @property

@@ -24,7 +24,7 @@ from dpsparse.reproduce.runner import Row
 
 MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")
-_NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part"}  # how a cell is run, not which cell
+_NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part", "tuning"}  # how a cell is run, not which cell
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,10 @@ class Summary:
     """The rows of one experiment beside the published cells."""
 
     experiment: Experiment
-    rows: list[Row]
+    rows: list[Row]  # one per fit; of several tunings only the best
     published_cells: list[dict[str, Any]]
+    fits: int  # with all tunings
+    seconds: float
 
     # ---- access for verdicts, tests and plots -------------------------------------------------
 
@@ -156,10 +158,6 @@ class Summary:
         return sum(outcomes), len(outcomes)
 
     @property
-    def seconds(self) -> float:
-        return float(sum(row["seconds"] for row in self.rows))
-
-    @property
     def guarantees(self) -> list[str]:
         """Different guarantees by mode, as the rows carry them."""
         return sorted(
@@ -215,7 +213,10 @@ def summarise(experiment: Experiment, rows: list[Row], folder: Path) -> Summary:
     if path.exists():
         item = json.loads(path.read_text()).get(experiment.name, {})
         cells = [{"trials": item.get("trials", 1), **entry} for entry in item.get("cells", [])]
-    return Summary(experiment, [part for row in rows for part in _parts(row)], cells)
+    parts = [part for row in rows for part in _parts(row)]
+    shown = _best_tuning(parts, experiment.tuned_by)
+    seconds = float(sum(row["seconds"] for row in rows))
+    return Summary(experiment, shown, cells, len(parts), seconds)
 
 
 def count(summary: Summary, test: Callable[[Config], bool | None]) -> tuple[int, int]:
@@ -228,11 +229,26 @@ def _parts(row: Row) -> list[Row]:
     """A trial that measures several methods on one draw of the data gives one row for each."""
     if "parts" not in row:
         return [row]
-    share = row["seconds"] / max(len(row["parts"]), 1)
     base = {key: value for key, value in row.items() if key != "parts"}
     return [
-        {**base, **part, "config": {**row["config"], **part["cell"]}, "seconds": share}
+        {**base, **part, "config": {**row["config"], **part["cell"]}}
         for part in row["parts"]
+    ]
+
+
+def _best_tuning(rows: list[Row], metric: str) -> list[Row]:
+    """Of the settings tried for a cell and mode those rows whose mean of `metric` is smallest."""
+    if not metric:
+        return rows
+    tried: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        config = row["config"]
+        cell = _text(_cell(config) | {"mode": config.get("mode")})
+        tried.setdefault(cell, {}).setdefault(config.get("tuning", ""), []).append(row)
+    return [
+        row
+        for tunings in tried.values()
+        for row in min(tunings.values(), key=lambda r: np.mean([x["metrics"][metric] for x in r]))
     ]
 
 

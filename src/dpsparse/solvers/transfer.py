@@ -25,6 +25,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import expit
 
 from dpsparse.domain import BoundedData
@@ -145,12 +146,14 @@ def ight(
     """Iterative gradient hard thresholding on the mean loss, with the normalised step: not private.
 
     The step is exact for the current support and halved while a change of support would overshoot.
+    Margins touch the columns of the support only; the gradient is one pass over the non-zeros.
     """
     n, d = X.shape
+    X = X.tocsc() if issparse(X) else X  # columns are cut out several times a round
     theta = np.zeros(d)
     support = np.empty(0, dtype=np.intp)
     for _ in range(n_iter):
-        gradient = X.T @ loss.slope(X @ theta, y) / n + ridge * theta
+        gradient = X.T @ loss.slope(_margin(X, theta), y) / n + ridge * theta
         if not len(support):
             support = _largest(gradient, n_nonzero)
         direction = np.zeros(d)
@@ -180,8 +183,13 @@ def _largest(values: np.ndarray, k: int) -> np.ndarray:
     return np.sort(np.argpartition(-np.abs(values), k - 1)[:k])
 
 
+def _margin(X: Any, weights: np.ndarray) -> np.ndarray:
+    support = np.flatnonzero(weights)
+    return np.asarray(X[:, support] @ weights[support])
+
+
 def _ratio(direction: np.ndarray, X: Any, loss: Loss, ridge: float) -> float:
     """|v|^2 over its curvature: the step that minimises the quadratic bound along v."""
     length = float(direction @ direction)
-    bend = loss.smoothness * float(np.sum((X @ direction) ** 2)) / X.shape[0] + ridge * length
+    bend = loss.smoothness * float(np.sum(_margin(X, direction) ** 2)) / X.shape[0] + ridge * length
     return length / bend if bend > 0.0 else 0.0
