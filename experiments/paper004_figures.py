@@ -101,8 +101,9 @@ SETTING = (
     "hindsight, which is not charged; the others run once (experiments/sparse_methods.py)."
 )
 SYNTHETIC = {
-    "configurations": configurations, "trial": synthetic_trial, "trials": (1, 50), "many": True, "tuned_by": "test error",
-    "protocol": SETTING, "instead": "DPTwoStageClassifier with its default support (peeling).",
+    "configurations": configurations, "trial": synthetic_trial, "trials": (1, 50), "many": True,
+    "tuned_by": "test error", "protocol": SETTING,
+    "instead": "DPTwoStageClassifier with its default support (peeling).",
 }  # fmt: skip
 
 

@@ -103,7 +103,9 @@ def printed_sparsifier(
     return keep_largest(w, noisy_count(10, p, 0.05, rng)), 0.0, None
 
 
-def measure(weights: np.ndarray, intercept: float, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def measure(
+    weights: np.ndarray, intercept: float, X: np.ndarray, y: np.ndarray
+) -> dict[str, float]:
     """What Figures 1 to 4 show, in that order."""
     kept, true = weights != 0, TRUTH != 0
     hits = int(np.sum(kept & true))

@@ -210,3 +210,28 @@ def test_one_draw_of_data_may_measure_many_methods(folder, tmp_path):
     summary = summarise(many, rows, folder)
     assert len(summary.rows) == 4
     assert summary.average("score", "proven", data="a") == Average(1.0, 0.0, 2)
+
+
+def test_of_several_tunings_the_best_mean_is_shown(folder, tmp_path):
+    """Not the best of each trial: tuning "steady" has the smaller mean, "lucky" the smallest value."""
+    found = {"steady": [0.4, 0.4], "lucky": [0.0, 1.0]}
+    draws = iter([0, 1])
+
+    def trial(config, seed):
+        t = next(draws)
+        return [
+            {"cell": {"method": "m", "mode": "proven", "tuning": name}, "score": values[t]}
+            for name, values in found.items()
+        ]
+
+    tuned = dataclasses.replace(
+        find("009-table1"),
+        configurations=lambda quick: [{"data": "a", "mode": "proven"}],
+        trial=trial,
+        many=True,
+        tuned_by="score",
+    )
+    summary = summarise(tuned, run(tuned, folder, tmp_path / "r.jsonl", quick=True), folder)
+    assert summary.cells == [{"data": "a", "method": "m"}]
+    assert summary.values("score", "proven", data="a") == [0.4, 0.4]
+    assert (summary.fits, len(summary.rows)) == (4, 2)

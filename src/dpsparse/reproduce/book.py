@@ -47,7 +47,9 @@ def write_book(folder: Path, results: Path, docs: Path) -> Path:
         _TABLE,
         _claims(summaries),
     ]
-    parts += [chapter(summary, _draw(summary, figures)) for summary in summaries]
+    for summary in summaries:
+        figure = draw(summary, figures)
+        parts.append(chapter(summary, f"{figures.name}/{figure.name}" if figure else None))
     path = docs / "reproduction.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(part for part in parts if part).rstrip() + "\n")
@@ -119,13 +121,14 @@ def _absent(missing: list[Experiment]) -> str:
     return "Not run in full: " + ", ".join(e.name for e in missing) + ".\n"
 
 
-def _draw(summary: Summary, figures: Path) -> str | None:
+def draw(summary: Summary, folder: Path) -> Path | None:
+    """The figure of an experiment as an SVG file in `folder`, if it has one."""
     if summary.experiment.plot is None:
         return None
-    figures.mkdir(parents=True, exist_ok=True)
-    path = figures / f"{summary.experiment.name}.svg"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{summary.experiment.name}.svg"
     summary.experiment.plot(summary, path)
-    return f"figures/{path.name}"
+    return path
 
 
 def _shortened(lines: list[str], limit: int = 6) -> list[str]:

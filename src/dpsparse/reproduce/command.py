@@ -80,7 +80,7 @@ def _run(
     jobs: int,
     trials: int | None,
 ) -> None:
-    from dpsparse.reproduce.book import chapter
+    from dpsparse.reproduce.book import chapter, draw
     from dpsparse.reproduce.runner import rows_file, run
     from dpsparse.reproduce.summary import summarise
 
@@ -93,7 +93,9 @@ def _run(
             continue
         path = rows_file(results, experiment, quick=quick)
         rows = run(experiment, folder, path, quick=quick, n_jobs=jobs, trials=trials)
-        click.echo(chapter(summarise(experiment, rows, folder)))
+        summary = summarise(experiment, rows, folder)
+        figure = draw(summary, path.parent)
+        click.echo(chapter(summary, str(figure) if figure else None))
     for line in skipped:
         click.echo(f"skipped {line}: set DPSPARSE_DATA to the folder of the files", err=True)
     if len(chosen) > 1:

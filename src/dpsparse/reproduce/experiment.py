@@ -49,7 +49,9 @@ class Experiment:
     tests: Callable[[Summary], list[str]] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
     many: bool = False
-    tuned_by: str = ""  # the metric whose smallest mean picks one "tuning" of a method, in hindsight
+    tuned_by: str = (
+        ""  # the metric whose smallest mean picks one "tuning" of a method, in hindsight
+    )
     rows_of: str = ""  # another experiment whose rows this one shows
 
     @property

@@ -24,7 +24,8 @@ from dpsparse.reproduce.runner import Row
 
 MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")
-_NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part", "tuning"}  # how a cell is run, not which cell
+# How a cell is run, not which cell it is.
+_NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "quick"}
 
 
 @dataclass(frozen=True)
@@ -230,10 +231,7 @@ def _parts(row: Row) -> list[Row]:
     if "parts" not in row:
         return [row]
     base = {key: value for key, value in row.items() if key != "parts"}
-    return [
-        {**base, **part, "config": {**row["config"], **part["cell"]}}
-        for part in row["parts"]
-    ]
+    return [{**base, **part, "config": {**row["config"], **part["cell"]}} for part in row["parts"]]
 
 
 def _best_tuning(rows: list[Row], metric: str) -> list[Row]:

@@ -25,7 +25,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csc_array, issparse
 from scipy.special import expit
 
 from dpsparse.domain import BoundedData
@@ -149,7 +149,7 @@ def ight(
     Margins touch the columns of the support only; the gradient is one pass over the non-zeros.
     """
     n, d = X.shape
-    X = X.tocsc() if issparse(X) else X  # columns are cut out several times a round
+    X = csc_array(X) if issparse(X) else X  # columns are cut out several times a round
     theta = np.zeros(d)
     support = np.empty(0, dtype=np.intp)
     for _ in range(n_iter):
