@@ -25,7 +25,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, issparse
 from scipy.special import expit
 
 from dpsparse.domain import BoundedData
@@ -149,7 +148,8 @@ def ight(
     Margins touch the columns of the support only; the gradient is one pass over the non-zeros.
     """
     n, d = X.shape
-    X = csc_array(X) if issparse(X) else X  # columns are cut out several times a round
+    if not isinstance(X, np.ndarray):
+        X = X.tocsc()  # columns are cut out several times a round
     theta = np.zeros(d)
     support = np.empty(0, dtype=np.intp)
     for _ in range(n_iter):
