@@ -74,7 +74,7 @@ def axes(path: Path, panels: int = 1, **labels: str):
 
     def save() -> None:
         figure.tight_layout()
-        figure.savefig(path, metadata={"Date": None})
+        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
         plt.close(figure)
 
     return list(found[0]), save
@@ -89,14 +89,18 @@ def trial_number(rows_name: str, seed: int) -> int:
     return next(t for t in range(10_000) if derive_seed(rows_name, t) == seed)
 
 
+# Ten of matplotlib's and two more: no two of the methods of a figure look alike.
+COLOURS = (*(f"C{i}" for i in range(10)), "black", "gold")
+
+
 def plot_by_epsilon(
     summary, path: Path, metric: str, panels=({},), titles=("",), log=False
 ) -> None:
     """One line per method and mode over epsilon; dashes are published calibrations."""
     found, save = axes(path, len(panels), xlabel="epsilon", ylabel=metric, xscale="log")
+    methods = list(dict.fromkeys(c["method"] for c in summary.cells))  # one colour in all panels
     for axis, panel, title in zip(found, panels, titles, strict=True):
         cells = [c for c in summary.cells if all(c.get(k) == v for k, v in panel.items())]
-        methods = list(dict.fromkeys(c["method"] for c in cells))
         for i, method in enumerate(methods):
             for mode, style in (("nonprivate", ":"), ("published", "--"), ("proven", "-")):
                 points = [
@@ -108,11 +112,19 @@ def plot_by_epsilon(
                 if points:
                     axis.errorbar(
                         [e for e, _ in points], [a.mean for _, a in points], [a.error for _, a in points],
-                        ls=style, color=f"C{i % 10}", marker="o", ms=3, capsize=2, lw=1,
+                        ls=style, color=COLOURS[i % len(COLOURS)], marker="o", ms=3, capsize=2, lw=1.2,
                         label=f"{method}, {mode}",
                     )  # fmt: skip
+        epsilons = sorted({c["epsilon"] for c in cells if "epsilon" in c})
+        axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+        axis.minorticks_off()
         axis.set_title(title)
         if log:
             axis.set_yscale("log")
-    found[0].legend(fontsize=5)
+    lines = {
+        label: line for axis in found for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }  # fmt: skip
+    found[-1].legend(
+        lines.values(), lines, fontsize=7, handlelength=3.5, loc="center left", bbox_to_anchor=(1.02, 0.5)
+    )  # fmt: skip
     save()
