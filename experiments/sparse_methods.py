@@ -23,6 +23,7 @@ from _printed import frank_wolfe, keep_largest, laplace_scale, noisy_count
 from dpsparse import (
     Domain,
     DPADMMClassifier,
+    DPGradientClassifier,
     DPLassoClassifier,
     DPTransferClassifier,
     DPTwoStageClassifier,
@@ -55,6 +56,7 @@ def methods(epsilon: float, seed: int) -> Iterator[tuple[str, str, str, Any]]:
     kept = common | {"n_nonzero": 8}
     printed = {"calibration": "published"}
     yield "peeling + objective perturbation", "proven", "", fit_of(DPTwoStageClassifier(**kept))
+    yield "noisy gradients", "proven", "", fit_of(DPGradientClassifier(**kept))
     yield "Two-Stage, votes", "proven", "", fit_of(DPTwoStageClassifier(support="votes", **kept))
     yield "Two-Stage", "published", "", fit_of(DPTwoStageClassifier(**kept, **printed))
     yield "DPSL-KT, direct release", "proven", "", fit_of(DPTransferClassifier(**kept))
