@@ -197,8 +197,6 @@ class _DPHardThreshold(BaseDPLinearModel):
             budget=values["budget"], eta=values["eta"],
             feature_bound=self._domain.feature_bound or math.inf,
             signed=2.0 if replace_one else 1.0,
-            # at zero weights every slope is 1/2; larger ones are clipped
-            cap=1.0 if self._labels_are_numbers or self.calibration == "published" else 0.5,
         )  # fmt: skip
         return hard_threshold(run, public)
 

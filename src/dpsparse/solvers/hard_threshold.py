@@ -47,7 +47,6 @@ class Threshold:
     eta: float = math.inf  # peeling: range of one pick
     feature_bound: float = math.inf
     signed: float = 1.0  # 2 under replace-one
-    cap: float = 1.0  # gaussian: gradients are clipped at this share of their largest norm
 
 
 def hard_threshold(run: Run, public: Threshold) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +61,7 @@ def hard_threshold(run: Run, public: Threshold) -> tuple[np.ndarray, np.ndarray]
             theta = peel(run, public, theta, slopes, step / run.n, decay)
         else:
             norms = lengths * np.sqrt(np.square(slopes).sum(axis=1))
-            limit = public.cap * public.row_clip * slope_unit(run)
+            limit = public.row_clip * slope_unit(run)
             slopes = slopes * (SHRINK * limit / np.maximum(norms, limit))[:, None]
             scale = public.signed * limit * math.sqrt(public.n_iter) / public.budget
             ones = np.ones(run.width, dtype=np.float32)
