@@ -44,7 +44,7 @@ def verdict(summary):
 
 
 def plot(summary, path):
-    (axis,), save = axes(path, ylabel="epsilon", yscale="symlog")
+    (axis,), save = axes(path, ylabel="epsilon")
     names = [c["leak"] for c in summary.cells]
     for shift, mode, metric, label in (
         (-0.27, "published", "claimed epsilon", "claimed"),
@@ -54,7 +54,7 @@ def plot(summary, path):
         values = [summary.mean(metric, mode, **c) for c in summary.cells]
         axis.bar([i + shift for i in range(len(names))], values, 0.27, label=label)
     axis.set_xticks(range(len(names)), [n.replace(" ", "\n") for n in names], fontsize=6)
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
     save()
 
 
