@@ -74,7 +74,8 @@ def estimator(name, method, epsilon, k, seed, width):
 
     regression = name in TARGET_BOUND
     norm = 1.0 if name in WIDE else None
-    facts = {"target_bound": TARGET_BOUND[name]} if regression else {"classes": "observed"}
+    classes = None if regression else np.unique(data(name)[1]).tolist()  # public: the label names
+    facts = {"target_bound": TARGET_BOUND[name]} if regression else {"classes": classes}
     bound = 10.0 if name == "blogfeedback" else 1.0
     domain = Domain(feature_bound=bound, row_norm=norm, **facts)
     kind = "Regressor" if regression else "Classifier"

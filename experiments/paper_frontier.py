@@ -39,7 +39,7 @@ def trial(config, seed):
     number = trial_number("frontier", seed)
     found, model = frontier.fitted_row(config["data"], method, config["epsilon"], k, number)
     measured = {"AUC": 100.0 * found["score"], "non-zeros": found["n_nonzero"]}
-    return measured | {"guarantee": model.plan_.guarantee}
+    return measured | {"guarantee": model.plan(model.n_features_in_).guarantee}
 
 
 def verdict(summary):
