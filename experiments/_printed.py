@@ -5,8 +5,9 @@
 
 `step_of_002=True` is what the same authors print for this step in 002 (Algorithm 1, lines 8 and 10):
 arg max_j |g_j + Lap(radius ...)| chooses the index (the gradient without the radius, the noise with
-it), and the step goes against the exact sign of g_j. That is not private at any noise level. Neither
-is anything else here: it is for reproduction only.
+it), and the step goes against the exact sign of g_j. That is not private at any noise level. The tables
+of 004 agree with this step and not with the one above (see paper004_tables.py). Nothing here is private:
+it is for reproduction only.
 """
 
 import math

@@ -1,4 +1,12 @@
-"""Paper 004, Tables 1 and 2: non-zeros, accuracy and AUC of private LASSO and Sparsifier."""
+"""Paper 004, Tables 1 and 2: non-zeros, accuracy and AUC of private LASSO and Sparsifier.
+
+What was run to get the published numbers is not what Algorithm 1 of the paper says. One reading, the same
+for all data sets, explains most of them, and is the published mode here:
+  1. values as they come, not divided by the largest of each feature (_data004.py);
+  2. the step of paper 002: the index is noisy (noise larger by the radius), its sign exact (_printed.py);
+  3. private LASSO stopped early keeps the noise of 1000 iterations.
+"As printed" is Algorithm 1 to the letter, features divided.
+"""
 
 import math
 
@@ -15,12 +23,12 @@ RADIUS, N_ITER, EPSILON, COUNT_EPSILON = 10.0, 1000, 1.0, 0.05
 DELTA = 1e-6  # of the proven fits; the paper uses 1/n
 STEPS_NONPRIVATE = {"covtype": 5000}  # else the paper's 50,000
 FEW_TRIALS = {"covtype": 10}  # half a million rows; else the paper's 50
-# Iterations at which private LASSO has about as many weights as Sparsifier keeps, found on pilot
-# runs: (as printed, step of 002, proven).
+# Iterations at which private LASSO has about the published number of weights, found on pilot runs:
+# (published reading, as printed, proven).
 MATCHED = {
-    "kddcup99": (285, 24, 300), "covtype": (80, 70, 100), "splice": (12, 12, 21), "phishing": (24, 16, 26),
-    "synthetic": (37, 16, 61), "mushrooms": (31, 16, 35), "a9a": (60, 25, 66), "w8a": (58, 30, 84),
-    "colon-cancer": (67, 68, 67),
+    "kddcup99": (16, 285, 300), "covtype": (45, 80, 100), "splice": (16, 12, 21), "phishing": (11, 24, 26),
+    "synthetic": (19, 37, 61), "mushrooms": (18, 31, 35), "a9a": (21, 60, 66), "w8a": (27, 58, 84),
+    "colon-cancer": (70, 67, 67),
 }  # fmt: skip
 WIDTHS = {
     "kddcup99": 122, "covtype": 54, "splice": 60, "phishing": 68, "synthetic": 100, "mushrooms": 112,
@@ -28,7 +36,14 @@ WIDTHS = {
 }  # fmt: skip
 DENSE = ("kddcup99", "covtype", "splice", "synthetic", "colon-cancer")  # a scan is faster there
 LASSO, SPARSIFIER, GRADIENT = "private LASSO", "Sparsifier", "DP gradient (ours)"
-STEP_002 = ", step of 002"
+PRINTED = ", as printed"
+HOW = (
+    '"As published" is the one reading that explains most published numbers, the same for all data sets: the step '
+    "the authors print in 002 (noisy index, noise larger by the radius, exact sign: not private at any noise), "
+    "values as they come, and private LASSO stopped early with the noise of 1000 iterations, against the "
+    'text of the paper. "As printed" is Algorithm 1 to the letter, features divided.'
+)
+READING = {"mode": "published", "part": "step of 002"}
 
 
 def _sizes(p):
@@ -36,8 +51,9 @@ def _sizes(p):
 
 
 def _rng(config, seed):
-    words = [config[k] for k in ("dataset", "method", "mode")]
-    return make_generator(derive_seed(seed, *words))
+    method = config["method"].removesuffix(PRINTED)
+    how = f", {config['part']}" if "part" in config else ""
+    return make_generator(derive_seed(seed, config["dataset"], method + how, config["mode"]))
 
 
 def _weights(config, A, a, seed, n_iter_lasso):
@@ -50,8 +66,9 @@ def _weights(config, A, a, seed, n_iter_lasso):
     rng = _rng(config, seed)
     if config["mode"] == "published":
         epsilon = EPSILON - COUNT_EPSILON if sparsify else EPSILON
-        scale = laplace_scale(RADIUS, n_iter, n, epsilon, 1.0 / n)
-        w = frank_wolfe(A, a, RADIUS, n_iter, scale, rng, step_of_002=method.endswith(STEP_002))
+        printed = method.endswith(PRINTED)
+        scale = laplace_scale(RADIUS, n_iter if printed else N_ITER, n, epsilon, 1.0 / n)
+        w = frank_wolfe(A, a, RADIUS, n_iter, scale, rng, step_of_002=not printed)
         # The count's noise is 20 times its range: which exact count it hides makes no difference.
         return (keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) if sparsify else w), None
     if method == SPARSIFIER:
@@ -115,7 +132,7 @@ def configurations2(quick):
     for name in names:
         out += _private(name, [SPARSIFIER, LASSO], quick)
         out += [
-            {"dataset": name, "method": m + STEP_002, "mode": "published", **_few(name, quick)}
+            {"dataset": name, "method": m + PRINTED, "mode": "published", **_few(name, quick)}
             for m in (SPARSIFIER, LASSO)
         ]
         out.append({"dataset": name, "method": GRADIENT, "mode": "proven", **_few(name, quick)})
@@ -128,9 +145,9 @@ def _few(name, quick):
 
 def _private(name, methods, quick):
     return [
-        {"dataset": name, "method": m, "mode": mode, **_few(name, quick)}
+        {"dataset": name, "method": m, **how, **_few(name, quick)}
         for m in methods
-        for mode in ("published", "proven")
+        for how in (READING, {"mode": "proven"})
     ]
 
 
@@ -142,9 +159,10 @@ def trial1(config, seed):
 
 
 def trial2(config, seed):
-    A, a, B, b = parts(config["dataset"], config["mode"], seed)
+    printed = config["method"].endswith(PRINTED)
+    A, a, B, b = parts(config["dataset"], "printed" if printed else config["mode"], seed)
     matched = MATCHED[config["dataset"]]
-    which = 2 if config["mode"] == "proven" else config["method"].endswith(STEP_002)
+    which = 2 if config["mode"] == "proven" else printed
     w, guarantee = _weights(config, A, a, seed, matched[which])
     if config["method"] == GRADIENT:
         margins, nonzeros = w.decision_function(B), w.n_nonzero_
@@ -221,9 +239,9 @@ def tests2(summary):
             )
     good = compared = 0
     for cell in summary.cells:
-        if not cell["method"].endswith(STEP_002):
+        if not cell["method"].endswith(PRINTED):
             continue
-        printed_cell = cell | {"method": cell["method"].removesuffix(STEP_002)}
+        printed_cell = cell | {"method": cell["method"].removesuffix(PRINTED)}
         for metric in ("accuracy", "AUC"):
             printed = summary.published(metric, **printed_cell)
             ours = summary.average(metric, "published", **cell)
@@ -231,7 +249,7 @@ def tests2(summary):
                 compared += 1
                 good += printed.matches(ours)
     lines.append(
-        f"With the step of 002 in place of the printed one {good} of {compared} published accuracies and AUCs match."
+        f"With Algorithm 1 as printed {good} of {compared} published accuracies and AUCs match."
     )
     return lines
 
@@ -249,14 +267,20 @@ EXPERIMENTS = (
         instead="n_nonzero=k with a public k, or n_nonzero='mass': both are free.",
         protocol=(
             "epsilon 1 (Sparsifier: 0.05 + 0.95), radius 10, 1000 iterations, non-private 50,000 (covtype "
-            f"5,000), 50 trials (covtype 10). {NOTE}"
+            f"5,000), 50 trials (covtype 10). {HOW} {NOTE}"
         ),
         needs=FILES,
         reasons={
-            "non-private": "one split of ours against one of theirs: no spread to compare with, and after 50,000 "
-            "steps a weight that was once touched stays non-zero, so the count depends on ties",
-            "Sparsifier": "the mean of a coin flip between sqrt(p) and 2 sqrt(p); rounding of the bounds is not "
-            "printed",
+            "non-private": "one split of ours against one of theirs: no spread to compare with; over splits ours "
+            "vary (splice 52 to 59 for 52, colon-cancer 50 to 62 for 58, a9a 20 or 21 for 19), phishing (2), "
+            "mushrooms (16) and synthetic (7) agree",
+            "covtype, private LASSO": "the paper contradicts itself: 30.38 non-zeros, but a ratio of 3.18 to 17, "
+            "which is 54; ours are all 54 (the printed step gives 27)",
+            "kddcup99, private LASSO": "another draw of 60,000 rows: both use nearly all columns that are not empty, "
+            "in ours 110 of 122. A column without entries stays zero only if the sign is exact",
+            "w8a, private LASSO": "285.64 beside a ratio of 14.44 to 20, which is 288.8; a uniform index gives 289.4",
+            "Sparsifier": "the mean of a coin flip between sqrt(p) and 2 sqrt(p), whose rounding is not printed; "
+            "the ratios beside it belong to another run, that of Table 2 (gisette 102.50 and 1.43 x 77 = 110)",
         },
     ),
     Experiment(
@@ -270,20 +294,29 @@ EXPERIMENTS = (
         verdict=verdict2,
         instead="DPGradientClassifier with n_nonzero.",
         protocol=(
-            'Private LASSO runs as many iterations as give about as many weights. "Step of 002" replaces the '
-            "noisy maximum of the printed Algorithm 1 by the step the same authors print in 002: noisy index, "
-            f"exact sign, and noise larger by the radius. {NOTE}"
+            "Private LASSO runs as many iterations as give about the published number of weights. "
+            f"{HOW} {NOTE}"
         ),
         needs=FILES,
         tests=tests2,
         reasons={
-            "colon-cancer": "50 training rows; the printed noise has scale 38 on scores of at most 5, so the printed "
-            "algorithm guesses. A uniform index with the exact sign, which is not private, gives the "
-            "published AUC",
-            "phishing, mushrooms, a9a, w8a": "the printed noise is too small for the published numbers: ours are "
-            "better. Noise larger by the radius, as 002 prints it, brings only some of them nearer (7 of 24 "
-            "numbers): a guess at what was run, not a finding",
-            "splice": "not explained. Values left at 1 to 4 and an exact sign gave an AUC of 85 in a pilot run",
+            "splice, Sparsifier": "not explained: 62 and 83.5 in a pilot of 30 trials for 71.34 and 86.84, where "
+            "exact steps kept to as few weights reach an AUC of 85. Tried: features divided (58, 73), index uniform "
+            "(66, 85), |gradient| + noise (66, 84), noise from 0.03 to 3 times (64 to 71, 80 to 85), the printed step "
+            "(57, 72)",
+            "colon-cancer": "12 test rows: the standard deviation of one split is about 10 points. If all their trials "
+            "share one split, 71 to 76 for 83.67 and 73 to 75 for 83.33 is no contradiction; the printed "
+            "step gives 55 and 58, an AUC of 55 to 62 for 85.00 and 86.61",
+            "w8a, AUC": "not explained: 61 to 66 for 75.64 and 76.36. Tried: noise from 0.03 to 3 times, uniform "
+            "index, both steps (58 to 68); the non-private solution itself has 66.6",
+            "a9a": "private LASSO's 71.57 is below the share of the larger class (75.9), ours are at it (75.5 in a "
+            "pilot of 8); Sparsifier's AUC has a standard deviation of 7 over trials, 50 must decide",
+            "kddcup99": "another draw of the rows; accuracies near 54 with an AUC near 90 mean margins of one sign, "
+            "ours have 71 with 98 and 71 with 90 in a pilot of 5 (printed step 99 with 99.6). Not explained",
+            "covtype": "few trials of half a million rows. Sparsifier has 58 with 65 for 57.35 with 64.36 on one "
+            "split; private LASSO 61 with 68 for 54.90 with 60.15, not explained (uniform index: 53 with 52)",
+            "synthetic, Sparsifier": "within 2 points on another table of the same law (pilot of 8: 87.3 and 95.2 for "
+            "85.17 and 93.28); features divided as the text says gives 65 and 71",
         },
     ),
 )

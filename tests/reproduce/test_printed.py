@@ -69,6 +69,40 @@ def test_keep_largest(modules):
     assert modules[1].keep_largest(np.array([1.0]), 0).tolist() == [0]
 
 
+def test_synthetic_values_of_each_mode(modules):
+    """004 as printed divides by the largest magnitudes, its published numbers do not; proven by a constant."""
+    import _data004
+
+    largest = {
+        mode: abs(_data004.parts("synthetic", mode, 0)[0]).max(axis=0).toarray()
+        for mode in ("printed", "published", "nonprivate", "proven")
+    }
+    assert largest["printed"].max() == 1.0
+    assert largest["published"].min() > 2.5  # 8,000 standard normal draws
+    assert np.array_equal(largest["nonprivate"], largest["published"])
+    assert largest["proven"] == pytest.approx(largest["published"] / 5.0)
+
+
+@pytest.mark.parametrize(("method", "n_iter"), [("", 1000), (", as printed", 30)])
+def test_noise_of_private_lasso_stopped_early(modules, monkeypatch, method, n_iter):
+    """Published mode keeps the noise of 1000 iterations; as printed the noise is that of the iterations run."""
+    import paper004_tables as tables
+
+    used = {}
+
+    def record(X, y, radius, steps, scale, rng, *, step_of_002):
+        used.update(steps=steps, scale=scale, step_of_002=step_of_002)
+        return np.zeros(X.shape[1])
+
+    monkeypatch.setattr(tables, "frank_wolfe", record)
+    X, y = problem()
+    config = {"dataset": "splice", "method": tables.LASSO + method, "mode": "published"}
+    tables._weights(config, sp.csr_array(X), y, 0, 30)
+    assert used["steps"] == 30
+    assert used["scale"] == pytest.approx(10 * np.sqrt(8 * n_iter * np.log(60)) / 60)
+    assert used["step_of_002"] == (not method)
+
+
 @pytest.mark.slow
 def test_fast_equals_standard_where_every_row_owns_every_feature(modules):
     """Then no slope is ever stale, and Algorithms 1, 2 and 3 take the same steps."""
