@@ -373,8 +373,8 @@ EXPERIMENTS = (
             "9/19, 4/9 ...) and contradicts the F1 beside it, so it is that of one trial, not an average of 20, and is "
             "compared as such; housing's FPR (0.222 for 0.444) and blogfeedback's TPR (0.452 for 0.580) are still "
             "more than two deviations away",
-            "F1, bodyfat": "not explained (0.478 for 0.333): Oracle-K's F1 differs by as much, so the LASSO support "
-            "behind both is another one; the penalty is not printed",
+            "F1, bodyfat": "not explained (0.478 for 0.333): Oracle-K's F1 differs by as much; perhaps "
+            "another LASSO support (the penalty is not printed), not tested",
             "R2": "not explained (abalone 0.34 for 0.800, communities 0.59 for 0.837). Tried: weights by variance, no "
             "intercept, pooled over features: the same to three digits, because Yeo-Johnson columns are standardised",
         },
@@ -397,9 +397,9 @@ EXPERIMENTS = (
             "[-1, 1] columns, the smallest, and correlation with the target: at most 2 of 7 F1 and no error agree",
             "pyrim, triazines": "the paper prints the same error for Oracle-K and RNM-Screen (0.451, 0.979), "
             "and for pyrim nearly that of the non-private fit (0.439; ours 0.262, 0.809, 0.926): probably a slip",
-            "bodyfat": "see 001-table2: another LASSO support; its radius enters the error (0.774 for 0.689)",
-            "abalone, communities": "private errors 3 % (Oracle-K) and 11 % (RNM-Screen) above the published; the "
-            "radius is that of a LASSO whose penalty is not printed",
+            "bodyfat": "not explained, see 001-table2; the radius, not printed, enters the error (0.774 for 0.689)",
+            "abalone, communities": "private errors 3 % (Oracle-K) and 11 % (RNM-Screen) above the published; "
+            "not explained, other radii were not tried",
         },
         tests=real_tests,
         needs=FILES,
@@ -425,7 +425,7 @@ EXPERIMENTS = (
             "weights by variance (0.25, 0.32), pooled (0.27, 0.35; communities 0.83 for 0.821): none fits "
             "more than two",
             "blogfeedback": "how its columns, of very different size, were scaled is not printed; one factor for all, "
-            "which fits the errors of residential and communities, leaves most of them near zero",
+            "which fits residential and communities, leaves most of them near zero; no other was tested",
         },
         trial=real_trial("001-table4", False),
         metrics={"F1": ".3f", "density": ".3f", "R2": ".3f"},
@@ -446,11 +446,11 @@ EXPERIMENTS = (
         reasons={
             "NP-FW": "no spread, so every digit must agree; the errors but blogfeedback's agree to 0.003 or "
             "3 %, F1 to 0.12: the LASSO support depends on a penalty that is not printed",
-            "abalone, RNM-Screen": "the published private error (0.010) is below the non-private one (0.012): a slip; "
-            "ours is 0.088",
-            "bodyfat, Oracle-K": "0.097 for 0.124, the radius again",
+            "abalone, RNM-Screen": "the published private error (0.010) is below the non-private one (0.012), "
+            "perhaps a slip; ours is 0.088",
+            "bodyfat, Oracle-K": "0.097 for 0.124, not explained; other radii were not tried",
             "blogfeedback": "the published non-private error (0.023) is six times that of RNM-Screen (0.004), which "
-            "is ours for the non-private fit: columns or target were scaled in another way than printed",
+            "is ours for the non-private fit; perhaps another scaling, not tested",
         },
         tests=real_tests,
         needs=FILES,
