@@ -7,7 +7,9 @@ import scipy.sparse as sp
 from _common import split
 
 from dpsparse import datasets
+from dpsparse.datasets.loaders import find_file
 from dpsparse.datasets.papers import GAUSSIAN_BOUND
+from dpsparse.exceptions import DPSparseError
 from dpsparse.random import make_generator
 
 NAMES = (
@@ -27,6 +29,15 @@ NOTE = (
     "one-hot protocol, service and flag (122 columns), rows of norm 1. 80 % of the rows train, 20 % test, a new "
     "split each trial."
 )
+
+
+def names_here() -> tuple[str, ...]:
+    """NAMES, and gisette where its file is."""
+    try:
+        find_file(datasets.info("gisette"))
+    except DPSparseError:
+        return NAMES
+    return (*NAMES, "gisette")
 
 
 def parts(name: str, mode: str, seed: int):

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 from _common import classifier_scores
-from _data004 import FILES, NAMES, NOTE, parts
+from _data004 import FILES, NOTE, names_here, parts
 from _printed import frank_wolfe, keep_largest, laplace_scale, noisy_count
 
 import dpsparse as dp
@@ -28,13 +28,12 @@ FEW_TRIALS = {"covtype": 10}  # half a million rows; else the paper's 50
 MATCHED = {
     "kddcup99": (16, 285, 300), "covtype": (45, 80, 100), "splice": (16, 12, 21), "phishing": (11, 24, 26),
     "synthetic": (19, 37, 61), "mushrooms": (18, 31, 35), "a9a": (21, 60, 66), "w8a": (27, 58, 84),
-    "colon-cancer": (70, 67, 67),
+    "colon-cancer": (70, 67, 67), "gisette": (110, 110, 110),  # gisette without a pilot
 }  # fmt: skip
 WIDTHS = {
     "kddcup99": 122, "covtype": 54, "splice": 60, "phishing": 68, "synthetic": 100, "mushrooms": 112,
-    "a9a": 123, "w8a": 300, "colon-cancer": 2000,
+    "a9a": 123, "w8a": 300, "colon-cancer": 2000, "gisette": 5000,
 }  # fmt: skip
-DENSE = ("kddcup99", "covtype", "splice", "synthetic", "colon-cancer")  # a scan is faster there
 LASSO, SPARSIFIER, GRADIENT = "private LASSO", "Sparsifier", "DP gradient (ours)"
 PRINTED = ", as printed"
 HOW = (
@@ -74,24 +73,24 @@ def _weights(config, A, a, seed, n_iter_lasso):
         # The count's noise is 20 times its range: which exact count it hides makes no difference.
         return (keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) if sparsify else w), None
     if method == SPARSIFIER:
-        return proven_sparsifier(A, a, EPSILON, rng, config["dataset"] in DENSE)
+        return proven_sparsifier(A, a, EPSILON, rng)
     common = {"epsilon": EPSILON, "delta": DELTA, "random_state": int(rng.integers(2**62))}
     if method == GRADIENT:
         domain = dp.Domain(classes=[0, 1], n_samples=n, row_norm=1.0)
         model = dp.DPGradientClassifier(domain, n_nonzero=round(1.5 * math.sqrt(p)), **common)
         return model.fit(A, a), model.plan(p).guarantee
-    model = _lasso(n, n_iter, config["dataset"] in DENSE, **common)
+    model = _lasso(n, n_iter, **common)
     return np.ravel(model.fit(A, a).coef_), model.plan(p).guarantee
 
 
-def _lasso(n, n_iter, dense, **options):
+def _lasso(n, n_iter, **options):
+    domain = dp.Domain(classes=[0, 1], n_samples=n)
     return dp.DPLassoClassifier(
-        dp.Domain(classes=[0, 1], n_samples=n), radius=RADIUS, n_iter=n_iter, fit_intercept=False,
-        selection="scan" if dense else "auto", **options,
-    )  # fmt: skip
+        domain, radius=RADIUS, n_iter=n_iter, fit_intercept=False, **options
+    )
 
 
-def proven_sparsifier(X, y, epsilon, rng, dense=True):
+def proven_sparsifier(X, y, epsilon, rng):
     """DPLassoClassifier(n_nonzero=PrivateCount(...)) by hand, at no more than its price: weights, guarantee.
 
     Epsilon splits by basic composition, and the noiseless fit behind the count is short: the noise
@@ -100,7 +99,7 @@ def proven_sparsifier(X, y, epsilon, rng, dense=True):
     n, p = X.shape
     count = dp.PrivateCount(*_sizes(p), COUNT_EPSILON)
     model = _lasso(
-        n, N_ITER, dense, n_nonzero=count, epsilon=epsilon, delta=DELTA,
+        n, N_ITER, n_nonzero=count, epsilon=epsilon, delta=DELTA,
         random_state=int(rng.integers(2**62)),
     )  # fmt: skip
     guarantee = model.plan(p).guarantee
@@ -111,7 +110,7 @@ def proven_sparsifier(X, y, epsilon, rng, dense=True):
 
 
 def configurations1(quick):
-    names = ("splice", "phishing") if quick else NAMES
+    names = ("splice", "phishing") if quick else names_here()
     out = []
     for name in names:
         steps = 2000 if quick else STEPS_NONPRIVATE.get(name, 50_000)
@@ -129,7 +128,7 @@ def configurations1(quick):
 
 
 def configurations2(quick):
-    names = ("splice", "phishing") if quick else NAMES
+    names = ("splice", "phishing") if quick else names_here()
     out = []
     for name in names:
         out += _private(name, [SPARSIFIER, LASSO], quick)
