@@ -33,8 +33,8 @@ REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4
 
 # Scalars of the state: whole numbers, then reals.
 (OUTPUTS, LOSS, RESOLUTION, STEPS, FRESHNESS, EXACT_SIGN, TOP, WIDTH, COLD_WEIGHT, TOTAL, REBUILD,
- RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS,
- DENSE) = range(20)  # fmt: skip
+ RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS, RENEWED, AFFORD,
+ LOOK) = range(22)  # fmt: skip
 KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
@@ -156,6 +156,7 @@ def _refresh(st, i, scale):
 def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
     """Enter row i at the step t' at which m (t+1)(t+2)/((t'+1)(t'+2)) will have left its box."""
     K, steps, theta = ints[OUTPUTS], ints[STEPS], reals[THETA]
+    ints[RENEWED] += 1
     if due[i] < steps:  # leave the old place in the calendar
         a, b = after[i], before[i]
         if a >= 0:
@@ -314,8 +315,9 @@ def _set_tau(st, tau):
 
 
 @_jit
-def _choose_tau(st):
-    """The largest tau whose doubts cost little; exact draws do not depend on it in law."""
+def _choose_tau(st, t):
+    """The largest tau whose doubts cost little, or 0 if so many rows would leave their boxes in a
+    step that refreshing all is cheaper; exact draws do not depend on it in law."""
     K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
     mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
     largest = _largest(st.score, 0, st.score.size)
@@ -328,6 +330,11 @@ def _choose_tau(st):
             mass[c] += w
             work[c] += w * n_rows
     budget = 0.4 * (mass.sum() + 2.0 * work.sum())
+    # How far margins go in a step: all towards zero, those of the picked column by the vertex.
+    touched = work.sum() / mass.sum()
+    pace = 2.0 / (t + 2.0)
+    shrink = pace * _scale(st.reals, t) * np.abs(st.v).sum()
+    jump = pace * st.reals[REACH] * (mass * st.column_mass).sum() / mass.sum()
     tau = 0.25
     while tau > 1e-5:
         _set_tau(st, tau)
@@ -336,7 +343,10 @@ def _choose_tau(st):
             doubt = min(2.0 * kappa * st.slack[c], 50.0)
             waste += math.expm1(doubt) * (mass[c] + 0.2 * work[c])
         if waste <= budget:
-            return
+            box = 1.5 * st.reals[THETA]
+            if shrink / box + min(touched, jump / box) < st.ints[AFFORD]:
+                return
+            break
         tau *= 0.5
     _set_tau(st, 0.0)
 
@@ -348,10 +358,11 @@ def _retune(st, t):
     if st.ints[FRESHNESS] == EXACT:
         _refresh_all(st, t)
         if reals[KAPPA] > 0.0:
-            _choose_tau(st)
+            _choose_tau(st, t)
         else:
             _set_tau(st, reals[TAU] * 0.25)
         _schedule_all(st, t)
+        st.ints[RENEWED], st.ints[LOOK] = 0, t + t // 2 + 16
     if reals[KAPPA] > 0.0:
         _rebuild(st)
 
@@ -609,7 +620,7 @@ def _argmax(st, t):
 @njit(cache=True, error_model="numpy", inline="always")
 def _move(st, t, cell, sign, free):
     """Move along the vertex (the shrink is in _scale) and refresh rows out of their box. If `free`
-    (exact draws), two dense picks that empty the boxes end them until a sparse pick."""
+    (exact draws), boxes end when renewing rows has cost more than refreshing all of them."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
     K, theta, fresh = ints[OUTPUTS], reals[THETA], ints[FRESHNESS]
@@ -631,8 +642,8 @@ def _move(st, t, cell, sign, free):
                 continue
         st.scratch[n_out] = i
         n_out += 1
-    ints[DENSE] = ints[DENSE] + 1 if 3 * (hi - lo) > due.size else -1 if ints[DENSE] > 1 else 0
-    if free and ints[DENSE] > 1 and 3 * n_out > due.size:
+    ints[RENEWED] = max(0, ints[RENEWED] - ints[AFFORD])  # what one step may cost
+    if free and ints[RENEWED] + n_out > 4 * ints[AFFORD]:
         _set_tau(st, 0.0)
     elif n_out > 0:
         _renew(st, n_out, t + 1)
@@ -655,9 +666,8 @@ def advance(st, rng, first, last, mode):
     """Steps first..last-1. REPLAY and MOVE read the picks from the history; MOVE is prepared."""
     for t in range(first, last):
         free = mode == DRAW and st.ints[FRESHNESS] == EXACT
-        untuned = free and st.reals[THETA] == 0.0 and t > 0
-        if untuned and (t % 16 == 0 or st.ints[DENSE] < 0):
-            _retune(st, t)  # look again at times
+        if free and st.reals[THETA] == 0.0 and t > st.ints[LOOK]:
+            _retune(st, t)
         elif mode != MOVE:
             prepare(st, t)
         if mode == DRAW:

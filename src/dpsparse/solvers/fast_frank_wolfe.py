@@ -229,12 +229,15 @@ def build_state(
     cells = width * K
     # The width of the sums is invisible in the law: the sums are exact either way.
     wide = (mass.max() + 1.0) * problem.resolution + count.max() > _INT32_MAX
-    ints, reals = np.zeros(20, np.int64), np.zeros(8)
+    ints, reals = np.zeros(22, np.int64), np.zeros(8)
     ints[kernel.OUTPUTS], ints[kernel.LOSS] = K, kernel.LOSSES[problem.loss.name]
     ints[kernel.RESOLUTION], ints[kernel.STEPS] = problem.resolution, problem.n_iter
     ints[kernel.FRESHNESS] = FRESHNESS[problem.freshness]
     ints[kernel.EXACT_SIGN] = not problem.private_sign
     ints[kernel.DEBT_LIMIT] = cells // 8 + nnz // 16 + 1000
+    # A full refresh costs about as much as new boxes for so many rows (nanoseconds).
+    ints[kernel.AFFORD] = (6 * n * K + nnz * K + 2 * cells) / (120 + 3 * nnz * K / max(n, 1)) + 1
+    ints[kernel.LOOK] = 16
     reals[kernel.REACH] = problem.radius * bound
     reals[kernel.SLOPE_BOUND], reals[kernel.SMOOTHNESS] = (
         problem.slope_bound,
@@ -272,7 +275,7 @@ def build_state(
     if problem.freshness == "tolerance":
         kernel._set_tau(state, problem.tolerance)
     if drawing and problem.freshness == "exact":
-        kernel._choose_tau(state)
+        kernel._choose_tau(state, 0)
     elif problem.freshness == "exact":
         kernel._set_tau(state, 0.0 if track_all else _ARGMAX_TAU)
     if drawing:
