@@ -42,14 +42,17 @@ from dpsparse.solvers.fast_frank_wolfe import (
 )
 from dpsparse.solvers.frank_wolfe import frank_wolfe
 
-# rows, columns, non-zeros a row, dense columns; URL and KDDA are scaled down in rows
+# rows, columns, non-zeros a row (before duplicates are merged), dense columns; URL and KDDA are
+# scaled down in rows
 SHAPES = {
+    "narrow": (30_000, 120, 14, 0),
     "rcv1": (20_242, 47_236, 75, 0),
     "news20": (19_996, 1_355_191, 506, 0),
     "url": (240_000, 3_231_961, 112, 64),
     "kdda": (840_000, 20_216_830, 38, 0),
 }
 TARGETS = {  # per step, whole fit
+    "narrow": (1, 1),
     "rcv1": (400, 150),
     "news20": (2000, 500),
     "url": (4, 1),
@@ -74,7 +77,8 @@ def synthetic(n, p, per_row, dense, seed=0, head=0.3):
     values = rng.random((n, m)) + 0.1
     values /= np.sqrt((values**2).sum(axis=1, keepdims=True))
     truth = np.zeros(wide)
-    truth[50 + rng.choice(min(5000, wide - 50), 200, replace=False)] = rng.normal(size=200)
+    n_true = min(200, wide // 3)
+    truth[50 + rng.choice(min(5000, wide - 50), n_true, replace=False)] = rng.normal(size=n_true)
     margin = np.einsum("ij,ij->i", values, truth[columns])
     y = margin + 0.3 * margin.std() * rng.logistic(size=n) > np.median(margin)
     names = rng.permutation(p).astype(np.int32)
@@ -117,7 +121,12 @@ def newsgroups():
 
 
 def load(shape):
-    return newsgroups() if shape == "newsgroups" else synthetic(*SHAPES[shape])
+    if shape == "newsgroups":
+        return newsgroups()
+    X, y = synthetic(*SHAPES[shape])
+    if shape == "narrow":  # categories, one-hot: what a9a, w8a and kddcup99 look like
+        X.data[:] = 1.0
+    return X, y
 
 
 def problem_for(n, n_iter=STEPS, freshness="exact"):

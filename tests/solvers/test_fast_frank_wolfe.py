@@ -129,8 +129,38 @@ def test_weights_follow_from_the_history_as_frank_wolfe_steps():
     assert np.abs(coef).sum() + np.abs(w[:, -1]).sum() <= problem.radius * (1 + 1e-12)
 
 
+@pytest.mark.nojit
+def test_exponential_is_as_good_as_its_argument():
+    x = np.append(np.linspace(-99, 99, 2001), [0.0, -1e4, 1e4])
+    got = np.array([kernel._exp(at) for at in x])
+    true = np.exp(np.clip(x, -99, 99))
+    assert (np.abs(got / true - 1) <= (np.minimum(np.abs(x), 99) + 3) * 2.0**-52).all()
+
+
+@pytest.mark.parametrize("kappa", [0.02, np.inf])
+def test_boxes_are_for_sparse_picks_only(kappa):
+    """Narrow: every row at every step. Wide: boxes, and far fewer rows than that."""
+    rng = np.random.default_rng(0)
+    work = {}
+    for width, per_row in ((20, 6), (3000, 6)):
+        X = sp.random_array((1500, width), density=per_row / width, rng=rng, format="csr")
+        y = (X[:, :5].sum(axis=1) > X[:, :5].sum() / 1500).astype(int)
+        data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+        problem = Problem(
+            loss=Logistic(), radius=20.0, n_iter=200, kappa=kappa, slope_bound=1.0,
+            resolution=2**16, fit_intercept=False,
+        )  # fmt: skip
+        state, _ = build_state(data, problem)
+        mode = kernel.DRAW if np.isfinite(kappa) else kernel.ARGMAX
+        kernel.advance(state, make_generator(5), 0, 200, mode)
+        pulled = int(state.ints[kernel.PULLS]) * X.nnz
+        work[width] = (pulled + state.ints[kernel.SCATTERED]) / (200 * X.nnz)
+    assert 0.9 < work[20] < 1.2
+    assert work[3000] < 0.25
+
+
 def test_dense_picks_end_the_boxes_and_scores_stay_exact():
-    """Two dense picks in a row set tau to 0; every draw after that is on exact scores, slack 0."""
+    """Costly boxes set tau to 0; every draw after that is on exact scores, slack 0."""
     rng = np.random.default_rng(0)
     dense = rng.uniform(-1, 1, (200, 12)) * (rng.random((200, 12)) < 0.1)
     dense[:, :8] = rng.uniform(0.2, 1, (200, 8))  # eight full columns, picked nearly always
@@ -166,7 +196,7 @@ def test_dense_picks_end_the_boxes_and_scores_stay_exact():
 def test_stale_scores_stay_within_their_slack(name, tau):
     data, problem = make_case(name, n_iter=80, fit_intercept=False)
     state, order = build_state(data, problem)
-    state.ints[kernel.DEBT_LIMIT] = 10**7  # no refresh while we look
+    state.ints[kernel.DEBT_LIMIT] = state.ints[kernel.AFFORD] = 10**7  # no refresh while we look
     kernel._set_tau(state, tau)
     kernel._schedule_all(state, 0)
     kernel._rebuild(state)

@@ -1,7 +1,6 @@
 """Hot/cold sampler of the exponential mechanism, and the Frank-Wolfe step fused with it.
 
-Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO ... via Faster Frank-Wolfe
-Iterations" (002), Alg. 2, with another sampler than Alg. 4 and without the staleness.
+Paper: Raff, Khanna, Lu (002), Alg. 2, with another sampler than Alg. 4 and without the staleness.
 
     pick (cell j, sign s) with probability proportional to e^{kappa s G_j}
     G_j  = sum_i round(S q_i x_ij)                q_i = slope of row i / slope_bound, whole units
@@ -11,10 +10,10 @@ Iterations" (002), Alg. 2, with another sampler than Alg. 4 and without the stal
 Slopes behind `score` may be stale, |m_i - mref_i| <= theta for every row at every draw: a row is
 refreshed when touched and out of its box, or at the step its box ends. So |G_j - score_j| <= slack;
 draws are settled by the two ends where they agree, otherwise by the exact G_j from column j.
-Proposals (depths, hot and cold cells) and proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
+Proposals and proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
 Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
-box. One file, because Numba's cache does not see edits in another.
+box, or all non-zeros where that is cheaper. One file: Numba's cache sees no edits in another.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -33,8 +32,7 @@ REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4
 
 # Scalars of the state: whole numbers, then reals.
 (OUTPUTS, LOSS, RESOLUTION, STEPS, FRESHNESS, EXACT_SIGN, TOP, WIDTH, COLD_WEIGHT, TOTAL, REBUILD,
- RISERS, DEBT, DEBT_LIMIT, PROPOSALS, VERIFIED, SCATTERED, PULLS, REBUILDS, RENEWED, AFFORD,
- LOOK) = range(22)  # fmt: skip
+ RISERS, DEBT, DEBT_LIMIT, RENEWED, AFFORD, LOOK, VERIFIED, SCATTERED, PULLS) = range(20)  # fmt: skip
 KAPPA, REACH, SLOPE_BOUND, SMOOTHNESS, CUTOFF, TAU, THETA, LOG_COLD = range(8)
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
@@ -63,18 +61,32 @@ def _whole(r):
 
 
 @_jit
+def _exp(x):
+    """e^x on -99..99 to |x| + 2 units in the last place; no call, so loops over it vectorise."""
+    x = min(max(x, -99.0), 99.0)
+    n = np.rint(x * (1 / LN2))
+    r = x - n * LN2
+    z = r * r
+    sinh = 1 / 6 + z * (1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800))))
+    cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
+    e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
+    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
+
+
+@_jit
 def _slope(loss, m, y, cutoff):
     """The slope at one margin; plain numbers only: inlined."""
     if loss == 0:
         sign = 1.0 - 2.0 * y
-        return sign / (1.0 + math.exp(-sign * m))
+        return sign / (1.0 + _exp(-sign * m))
     return m - y if loss == 1 else min(max(m - y, -cutoff), cutoff)
 
 
 @_jit
-def _row_units(m, y, units, ints, reals, i, at, scale):
-    """Slopes of row i at the margins scale * m[at : at + K] into `units`."""
+def _row_units(m, y, units, ints, reals, i, scale):
+    """Slopes of row i at the margins scale * m into `units`."""
     K, loss = ints[OUTPUTS], ints[LOSS]
+    at = i * K
     unit = 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
     if loss == 3:
         largest = m[at]
@@ -84,9 +96,7 @@ def _row_units(m, y, units, ints, reals, i, at, scale):
         for k in range(K):
             total += math.exp(scale * (m[at + k] - largest))
         for k in range(K):
-            r = math.exp(scale * (m[at + k] - largest)) / total
-            if k == y[i]:
-                r -= 1.0
+            r = math.exp(scale * (m[at + k] - largest)) / total - (k == y[i])
             units[k] = _whole(r * unit)
         return
     units[0] = _whole(_slope(loss, scale * m[at], y[i], reals[CUTOFF]) * unit)
@@ -103,12 +113,12 @@ def _outside(v, mref, K, theta, i, scale):
 @_jit
 def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):
     """A new box for row i and the slopes at its centre, which is `ahead` of the margins on their
-    way to zero: shrinking margins then stay inside for longer. Old slopes are left in `units`."""
+    way to zero: shrinking margins then stay inside for longer. Old slopes stay in `units`."""
     K = ints[OUTPUTS]
     for k in range(i * K, i * K + K):
         m = scale * v[k]
         mref[k] = m - min(max(m, -ahead), ahead)
-    _row_units(mref, y, units, ints, reals, i, i * K, 1.0)
+    _row_units(mref, y, units, ints, reals, i, 1.0)
     for k in range(K):
         q[i * K + k], units[k] = units[k], q[i * K + k]
 
@@ -135,21 +145,6 @@ def _scatter(cols, vals, lo, hi, K, k, old, new, score, slot, depth_of, slack, l
             n_risers += 1
     ints[RISERS] = n_risers
     ints[SCATTERED] += hi - lo
-
-
-@njit(cache=True, error_model="numpy", inline="always")
-def _refresh(st, i, scale):
-    """A new box for row i, and the change of its slopes scattered into the scores."""
-    K, q, units, ints = st.ints[OUTPUTS], st.q, st.units, st.ints
-    _settle(st.v, st.mref, q, st.y, units, ints, st.reals, i, scale, 0.5 * st.reals[THETA])
-    unit = ints[RESOLUTION] * 2.0**-SLOPE_BITS
-    for k in range(K):
-        old, new = units[k] * unit, q[i * K + k] * unit
-        if old != new:
-            _scatter(
-                st.cols, st.vals, st.indptr[i], st.indptr[i + 1], K, k, old, new,
-                st.score, st.slot, st.depth_of, st.slack, st.limit, st.risers, ints,
-            )  # fmt: skip
 
 
 @_jit
@@ -186,17 +181,19 @@ def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
 def _renew(st, n_out, t):
     """New boxes for the first n_out rows of `scratch`, at step t."""
     v, mref, q, y, units, ints, reals = st.v, st.mref, st.q, st.y, st.units, st.ints, st.reals
+    K, unit = ints[OUTPUTS], ints[RESOLUTION] * 2.0**-SLOPE_BITS
     scale, half = _scale(reals, t), 0.5 * reals[THETA]
-    n_touched = 0
-    for i in st.scratch[:n_out]:
-        n_touched += st.indptr[i + 1] - st.indptr[i]
-    heavy = 3 * n_touched > st.vals.size  # pulling all columns is cheaper than scattering
+    heavy = 3 * n_out > st.due.size  # pulling all columns is cheaper than scattering
     for r in range(n_out):
         i = np.int64(st.scratch[r])
-        if heavy:
-            _settle(v, mref, q, y, units, ints, reals, i, scale, half)
-        else:
-            _refresh(st, i, scale)
+        _settle(v, mref, q, y, units, ints, reals, i, scale, half)
+        for k in range(0 if heavy else K):
+            old, new = units[k] * unit, q[i * K + k] * unit
+            if old != new:
+                _scatter(
+                    st.cols, st.vals, st.indptr[i], st.indptr[i + 1], K, k, old, new,
+                    st.score, st.slot, st.depth_of, st.slack, st.limit, st.risers, ints,
+                )  # fmt: skip
         if ints[FRESHNESS] != PUBLISHED:
             _schedule(v, mref, st.due, st.after, st.before, st.head, ints, reals, i, t)
     if heavy:
@@ -257,19 +254,18 @@ def _pull(st):
 @_jit
 def _exact_score(st, cell, t):
     """The score of one cell at the true margins."""
-    K = st.ints[OUTPUTS]
-    label, k = cell // K, cell % K
-    unit = st.ints[RESOLUTION] * 2.0**-SLOPE_BITS
-    scale = _scale(st.reals, t)
     rows, cvals, v, y = st.rows, st.cvals, st.v, st.y
     units, ints, reals = st.units, st.ints, st.reals
+    K, unit, scale = ints[OUTPUTS], ints[RESOLUTION] * 2.0**-SLOPE_BITS, _scale(reals, t)
+    label, k = cell // K, cell % K
     lo, hi = st.colptr[label], st.colptr[label + 1]
     ints[VERIFIED] += hi - lo
     ints[DEBT] += (hi - lo) // 4
+    ints[RENEWED] += (hi - lo) // 16
     g = np.int64(0)
     for p in range(lo, hi):
         i = np.int64(rows[p])
-        _row_units(v, y, units, ints, reals, i, i * K, scale)
+        _row_units(v, y, units, ints, reals, i, scale)
         g += np.int32(np.rint(units[k] * unit * np.float64(cvals[p])))
     return g
 
@@ -282,12 +278,11 @@ def _refresh_all(st, t):
     st.head[:] = -1
     st.due[:] = ints[STEPS]
     loss, cutoff, unit = ints[LOSS], reals[CUTOFF], 2.0**SLOPE_BITS / reals[SLOPE_BOUND]
-    for i in range(st.due.size):
-        if loss < 3:
-            mref[i] = scale * v[i]
-            q[i] = _whole(_slope(loss, mref[i], y[i], cutoff) * unit)
-        else:
-            _settle(v, mref, q, y, units, ints, reals, i, scale, 0.0)
+    for i in range(y.size if loss < 3 else 0):
+        mref[i] = scale * v[i]
+        q[i] = _whole(_slope(loss, mref[i], y[i], cutoff) * unit)
+    for i in range(y.size if loss == 3 else 0):
+        _settle(v, mref, q, y, units, ints, reals, i, scale, 0.0)
     _pull(st)
 
 
@@ -306,35 +301,30 @@ def _set_tau(st, tau):
     """Allow stored slopes to be off by tau * slope_bound; the last row unit is for rounding."""
     st.reals[TAU] = tau
     st.reals[THETA] = tau * st.reals[SLOPE_BOUND] / st.reals[SMOOTHNESS]
-    for c in range(HEAVY + 1):
-        if tau == 0.0 or st.ints[FRESHNESS] != EXACT:
-            st.slack[c] = 0
-        else:
-            mass = st.ints[RESOLUTION] * tau * st.column_mass[c]
-            st.slack[c] = math.ceil(mass * (1.0 + 1e-6)) + st.column_count[c]
+    st.slack[:] = 0
+    for c in range(HEAVY + 1 if tau > 0.0 and st.ints[FRESHNESS] == EXACT else 0):
+        mass = st.ints[RESOLUTION] * tau * st.column_mass[c]
+        st.slack[c] = math.ceil(mass * (1.0 + 1e-6)) + st.column_count[c]
 
 
 @_jit
 def _choose_tau(st, t):
-    """The largest tau whose doubts cost little, or 0 if so many rows would leave their boxes in a
-    step that refreshing all is cheaper; exact draws do not depend on it in law."""
-    K, kappa = st.ints[OUTPUTS], st.reals[KAPPA]
+    """The largest tau whose doubts cost little, or 0 if so many rows would leave their boxes that
+    refreshing all is cheaper. Exact picks do not depend on it in law."""
+    K, reals = st.ints[OUTPUTS], st.reals
     mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
     largest = _largest(st.score, 0, st.score.size)
-    for label in range(st.colptr.size - 1):
-        c = min(label, HEAVY)
-        n_rows = st.colptr[label + 1] - st.colptr[label]
-        for k in range(K):
-            x = kappa * (largest - abs(np.int64(st.score[label * K + k])))
-            w = math.exp(-x) if x < 40.0 else 0.0
-            mass[c] += w
-            work[c] += w * n_rows
-    budget = 0.4 * (mass.sum() + 2.0 * work.sum())
-    # How far margins go in a step: all towards zero, those of the picked column by the vertex.
-    touched = work.sum() / mass.sum()
-    pace = 2.0 / (t + 2.0)
-    shrink = pace * _scale(st.reals, t) * np.abs(st.v).sum()
-    jump = pace * st.reals[REACH] * (mass * st.column_mass).sum() / mass.sum()
+    kappa = reals[KAPPA] if reals[KAPPA] > 0.0 else 30.0 / (largest + 1.0)  # arg max
+    for cell in range(st.score.size):
+        label = cell // K
+        x = kappa * (largest - abs(np.int64(st.score[cell])))
+        w = math.exp(-x) if x < 40.0 else 0.0
+        mass[min(label, HEAVY)] += w
+        work[min(label, HEAVY)] += w * (st.colptr[label + 1] - st.colptr[label])
+    total, rows = mass.sum(), work.sum()
+    # How far margins go in t/2 steps: all towards zero, those of the picks by the vertex.
+    shrink = _scale(reals, t) * np.abs(st.v).sum()
+    jump = reals[REACH] * (mass * st.column_mass).sum() / total
     tau = 0.25
     while tau > 1e-5:
         _set_tau(st, tau)
@@ -342,9 +332,9 @@ def _choose_tau(st, t):
         for c in range(HEAVY + 1):
             doubt = min(2.0 * kappa * st.slack[c], 50.0)
             waste += math.expm1(doubt) * (mass[c] + 0.2 * work[c])
-        if waste <= budget:
-            box = 1.5 * st.reals[THETA]
-            if shrink / box + min(touched, jump / box) < st.ints[AFFORD]:
+        if waste <= 0.4 * (total + 2.0 * rows):
+            box = 0.75 * reals[THETA] * (t + 2.0)
+            if shrink / box + min(rows / total, jump / box) < st.ints[AFFORD]:
                 return
             break
         tau *= 0.5
@@ -354,16 +344,12 @@ def _choose_tau(st, t):
 @_jit
 def _retune(st, t):
     """New slack and new proposals; only exact freshness may also refresh rows here."""
-    reals = st.reals
     if st.ints[FRESHNESS] == EXACT:
         _refresh_all(st, t)
-        if reals[KAPPA] > 0.0:
-            _choose_tau(st, t)
-        else:
-            _set_tau(st, reals[TAU] * 0.25)
+        _choose_tau(st, t)
         _schedule_all(st, t)
         st.ints[RENEWED], st.ints[LOOK] = 0, t + t // 2 + 16
-    if reals[KAPPA] > 0.0:
+    if st.reals[KAPPA] > 0.0:
         _rebuild(st)
 
 
@@ -423,7 +409,6 @@ def _rebuild(st):
     for d in range(B + 1):
         for m in range(st.start[d], st.start[d] + st.size[d]):
             slot[st.members[m]] = -1
-    for d in range(B + 1):
         st.start[d], st.size[d] = at, 0
         count = bins[4 * d : min(4 * d + 4, edge)].sum() if 4 * d < edge else 0
         st.room[d] = count + count // 2 + 64
@@ -433,7 +418,6 @@ def _rebuild(st):
         if bound > cold_top:
             _append(st, cell, (top - bound) // width)
     ints[RISERS], ints[REBUILD], ints[DEBT] = 0, 0, 0
-    ints[REBUILDS] += 1
     _count_weights(st)
 
 
@@ -510,8 +494,6 @@ def _judge(score, slack, ints, reals, rng, cell, sign, log_weight):
     most = log_weight + kappa * (top - g + e)
     if most < 7.0:
         u = rng.random()
-        if e == 0:
-            return (ACCEPTED if u < math.exp(-most) else REJECTED), 0.0
         # Both ends agree nearly always; the margins are wider than the error of exp.
         if u < math.exp(-most) * (1.0 - 2.0**-30):
             return ACCEPTED, 0.0
@@ -535,7 +517,6 @@ def _propose(score, slot, members, start, size, slack, ints, reals, rng):
         if r >= limit:
             continue
         r %= total
-        ints[PROPOSALS] += 1
         sign = 1 - 2 * (r & 1)
         r >>= 1
         if r < cold_total:
@@ -600,7 +581,6 @@ def _argmax(st, t):
     for cell in range(n_heavy):
         floor = max(floor, abs(np.int64(score[cell])) - slack[cell // K])
     best, best_g = -1, np.int64(0)
-    st.ints[DEBT] = 0
     for cell in range(score.size if light + slack[HEAVY] >= floor else n_heavy):
         g = np.int64(score[cell])
         upper = _upper(score, slack, K, cell)
@@ -609,8 +589,6 @@ def _argmax(st, t):
                 g = _exact_score(st, cell, t)
             if best < 0 or abs(g) > abs(best_g):
                 best, best_g = cell, g
-    if st.ints[DEBT] > st.ints[DEBT_LIMIT]:  # keep rows fresher
-        _retune(st, t)
     return best, 1 if best_g >= 0 else -1
 
 
@@ -620,7 +598,7 @@ def _argmax(st, t):
 @njit(cache=True, error_model="numpy", inline="always")
 def _move(st, t, cell, sign, free):
     """Move along the vertex (the shrink is in _scale) and refresh rows out of their box. If `free`
-    (exact draws), boxes end when renewing rows has cost more than refreshing all of them."""
+    (exact picks), boxes end when they cost more than refreshing all rows."""
     v, mref, due, after, before, head = st.v, st.mref, st.due, st.after, st.before, st.head
     ints, reals, rows, cvals = st.ints, st.reals, st.rows, st.cvals
     K, theta, fresh = ints[OUTPUTS], reals[THETA], ints[FRESHNESS]
@@ -628,8 +606,7 @@ def _move(st, t, cell, sign, free):
     step = -sign * (t + 2.0)
     scale = _scale(reals, t + 1)
     n_out = 0
-    lo, hi = st.colptr[label], st.colptr[label + 1]
-    for p in range(lo, hi):
+    for p in range(st.colptr[label], st.colptr[label + 1]):
         i = np.int64(rows[p])
         v[i * K + k] += step * np.float64(cvals[p])
         if fresh != PUBLISHED:
@@ -642,7 +619,7 @@ def _move(st, t, cell, sign, free):
                 continue
         st.scratch[n_out] = i
         n_out += 1
-    ints[RENEWED] = max(0, ints[RENEWED] - ints[AFFORD])  # what one step may cost
+    ints[RENEWED] = max(0, ints[RENEWED] - ints[AFFORD])  # allowed per step
     if free and ints[RENEWED] + n_out > 4 * ints[AFFORD]:
         _set_tau(st, 0.0)
     elif n_out > 0:
@@ -665,7 +642,7 @@ def prepare(st, t):
 def advance(st, rng, first, last, mode):
     """Steps first..last-1. REPLAY and MOVE read the picks from the history; MOVE is prepared."""
     for t in range(first, last):
-        free = mode == DRAW and st.ints[FRESHNESS] == EXACT
+        free = mode <= ARGMAX and st.ints[FRESHNESS] == EXACT
         if free and st.reals[THETA] == 0.0 and t > st.ints[LOOK]:
             _retune(st, t)
         elif mode != MOVE:

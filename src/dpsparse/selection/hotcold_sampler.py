@@ -51,7 +51,7 @@ def sampler_state(scores: np.ndarray, kappa: float) -> State:
     """A state without rows: scores are given, and nothing is ever stale."""
     n = scores.size
     pool = 2 * n + 64 * (B + 2)
-    ints, reals = np.zeros(22, np.int64), np.zeros(8)
+    ints, reals = np.zeros(20, np.int64), np.zeros(8)
     ints[kernel.OUTPUTS], ints[kernel.FRESHNESS] = 1, kernel.TOLERANCE
     ints[kernel.WIDTH] = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
     ints[kernel.DEBT_LIMIT] = n // 8 + 1000

@@ -41,7 +41,6 @@ from dpsparse.selection.state import State
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
 _INT32_MAX = 2**31 - 1
 SLOPE_UNITS = 2.0**kernel.SLOPE_BITS
-_ARGMAX_TAU = 2.0**-6
 
 
 @dataclass(frozen=True)
@@ -229,14 +228,15 @@ def build_state(
     cells = width * K
     # The width of the sums is invisible in the law: the sums are exact either way.
     wide = (mass.max() + 1.0) * problem.resolution + count.max() > _INT32_MAX
-    ints, reals = np.zeros(22, np.int64), np.zeros(8)
+    ints, reals = np.zeros(20, np.int64), np.zeros(8)
     ints[kernel.OUTPUTS], ints[kernel.LOSS] = K, kernel.LOSSES[problem.loss.name]
     ints[kernel.RESOLUTION], ints[kernel.STEPS] = problem.resolution, problem.n_iter
     ints[kernel.FRESHNESS] = FRESHNESS[problem.freshness]
     ints[kernel.EXACT_SIGN] = not problem.private_sign
     ints[kernel.DEBT_LIMIT] = cells // 8 + nnz // 16 + 1000
     # A full refresh costs about as much as new boxes for so many rows (nanoseconds).
-    ints[kernel.AFFORD] = (6 * n * K + nnz * K + 2 * cells) / (120 + 3 * nnz * K / max(n, 1)) + 1
+    row = 100 + 3 * K * nnz / max(n, 1)
+    ints[kernel.AFFORD] = 1 + (K * (3 * n + 0.7 * nnz) + 2 * cells) / row
     ints[kernel.LOOK] = 16
     reals[kernel.REACH] = problem.radius * bound
     reals[kernel.SLOPE_BOUND], reals[kernel.SMOOTHNESS] = (
@@ -274,10 +274,8 @@ def build_state(
     kernel._refresh_all(state, 0)
     if problem.freshness == "tolerance":
         kernel._set_tau(state, problem.tolerance)
-    if drawing and problem.freshness == "exact":
+    if problem.freshness == "exact" and not track_all:
         kernel._choose_tau(state, 0)
-    elif problem.freshness == "exact":
-        kernel._set_tau(state, 0.0 if track_all else _ARGMAX_TAU)
     if drawing:
         kernel._rebuild(state)
     return state, order
