@@ -295,6 +295,23 @@ def test_exact_mode_has_the_law_of_the_true_gradient_while_rows_are_stale(name):
     assert p_value(draw_counts(state, t, 30_000, seed=4), truth, kappa) < 1e-5
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
+    """Vector and scalar code must agree, or the law would depend on which rows are stale."""
+    data, problem = make_case(name, n=400, n_iter=60, fit_intercept=False)
+    state, _ = build_state(data, problem)
+    kernel._set_tau(state, 0.1)
+    kernel._schedule_all(state, 0)
+    picks = np.random.default_rng(2)
+    state.cells[:] = picks.integers(0, state.score.size, problem.n_iter)
+    state.signs[:] = picks.choice([-1, 1], problem.n_iter)
+    kernel.advance(state, make_generator(11), 0, 40, kernel.REPLAY)
+    verified = [kernel._exact_score(state, cell, 40) for cell in range(state.score.size)]
+    assert (verified != state.score).any()  # stale before
+    kernel._refresh_all(state, 40)
+    np.testing.assert_array_equal(verified, state.score)
+
+
 def two_step_law(data, problem):
     """Exact probabilities of all two-step histories of cells and signs, in the reference's order."""
     law = {}

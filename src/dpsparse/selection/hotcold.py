@@ -10,10 +10,10 @@ Paper: Raff, Khanna, Lu (002), Alg. 2, with another sampler than Alg. 4 and with
 Slopes behind `score` may be stale, |m_i - mref_i| <= theta for every row at every draw: a row is
 refreshed when touched and out of its box, or at the step its box ends. So |G_j - score_j| <= slack;
 draws are settled by the two ends where they agree, otherwise by the exact G_j from column j.
-Proposals and proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
+Proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
 Cost of a step: O(1) proposals + rows of the picked column + non-zeros of the rows that left their
-box, or all non-zeros where that is cheaper. One file: Numba's cache sees no edits in another.
+box, or all if cheaper. One file, because Numba's cache does not see edits in another.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -112,8 +112,8 @@ def _outside(v, mref, K, theta, i, scale):
 
 @_jit
 def _settle(v, mref, q, y, units, ints, reals, i, scale, ahead):
-    """A new box for row i and the slopes at its centre, which is `ahead` of the margins on their
-    way to zero: shrinking margins then stay inside for longer. Old slopes stay in `units`."""
+    """A new box for row i and the slopes at its centre, `ahead` of the margins on their way to zero:
+    shrinking margins stay inside for longer. Old slopes stay in `units`."""
     K = ints[OUTPUTS]
     for k in range(i * K, i * K + K):
         m = scale * v[k]
@@ -165,7 +165,7 @@ def _schedule(v, mref, due, after, before, head, ints, reals, i, t):
     for k in range(i * K, i * K + K):
         m = scale * v[k]
         edge = mref[k] - theta if m > 0 else -mref[k] - theta
-        if m == 0.0 or edge <= 0.0:
+        if edge <= 0.0:
             continue
         z = (t + 1.0) * (t + 2.0) * (abs(m) / edge)
         when = min(when, max(t + 1, np.int64(min(math.sqrt(0.25 + z) - 1.5, 2.0**30)) + 1))
@@ -261,7 +261,7 @@ def _exact_score(st, cell, t):
     lo, hi = st.colptr[label], st.colptr[label + 1]
     ints[VERIFIED] += hi - lo
     ints[DEBT] += (hi - lo) // 4
-    ints[RENEWED] += (hi - lo) // 16
+    ints[RENEWED] += (hi - lo) // 8
     g = np.int64(0)
     for p in range(lo, hi):
         i = np.int64(rows[p])
@@ -314,17 +314,17 @@ def _choose_tau(st, t):
     K, reals = st.ints[OUTPUTS], st.reals
     mass, work = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
     largest = _largest(st.score, 0, st.score.size)
-    kappa = reals[KAPPA] if reals[KAPPA] > 0.0 else 30.0 / (largest + 1.0)  # arg max
+    kappa = reals[KAPPA] if reals[KAPPA] > 0.0 else 30.0 / (largest + 1.0)  # arg max: few rivals
     for cell in range(st.score.size):
         label = cell // K
         x = kappa * (largest - abs(np.int64(st.score[cell])))
         w = math.exp(-x) if x < 40.0 else 0.0
         mass[min(label, HEAVY)] += w
         work[min(label, HEAVY)] += w * (st.colptr[label + 1] - st.colptr[label])
-    total, rows = mass.sum(), work.sum()
-    # How far margins go in t/2 steps: all towards zero, those of the picks by the vertex.
-    shrink = _scale(reals, t) * np.abs(st.v).sum()
-    jump = reals[REACH] * (mass * st.column_mass).sum() / total
+    work /= mass.sum()
+    mass /= mass.sum()
+    touched = work.sum()  # rows of a pick
+    shrink = _scale(reals, t) * np.abs(st.v).sum() * 2.0 / (t + 2.0)  # of all margins, in a step
     tau = 0.25
     while tau > 1e-5:
         _set_tau(st, tau)
@@ -332,9 +332,8 @@ def _choose_tau(st, t):
         for c in range(HEAVY + 1):
             doubt = min(2.0 * kappa * st.slack[c], 50.0)
             waste += math.expm1(doubt) * (mass[c] + 0.2 * work[c])
-        if waste <= 0.4 * (total + 2.0 * rows):
-            box = 0.75 * reals[THETA] * (t + 2.0)
-            if shrink / box + min(rows / total, jump / box) < st.ints[AFFORD]:
+        if waste <= 0.4 + 0.8 * touched:
+            if touched + shrink / (1.5 * reals[THETA]) < st.ints[AFFORD]:
                 return
             break
         tau *= 0.5
@@ -567,7 +566,8 @@ def draw(st, rng, t):
             if not u < math.exp(-x):
                 ints[DEBT] += 1
                 continue
-        ints[DEBT] = max(0, ints[DEBT] - 4)
+        label = cell // ints[OUTPUTS]
+        ints[DEBT] = max(0, ints[DEBT] - 4 - (st.colptr[label + 1] - st.colptr[label]) // 4)
         return cell, sign
 
 
@@ -619,7 +619,7 @@ def _move(st, t, cell, sign, free):
                 continue
         st.scratch[n_out] = i
         n_out += 1
-    ints[RENEWED] = max(0, ints[RENEWED] - ints[AFFORD])  # allowed per step
+    ints[RENEWED] = max(0, ints[RENEWED] - ints[AFFORD])  # each step may cost that
     if free and ints[RENEWED] + n_out > 4 * ints[AFFORD]:
         _set_tau(st, 0.0)
     elif n_out > 0:
