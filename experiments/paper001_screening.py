@@ -37,6 +37,8 @@ def cells(rows, modes=NAMES):
         for theirs, ours in METRICS.items():
             if isinstance(row.get(theirs), float) and math.isfinite(row[theirs]):
                 part[ours] = row[theirs]
+        if "guarantee" in row:
+            part["guarantee"] = row["guarantee"]
         if row.get("trace"):
             for name, column in zip(
                 ("t", "first", "second"), zip(*row["trace"], strict=True), strict=False
@@ -293,7 +295,7 @@ SYNTHETIC = "3000 x 600, 35 weights +1 and 35 weights -1 (first 70 columns), 100
 ADP = {
     "configurations": lambda quick: [{"part": "adp", "mode": "published"}],
     "trial": adp_trial, "trials": (1, 10), "many": True, "verdict": adp_verdict, "instead": INSTEAD,
-    "protocol": SYNTHETIC + "epsilon 2.5 + 2.5, radius 5. Logistic regression for the first 3 trials.",
+    "protocol": SYNTHETIC + "epsilon 2.5 + 2.5, radius 5.",
 }  # fmt: skip
 TWO_FIGURES = {
     "title": "screening true and false coefficients with ADP-Screen",
