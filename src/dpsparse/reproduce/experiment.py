@@ -49,9 +49,7 @@ class Experiment:
     tests: Callable[[Summary], list[str]] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
     many: bool = False
-    tuned_by: str = (
-        ""  # the metric whose smallest mean picks one "tuning" of a method, in hindsight
-    )
+    tuned_by: str = ""  # metric whose smallest mean picks a "tuning", in hindsight
     rows_of: str = ""  # another experiment whose rows this one shows
 
     @property

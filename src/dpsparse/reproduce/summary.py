@@ -246,8 +246,13 @@ def _best_tuning(rows: list[Row], metric: str) -> list[Row]:
     return [
         row
         for tunings in tried.values()
-        for row in min(tunings.values(), key=lambda r: np.mean([x["metrics"][metric] for x in r]))
+        for row in min(tunings.values(), key=lambda tried: _mean_or_inf(tried, metric))
     ]
+
+
+def _mean_or_inf(rows: list[Row], metric: str) -> float:
+    mean = float(np.mean([row["metrics"][metric] for row in rows]))
+    return math.inf if math.isnan(mean) else mean
 
 
 def _cell(config: Config) -> Config:

@@ -62,7 +62,7 @@ def _whole(r):
 
 @_jit
 def _exp(x):
-    """e^x on -99..99 to |x| + 2 units in the last place; no call, so loops over it vectorise."""
+    """e^x on -99..99, relative error below 2^-45; no call, so loops over it vectorise."""
     x = min(max(x, -99.0), 99.0)
     n = np.rint(x * (1 / LN2))
     r = x - n * LN2
@@ -94,9 +94,9 @@ def _row_units(m, y, units, ints, reals, i, scale):
             largest = max(largest, m[at + k])
         total = 0.0
         for k in range(K):
-            total += math.exp(scale * (m[at + k] - largest))
+            total += math.exp(scale * m[at + k] - scale * largest)
         for k in range(K):
-            r = math.exp(scale * (m[at + k] - largest)) / total - (k == y[i])
+            r = math.exp(scale * m[at + k] - scale * largest) / total - (k == y[i])
             units[k] = _whole(r * unit)
         return
     units[0] = _whole(_slope(loss, scale * m[at], y[i], reals[CUTOFF]) * unit)
@@ -298,12 +298,12 @@ def _schedule_all(st, t):
 
 @_jit
 def _set_tau(st, tau):
-    """Allow stored slopes to be off by tau * slope_bound; the last row unit is for rounding."""
+    """Allow slopes off by tau * slope_bound and their rounding; `count`: of two contributions."""
     st.reals[TAU] = tau
     st.reals[THETA] = tau * st.reals[SLOPE_BOUND] / st.reals[SMOOTHNESS]
     st.slack[:] = 0
     for c in range(HEAVY + 1 if tau > 0.0 and st.ints[FRESHNESS] == EXACT else 0):
-        mass = st.ints[RESOLUTION] * tau * st.column_mass[c]
+        mass = st.ints[RESOLUTION] * (tau + 2.0 ** (1 - SLOPE_BITS)) * st.column_mass[c]
         st.slack[c] = math.ceil(mass * (1.0 + 1e-6)) + st.column_count[c]
 
 
