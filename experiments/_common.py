@@ -73,7 +73,12 @@ def axes(path: Path, panels: int = 1, **labels: str):
         axis.grid(alpha=0.3)
 
     def save() -> None:
+        beside = [axis.get_legend() for axis in found[0] if axis.get_legend()]
+        for legend in beside:
+            legend.set_in_layout(False)  # a legend beside the axes must not squeeze them
         figure.tight_layout()
+        for legend in beside:
+            legend.set_in_layout(True)
         figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
         plt.close(figure)
 

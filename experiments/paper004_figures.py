@@ -108,7 +108,7 @@ SYNTHETIC = {
 
 
 def _plot(metric):
-    return lambda summary, path: plot_by_epsilon(summary, path, metric)
+    return lambda summary, path: plot_by_epsilon(summary, path, metric, log="error" in metric)
 
 
 EXPERIMENTS = (
