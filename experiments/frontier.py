@@ -204,7 +204,8 @@ def table(rows):
             values = [v for v, _ in by_epsilon.get(e, [])]
             error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
             shown.append(f"{np.mean(values):.3f} ({error:.3f})" if values else "")
-        lines.append(f"| {name} | {k or 'all'} | {method} | " + " | ".join(shown) + " |")
+        kept = k or ("100 at most" if method in ("dp-ight", "peeling", "dp-lasso") else "all")
+        lines.append(f"| {name} | {kept} | {method} | " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"
 
 
