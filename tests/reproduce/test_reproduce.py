@@ -174,6 +174,22 @@ def test_paired_tests():
     assert wilcoxon(first + 1 + 0.01 * first, first) == pytest.approx(2 * 0.5**10)
 
 
+def test_undefined_scores_are_left_out(folder):
+    rows = [
+        {
+            "config": {"data": "a", "mode": "proven"},
+            "trial": t,
+            "metrics": {"score": value},
+            "seconds": 0.0,
+        }
+        for t, value in enumerate([1.0, math.nan, 3.0])
+    ]
+    summary = summarise(find("009-table1"), rows, folder)
+    assert summary.average("score", "proven", data="a") == Average(2.0, math.sqrt(2.0), 2)
+    pairs = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert wilcoxon([*pairs, math.nan], [0.0] * 7) == wilcoxon(pairs, [0.0] * 6)
+
+
 def test_seeds_depend_on_every_word():
     assert derive_seed("a", 1) == derive_seed("a", 1)
     assert (

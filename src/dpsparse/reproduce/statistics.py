@@ -25,8 +25,12 @@ def sign_test(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def wilcoxon(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided Wilcoxon signed-rank test of paired samples. 1.0 if all pairs are equal."""
+    """Two-sided Wilcoxon signed-rank test of paired samples. 1.0 if all pairs are equal.
+
+    Pairs with a NaN (the AUC of a test part with one class) are left out.
+    """
     difference = np.asarray(first, float) - np.asarray(second, float)
+    difference = difference[~np.isnan(difference)]
     if not np.any(difference):
         return 1.0
     return float(stats.wilcoxon(difference, method="auto").pvalue)

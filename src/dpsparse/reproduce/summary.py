@@ -104,9 +104,12 @@ class Summary:
         return [value for _, value in sorted(found, key=lambda pair: pair[0])]
 
     def average(self, metric: str, mode: str | None = None, **cell: Any) -> Average | None:
-        """Mean and spread of a metric, or None if there are no rows."""
+        """Mean and spread of a metric over the trials where it is defined; None if there are none."""
         values = np.asarray(self.values(metric, mode, **cell), float)
-        if values.ndim != 1 or not len(values) or np.isnan(values).all():
+        if values.ndim != 1:
+            return None
+        values = values[~np.isnan(values)]
+        if not len(values):
             return None
         spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         return Average(float(np.mean(values)), spread, len(values))
