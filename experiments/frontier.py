@@ -219,6 +219,9 @@ def plot(rows, path):
     figure, axes = plt.subplots(
         math.ceil(len(names) / 3), 3, figsize=(13, 3.6 * math.ceil(len(names) / 3))
     )
+    colours = {}
+    for axis in np.ravel(axes)[len(names) :]:
+        axis.axis("off")
     for axis, name in zip(np.ravel(axes), names, strict=False):
         for method, k in dict.fromkeys((r["method"], r["k"]) for r in rows if r["data"] == name):
             points = {}
@@ -230,7 +233,9 @@ def plot(rows, path):
                 continue
             xs = sorted(points)
             label = method if k is None else f"{method}, {k} weights"
-            axis.plot(xs, [np.mean(points[x]) for x in xs], marker="o", ms=4, label=label)
+            colour = f"C{colours.setdefault(label, len(colours))}"  # the same in all panels
+            means = [np.mean(points[x]) for x in xs]
+            axis.plot(xs, means, marker="o", ms=4, color=colour, label=label)
         axis.set(title=name, xscale="log", xlabel="epsilon")
         axis.set_ylim(bottom=max(axis.get_ylim()[0], -0.5))
         axis.legend(fontsize=6)
