@@ -209,8 +209,8 @@ def selection_p_value(entries: list[Entry]) -> float:
     """
     total = variance = 0.0
     for entry in entries:
-        if entry.kind != "gumbel" or len(entry.picks) != 1:
-            continue
+        if entry.kind != "gumbel" or not len(entry.picks):
+            continue  # of a ranking the first pick: how many follow depends on it
         log_p = entry.query - logsumexp(entry.query)
         p = np.exp(log_p)
         mean = float(p @ log_p)
