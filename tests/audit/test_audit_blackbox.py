@@ -64,7 +64,7 @@ def test_models_alone_give_half_the_epsilon(kind):
         model = DPHardThresholdClassifier(
             domain, delta=1e-2, n_nonzero=2, n_iter=1, method="gaussian"
         )
-        table = np.zeros((1000, 2)), np.array([0, 1] * 500)
+        table = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
         pair = add_row(*table, np.array([1.0, 0.0]), 1, "owner")
     else:
         model = DPLassoClassifier(
