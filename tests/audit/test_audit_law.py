@@ -68,7 +68,7 @@ def test_whole_estimators_reach_half_the_claim():
     """Gaussian and selection estimators on worst pairs: 0.5 of epsilon from whole histories."""
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
     hard = DPHardThresholdClassifier(domain, delta=1e-2, n_nonzero=2, n_iter=1, method="gaussian")
-    X, y = np.zeros((1000, 2)), np.zeros(1000, int)  # all of one class: a row of the other has slope 1
+    X, y = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
     pair = add_row(X, y, np.array([1.0, 0.0]), 1, "owner")
     assert 0.5 <= law.epsilon_below(law.privacy_losses(Subject(hard, 2), pair, 1000, 0), 1e-2) <= 1
     lasso = DPLassoClassifier(
