@@ -1,8 +1,8 @@
-"""What is public about the data, and the one door through which data enters a solver.
+"""What is public about the data, and the moment at which raw data becomes clipped rows.
 
-`Domain` holds facts the user states without looking at private rows. `Domain.clip` makes the
-facts true row by row and returns `BoundedData`, the only input a solver takes. Rows outside the
-bounds are clipped silently: an exception would tell the world that such a row exists.
+`Domain` holds facts the user states without looking at private rows. `Domain.part` makes the
+facts true row by row and returns a `Part`, of which `rows/` is made. Rows outside the bounds are
+clipped silently: an exception would tell the world that such a row exists.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from dpsparse.exceptions import DomainError, SchemaError
 
 # Row norms are scaled to row_norm * (1 - _NORM_MARGIN), so that rounding cannot lift them above it.
 _NORM_MARGIN = 1e-12
+
+# Every magnitude the library works with lies between these (or is zero): far inside the normal numbers
+# of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
+# Smaller entries are flushed to zero at the door, larger ones clipped; both are per-row maps.
+TINY, HUGE = 2.0**-100, 2.0**100
 
 OBSERVED = "observed"
 
@@ -54,6 +59,11 @@ class Domain:
             value = getattr(self, name)
             if value is not None and not (_is_real(value) and 0 < value < math.inf):
                 raise DomainError(f"Domain.{name} must be a positive finite number, got {value!r}.")
+            if value is not None and not TINY <= value <= HUGE:
+                raise DomainError(
+                    f"Domain.{name} must lie between 2**-100 and 2**100, got {value!r}; "
+                    "give the data in another unit."
+                )
         n = self.n_samples
         if n is not None and not (
             isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0
@@ -101,26 +111,43 @@ class Domain:
         return labels
 
     def clip(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> BoundedData:
-        """Enforce every declared bound, row by row, on one private copy of the values.
-
-        `X` is anything SciPy can turn into CSR. With `labels` the targets are class labels and
-        become codes 0..K-1; without them they are numbers and are clipped to `target_bound`.
-        """
-        X = _canonical_copy(X)
-        _refuse_non_finite(X.data, "X")
-        _clip_rows(X.indptr, X.data, self.feature_bound or math.inf, self.row_norm or math.inf)
+        """The clipped rows as one table, targets in their own unit: for what is not private anyway."""
+        part = self.part(X, y, labels=labels)
+        values = part.values.astype(np.float64)
+        table = sp.csr_array((values, part.indices, part.indptr), shape=(len(part), part.n_features))
+        table.has_canonical_format = True
         if y is None:
-            return BoundedData(X, np.empty(0), self)
-        y = _encode(np.asarray(y), labels) if labels is not None else self._clip_targets(y)
-        if len(y) != X.shape[0]:
-            raise SchemaError("X and y have different numbers of rows; pass one target per row.")
-        return BoundedData(X, y, self)
+            return BoundedData(table, np.empty(0), self)
+        scale = 1.0 if labels is not None else self.target_bound or 1.0
+        return BoundedData(table, part.targets if labels is not None else part.targets * scale, self)
 
-    def _clip_targets(self, y: Any) -> np.ndarray:
-        y = np.asarray(y, dtype=np.float64)
-        _refuse_non_finite(y, "y")
-        bound = self.target_bound
-        return y if bound is None else np.asarray(np.clip(y, -bound, bound))
+    def part(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> Part:
+        """Enforce every declared bound, row by row; the last moment at which raw data exists.
+
+        Values are cast to float32 once, towards zero, and everything later reads these numbers.
+        Targets become class codes (with `labels`) or numbers in [-1, 1], units of `target_bound`.
+        Arrays of the caller are shared where nothing has to change.
+        """
+        indptr, indices, raw = _canonical_rows(X)
+        _refuse_non_finite(raw, "X")
+        bound, norm = self.feature_bound or HUGE, self.row_norm or math.inf
+        if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
+            values = raw
+        else:
+            values = np.empty(len(raw), np.float32)
+            _cast_rows(indptr, raw, bound, norm, values)
+        if y is None:
+            targets = np.zeros(len(indptr) - 1)
+        elif labels is not None:
+            targets = _encode(np.asarray(y), labels)
+        else:
+            targets = np.asarray(y, dtype=np.float64)
+            _refuse_non_finite(targets, "y")
+            bound = self.target_bound
+            targets = targets if bound is None else np.clip(targets, -bound, bound) / bound
+        if len(targets) != len(indptr) - 1:
+            raise SchemaError("X and y have different numbers of rows; pass one target per row.")
+        return Part(indptr, indices, values, targets, int(X.shape[1]))
 
 
 _EXAMPLES = {
@@ -133,13 +160,25 @@ _EXAMPLES = {
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedData:
-    """Rows that satisfy their `domain`: canonical float64 CSR, and targets or class codes
-    (empty where `clip` was given none).
+class Part:
+    """Some rows that satisfy their domain: canonical CSR in float32, class codes or targets in [-1, 1].
 
-    Only `Domain.clip` makes one. Everything in it is private: nothing of it may reach a message,
-    a shape of control flow, or an attribute of a fitted model except through a mechanism.
+    Only `Domain.part` makes one, and only `rows/` looks inside. Everything in it is private.
     """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    targets: np.ndarray
+    n_features: int
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedData:
+    """Clipped rows as a plain table, for the printed forms of the papers, which see rows and promise nothing."""
 
     X: sp.csr_array
     y: np.ndarray
@@ -150,17 +189,38 @@ def _is_real(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
-def _canonical_copy(X: Any) -> sp.csr_array:
-    """CSR with sorted indices, no duplicates, float64 values of our own; index arrays are shared
-    with the caller's matrix where they are canonical already, so the values are all that is copied."""
-    if isinstance(X, (sp.csr_array, sp.csr_matrix)) and X.has_canonical_format:
-        values = np.array(X.data, dtype=np.float64)  # the one copy
-        out = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=False)
-        out.has_canonical_format = True
-        return out
-    out = sp.csr_array(X, dtype=np.float64, copy=True)
-    out.sum_duplicates()
-    return out
+def refuse_malformed(X: Any) -> None:
+    """Refuse a compressed matrix whose indices point outside: SciPy and our kernels trust them."""
+    if not isinstance(X, (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)):
+        return
+    by_rows = isinstance(X, (sp.csr_array, sp.csr_matrix))
+    major, minor = X.shape if by_rows else X.shape[::-1]
+    sound = (
+        X.indptr.shape == (major + 1,)
+        and len(X.indices) == len(X.data)
+        and _within(X.indptr, X.indices, minor)
+    )
+    if not sound:
+        raise SchemaError(
+            "The sparse matrix X is malformed: its index arrays point outside the matrix. Build it anew, "
+            "for instance with scipy.sparse.coo_array((values, (rows, columns)), shape)."
+        )
+
+
+def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """indptr, indices and float values of CSR with rising indices; flags of the caller are not believed."""
+    refuse_malformed(X)
+    X = X if isinstance(X, (sp.csr_array, sp.csr_matrix)) else sp.csr_array(X)
+    values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+    if not _rises(X.indptr, X.indices):
+        # A fresh matrix has fresh flags, so duplicates are really added up.
+        copy = sp.csr_array((values.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        copy.has_canonical_format = copy.has_sorted_indices = False
+        copy.sum_duplicates()
+        return copy.indptr, copy.indices, copy.data
+    if X.indptr[-1] < len(X.indices):
+        return X.indptr, X.indices[: X.indptr[-1]], values[: X.indptr[-1]]
+    return X.indptr, X.indices, values
 
 
 def _refuse_non_finite(values: np.ndarray, name: str) -> None:
@@ -183,19 +243,60 @@ def _encode(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(cache=True)
-def _clip_rows(indptr, data, feature_bound, row_norm):  # type: ignore[no-untyped-def]
+def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
+    if indptr[0] != 0 or indptr[-1] > indices.size:
+        return False
     for i in range(indptr.size - 1):
-        largest = 0.0
+        if indptr[i + 1] < indptr[i]:
+            return False
+    for p in range(indptr[-1]):
+        if indices[p] < 0 or indices[p] >= minor:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _rises(indptr, indices):  # type: ignore[no-untyped-def]
+    for i in range(indptr.size - 1):
+        for p in range(indptr[i] + 1, indptr[i + 1]):
+            if indices[p] <= indices[p - 1]:
+                return False
+    return True
+
+
+@numba.njit(cache=True)
+def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
+    """Whether `_cast_rows` would change nothing."""
+    for i in range(indptr.size - 1):
+        squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            data[p] = min(max(data[p], -feature_bound), feature_bound)
-            largest = max(largest, abs(data[p]))
-        if row_norm == np.inf or largest == 0.0:
-            continue
-        squares = 0.0  # relative to the largest entry: squares of 1e200 must not overflow
+            x = abs(np.float64(values[p]))
+            if x > bound or (0.0 < x < TINY):
+                return False
+            squares += x * x
+        if squares > norm * norm:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _cast(x):  # type: ignore[no-untyped-def]
+    """The float32 next to x on the side of zero; zero below TINY."""
+    y = np.float32(x)
+    if abs(np.float64(y)) > abs(x):
+        y = np.nextafter(y, np.float32(0.0))
+    return y if abs(np.float64(y)) >= TINY else np.float32(0.0)
+
+
+@numba.njit(cache=True)
+def _cast_rows(indptr, raw, bound, norm, out):  # type: ignore[no-untyped-def]
+    """Clip entries, cast them once, and shorten the rows that are longer than `norm` as stored."""
+    for i in range(indptr.size - 1):
+        squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            squares += (data[p] / largest) ** 2
-        norm = largest * np.sqrt(squares)
-        if norm > row_norm * (1.0 - _NORM_MARGIN):
-            shrink = row_norm * (1.0 - _NORM_MARGIN) / norm
+            out[p] = _cast(min(max(np.float64(raw[p]), -bound), bound))
+            squares += np.float64(out[p]) ** 2  # 2^-200 to 2^200: nothing vanishes or overflows
+        if squares > norm * norm:
+            shrink = norm / np.sqrt(squares) * (1.0 - _NORM_MARGIN)
             for p in range(indptr[i], indptr[i + 1]):
-                data[p] *= shrink
+                out[p] = _cast(np.float64(out[p]) * shrink)

@@ -12,6 +12,8 @@ that differ in one row. All bounds are attained (tests/test_sensitivity.py).
     exponential mechanism on kappa * score    range   2 kappa c L          4 kappa c L
     class counts                              L2      1                    sqrt 2
     sum of |x_i|, rows of norm <= r           L2      r                    sqrt 2 r
+    rows for which something holds            abs     1                    1
+    number of rows, sum of y in [-1, 1]       L2      sqrt 2               2
     integer clipped to [low, high]            abs     high - low           high - low
     votes of blocks                           Linf    1                    1
     ridge minimiser up to gradient tol        L2      (D + 2 tol)/ridge    (2 D + 2 tol)/ridge
@@ -95,6 +97,19 @@ def feature_masses(row_norm: float, adjacency: str) -> Sensitivity:
     _require_positive(row_norm=row_norm)
     away = math.sqrt(2) * row_norm
     return _of_rows(row_norm, away, "L2", adjacency, "docs/proofs/counts.md, Lemma 2")
+
+
+def count_below(adjacency: str) -> Sensitivity:
+    """The number of rows for which something holds."""
+    return _of_rows(1.0, 1.0, "abs", adjacency, "docs/proofs/counts.md, Lemma 5")
+
+
+def count_and_total(adjacency: str) -> Sensitivity:
+    """The number of rows and the sum of numbers in [-1, 1], as one vector.
+
+    A row has norm at most sqrt 2; a replaced row leaves the number and moves the sum by at most 2.
+    """
+    return _of_rows(math.sqrt(2), 2.0, "L2", adjacency, "docs/proofs/counts.md, Lemma 6")
 
 
 def clipped_count(low: int, high: int) -> Sensitivity:

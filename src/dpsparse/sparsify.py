@@ -22,7 +22,6 @@ Proof: docs/proofs/sparsifier.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,26 +113,12 @@ def count_event(n_nonzero: NNonzero) -> Event | None:
     return n_nonzero.event if isinstance(n_nonzero, PrivateCount) else None
 
 
-def sparsify_weights(
-    weights: np.ndarray,
-    n_nonzero: NNonzero,
-    rng: np.random.Generator,
-    exact_count: Callable[[], int] | None = None,
-) -> np.ndarray:
-    """Released `weights` with the small ones set to zero, by the rule `n_nonzero`.
-
-    `exact_count` reads the private rows (non-zeros of a non-private fit) and is called only for
-    a `PrivateCount`; everything else is post-processing of the weights.
-    """
+def sparsify_weights(weights: np.ndarray, n_nonzero: int | Literal["mass"] | None) -> np.ndarray:
+    """Released `weights` with the small ones set to zero: post-processing. A `PrivateCount` becomes a
+    number first (`Releases.count`)."""
     if n_nonzero is None:
         return weights
-    if isinstance(n_nonzero, PrivateCount):
-        if exact_count is None:
-            raise ParameterError("A PrivateCount needs a method that can count; use n_nonzero=k.")
-        return top_k(weights, n_nonzero.release(exact_count(), weights.size, rng))
-    if n_nonzero == MASS:
-        return top_k(weights, mass_rule(weights))
-    return top_k(weights, int(n_nonzero))
+    return top_k(weights, mass_rule(weights) if n_nonzero == MASS else int(n_nonzero))
 
 
 def top_k(weights: np.ndarray, k: int) -> np.ndarray:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +25,9 @@ from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
 from dpsparse.random import is_seeded, make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solution import Solution
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -32,36 +36,28 @@ SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 ADJACENCIES = ("add-remove", "replace-one")
 
 
-class Solution(NamedTuple):
-    """What a solver returns. The last two are for methods that can tell: the steps taken where
-    released numbers decide, and the standard deviation of the noise in the weight of each feature."""
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    n_iter: int | None = None
-    coef_noise: np.ndarray | None = None
-
-
+@dataclass(eq=False, repr=False)
 class BaseDPLinearModel(BaseEstimator):
-    """Common constructor parameters, the corridor, and what a fitted linear model can do."""
+    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor, and what a fitted linear model can do."""
 
-    # Declared by every family's __init__, as scikit-learn wants them explicit there.
-    domain: Domain | None
-    epsilon: float
-    delta: float
-    adjacency: str
-    calibration: str
-    ledger: Ledger | None
-    random_state: int | None
-    verbose: int
+    domain: Domain | None = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    adjacency: str = "add-remove"
+    calibration: str = "proven"
+    ledger: Ledger | None = None
+    random_state: int | None = None
+    verbose: int = 0
 
-    coef_: Any
-    intercept_: Any
-    privacy_: Guarantee
-    plan_: Plan
-    n_iter_: int
-    coef_noise_: np.ndarray
-    n_features_in_: int
+    if TYPE_CHECKING:  # attributes of a fitted model, not parameters
+        coef_: Any
+        intercept_: Any
+        privacy_: Guarantee
+        plan_: Plan
+        n_iter_: int
+        coef_noise_: np.ndarray
+        n_features_in_: int
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
 
@@ -70,6 +66,10 @@ class BaseDPLinearModel(BaseEstimator):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         """The price of a fit from hyper-parameters and public facts; never sees data."""
         raise TypeError(f"{type(self).__name__} does not say how to plan a fit.")
+
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        """The solver on `rows`; whatever leaves them goes through `releases`."""
+        return Solution(*self._solve(rows.table(), plan, releases.rng))
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
@@ -136,11 +136,11 @@ class BaseDPLinearModel(BaseEstimator):
         plan = self._make_plan(X.shape[1], labels)
         if is_seeded(self.random_state):
             plan = plan.seeded()
-        data = self._domain.clip(X, y, labels=labels)
+        rows = Rows.clip(X, y, self._domain, labels=labels)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        solution = Solution(*self._solve(data, plan, make_generator(self.random_state)))
+        solution = self._run(rows, plan, Releases(plan, make_generator(self.random_state)))
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:
@@ -227,7 +227,8 @@ class BaseDPLinearModel(BaseEstimator):
 class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
     """Classification: labels come from the domain, probabilities from the logistic link."""
 
-    classes_: np.ndarray
+    if TYPE_CHECKING:
+        classes_: np.ndarray
 
     def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
         if y is not None:

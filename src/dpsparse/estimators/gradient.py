@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import warnings
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import HUGE, TINY
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
-    Solution,
     check_choice,
     check_count,
     check_positive,
 )
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import get_loss
 from dpsparse.privacy import (
     Event,
-    Gaussian,
     NonPrivate,
     Phase,
     Plan,
@@ -35,13 +34,12 @@ from dpsparse.solvers.gradient import (
     MAX_ITER,
     MEDIAN_ROUNDS,
     Recipe,
-    RegressionRun,
-    Run,
+    solve,
 )
-from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
-
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solution import Solution
+from dpsparse.sparsify import check_n_nonzero, count_event
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
 _LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
@@ -56,25 +54,26 @@ _NOTES = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _DPGradient(BaseDPLinearModel):
     """What classifier and regressor share: the shares of the budget and the plan."""
 
-    n_nonzero: Any
-    n_iter: int | None
-    step_size: float | None
-    momentum: float
-    clip: float | None
-    masses: Any
-    renormalise: bool | None
-    prune: bool | None
-    soft_threshold: bool | None
-    weighted_steps: bool
-    fit_intercept: bool
-    noise: str
-    prior_share: float
-    mass_share: float
-    length_share: float
-    intercept_share: float
+    n_nonzero: Any = None
+    n_iter: int | None = None
+    step_size: float | None = None
+    momentum: float = 0.9
+    clip: float | None = None
+    masses: Any = "auto"
+    renormalise: bool | None = None
+    prune: bool | None = None
+    soft_threshold: bool | None = None
+    weighted_steps: bool = True
+    fit_intercept: bool = True
+    noise: str = "grid"
+    prior_share: float = 0.02
+    mass_share: float = 0.15
+    length_share: float = 0.01
+    intercept_share: float = 0.03
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -85,9 +84,21 @@ class _DPGradient(BaseDPLinearModel):
         for name in ("step_size", "clip"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), "None chooses it")
+                if not TINY <= getattr(self, name) <= HUGE:
+                    raise ParameterError(
+                        f"{name} must lie between 2**-100 and 2**100, got {getattr(self, name)!r}; "
+                        "None chooses it."
+                    )
         if not 0 <= self.momentum < 1:
             raise ParameterError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
         check_choice("noise", self.noise, ("grid", "float64"))
+        if self.noise != "grid":
+            warnings.warn(
+                "noise='float64' is gone: plain floating-point noise can be told from its lowest bits. "
+                "The fit uses noise='grid', at the same price.",
+                FutureWarning,
+                stacklevel=4,
+            )
         if isinstance(self.masses, str) and self.masses not in ("auto", "private"):
             raise ParameterError(
                 "masses must be 'auto', 'private', None or an array of public feature masses."
@@ -137,8 +148,6 @@ class _DPGradient(BaseDPLinearModel):
 
         def event(name: str, mu: float) -> Event:
             scale = 1.0 / (mu * math.sqrt(shares[name]))
-            if self.noise == "float64":
-                return Gaussian(scale)
             return RoundedGaussian(scale, 1.0, sizes[name])
 
         count = count_event(check_n_nonzero(self.n_nonzero))
@@ -166,8 +175,6 @@ class _DPGradient(BaseDPLinearModel):
         assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
         if n_samples is None and self.adjacency == "replace-one":
             assumptions.append("the number of rows is public (replace-one)")
-        if self.noise == "float64":
-            assumptions.append("noise in ideal real arithmetic")
         return Plan(
             method=type(self).__name__,
             phases=tuple(phases),
@@ -176,6 +183,7 @@ class _DPGradient(BaseDPLinearModel):
             adjacency=self.adjacency,
             source="docs/proofs/noisy_gradient.md",
             assumptions=tuple(assumptions),
+            public=self._recipe(n_features, n_outputs, "masses" in shares),
             parameters={
                 "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
                 "mu": mu,
@@ -184,42 +192,30 @@ class _DPGradient(BaseDPLinearModel):
             },
         )
 
-    def _run(self, run: Run) -> Solution:
-        coef, intercept = run.solve()
-        noise = np.multiply(run.scaling, np.float32(run.unit_noise), out=run.scaling)
-        noise[~coef.any(axis=0)] = 0.0  # a weight that was dropped has no noise to speak of
-        return Solution(coef, intercept, run.n_iter, noise)
-
-    def _recipe(self, plan: Plan) -> Recipe:
-        mu = plan.parameters["mu"]
-        shares = self._shares("masses" in [phase.name for phase in plan.phases])
-        budget = {name: mu * math.sqrt(share) for name, share in shares.items()}
-        replace_one = self.adjacency == "replace-one"
-        n_nonzero: NNonzero = check_n_nonzero(self.n_nonzero)
+    def _recipe(self, n_features: int, n_outputs: int, private_masses: bool) -> Recipe:
+        domain = self._domain
+        longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features)
         return Recipe(
-            prior=budget["prior"],
-            mass=budget.get("masses", math.inf),
-            length=budget["length"],
-            gradient=budget["gradients"],
-            intercept=budget.get("intercept", math.inf),
-            spread=budget.get("spread", math.inf),
-            signed=2.0 if replace_one else 1.0,
-            positive=math.sqrt(2.0) if replace_one else 1.0,
-            n_is_public=replace_one or math.isinf(mu),
-            n_samples=self._domain.n_samples,
+            loss="huber" if self._labels_are_numbers else "logistic" if n_outputs == 1 else "softmax",
+            n_outputs=n_outputs,
+            n_samples=domain.n_samples,
+            longest=longest,
+            target_bound=domain.target_bound if self._labels_are_numbers else 1.0,
             n_iter=self.n_iter,
             step=self.step_size,
             momentum=self.momentum,
             clip=self.clip,
-            masses=self.masses if not isinstance(self.masses, str) or "masses" in shares else None,
+            masses=self.masses if not isinstance(self.masses, str) else "private" if private_masses else None,
             renormalise=self.renormalise,
             prune=self.prune,
             soften=self.soft_threshold,
             weighted=self.weighted_steps,
             fit_intercept=self.fit_intercept,
-            noise=self.noise,
-            n_nonzero=n_nonzero,
+            n_nonzero=check_n_nonzero(self.n_nonzero),
         )
+
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        return solve(rows, plan.public, releases)
 
 
 _PARAMETERS = """
@@ -255,8 +251,8 @@ _PARAMETERS = """
         Give steps that weigh more in the result less noise.
     fit_intercept : bool, default=True
         Adjust the offset of the final model to the released counts.
-    noise : {{"grid", "float64"}}, default="grid"
-        Rounded Gaussian noise on integer sums (safe in floating point), or plain floats.
+    noise : {{"grid"}}, default="grid"
+        Rounded Gaussian noise on integer sums. Deprecated: there is no other noise any more.
     prior_share, mass_share, length_share, intercept_share : float
         Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
     adjacency : {{"add-remove", "replace-one"}}
@@ -275,128 +271,20 @@ _PARAMETERS = """
     """
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientClassifier(BaseDPClassifier, _DPGradient):
     __doc__ = (
         "Sparse logistic or multinomial model from a few noisy full gradients.\n"
         + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts")
     )
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_nonzero: Any = None,
-        n_iter: int | None = None,
-        step_size: float | None = None,
-        momentum: float = 0.9,
-        clip: float | None = None,
-        masses: Any = "auto",
-        renormalise: bool | None = None,
-        prune: bool | None = None,
-        soft_threshold: bool | None = None,
-        weighted_steps: bool = True,
-        fit_intercept: bool = True,
-        noise: str = "grid",
-        prior_share: float = 0.02,
-        mass_share: float = 0.15,
-        length_share: float = 0.01,
-        intercept_share: float = 0.03,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero = n_nonzero
-        self.n_iter = n_iter
-        self.step_size = step_size
-        self.momentum = momentum
-        self.clip = clip
-        self.masses = masses
-        self.renormalise = renormalise
-        self.prune = prune
-        self.soft_threshold = soft_threshold
-        self.weighted_steps = weighted_steps
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.prior_share = prior_share
-        self.mass_share = mass_share
-        self.length_share = length_share
-        self.intercept_share = intercept_share
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
 
-    def _solve(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
-        n_outputs = plan.parameters["n_outputs"]
-        loss = get_loss("logistic" if n_outputs == 1 else "softmax")
-        return self._run(Run(data, loss, n_outputs, self._recipe(plan), rng))
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
     __doc__ = "Sparse robust regression from a few noisy full gradients.\n" + _PARAMETERS.format(
         needs="Needs `target_bound`.", clip="spread of the targets"
     )
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_nonzero: Any = None,
-        n_iter: int | None = None,
-        step_size: float | None = None,
-        momentum: float = 0.9,
-        clip: float | None = None,
-        masses: Any = "auto",
-        renormalise: bool | None = None,
-        prune: bool | None = None,
-        soft_threshold: bool | None = None,
-        weighted_steps: bool = True,
-        fit_intercept: bool = True,
-        noise: str = "grid",
-        prior_share: float = 0.08,
-        mass_share: float = 0.15,
-        length_share: float = 0.02,
-        intercept_share: float = 0.05,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero = n_nonzero
-        self.n_iter = n_iter
-        self.step_size = step_size
-        self.momentum = momentum
-        self.clip = clip
-        self.masses = masses
-        self.renormalise = renormalise
-        self.prune = prune
-        self.soft_threshold = soft_threshold
-        self.weighted_steps = weighted_steps
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.prior_share = prior_share
-        self.mass_share = mass_share
-        self.length_share = length_share
-        self.intercept_share = intercept_share
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _solve(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
-        return self._run(RegressionRun(data, get_loss("huber"), 1, self._recipe(plan), rng))
+    prior_share: float = 0.08
+    length_share: float = 0.02
+    intercept_share: float = 0.05

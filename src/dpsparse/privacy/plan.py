@@ -27,7 +27,7 @@ class Plan:
     """Everything a fit spends and every public constant it uses; no data went in.
 
     `epsilon` is what is claimed: the accountant was asked for it and spends no more.
-    `parameters` are the public numbers a solver reads (kappa, scale, n_iter, step size).
+    `public` is what the solver is given; `parameters` shows the numbers of interest to a reader.
     """
 
     method: str
@@ -41,6 +41,7 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
+    public: Any = field(default=None, repr=False)  # the solver's record, made once and passed on
 
     def __post_init__(self) -> None:
         # The accountant has the last word on what a plan may claim; 1e-9 is for rounding alone.

@@ -1,0 +1,188 @@
+"""Rounded Gaussian integers: the noise of every Gaussian release.
+
+    unit  = scale / STEPS                                STEPS = 2^28: the grid, public
+    out_j = unit * (q_j + K_j),  K = round(Z), Z ~ N(0, STEPS^2)         q_j whole: an exact sum over rows
+
+q_j is whole, so q_j + round(Z) = round(q_j + Z): the Gaussian mechanism, rounded. Its price is exactly
+that of Gaussian noise. Law, sampler and accounting: docs/proofs/rounded_gaussian.md.
+
+The sampler is proposal and exact acceptance. |K| < 16 STEPS is cut into 2048 bins of 2^21 integers.
+A bin is drawn from integer weights (alias method), an integer of it uniformly, and it is accepted
+with probability a = A_b exp(-t) (1 + 2^-56 correction), t = (k^2 - k_b^2)/(2 STEPS^2), where A_b
+undoes the rounding of the weights. 93 % of the proposals are accepted by one integer comparison and
+one 53-bit uniform; closer calls compare in float64, and calls closer than 2^-45 in double-double.
+
+Long vectors are cut into a fixed number of blocks with a stream each, so a seeded result depends neither
+on the number of threads nor on the rows. All kernels are here because a cached kernel does not notice edits
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal, localcontext
+
+import numba
+import numpy as np
+
+from dpsparse.random import Generator, spawn
+
+STEPS = 2**28
+_BINS, _WIDTH = 2048, 2**21
+_EXPONENT_UNIT = 0.5 / STEPS**2
+_U1, _U4, _U5, _U15, _U26, _U42, _UFFFF, _UOFFSET = (
+    np.uint64(v) for v in (1, 4, 5, 15, 26, 42, 0xFFFF, _WIDTH - 1)
+)
+_BLOCKS = 8
+_LONG = 2**15  # shorter vectors are drawn by one thread: faster
+
+
+def _tables() -> tuple[np.ndarray, ...]:
+    """Alias table of 2048 columns of weight 2^16, bounds for quick acceptance, A_b in two parts."""
+    total, column = _BINS << 16, 1 << 16
+    with localcontext() as context:
+        context.prec = 50
+        heights = [(-(Decimal(b * _WIDTH) ** 2) / (2 * STEPS**2)).exp() for b in range(_BINS)]
+        factor = int((total - _BINS) / sum(heights))
+        weights = [math.ceil(factor * height) for height in heights]
+        weights[0] += total - sum(weights)
+        accept = [factor * h / w for h, w in zip(heights, weights, strict=True)]
+        high = np.array([float(a) for a in accept])
+        low = np.array([float(a - Decimal(float(a))) for a in accept])
+    ends = (2.0 * np.arange(_BINS) + 1.0) * _WIDTH**2 * _EXPONENT_UNIT
+    least = high * np.exp(-ends) * (1.0 - 1e-12)  # below every A_b exp(-t) of the bin
+    threshold, alias = np.full(_BINS, column), np.arange(_BINS)
+    poor = [b for b in range(_BINS) if weights[b] < column]
+    rich = [b for b in range(_BINS) if weights[b] > column]
+    while poor:
+        b, r = poor.pop(), rich[-1]
+        threshold[b], alias[b] = weights[b], r
+        weights[r] -= column - weights[b]
+        if weights[r] <= column:
+            rich.pop()
+            if weights[r] < column:
+                poor.append(r)
+    quick = np.floor(16.0 * least)
+    return (*(v.astype(np.uint64) for v in (threshold, alias, quick)), least, high, low)
+
+
+_THRESHOLD, _ALIAS, _QUICK, _LEAST, _ACCEPT, _ACCEPT_LOW = _tables()
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _draw(rng):  # type: ignore[no-untyped-def]
+    """One rounded Gaussian integer of scale STEPS.
+
+    Inlined (a call would count references of `rng`), without a branch on random bits and with
+    unsigned indices (signed ones are checked for wrap-around): each is worth a third of the time.
+    """
+    while True:
+        # 11 bits column, 16 threshold, 21 offset, 1 sign, 4 coin
+        word = np.uint64(np.int64(rng.random() * 2.0**53))
+        column = word >> _U42
+        other = _ALIAS[column]
+        own = ((word >> _U26) & _UFFFF) < _THRESHOLD[column]
+        bin_ = column if own else other
+        offset = (word >> _U5) & _UOFFSET
+        coin = word & _U15
+        if coin < _QUICK[bin_] or _accepts(
+            np.int64(bin_), np.int64(offset), np.int64(coin), rng.random(), rng.random()
+        ):
+            k = np.int64(bin_) * _WIDTH + np.int64(offset)
+            minus = np.int64((word >> _U4) & _U1)
+            if k > 0 or minus == 0:  # zero must not be counted twice
+                break
+    return (k ^ -minus) + minus
+
+
+@numba.njit(cache=True, nogil=True)
+def _accepts(bin_, offset, coin, rest, last):  # type: ignore[no-untyped-def]
+    """Whether the uniform (coin + rest + 2^-53 last)/16 lies below the acceptance probability."""
+    uniform = (coin + rest) * 0.0625
+    if uniform < _LEAST[bin_]:
+        return True
+    exponent = offset * (offset + 2 * _WIDTH * bin_)
+    accept = _ACCEPT[bin_] * np.exp(-(exponent * _EXPONENT_UNIT))
+    if abs(uniform - accept) > 2.0**-45:
+        return uniform < accept
+    return _accepts_closely(bin_, exponent, coin, rest, last)
+
+
+@numba.njit(cache=True, nogil=True)
+def _accepts_closely(bin_, exponent, coin, rest, last):  # type: ignore[no-untyped-def]
+    """The same comparison with about 100 bits: Horner's rule on the series of exp."""
+    upper = exponent >> 26 << 26
+    t, t_low = _two_sum(upper * _EXPONENT_UNIT, (exponent - upper) * _EXPONENT_UNIT)
+    e, e_low = 1.0, 0.0
+    for n in range(24, 0, -1):  # e = 1 - t e / n
+        p, p_low = _two_product(t, e)
+        p_low += t * e_low + t_low * e
+        q = p / n
+        r, r_low = _two_product(q, float(n))
+        e, e_low = _two_sum(1.0, -q)
+        e_low -= ((p - r) - r_low + p_low) / n
+        e, e_low = _two_sum(e, e_low)
+    a, a_low = _two_product(_ACCEPT[bin_], e)
+    a_low += _ACCEPT[bin_] * e_low + _ACCEPT_LOW[bin_] * e
+    # P(round(Z) = k) over the density at k is 1 + (x^2 - 1)/(24 STEPS^2), x = k/STEPS, up to 2^-100
+    square = (bin_ * _WIDTH / STEPS) ** 2 + 2.0 * t
+    a_low += a * (square - 1.0) / (24.0 * STEPS**2)
+    gap, gap_low = _two_sum(coin * 0.0625, -a)
+    gap, more = _two_sum(gap, rest * 0.0625)
+    return gap + (gap_low + more + last * 2.0**-57 - a_low) < 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _two_sum(a, b):  # type: ignore[no-untyped-def]
+    s = a + b
+    v = s - a
+    return s, (a - (s - v)) + (b - v)
+
+
+@numba.njit(cache=True, nogil=True)
+def _two_product(a, b):  # type: ignore[no-untyped-def]
+    p = a * b
+    c = 134217729.0 * a  # 2^27 + 1
+    a_high = c - (c - a)
+    c = 134217729.0 * b
+    b_high = c - (c - b)
+    a_low, b_low = a - a_high, b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(rng, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        out[i] += _draw(rng)
+
+
+def integers(rng: Generator, size: int) -> np.ndarray:
+    """`size` rounded Gaussian integers of scale STEPS."""
+    out = np.zeros(size, dtype=np.int64)
+    add_integers(rng, out)
+    return out
+
+
+def add_integers(rng: Generator, out: np.ndarray) -> None:
+    """Add rounded Gaussian integers of scale STEPS to `out`, in place; long vectors by all cores.
+
+    Sums of 64 bits wrap around, which is post-processing of the exact sum.
+    """
+    if out.size < _LONG:
+        _add(rng, out)
+        return
+    rngs, edges = spawn(rng, _BLOCKS), np.linspace(0, out.size, _BLOCKS + 1).astype(np.int64)
+    in_threads(lambda b: _add(rngs[b], out[edges[b] : edges[b + 1]]), range(_BLOCKS))
+
+
+def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
+    """All blocks, on as many threads as there are cores; kernels release the GIL."""
+    blocks = list(blocks)
+    if len(blocks) == 1:
+        task(blocks[0])
+        return
+    with ThreadPoolExecutor(min(len(blocks), os.cpu_count() or 1)) as pool:
+        list(pool.map(task, blocks))

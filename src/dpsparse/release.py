@@ -1,0 +1,135 @@
+"""Door two, releases out: the only way a number that depends on rows leaves a solver.
+
+    releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
+    releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
+    releases.count(phase, count)              a clipped count with two-sided geometric noise
+
+A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
+what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;
+a release takes a public `share` of it. More than the whole is refused: that would be a bug.
+
+Why not in `privacy/`: that package holds prices and knows neither noise nor rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpsparse.exceptions import CalibrationError
+from dpsparse.noise import STEPS, add_integers
+from dpsparse.privacy.events import (
+    Event,
+    NonPrivate,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+)
+from dpsparse.privacy.plan import Plan
+
+if TYPE_CHECKING:
+    from dpsparse.rows import Query, Rows
+    from dpsparse.sparsify import PrivateCount
+
+EXACT_BITS = 32  # without noise sums still are whole numbers: order does not matter, on a grid this fine
+
+
+class Releases:
+    """The releases of one fit that follows `plan`."""
+
+    def __init__(self, plan: Plan, rng: np.random.Generator) -> None:
+        self._adjacency, self.rng = plan.adjacency, rng
+        self._events = {phase.name: phase.event for phase in plan.phases}
+        self._exact = any(isinstance(event, NonPrivate) for event in self._events.values())
+        self._used: dict[str, float] = defaultdict(float)
+
+    # ---- what a solver calls -------------------------------------------------------------------
+
+    def number_of_rows(self, rows: Rows) -> int | None:
+        """How many rows there are, where that is public: under replace-one, or without noise."""
+        return len(rows) if self._exact or self._adjacency == "replace-one" else None
+
+    def budget(self, phase: str) -> float:
+        """mu of the whole phase: sensitivity over noise scale if all of it were one release."""
+        return math.inf if self._exact else math.sqrt(_squares(self._event(phase)))
+
+    def scale(self, phase: str, query: Query, share: float = 1.0) -> float:
+        """Standard deviation of the noise that `gaussian` would add."""
+        if self._exact:
+            return 0.0
+        mu = self.budget(phase) * math.sqrt(share)
+        moved = query.sensitivity(self._adjacency).value
+        if not query.rounded:
+            return moved / mu
+        # Rounding moves each entry by half a unit on either table, and the unit is scale/STEPS.
+        return moved / (mu - math.sqrt(query.size) / STEPS)
+
+    def gaussian(self, phase: str, query: Query, share: float = 1.0) -> np.ndarray:
+        """The answer to `query` with noise for `share` of the phase's budget."""
+        self._use(phase, share)
+        scale = self.scale(phase, query, share)
+        unit = scale / STEPS if scale > 0.0 else _exact_unit(query)
+        whole = self._answer(phase, query, scale, unit)
+        return _times(whole, unit).reshape(query.shape)
+
+    def count(self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int) -> int:
+        """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
+        self._use(phase, 1.0)
+        return self._count(phase, rule, exact(_Silent(self)), n)
+
+    # ---- how it is done ------------------------------------------------------------------------
+
+    def _answer(self, phase: str, query: Query, scale: float, unit: float) -> np.ndarray:
+        """Whole numbers that may leave. The audit's releases look in here, and nowhere else."""
+        whole = query.whole(unit).reshape(-1)
+        if scale > 0.0:
+            add_integers(self.rng, whole)
+        return whole
+
+    def _count(self, phase: str, rule: PrivateCount, count: int, n: int) -> int:
+        return rule.release(count, n, self.rng)
+
+    def _event(self, phase: str) -> Event:
+        if phase not in self._events:
+            raise CalibrationError(f"The plan has no phase {phase!r}; this is a bug.")
+        return self._events[phase]
+
+    def _use(self, phase: str, share: float) -> None:
+        self._used[phase] += share
+        if self._used[phase] > 1.0 + 1e-9:
+            raise CalibrationError(f"Phase {phase!r} would release more than it pays; a bug.")
+
+
+class _Silent(Releases):
+    """Releases without noise, for a number that is itself released with noise."""
+
+    def __init__(self, releases: Releases) -> None:
+        self._adjacency, self.rng = releases._adjacency, releases.rng
+        self._events, self._exact = releases._events, True
+        self._used = defaultdict(float)
+
+
+def _exact_unit(query: Query) -> float:
+    return query.sensitivity("add-remove").value * 2.0**-EXACT_BITS
+
+
+def _times(whole: np.ndarray, unit: float) -> np.ndarray:
+    """whole * unit in the memory of `whole`, which may be most of what a wide fit uses."""
+    out = whole.view(np.float64)
+    np.multiply(whole, unit, out=out)
+    return out
+
+
+def _squares(event: Event) -> float:
+    """Sum of (sensitivity/scale)^2 over the Gaussian leaves of an event."""
+    if isinstance(event, Sequence):
+        return sum(_squares(part) for part in event.events)
+    if isinstance(event, Repeated):
+        return event.count * _squares(event.event)
+    if isinstance(event, RoundedGaussian):
+        return (event.sensitivity / event.scale) ** 2
+    raise CalibrationError(f"{type(event).__name__} is not paid by Gaussian noise; this is a bug.")

@@ -1,0 +1,242 @@
+"""Kernels over some rows of a part: where contributions become whole numbers, and bounds are enforced.
+
+    z_i = (D x_i, constant) / max(||(D x_i, constant)||, shortest)         Z_i = trunc(2^29 z_i),   sum_j Z_ij^2 <= 2^58
+    r_i = slope of the loss at the margin of row i, clipped to norm c       R_i = trunc(2^24 r_i/c), sum_k R_ik^2 <= 2^48
+    v_i = c z_i r_i'                                                        whole part of R_ik Z_ij * fine
+
+Z and R are whole and their norms are compared as whole numbers; a row that fails is set to zero. R_ik Z_ij has
+at most 53 bits, so the product is exact in float64, and `fine` = (1 - 2^-40) c 2^-53 / unit leaves room for
+the one rounding that follows: ||whole(v_i)|| <= c / unit (docs/proofs/whole_numbers.md).
+
+Exponentials are computed here, with additions and multiplications only: the same bits on every processor.
+One file, because Numba's cache does not notice edits in another.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+LOGISTIC, RESIDUAL, SOFTMAX = 0, 1, 2
+ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
+ROW_SQUARES, SLOPE_SQUARES = 2**58, 2**48
+SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding of a length, which is below 2^-40, must not cost a row
+SAFE = 1.0 - 2.0**-30  # the same for short vectors
+LN2 = math.log(2.0)
+
+_jit = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_jit
+def exp(x):
+    """e^x on -99..99, relative error below 2^-45."""
+    if not x >= -99.0:  # also where x is not a number
+        x = -99.0
+    x = min(x, 99.0)
+    n = np.rint(x * (1 / LN2))
+    r = x - n * LN2
+    z = r * r
+    sinh = 1 / 6 + z * (1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800))))
+    cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
+    e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
+    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
+
+
+@_jit
+def _slope(loss, m, y, cutoff):
+    if loss == LOGISTIC:
+        sign = 1.0 - 2.0 * y
+        return sign / (1.0 + exp(-sign * m))
+    return min(max(m - y, -cutoff), cutoff)
+
+
+@_jit
+def _within(x, limit):
+    """x truncated to a whole number of at most `limit`; zero where x is not a number."""
+    if not abs(x) <= limit:
+        return limit if x > limit else (-limit if x < -limit else 0.0)
+    return np.trunc(x)
+
+
+# ---- rows of length one --------------------------------------------------------------------------
+
+
+@_jit
+def count_kept(indptr, indices, place, start, stop, out):
+    """out[i + 1] <- number of entries of row i in kept columns."""
+    for i in range(start, stop):
+        count = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            count += place[indices[p]] >= 0
+        out[i + 1] = count
+
+
+@_jit
+def unit_rows(
+    indptr, indices, values, place, scale, constant, shortest, start, stop,
+    out_indptr, out_columns, out_z, out_constant, out_norm, out_length,
+):  # fmt: skip
+    """Z_i, the length of D x_i, and the norm it was divided by, on kept columns."""
+    for i in range(start, stop):
+        squares = 0.0
+        at = out_indptr[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            j = place[indices[p]]
+            if j >= 0:
+                squares += (values[p] * scale[j]) ** 2
+        out_length[i] = np.sqrt(squares)
+        norm = max(np.sqrt(squares + constant * constant), shortest)
+        out_norm[i] = norm
+        factor = SAFE_ROW / norm if norm > 0.0 else 0.0
+        total = np.int64(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            j = place[indices[p]]
+            if j >= 0:
+                z = np.int64(_within(values[p] * scale[j] * factor, ROW))
+                out_columns[at], out_z[at] = j, z
+                at += 1
+                total = min(total, ROW_SQUARES + 1) + z * z  # cannot overflow
+        z = np.int64(_within(constant * factor, ROW))
+        out_constant[i] = z
+        if min(total, ROW_SQUARES + 1) + z * z > ROW_SQUARES:
+            out_constant[i] = 0
+            for q in range(out_indptr[i], at):
+                out_z[q] = 0
+
+
+@_jit
+def masses(indptr, columns, z, fine, start, stop, out):
+    """out_j += whole part of |Z_ij| * fine."""
+    for p in range(indptr[start], indptr[stop]):
+        out[columns[p]] += np.int64(abs(z[p]) * fine)
+
+
+@_jit
+def margins(indptr, columns, z, constant, norm, weights, constant_weight, start, stop, out):
+    """out_ik <- margin of row i on the original features: norm_i z_i.w_k."""
+    for i in range(start, stop):
+        for k in range(weights.shape[1]):
+            m = constant[i] * constant_weight[k]
+            for p in range(indptr[i], indptr[i + 1]):
+                m += z[p] * weights[columns[p], k]
+            out[i, k] = m * (1.0 / ROW) * norm[i]
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+# With stretch = 0 margins and gradients are those of z_i; with stretch = 1/R of the original rows, the gradient
+# divided by R: margin norm_i z_i.w, contribution norm_i/R r_i z_i.
+
+
+@_jit
+def gradient_one(
+    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, stretch, fine, start, stop, out, out_constant,
+):  # fmt: skip
+    """One output: out_j += whole part of R_i Z_ij * fine."""
+    unit = SLOPE / clip
+    for i in range(start, stop):
+        m = constant[i] * constant_weight[0]
+        for p in range(indptr[i], indptr[i + 1]):
+            m += z[p] * weights[columns[p], 0]
+        m *= 1.0 / ROW
+        if stretch > 0.0:
+            m *= norm[i]
+        r = _slope(loss, m + offset[0], targets[i], cutoff)
+        if stretch > 0.0:
+            r *= norm[i] * stretch
+        r = _within(r * unit, SLOPE)
+        if r == 0.0:
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            out[columns[p], 0] += np.int64(r * z[p] * fine)
+        out_constant[0] += np.int64(r * constant[i] * fine)
+
+
+@_jit
+def gradient_many(
+    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, stretch, fine, start, stop, out, out_constant,
+):  # fmt: skip
+    """Several outputs (softmax); the slopes of a row are a vector clipped to norm `clip`."""
+    K = weights.shape[1]
+    r = np.empty(K)
+    for i in range(start, stop):
+        for k in range(K):
+            r[k] = constant[i] * constant_weight[k]
+        for p in range(indptr[i], indptr[i + 1]):
+            j = columns[p]
+            for k in range(K):
+                r[k] += z[p] * weights[j, k]
+        largest = -np.inf
+        for k in range(K):
+            r[k] = r[k] * ((1.0 / ROW) * (norm[i] if stretch > 0.0 else 1.0)) + offset[k]
+            largest = max(largest, r[k])
+        total = 0.0
+        for k in range(K):
+            r[k] = exp(r[k] - largest)
+            total += r[k]
+        squares = 0.0
+        for k in range(K):
+            r[k] = r[k] / total - (1.0 if k == targets[i] else 0.0)
+            if stretch > 0.0:
+                r[k] *= norm[i] * stretch
+            squares += r[k] * r[k]
+        unit = SLOPE / max(clip, np.sqrt(squares) * (1.0 + 2.0**-40))
+        whole = np.int64(0)
+        for k in range(K):
+            r[k] = _within(r[k] * unit, SLOPE)
+            whole = min(whole, SLOPE_SQUARES + 1) + np.int64(r[k]) * np.int64(r[k])
+        if whole > SLOPE_SQUARES:
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            j = columns[p]
+            for k in range(K):
+                out[j, k] += np.int64(r[k] * z[p] * fine)
+        for k in range(K):
+            out_constant[k] += np.int64(r[k] * constant[i] * fine)
+
+
+# ---- short vectors -------------------------------------------------------------------------------
+
+
+@_jit
+def short_sum(values, unit, bound, positive, out):
+    """out_k += trunc(values_ik / unit) over rows whose whole numbers have norm at most bound/unit."""
+    limit = bound / unit
+    limit = limit * limit * (1.0 - 2.0**-40)  # squares of whole numbers are added in float64
+    fine = SAFE / unit
+    for i in range(values.shape[0]):
+        squares = 0.0
+        sound = True
+        for k in range(values.shape[1]):
+            whole = np.trunc(values[i, k] * fine)
+            sound = sound and (whole >= 0.0 or not positive)
+            squares += whole * whole
+        if sound and squares <= limit:  # false for what is not a number
+            for k in range(values.shape[1]):
+                out[k] += np.int64(values[i, k] * fine)
+
+
+@_jit
+def probabilities(margins, offset, out):
+    """Class probabilities of every row; one column of margins stands for the second of two classes."""
+    K = out.shape[1]
+    for i in range(out.shape[0]):
+        if margins.shape[1] == 1:
+            p = 1.0 / (1.0 + exp(-(margins[i, 0] + offset[0])))
+            out[i, 0], out[i, 1] = 1.0 - p, p
+            continue
+        largest = -np.inf
+        for k in range(K):
+            out[i, k] = margins[i, k] + offset[k]
+            largest = max(largest, out[i, k])
+        total = 0.0
+        for k in range(K):
+            out[i, k] = exp(out[i, k] - largest)
+            total += out[i, k]
+        for k in range(K):
+            out[i, k] /= total

@@ -1,0 +1,313 @@
+"""Rows held in memory, in parts, and the closed set of queries they answer.
+
+`Rows` holds clipped rows; `UnitRows` is a view of them after a scaling that was released, every row
+brought to length at most one; `Margins` are numbers of rows under released weights. All three are
+private: a solver passes them on and asks them for queries, and cannot read a number off them.
+Sums are exact whole numbers, so they do not depend on how rows are cut into parts or threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.domain import BoundedData, Domain, Part
+from dpsparse.noise import in_threads
+from dpsparse.rows import kernels
+from dpsparse.rows.query import Query
+from dpsparse.sensitivity import (
+    class_counts,
+    clipped_gradient_sum,
+    count_below,
+    count_and_total,
+    feature_masses,
+    signed_sum,
+)
+
+LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
+_LONG = 2**15  # non-zeros from which threads pay
+_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
+
+
+class Rows:
+    """Clipped rows, and the queries that need no scaling."""
+
+    def __init__(self, parts: Sequence[Part], domain: Domain) -> None:
+        self._parts = tuple(parts)
+        self.domain = domain
+        self.n_features = self._parts[0].n_features
+
+    @classmethod
+    def clip(
+        cls, X: Any, y: Any, domain: Domain, *, labels: np.ndarray | None = None, n_parts: int = 1
+    ) -> Rows:
+        """Rows of one table, made to satisfy `domain`; `n_parts` changes no answer."""
+        if n_parts == 1:
+            return cls([domain.part(X, y, labels=labels)], domain)
+        edges = np.linspace(0, X.shape[0], n_parts + 1).astype(int)
+        return cls(
+            [
+                domain.part(X[a:b], y[a:b], labels=labels)
+                for a, b in zip(edges[:-1], edges[1:], strict=True)
+            ],
+            domain,
+        )
+
+    def __len__(self) -> int:
+        """Private under add-remove: `Releases.number_of_rows` knows when it may be told."""
+        return sum(len(part) for part in self._parts)
+
+    def table(self) -> BoundedData:
+        """The rows themselves, for the printed forms of the papers; no private solver may ask."""
+        parts = self._parts
+        X = sp.vstack(
+            [
+                sp.csr_array((p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), self.n_features))
+                for p in parts
+            ],
+            format="csr",
+        )
+        y = np.concatenate([part.targets for part in parts])
+        scale = self.domain.target_bound
+        return BoundedData(X, y if scale is None or y.dtype.kind == "i" else y * scale, self.domain)
+
+    def class_counts(self, n_classes: int) -> Query:
+        """How many rows every class has."""
+        return self._short(
+            (np.eye(n_classes)[part.targets] for part in self._parts),
+            n_classes, 1.0, class_counts, positive=True,
+        )  # fmt: skip
+
+    def count_and_total(self) -> Query:
+        """The number of rows and the sum of their targets, in units of the target bound."""
+        return self._short(
+            (np.column_stack([np.ones(len(p)), p.targets]) for p in self._parts),
+            2, np.sqrt(2.0), count_and_total,
+        )  # fmt: skip
+
+    def count_near(self, centre: float, distance: float) -> Query:
+        """Rows whose target lies within `distance` of `centre`."""
+        return _count(lambda: (np.abs(p.targets - centre) <= distance for p in self._parts))
+
+    def unit(
+        self, scaling: np.ndarray, *, constant: float = 0.0, shortest: float = 0.0
+    ) -> UnitRows:
+        """Rows (D x, constant)/max(norm, shortest) for a released scaling D; features of scale 0 are gone."""
+        return UnitRows(self, scaling, constant, shortest)
+
+    def _short(
+        self,
+        contributions: Any,
+        size: int,
+        bound: float,
+        lemma: Callable[[str], Any],
+        positive: bool = False,
+    ) -> Query:
+        def whole(unit: float) -> np.ndarray:
+            out = np.zeros(size, np.int64)
+            for values in contributions:
+                kernels.short_sum(values, unit, bound, positive, out)
+            return out
+
+        return Query((size,), lemma, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _UnitPart:
+    """Whole-number rows of one part: Z on kept columns, Z of the constant, norm and length."""
+
+    indptr: np.ndarray
+    columns: np.ndarray
+    z: np.ndarray
+    constant: np.ndarray
+    norm: np.ndarray
+    length: np.ndarray
+    targets: np.ndarray
+
+    @property
+    def rows(self) -> tuple[np.ndarray, ...]:
+        return self.indptr, self.columns, self.z, self.constant, self.norm
+
+
+class UnitRows:
+    """Rows of length at most one in whole numbers, on the features that a released scaling kept."""
+
+    def __init__(
+        self, rows: Rows, scaling: np.ndarray, constant: float, shortest: float
+    ) -> None:
+        self.kept = np.flatnonzero(scaling)  # released: their order is that of every answer
+        self.width = len(self.kept)
+        place = np.full(rows.n_features, -1, np.int32)
+        place[self.kept] = np.arange(self.width, dtype=np.int32)
+        scale = np.asarray(scaling, np.float64)[self.kept]
+        self._parts = [
+            _unit_part(part, place, scale, constant, shortest, self.width == rows.n_features)
+            for part in rows._parts
+        ]
+
+    # ---- queries -------------------------------------------------------------------------------
+
+    def masses(self) -> Query:
+        """sum_i |z_i|, feature by feature."""
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            return self._sum(
+                (self.width,),
+                lambda p, a, b, out: kernels.masses(p.indptr, p.columns, p.z, fine, a, b, out),
+            )
+
+        return Query((self.width,), partial(feature_masses, 1.0), whole)
+
+    def count_shorter(self, length: float) -> Query:
+        """Rows whose scaled length is at most `length`."""
+        return _count(lambda: (part.length <= length for part in self._parts))
+
+    def gradient(
+        self,
+        loss: str,
+        weights: np.ndarray,
+        offset: np.ndarray,
+        *,
+        clip: float,
+        cutoff: float = np.inf,
+        stretch: float = 0.0,
+        constant_weight: np.ndarray | None = None,
+    ) -> Query:
+        """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
+
+        `stretch` = 1/R asks for rows of their own length, divided by R, instead of length one.
+        """
+        outputs = weights.shape[1]
+        kernel = kernels.gradient_one if outputs == 1 else kernels.gradient_many
+        last = np.zeros(outputs) if constant_weight is None else constant_weight
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
+
+            def add(p: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
+                kernel(
+                    *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip, stretch,
+                    fine, a, b, out[:-1], out[-1],
+                )  # fmt: skip
+
+            return self._sum((self.width + 1, outputs), add)
+
+        return Query((self.width + 1, outputs), partial(clipped_gradient_sum, clip), whole)
+
+    def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
+        """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
+        last = np.zeros(weights.shape[1]) if constant_weight is None else constant_weight
+        values = []
+        for part in self._parts:
+            out = np.empty((len(part.length), weights.shape[1]))
+            edges = _edges(len(part.length), len(part.z))
+
+            def one(b: int, part: Any = part, out: Any = out, edges: Any = edges) -> None:
+                kernels.margins(*part.rows, weights, last, edges[b], edges[b + 1], out)
+
+            in_threads(one, range(len(edges) - 1))
+            values.append(out)
+        return Margins(values, [part.targets for part in self._parts])
+
+    def _sum(
+        self, shape: tuple[int, ...], add: Callable[[_UnitPart, int, int, np.ndarray], None]
+    ) -> np.ndarray:
+        """Exact whole-number sums over all rows; each thread has its own accumulator where they are small."""
+        out = np.zeros(shape, np.int64)
+        shared = out.size > _WIDE
+        for part in self._parts:
+            edges = _edges(len(part.length), 0 if shared else len(part.z))
+            mine = [out] + [np.zeros(shape, np.int64) for _ in range(len(edges) - 2)]
+
+            def one(b: int, part: Any = part, mine: Any = mine, edges: Any = edges) -> None:
+                add(part, edges[b], edges[b + 1], mine[b])
+
+            in_threads(one, range(len(edges) - 1))
+            for other in mine[1:]:
+                out += other
+        return out
+
+
+class Margins:
+    """Margins of the rows under released weights; private."""
+
+    def __init__(self, values: list[np.ndarray], targets: list[np.ndarray]) -> None:
+        self._values, self._targets = values, targets
+
+    def class_totals(self, offset: np.ndarray) -> Query:
+        """sum of the predicted probabilities, class by class."""
+        n_classes = max(2, self._values[0].shape[1])
+
+        def whole(unit: float) -> np.ndarray:
+            out = np.zeros(n_classes, np.int64)
+            for margins in self._values:
+                shares = np.empty((len(margins), n_classes))
+                kernels.probabilities(margins, offset, shares)
+                kernels.short_sum(shares, unit, 1.0, True, out)
+            return out
+
+        return Query((n_classes,), partial(feature_masses, 1.0), whole)
+
+    def residual_total(self, offset: np.ndarray, reach: float) -> Query:
+        """sum of target - margin - offset, each clipped to +-reach."""
+
+        def whole(unit: float) -> np.ndarray:
+            out = np.zeros(1, np.int64)
+            for margins, y in zip(self._values, self._targets, strict=True):
+                residuals = np.clip(y[:, None] - margins - offset, -reach, reach)
+                kernels.short_sum(residuals, unit, reach, False, out)
+            return out
+
+        return Query((1,), partial(signed_sum, reach), whole)
+
+
+def _count(indicators: Callable[[], Any]) -> Query:
+    """How many rows a yes-or-no question holds for: every row adds one whole number or none."""
+
+    def whole(unit: float) -> np.ndarray:
+        count = sum(int(np.count_nonzero(part)) for part in indicators())
+        return np.array([count * int(1.0 / unit)], np.int64)
+
+    return Query((1,), count_below, whole)
+
+
+def _edges(n_rows: int, n_nonzero: int) -> list[int]:
+    threads = (os.cpu_count() or 1) if n_nonzero >= _LONG else 1
+    return [int(e) for e in np.linspace(0, n_rows, threads + 1)]
+
+
+def _unit_part(
+    part: Part,
+    place: np.ndarray,
+    scale: np.ndarray,
+    constant: float,
+    shortest: float,
+    all_kept: bool,
+) -> _UnitPart:
+    n = len(part)
+    indptr, columns = part.indptr, part.indices
+    if not all_kept:
+        indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
+        kernels.count_kept(part.indptr, part.indices, place, 0, n, indptr)
+        np.cumsum(indptr, out=indptr)
+        columns = np.empty(indptr[-1], np.int32)
+    z = np.empty(len(columns), np.int32)
+    constants = np.empty(n, np.int32)
+    norm, length = np.empty(n), np.empty(n)
+    edges = _edges(n, len(z))
+
+    def one(b: int) -> None:
+        kernels.unit_rows(
+            part.indptr, part.indices, part.values, place, scale, float(constant), float(shortest),
+            edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
+        )  # fmt: skip
+
+    in_threads(one, range(len(edges) - 1))
+    return _UnitPart(indptr, columns, z, constants, norm, length, part.targets)
