@@ -24,9 +24,12 @@ from dpsparse.audit.law import noisy_max_log_probability
 from dpsparse.audit.neighbours import Pair, replace_row
 from dpsparse.audit.replay import Subject
 from dpsparse.estimators import DPLassoClassifier, DPTransferClassifier
-from dpsparse.estimators._screening_plan import adp_scale, published_sensitivity
+from dpsparse.published.khanna_lu_raff_2023_screening import (
+    adp_scale,
+    published_sensitivity,
+    screen,
+)
 from dpsparse.random import make_generator
-from dpsparse.solvers.screening_published import _screen
 from dpsparse.solvers.screening_rules import raj_scores, raj_sensitivity
 
 RESULTS = Path(__file__).parent / "results"
@@ -132,7 +135,7 @@ def screening_scores(quick: bool) -> Leak:
         scale = adp_scale(sensitivity, 1.0, DELTA, 1)
         rng = make_generator(3)
         drops[name] = [
-            np.array([[len(_screen(np.array([score(n, flip)]), "adp", scale, rng))] for _ in range(runs)], float)
+            np.array([[len(screen(np.array([score(n, flip)]), "adp", scale, rng))] for _ in range(runs)], float)
             for flip in (False, True)
         ]  # fmt: skip
     result = {mode: attack(*both, DELTA) for mode, both in drops.items()}

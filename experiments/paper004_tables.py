@@ -13,9 +13,14 @@ import math
 import numpy as np
 from _common import classifier_scores
 from _data004 import FILES, NOTE, names_here, parts
-from _printed import frank_wolfe, keep_largest, laplace_scale, noisy_count
 
 import dpsparse as dp
+from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+    keep_largest,
+    laplace_scale,
+    noisy_count,
+    private_lasso,
+)
 from dpsparse.random import make_generator
 from dpsparse.reproduce import Experiment, derive_seed, wilcoxon
 
@@ -63,13 +68,13 @@ def _weights(config, A, a, seed, n_iter_lasso):
     method, sparsify = config["method"], config["method"].startswith(SPARSIFIER)
     n_iter = N_ITER if sparsify else n_iter_lasso
     if config["mode"] == "nonprivate":
-        return frank_wolfe(A, a, RADIUS, config["n_iter"], 0.0, None), None
+        return private_lasso(A, a, RADIUS, config["n_iter"], 0.0, None), None
     rng = _rng(config, seed)
     if config["mode"] == "published":
         epsilon = EPSILON - COUNT_EPSILON if sparsify else EPSILON
         printed = method.endswith(PRINTED)
         scale = laplace_scale(RADIUS, n_iter if printed else N_ITER, n, epsilon, 1.0 / n)
-        w = frank_wolfe(A, a, RADIUS, n_iter, scale, rng, step_of_002=not printed)
+        w = private_lasso(A, a, RADIUS, n_iter, scale, rng, exact_sign=not printed)
         # The count's noise is 20 times its range: which exact count it hides makes no difference.
         return (keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) if sparsify else w), None
     if method == SPARSIFIER:
@@ -104,7 +109,7 @@ def proven_sparsifier(X, y, epsilon, rng):
     )  # fmt: skip
     guarantee = model.plan(p).guarantee
     model.set_params(n_nonzero=None, epsilon=epsilon - COUNT_EPSILON)
-    exact = np.count_nonzero(frank_wolfe(X, y, RADIUS, 200, 0.0, None))
+    exact = np.count_nonzero(private_lasso(X, y, RADIUS, 200, 0.0, None))
     weights = np.ravel(model.fit(X, y).coef_)
     return keep_largest(weights, count.release(exact, p, rng)), guarantee
 

@@ -23,14 +23,18 @@ import screening_report
 from sklearn.linear_model import LinearRegression
 
 from dpsparse.domain import BoundedData, Domain
-from dpsparse.estimators._screening_plan import adp_scale, published_sensitivity, rnm_scale
 from dpsparse.estimators.screened_lasso import DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Exponential, Repeated, calibrate
+from dpsparse.published.khanna_lu_raff_2023_screening import (
+    adp_scale,
+    published_iterates,
+    published_sensitivity,
+    rnm_scale,
+)
 from dpsparse.random import make_generator
 from dpsparse.solvers.fast_frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
-from dpsparse.solvers.screening_published import published_iterates
 from dpsparse.solvers.screening_rules import Counts, History, KeepAll, TopK, strong_convexity
 
 OUT = Path(__file__).parents[1] / "docs" / "figures" / "screening"
@@ -78,7 +82,7 @@ def published(data, loss_name, radius, n_iter, seed, **options):
         **options,
     }
     return published_iterates(
-        data, loss, make_generator(seed), radius=radius, n_iter=n_iter, curvature=curvature,
+        data.X, data.y, loss, make_generator(seed), radius=radius, n_iter=n_iter, curvature=curvature,
         n_samples=1, **settings,
     )  # fmt: skip
 

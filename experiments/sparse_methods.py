@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from _ight import dp_ight
-from _printed import frank_wolfe, keep_largest, laplace_scale, noisy_count
 
 from dpsparse import (
     Domain,
@@ -29,6 +28,12 @@ from dpsparse import (
     DPTwoStageClassifier,
 )
 from dpsparse.losses import Logistic
+from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+    keep_largest,
+    laplace_scale,
+    noisy_count,
+    private_lasso,
+)
 from dpsparse.random import make_generator
 from dpsparse.reproduce import derive_seed
 
@@ -101,7 +106,7 @@ def printed_sparsifier(
     rng = make_generator(derive_seed("printed", seed, epsilon))
     n, p = X.shape
     scale = laplace_scale(10.0, 1000, n, epsilon - 0.05, 1.0 / n)
-    w = frank_wolfe(X, y, 10.0, 1000, scale, rng)
+    w = private_lasso(X, y, 10.0, 1000, scale, rng)
     return keep_largest(w, noisy_count(10, p, 0.05, rng)), 0.0, None
 
 

@@ -20,9 +20,10 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "sparsify": {"privacy", "random"},
+    "published": {"losses"},  # the papers as printed stand alone
     "solvers": {"selection", "losses", "domain", "random", "sensitivity", "sparsify"},
     "estimators": {
-        "solvers", "selection", "losses", "domain", "random", "sensitivity", "sparsify", "privacy", "report",
+        "published", "solvers", "selection", "losses", "domain", "random", "sensitivity", "sparsify", "privacy", "report",
         "models",
     },
 }  # fmt: skip

@@ -15,9 +15,8 @@ def modules():
     folder = str(experiments_folder())
     sys.path.insert(0, folder)
     import _operations
-    import _printed
 
-    yield _operations, _printed
+    yield _operations,
     sys.path.remove(folder)
 
 

@@ -90,22 +90,3 @@ def test_squared_loss_is_refused():
             np.ones((2, 1)), np.zeros(2), np.ones(2), Squared(), make_generator(0), penalty="l1",
             n_iter=1, coupling=1.0, threshold=1.0, scale=1.0, tol=1e-6, free=0,
         )  # fmt: skip
-
-
-def test_published_rounds_reuse_one_noise_vector(monkeypatch):
-    """What its budget does not pay for: the same tilt in every round."""
-    tilts = []
-    original = admm.minimise
-
-    def spy(*arguments, **kwargs):
-        tilts.append(kwargs["tilt"].copy())
-        return original(*arguments, **kwargs)
-
-    monkeypatch.setattr(admm, "minimise", spy)
-    rows, y = rows_and_labels()
-    admm.published_admm(
-        rows, y, Logistic(), make_generator(0), penalty="l1", n_iter=3, strength=1e-3, gamma=1.0,
-        step_epsilon=0.3, n_samples=200,
-    )  # fmt: skip
-    assert np.array_equal(tilts[0], tilts[1])
-    assert np.array_equal(tilts[0], tilts[2])

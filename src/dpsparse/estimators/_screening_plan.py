@@ -1,7 +1,7 @@
 """The price of a screened fit: events and noise constants from public numbers only.
 
 Proven plans (`proven_prices`) charge the vertex selections and, for a paid rule, its draws.
-Published plans (`published_prices`) reproduce the noise of papers 000 and 001 and state beside
+Published plans (`published_prices`) reproduce the noise of Khanna, Lu and Raff and state beside
 the claimed epsilon the one that this noise really buys (docs/proofs/screening.md, section 6).
 """
 
@@ -11,8 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from scipy.special import expit
 
 from dpsparse.estimators.lasso import ROUNDING_RANGE
 from dpsparse.exceptions import ParameterError
@@ -29,6 +27,11 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.published.khanna_lu_raff_2023_screening import (
+    adp_scale,
+    published_sensitivity,
+    rnm_scale,
+)
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.screening_rules import active_range, raj_sensitivity
 
@@ -124,27 +127,6 @@ def proven_prices(
         phases.append(Phase("screening draws", spent[1], "features to drop, or the null"))
         parameters["screen_kappa"] = draw / rate
     return Prices(tuple(phases), epsilon, parameters)
-
-
-def published_sensitivity(loss: str, radius: float, n: int) -> float:
-    """The papers' sensitivity of one score: 001 Theorem 1, 000 Eq. (3). False; see the proofs."""
-    if loss == "squared":
-        return (2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)) / n
-    edge = float(expit(radius))
-    root = math.sqrt(4.0 * radius / float(expit(-radius)))
-    return (2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root) / n
-
-
-def adp_scale(l2_sensitivity: float, epsilon: float, delta: float, n_screens: int) -> float:
-    """Standard deviation of ADP-Screen, Alg. 1 lines 1-4: advanced composition over the screenings."""
-    delta_iter = delta / (n_screens + 1)
-    epsilon_iter = epsilon / (2.0 * math.sqrt(2.0 * n_screens * math.log(1.0 / delta_iter)))
-    return l2_sensitivity * math.sqrt(2.0 * math.log(1.25 / delta_iter)) / epsilon_iter
-
-
-def rnm_scale(sensitivity: float, epsilon: float, delta: float, n_iter: int) -> float:
-    """Laplace scale of RNM-Screen, 001 Alg. 2 lines 1-3; the vertex noise has the same form."""
-    return sensitivity * math.sqrt(8.0 * n_iter * math.log(1.0 / delta)) / epsilon
 
 
 def published_prices(

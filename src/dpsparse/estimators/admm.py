@@ -13,8 +13,9 @@ from dpsparse.estimators._base import BaseDPClassifier, check_choice, check_coun
 from dpsparse.estimators._support import TOL, output_count, phases, row_bound, targets
 from dpsparse.losses import Logistic
 from dpsparse.privacy import Event, Gaussian, Plan, Repeated, calibrate
+from dpsparse.published import wang_zhang_2020_admm
 from dpsparse.sensitivity import ridge_minimiser
-from dpsparse.solvers.admm import private_admm, published_admm
+from dpsparse.solvers.admm import private_admm
 from dpsparse.solvers.objective import row_weights
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class DPADMMClassifier(BaseDPClassifier):
             adjacency=self.adjacency,
             calibration="published",
             proven=False,
-            source="Wang & Zhang (2020), as implemented by rivals; no guarantee",
+            source="Wang and Zhang (2020), as later papers implement it; no guarantee",
             parameters={
                 "n_iter": self.n_iter,
                 "step_epsilon": min(float(self.epsilon), 1e6) / self.n_iter,
@@ -177,7 +178,7 @@ class DPADMMClassifier(BaseDPClassifier):
         coef, intercept = [], []
         for y in targets(data, values["n_outputs"]):
             if plan.calibration == "published":
-                z = published_admm(
+                z = wang_zhang_2020_admm.admm(
                     rows,
                     y,
                     Logistic(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from dpsparse.estimators._base import (
     check_count,
     check_positive,
 )
+from dpsparse.estimators._support import targets
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.privacy import (
@@ -29,6 +31,10 @@ from dpsparse.privacy import (
     RoundedGaussian,
     Sequence,
     calibrate,
+)
+from dpsparse.published.wang_gu_2019_hard_threshold import (
+    concentrated,
+    private_hard_threshold,
 )
 from dpsparse.solvers.gradient import MEDIAN_ROUNDS, Recipe, RegressionRun, Run
 from dpsparse.solvers.hard_threshold import Threshold, hard_threshold
@@ -146,8 +152,7 @@ class _DPHardThreshold(BaseDPLinearModel):
 
     def _published_plan(self, n_outputs: int, row: float) -> Plan:
         """Noise sd row sqrt(T/rho) on the sum, rho = eps + 2l - 2 sqrt(l (eps + l)), l = log 1/delta."""
-        log = math.log(1.0 / self.delta)
-        rho = self.epsilon + 2.0 * log - 2.0 * math.sqrt(log * (self.epsilon + log))
+        rho = concentrated(self.epsilon, self.delta)
         return Plan(
             method=f"{type(self).__name__}(gaussian)",
             phases=(Phase("gradients", NonPrivate(), "as published; rows are assumed bounded"),),
@@ -163,8 +168,6 @@ class _DPHardThreshold(BaseDPLinearModel):
                 "method": "gaussian",
                 "row_clip": row,
                 "budget": math.sqrt(rho),
-                "eta": math.inf,
-                "prior": math.inf,
             },
         )
 
@@ -172,7 +175,9 @@ class _DPHardThreshold(BaseDPLinearModel):
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         values = plan.parameters
-        replace_one = self.adjacency == "replace-one" and self.calibration == "proven"
+        if plan.calibration == "published":
+            return self._solve_published(data, values, rng)
+        replace_one = self.adjacency == "replace-one"
         recipe = Recipe(
             prior=values["prior"], mass=math.inf, length=math.inf, gradient=math.inf,
             intercept=math.inf, spread=values["prior"],
@@ -199,6 +204,21 @@ class _DPHardThreshold(BaseDPLinearModel):
             signed=2.0 if replace_one else 1.0,
         )  # fmt: skip
         return hard_threshold(run, public)
+
+    def _solve_published(
+        self, data: BoundedData, values: Mapping[str, Any], rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As printed: no clipping, no intercept; several classes one against the rest."""
+        loss = get_loss("squared" if self._labels_are_numbers else "logistic")
+        step = self.step_size or 1.0 / (loss.smoothness * values["row_clip"] ** 2)
+        coef = [
+            private_hard_threshold(
+                data.X, y, loss, rng, n_nonzero=self.n_nonzero, n_iter=self.n_iter, step=step,
+                epsilon=self.epsilon, delta=self.delta, gradient_bound=values["row_clip"],
+            )
+            for y in targets(data, values["n_outputs"])
+        ]  # fmt: skip
+        return np.array(coef), np.zeros(len(coef))
 
 
 _DOC = """

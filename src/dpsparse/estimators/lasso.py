@@ -34,6 +34,7 @@ from dpsparse.privacy import (
 )
 from dpsparse.privacy import Sequence as EventSequence
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.published.khanna_lu_raff_2023_sparsifier import multinomial_lasso
 from dpsparse.random import make_generator
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
@@ -45,7 +46,7 @@ from dpsparse.solvers.fast_frank_wolfe import (
     fast_frank_wolfe,
     fast_frank_wolfe_with,
 )
-from dpsparse.solvers.frank_wolfe import frank_wolfe, multinomial_as_published
+from dpsparse.solvers.frank_wolfe import frank_wolfe, with_intercept
 from dpsparse.sparsify import NNonzero, PrivateCount, check_n_nonzero, count_event, sparsify_weights
 
 if TYPE_CHECKING:
@@ -190,12 +191,24 @@ class _Lasso(BaseDPLinearModel):
         problem = self._problem(data, plan, loss, plan.parameters["n_iter"], kappa)
         with _Bar(problem.n_iter, type(self).__name__) as progress:
             if plan.calibration == "published-laplace" and problem.n_outputs > 1:
-                coef, intercept = multinomial_as_published(data, problem, rng, progress)
+                coef, intercept = self._multinomial_as_published(data, problem, rng)
             else:
                 coef, intercept = self._run(data, problem, plan, rng, progress).weights()
         return sparsify_weights(
             coef, check_n_nonzero(self.n_nonzero), rng, lambda: self._exact_count(data, plan, loss)
         ), intercept
+
+    def _multinomial_as_published(
+        self, data: BoundedData, problem: Problem, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        assert data.y is not None
+        bound, p = problem.feature_bound, data.X.shape[1]
+        W = multinomial_lasso(
+            with_intercept(data, problem), data.y, rng, n_classes=problem.n_outputs,
+            radius=problem.radius * bound, n_iter=problem.n_iter, kappa=problem.kappa * bound,
+        )  # fmt: skip
+        intercept = W[p] if problem.fit_intercept else np.zeros(problem.n_outputs)
+        return W[:p].T / bound, intercept
 
     def _problem(
         self, data: BoundedData, plan: Plan, loss: Loss, n_iter: int, kappa: float
@@ -266,7 +279,7 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         A constant column inside the ball.
     freshness : {"exact", "tolerance", "published"}, default="exact"
         Gradient behind a selection: exact; with every row's slope within `tolerance` (relative to
-        its bound) of exact; or stale as paper 002 prints it. All three are private.
+        its bound) of exact; or stale as Raff, Khanna and Lu (2023) print it. All three are private.
     tolerance : float, default=0.01
     selection : {"auto", "hotcold", "blocks", "scan", "heap"}, default="auto"
         Data structure of the draw; the law is the same. "heap" is for ``epsilon=math.inf``.
@@ -275,8 +288,8 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         private count says. Only the last one costs budget.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
     calibration : {"proven", "published", "published-laplace"}, default="proven"
-        "published" is paper 002 (exact sign: no guarantee), "published-laplace" paper 004 (its
-        guarantee is recomputed; none for more than two classes).
+        "published" is Raff, Khanna and Lu (2023; exact sign: no guarantee), "published-laplace" Khanna,
+        Lu and Raff (2023; its guarantee is recomputed, none for more than two classes).
     ledger : Ledger or None, default=None
         Account that pays for the fit.
     random_state : int or None, default=None

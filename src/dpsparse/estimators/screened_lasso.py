@@ -22,9 +22,9 @@ from dpsparse.estimators.lasso import _default_n_iter
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss, get_loss
 from dpsparse.privacy import Plan
+from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
 from dpsparse.solvers.fast_frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
-from dpsparse.solvers.screening_published import published_iterates
 from dpsparse.solvers.screening_rules import (
     Budgeted,
     Counts,
@@ -201,7 +201,8 @@ class _ScreenedLasso(BaseDPLinearModel):
             data = with_constant_column(data)
         last = None
         for last in published_iterates(  # noqa: B007 - the last iterate is the model
-            data,
+            data.X,
+            data.y,
             loss,
             rng,
             radius=self._radius,
@@ -265,7 +266,7 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         "fast" costs what is touched in sparse data, "reference" one pass a step. Same law.
     adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
-        "published" reproduces papers 000 and 001 and is not proven private.
+        "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
     ledger : Ledger or None
         Account that pays for the fit.
     random_state : int or None

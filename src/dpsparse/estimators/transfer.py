@@ -31,7 +31,8 @@ from dpsparse.estimators._support import (
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Squared
 from dpsparse.privacy import Event, Plan, Sequence
-from dpsparse.solvers.transfer import distil, published_transfer
+from dpsparse.published import wang_gu_2020_transfer as published
+from dpsparse.solvers.transfer import distil
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -65,7 +66,8 @@ class _Transfer(BaseDPLinearModel):
         check_count("n_public", self.n_public, optional=True)
         check_share("split", self.split)
         for name in ("ridge", "row_clip"):
-            if getattr(self, name) is not None:
+            without_ridge = name == "ridge" and self.calibration == "published" and self.ridge == 0
+            if getattr(self, name) is not None and not without_ridge:
                 check_positive(name, getattr(self, name))
         if isinstance(self.public_X, str) and self.public_X != UNIFORM:
             raise ParameterError(
@@ -142,17 +144,11 @@ class _Transfer(BaseDPLinearModel):
         )
 
     def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        """Theorem 4.3 with gamma = slope bound * feature bound and m public rows."""
-        domain = self._domain
-        n, epsilon = int(domain.n_samples or 1), min(float(self.epsilon), 1e6)
+        """Theorem 4.3, or Corollary 4.7 for `ridge=0`; the scale is read off the rows, as printed."""
+        n, epsilon = int(self._domain.n_samples or 1), min(float(self.epsilon), 1e6)
         s = min(self.n_nonzero, n_features)
-        m = self._public_count()
-        _, slope_bound = self._loss()
-        gamma = slope_bound * float(domain.feature_bound or 1.0)
         width = math.sqrt(s * math.log(n_features + 1.0) * math.log(1.0 / self.delta))
-        ridge = self.ridge or 0.1 * math.sqrt(gamma * width / (n * epsilon))
-        top = self._public_variance()
-        scale = math.sqrt(8.0 * m * top * s * math.log(2.5 / self.delta)) * gamma
+        ridge = 0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge
         return Plan(
             method=type(self).__name__,
             phases=phases([], False),
@@ -161,12 +157,13 @@ class _Transfer(BaseDPLinearModel):
             adjacency=self.adjacency,
             calibration="published",
             proven=False,
-            source="Wang & Gu, Theorem 4.3, which is false; no guarantee",
+            source=f"Wang and Gu (2020), {'Theorem 4.3' if ridge else 'Corollary 4.7'}, which is false; "
+            "no guarantee",
             parameters={
                 "n_iter": STUDENT_STEPS,
-                "scale": scale / (n * epsilon * ridge),
+                "epsilon": epsilon,
                 "ridge": ridge,
-                "n_public": m,
+                "n_public": self._public_count(),
                 "n_outputs": output_count(labels),
             },
         )
@@ -177,14 +174,10 @@ class _Transfer(BaseDPLinearModel):
         return int(self.public_X.shape[0])
 
     def _public_variance(self) -> float:
-        """Largest eigenvalue of the public features' covariance: 1/3 for uniform(-1, 1)."""
+        """beta~ of the paper: 1/3 for uniform(-1, 1), else estimated from the public rows."""
         if self.public_X is None or isinstance(self.public_X, str):
             return 1.0 / 3.0
-        v = np.ones(self.public_X.shape[1])
-        for _ in range(50):
-            v = self.public_X.T @ (self.public_X @ v)
-            v /= max(float(np.linalg.norm(v)), 1e-300)
-        return float(np.sum((self.public_X @ v) ** 2)) / int(self.public_X.shape[0])
+        return published.top_eigenvalue(self.public_X)
 
     def _public_rows(self, columns: np.ndarray, rng: np.random.Generator) -> Any:
         """Public features on `columns`; a declared distribution is drawn there only."""
@@ -226,18 +219,18 @@ class _Transfer(BaseDPLinearModel):
     def _published(
         self, data: BoundedData, y: np.ndarray, s: int, values: Any, rng: np.random.Generator
     ) -> np.ndarray:
-        loss: Loss = Logistic() if isinstance(self, BaseDPClassifier) else Squared()
-        return published_transfer(
+        return published.transfer(
             data.X,
             y,
             self._public_rows(np.arange(data.X.shape[1]), rng),
-            loss,
-            Squared(),
+            Logistic() if isinstance(self, BaseDPClassifier) else Squared(),
             rng,
             n_nonzero=s,
             n_iter=values["n_iter"],
             ridge=values["ridge"],
-            scale=values["scale"],
+            epsilon=values["epsilon"],
+            delta=self.delta,
+            public_variance=self._public_variance(),
         )
 
 
@@ -261,7 +254,7 @@ class DPTransferClassifier(_Transfer, BaseDPClassifier):
         Share of the budget for the support (a twentieth of it for the prior of the margin).
     ridge : float or None
         Ridge of the summed loss on the support; None takes a public default. With "published" the
-        paper's ridge of the mean loss.
+        paper's lambda, of the mean loss: above 0 noise by Theorem 4.3, 0 by Corollary 4.7.
     row_clip : float or None
         Rows longer than this on the support count with less weight; None is half of the largest
         norm the domain allows.
@@ -271,7 +264,8 @@ class DPTransferClassifier(_Transfer, BaseDPClassifier):
         Add a constant column; it carries ridge and noise like every other.
     adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
-        "published" is the paper's algorithm, whose theorem is false: it carries no guarantee.
+        "published" is Wang and Gu (2020), whose noise reads the rows and whose theorem is false:
+        it carries no guarantee.
     ledger : Ledger or None
         Account that pays for the fit.
     random_state : int or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,15 +34,15 @@ from dpsparse.estimators._support import (
 )
 from dpsparse.losses import Huber, Logistic, Loss
 from dpsparse.privacy import Event, Exponential, Plan, Repeated, Sequence
+from dpsparse.published import kifer_smith_thakurta_2012_two_stage as published
 from dpsparse.selection.top_k import gumbel_top_k
 from dpsparse.sensitivity import votes as vote_sensitivity
-from dpsparse.solvers.objective import minimise, support_rows
+from dpsparse.solvers.objective import support_rows
 from dpsparse.solvers.two_stage import (
     Selector,
     block_votes,
     correlation_selector,
     draw_blocks,
-    published_votes,
 )
 
 if TYPE_CHECKING:
@@ -188,10 +188,9 @@ class _TwoStage(BaseDPLinearModel):
         return max(2, min(max(enough, math.isqrt(n_samples)), n_samples // 10))
 
     def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        """As rivals run it: half of epsilon for the votes, all of it again for the fit."""
+        """As later papers run it: half of epsilon for the votes, all of it again for the fit."""
         s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
         logistic = labels is not None
-        gradient_bound = math.sqrt(s) if logistic else 2.0 * s**1.5
         return Plan(
             method=type(self).__name__,
             phases=phases([], False),
@@ -200,16 +199,14 @@ class _TwoStage(BaseDPLinearModel):
             adjacency=self.adjacency,
             calibration="published",
             proven=False,
-            source="Kifer, Smith, Thakurta (2012), as implemented by rivals; no guarantee",
+            source="Kifer, Smith and Thakurta (2012), as later papers implement it; no guarantee",
             parameters={
                 "n_iter": 1,
                 "n_blocks": self.n_blocks
                 or math.isqrt(self._domain.n_samples or DEFAULT_BLOCKS**2),
                 "epsilon_support": epsilon / 2.0,
-                "scale": gradient_bound
-                * math.sqrt(8.0 * math.log(2.0 / self.delta) + 4.0 * epsilon)
-                / epsilon,
-                "ridge": self.ridge or 2.0 * (0.25 * s if logistic else s) / epsilon,
+                "scale": published.tilt_scale(s, epsilon, self.delta, logistic=logistic),
+                "ridge": self.ridge or published.default_ridge(s, epsilon, logistic=logistic),
                 "n_outputs": output_count(labels),
             },
         )
@@ -221,7 +218,7 @@ class _TwoStage(BaseDPLinearModel):
         n_features = data.X.shape[1]
         s = min(self.n_nonzero, n_features)
         selector: Selector = lasso_selector if self.selector == "lasso" else correlation_selector
-        n_outputs = values["n_outputs"]
+        n_outputs, logistic = values["n_outputs"], isinstance(self, BaseDPClassifier)
         peeling = self._make_peeling(n_features, n_outputs)
         blocks = []
         if "n_blocks" in values:
@@ -236,28 +233,22 @@ class _TwoStage(BaseDPLinearModel):
                 continue
             counts = block_votes(data.X, y, blocks, s, selector)
             if plan.calibration == "published":
-                support = published_votes(
+                support = published.voted_support(
                     counts, values["n_blocks"], s, values["epsilon_support"], rng
                 )
-                parts.append((support, self._published_fit(data, y, support, values, rng)))
+                rows, _ = support_rows(
+                    data, support, fit_intercept=self.fit_intercept, row_clip=1e300
+                )
+                theta = published.tilted_fit(
+                    rows, y, rng, ridge=values["ridge"], scale=values["scale"], logistic=logistic
+                )
+                parts.append((support, theta))
                 continue
             support = gumbel_top_k(counts, s, values["kappa"], rng)
             fit = self._make_fit(n_features, n_outputs)
             theta = fit.solve(data, y, support, rng, values["scale"], values["jitter"])
             parts.append((support, theta))
         return assemble(parts, n_features, self.fit_intercept)
-
-    def _published_fit(
-        self, data: BoundedData, y: np.ndarray, support: np.ndarray, values: Any, rng: Any
-    ) -> np.ndarray:
-        rows, _ = support_rows(data, support, fit_intercept=self.fit_intercept, row_clip=1e300)
-        ones = np.ones(len(rows))
-        tilt = values["scale"] * rng.standard_normal(rows.shape[1])
-        if isinstance(self, BaseDPRegressor):  # squared loss, as printed
-            hessian = rows.T @ rows + values["ridge"] * np.eye(rows.shape[1])
-            return np.asarray(np.linalg.solve(hessian, rows.T @ y - tilt))
-        loss, _ = self._loss()
-        return minimise(rows, y, ones, loss, ridge=values["ridge"], tilt=tilt, tol=1e-6)
 
 
 class DPTwoStageClassifier(_TwoStage, BaseDPClassifier):
@@ -296,7 +287,7 @@ class DPTwoStageClassifier(_TwoStage, BaseDPClassifier):
         Add a constant column; it carries ridge and noise like every other.
     adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
-        "published" reproduces the noise rivals print and carries no guarantee.
+        "published" is Kifer, Smith and Thakurta (2012) as later papers implement it: no guarantee.
     ledger : Ledger or None
         Account that pays for the fit.
     random_state : int or None

@@ -13,7 +13,7 @@
 Cost per round: a few Newton steps, each some passes over the non-zeros (conjugate gradients).
 Deviation: the paper tilts every x-update by one reused vector and pays for one use of it; here each
 x gets fresh Gaussian noise for its sensitivity, and z and u are post-processing of released x.
-`published_admm` keeps the paper's noise for reproduction; no guarantee is stated for it.
+`published/wang_zhang_2020_admm.py` keeps the paper's noise for reproduction.
 Proof: docs/proofs/admm.md.
 """
 
@@ -67,33 +67,3 @@ def shrink(v: np.ndarray, threshold: float, penalty: str) -> np.ndarray:
     angle = np.arccos(threshold / 4.0 * (size / 3.0) ** -1.5)
     root = 2.0 / 3.0 * size * (1.0 + np.cos(2.0 / 3.0 * (np.pi - angle)))
     return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))
-
-
-def published_admm(
-    rows: Any,
-    y: np.ndarray,
-    loss: Loss,
-    rng: np.random.Generator,
-    *,
-    penalty: str,
-    n_iter: int,
-    strength: float,
-    gamma: float,
-    step_epsilon: float,
-    n_samples: int,
-) -> np.ndarray:
-    """The exponential-norm noise as rivals implement it: one b for all rounds. Not private."""
-    n, width = n_samples, rows.shape[1]
-    c = (8.0 * gamma + 2.8) / (4.0 * step_epsilon * n)
-    direction = rng.standard_normal(width)
-    b = rng.gamma(width, 1.0 / gamma) * direction / np.linalg.norm(direction)
-    z, v = np.zeros(width), np.zeros(width)
-    ones = np.ones(rows.shape[0])
-    for _ in range(n_iter):
-        # stationary point of mean loss + c/2 |w - z - v/c|^2 + c b.w, in sum form
-        w = minimise(
-            rows, y, ones, loss, ridge=n * c, centre=z + v / c, tilt=n * c * b, tol=1e-6 * n * c
-        )
-        z = shrink(w - v / c, strength / c, penalty)
-        v = v + c * (z - w)
-    return z

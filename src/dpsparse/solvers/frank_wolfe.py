@@ -1,6 +1,6 @@
 """Frank-Wolfe on the L1 ball, the plain way: every row and every feature at every step.
 
-Papers: Raff, Khanna, Lu (002), Alg. 1; Khanna, Lu, Raff (004), Alg. 1 "Private LASSO" and Alg. 3.
+Papers: Raff, Khanna, Lu (2023, faster Frank-Wolfe), Alg. 1; Khanna, Lu, Raff (2023, Sparsifier), Alg. 1.
 
     w_0 = 0
     G_t = sum_i slope(x_i . w_t, y_i) x_i                                  the sum, never the mean
@@ -93,36 +93,6 @@ def with_intercept(data: BoundedData, problem: Problem) -> sp.csr_array:
     if problem.fit_intercept:
         X = sp.csr_array(sp.hstack([X, sp.csr_array(np.ones((X.shape[0], 1)))], format="csr"))
     return X
-
-
-def multinomial_as_published(
-    data: BoundedData,
-    problem: Problem,
-    rng: np.random.Generator,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Paper 004, Alg. 3 as printed: at every step a noisy vertex for each feature's K weights.
-
-    Its p selections a step are accounted as K, and W leaves the ball: no guarantee. kappa is the
-    inverse of the printed noise scale times radius/n. For reproduction only.
-    """
-    X, bound, K = with_intercept(data, problem), problem.feature_bound, problem.n_outputs
-    columns, width = X.tocsc(), X.shape[1]
-    W = np.zeros((width, K))
-    for t in range(1, problem.n_iter + 1):
-        slopes = _slopes(problem, X @ W, data.y)
-        keys = problem.kappa * bound * (columns.T @ slopes)
-        noisy = np.concatenate([keys, -keys], axis=1) + rng.laplace(size=(width, 2 * K))
-        best = noisy.argmax(axis=1)
-        step = 2.0 / (t + 2.0)
-        W *= 1.0 - step
-        W[np.arange(width), best % K] -= step * problem.radius * bound * np.where(best < K, 1, -1)
-        if progress is not None:
-            progress(1)
-    W /= bound  # back to weights of the features as given
-    p = data.X.shape[1]
-    intercept = W[p] * bound if problem.fit_intercept else np.zeros(K)
-    return W[:p].T.copy(), intercept
 
 
 def _selection(problem: Problem, noise: str, kappa: float) -> Selection:

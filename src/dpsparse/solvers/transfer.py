@@ -1,4 +1,4 @@
-"""DPSL-KT (Wang & Gu, paper 003): support, teacher on it, direct release or distillation.
+"""DPSL-KT (Wang and Gu 2020): support, teacher on it, direct release or distillation.
 
     b0    = private prior of the margin (log-odds or mean target)            proven form only
     G_t   = sum_i slope_i x_i at theta_t;   S_t = Gumbel top-s of |n0/step theta_t - G_t|
@@ -15,14 +15,13 @@
 
 Cost: T passes over the non-zeros, then the fit on s columns. Deviation: Algorithm 1 of the paper
 releases the answers of a non-private teacher whose support may switch when one row changes, so its
-Theorem 4.3 is false; `published_transfer` keeps it for reproduction. Proofs and counterexample:
-docs/proofs/transfer.md.
+Theorem 4.3 and Corollary 4.7 are false; `published/wang_gu_2020_transfer.py` keeps it for reproduction.
+Proofs and counterexample: docs/proofs/transfer.md.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -118,78 +117,3 @@ def distil(
     operator_norm = float(np.linalg.norm(public_rows, 2))
     answers = public_rows @ teacher + gaussian(rng, operator_norm * scale, len(public_rows))
     return np.asarray(np.linalg.lstsq(public_rows, answers, rcond=None)[0])
-
-
-def published_transfer(
-    X: Any,
-    y: np.ndarray,
-    public_X: Any,
-    loss: Loss,
-    student_loss: Loss,
-    rng: np.random.Generator,
-    *,
-    n_nonzero: int,
-    n_iter: int,
-    ridge: float,
-    scale: float,
-) -> np.ndarray:
-    """Algorithm 1 as printed, with the theorem's `scale`: reproduction only, not private."""
-    teacher = ight(X, y, loss, n_nonzero=n_nonzero, n_iter=n_iter, ridge=ridge)  # line 1
-    answers = public_X @ teacher + gaussian(rng, scale, public_X.shape[0])  # line 2
-    return ight(public_X, answers, student_loss, n_nonzero=n_nonzero, n_iter=n_iter)  # lines 3, 4
-
-
-def ight(
-    X: Any, y: np.ndarray, loss: Loss, *, n_nonzero: int, n_iter: int, ridge: float = 0.0
-) -> np.ndarray:
-    """Iterative gradient hard thresholding on the mean loss, with the normalised step: not private.
-
-    The step is exact for the current support and halved while a change of support would overshoot.
-    Margins touch the columns of the support only; the gradient is one pass over the non-zeros.
-    """
-    n, d = X.shape
-    if not isinstance(X, np.ndarray):
-        X = X.tocsc()  # columns are cut out several times a round
-    theta = np.zeros(d)
-    support = np.empty(0, dtype=np.intp)
-    for _ in range(n_iter):
-        gradient = X.T @ loss.slope(_margin(X, theta), y) / n + ridge * theta
-        if not len(support):
-            support = _largest(gradient, n_nonzero)
-        direction = np.zeros(d)
-        direction[support] = gradient[support]
-        step = _ratio(direction, X, loss, ridge)
-        if step == 0.0:
-            break
-        while True:
-            moved = theta - step * gradient
-            kept = _largest(moved, n_nonzero)
-            new = np.zeros(d)
-            new[kept] = moved[kept]
-            change = new - theta
-            if np.array_equal(kept, support) or step <= 0.99 * _ratio(change, X, loss, ridge):
-                break
-            step /= 2.0
-        converged = np.linalg.norm(change) <= 1e-10 * (1.0 + np.linalg.norm(new))
-        theta, support = new, kept
-        if converged:
-            break
-    return theta
-
-
-def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    if k >= len(values):
-        return np.arange(len(values))
-    return np.sort(np.argpartition(-np.abs(values), k - 1)[:k])
-
-
-def _margin(X: Any, weights: np.ndarray) -> np.ndarray:
-    support = np.flatnonzero(weights)
-    return np.asarray(X[:, support] @ weights[support])
-
-
-def _ratio(direction: np.ndarray, X: Any, loss: Loss, ridge: float) -> float:
-    """|v|^2 over its curvature: the step that minimises the quadratic bound along v."""
-    length = float(direction @ direction)
-    bend = loss.smoothness * float(np.sum(_margin(X, direction) ** 2)) / X.shape[0] + ridge * length
-    return length / bend if bend > 0.0 else 0.0

@@ -83,12 +83,3 @@ def noisy_descent(
         velocity = MOMENTUM * velocity + gradient + ridge * theta
         theta = theta - step * velocity
     return theta
-
-
-def published_votes(
-    votes: np.ndarray, n_blocks: int, n_nonzero: int, epsilon1: float, rng: np.random.Generator
-) -> np.ndarray:
-    """As printed and as rivals run it: Lap(2 s/(k epsilon)) on the share of blocks; no guarantee
-    is claimed for it here."""
-    noise = rng.laplace(scale=2.0 * n_nonzero / (n_blocks * epsilon1), size=len(votes))
-    return np.sort(np.argsort(-(votes / n_blocks + noise))[:n_nonzero])

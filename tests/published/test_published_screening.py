@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from dpsparse.domain import Domain
-from dpsparse.estimators._screening_plan import adp_scale, published_sensitivity, rnm_scale
 from dpsparse.losses import get_loss
+from dpsparse.published.khanna_lu_raff_2023_screening import (
+    _random_in_ball,
+    _Rows,
+    adp_scale,
+    published_iterates,
+    published_sensitivity,
+    rnm_scale,
+)
 from dpsparse.random import make_generator
-from dpsparse.solvers.screening_published import _random_in_ball, _Rows, published_iterates
 
 
 def iterates(X, y, *, loss="squared", **options):
@@ -19,7 +25,7 @@ def iterates(X, y, *, loss="squared", **options):
         "radius": 2.0, "n_iter": 20, "vertex_scale": 0.0, "rule": "adp", "screen_scale": 0.0,
         "screen_steps": range(1, 10**6), "curvature": (1.0, 1.0), "n_samples": 1, **options,
     }  # fmt: skip
-    return list(published_iterates(data, get_loss(loss), make_generator(0), **settings))
+    return list(published_iterates(data.X, data.y, get_loss(loss), make_generator(0), **settings))
 
 
 def problem(n=200, d=20):
@@ -84,7 +90,7 @@ def test_screening_happens_at_the_chosen_steps_only():
 def test_moments_and_rows_agree(monkeypatch):
     X, y = problem()
     fast = iterates(X, y, rule="rnm", vertex_scale=0.01, screen_scale=0.3, n_iter=50)
-    monkeypatch.setattr("dpsparse.solvers.screening_published._make_oracle", _Rows)
+    monkeypatch.setattr("dpsparse.published.khanna_lu_raff_2023_screening._make_oracle", _Rows)
     slow = iterates(X, y, rule="rnm", vertex_scale=0.01, screen_scale=0.3, n_iter=50)
     for a, b in zip(fast, slow, strict=True):
         np.testing.assert_allclose(a.weights, b.weights, atol=1e-10)

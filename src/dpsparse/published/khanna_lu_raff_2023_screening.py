@@ -1,4 +1,4 @@
-"""ADP-Screen and RNM-Screen as printed (papers 000 and 001): for reproduction, not for release.
+"""ADP-Screen and RNM-Screen as printed (Khanna, Lu and Raff 2023, and its anonymous sequel on iterative rules).
 
     w_0       random in the ball
     vertex    arg min over +-radius e_j of  radius <+-e_j, G>/n + Lap(vertex_scale)
@@ -9,15 +9,16 @@
 
 | paper | here |
 |---|---|
-| 000 Alg. 1 / 001 Alg. 1 (ADP-Screen) | `rule="adp"` |
-| 001 Alg. 2 (RNM-Screen) | `rule="rnm"` |
-| 000, 001 "DP-FW Step" (Talwar et al.), Laplace noisy max | `_noisy_vertex` |
+| Alg. 1 of both (ADP-Screen) | `rule="adp"`, noise `adp_scale` |
+| Alg. 2 of the sequel (RNM-Screen) | `rule="rnm"`, noise `rnm_scale` |
+| Theorem 1, and Eq. (3) of the first | `published_sensitivity` |
+| "DP-FW Step" (Talwar et al.), Laplace noisy max | `_noisy_vertex` |
 | sets I of iterations | `screen_steps` |
 
-What is wrong, and why there is no proof: Eq. (1) is for radius 1; the sensitivity of s_j is
-O(1/sqrt n), not O(1/n); the squared loss does not have slope 1; report-noisy-min certifies an
-index and not the sign of its value (docs/proofs/screening.md). A scale of 0 means no noise, which gives
-experiments A and B of paper 000. Screened features stay candidates, as printed, so nothing is
+What is wrong, and why there is no proof: Eq. (1) is for radius 1 (`rescaled=True` repairs it); the
+sensitivity of s_j is O(1/sqrt n), not O(1/n); the squared loss does not have slope 1; report-noisy-min
+certifies an index and not the sign of its value (docs/proofs/screening.md). A scale of 0 means no noise,
+which gives experiments A and B of the first paper. Screened features stay candidates, as printed, so nothing is
 saved. One iteration costs one pass over the data; d^2 for the squared loss, from its moments.
 """
 
@@ -30,11 +31,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 
-from dpsparse.domain import BoundedData
 from dpsparse.losses import Loss
-from dpsparse.random import gaussian
-from dpsparse.solvers.screening_rules import raj_scores, wolfe_gap
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class Iterate:
 
 
 def published_iterates(
-    data: BoundedData,
+    X: sp.csr_array,
+    y: np.ndarray,
     loss: Loss,
     rng: np.random.Generator,
     *,
@@ -63,11 +63,10 @@ def published_iterates(
     random_start: bool = True,
 ) -> Iterator[Iterate]:
     """The iterates of Algorithm 1 (`rule="adp"`) or 2 (`rule="rnm"`); None never screens."""
-    oracle = _make_oracle(data, loss)
-    n = max(data.X.shape[0], n_samples)  # n for the papers; bounded below for the recomputed cost
-    weights = (
-        _random_in_ball(data.X.shape[1], radius, rng) if random_start else np.zeros(data.X.shape[1])
-    )
+    oracle = _make_oracle(X, y, loss)
+    n = max(X.shape[0], n_samples)  # n for the papers; bounded below for the recomputed cost
+    d = X.shape[1]
+    weights = _random_in_ball(d, radius, rng) if random_start else np.zeros(d)
     gradient, margin_norm = oracle(weights)
     for t in range(1, n_iter + 1):
         j, sign = _noisy_vertex(gradient / n, radius, vertex_scale, rng)
@@ -75,9 +74,9 @@ def published_iterates(
         weights *= 1.0 - step
         weights[j] += step * sign * radius
         gradient, margin_norm = oracle(weights)
-        gap = wolfe_gap(gradient, weights, radius) / n
+        gap = _wolfe_gap(gradient, weights, radius) / n
         if rule is not None and t in screen_steps:
-            scores = raj_scores(
+            scores = screening_scores(
                 gradient,
                 weights,
                 margin_norm,
@@ -87,17 +86,61 @@ def published_iterates(
                 strong_convexity=curvature[1],
                 rescaled=rescaled,
             )
-            dropped = _screen(scores / n, rule, screen_scale, rng)
+            dropped = screen(scores / n, rule, screen_scale, rng)
             if weights[dropped].any():
                 weights[dropped] = 0.0
                 gradient, margin_norm = oracle(weights)
         yield Iterate(t, weights.copy(), gap)
 
 
-def _screen(scores: np.ndarray, rule: str, scale: float, rng: np.random.Generator) -> np.ndarray:
+def published_sensitivity(loss: str, radius: float, n: int) -> float:
+    """The papers' sensitivity of one score. False; see the proofs."""
+    if loss == "squared":
+        return (2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)) / n
+    edge = float(expit(radius))
+    root = math.sqrt(4.0 * radius / float(expit(-radius)))
+    return (2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root) / n
+
+
+def adp_scale(l2_sensitivity: float, epsilon: float, delta: float, n_screens: int) -> float:
+    """Standard deviation of ADP-Screen, Alg. 1 lines 1-4: advanced composition over the screenings."""
+    delta_iter = delta / (n_screens + 1)
+    epsilon_iter = epsilon / (2.0 * math.sqrt(2.0 * n_screens * math.log(1.0 / delta_iter)))
+    return l2_sensitivity * math.sqrt(2.0 * math.log(1.25 / delta_iter)) / epsilon_iter
+
+
+def rnm_scale(sensitivity: float, epsilon: float, delta: float, n_iter: int) -> float:
+    """Laplace scale of RNM-Screen, Alg. 2 lines 1-3; the vertex noise has the same form."""
+    return sensitivity * math.sqrt(8.0 * n_iter * math.log(1.0 / delta)) / epsilon
+
+
+def screening_scores(
+    gradient: np.ndarray,
+    weights: np.ndarray,
+    margin_norm: float,
+    column_norms: np.ndarray,
+    *,
+    radius: float,
+    smoothness: float,
+    strong_convexity: float,
+    rescaled: bool = False,
+) -> np.ndarray:
+    """n times Eq. (1): below 0 it would prove w*_j = 0, if the radius were 1 or the rule rescaled."""
+    unit = radius if rescaled else 1.0
+    distance = math.sqrt(_wolfe_gap(gradient, weights, radius) / strong_convexity)
+    reach = smoothness * (unit * column_norms + margin_norm) * distance
+    return np.asarray(unit * np.abs(gradient) + float(weights @ gradient) + reach)
+
+
+def _wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float:
+    largest = float(np.abs(gradient).max(initial=0.0))
+    return max(float(weights @ gradient) + radius * largest, 0.0)  # rounding must not go below 0
+
+
+def screen(scores: np.ndarray, rule: str, scale: float, rng: np.random.Generator) -> np.ndarray:
     """Indices that the printed rule sets to zero."""
     if rule == "adp":  # Alg. 1, lines 10-12
-        return np.flatnonzero(scores + gaussian(rng, scale, scores.size) < 0.0)
+        return np.flatnonzero(scores + scale * rng.standard_normal(scores.size) < 0.0)
     noisy = scores + rng.laplace(scale=scale, size=scores.size)  # Alg. 2, lines 9-12
     j = int(noisy.argmin())
     return np.array([j] if noisy[j] < 0.0 else [], dtype=np.intp)
@@ -122,13 +165,12 @@ def _random_in_ball(d: int, radius: float, rng: np.random.Generator) -> np.ndarr
 class _Rows:
     """G and ||Xw|| from one pass over the rows."""
 
-    def __init__(self, data: BoundedData, loss: Loss):
-        assert data.y is not None
-        self.X: Any = data.X
-        if 3 * data.X.nnz > data.X.shape[0] * data.X.shape[1]:
-            self.X = data.X.toarray()  # BLAS passes over a dense table are faster
-        self.y, self.loss = data.y, loss
-        self.column_norms = np.asarray(sp.linalg.norm(data.X, axis=0))
+    def __init__(self, X: sp.csr_array, y: np.ndarray, loss: Loss):
+        self.X: Any = X
+        if 3 * X.nnz > X.shape[0] * X.shape[1]:
+            self.X = X.toarray()  # BLAS passes over a dense table are faster
+        self.y, self.loss = y, loss
+        self.column_norms = np.asarray(sp.linalg.norm(X, axis=0))
 
     def __call__(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
         margins = self.X @ weights
@@ -139,11 +181,10 @@ class _Rows:
 class _Moments:
     """The same for the squared loss from X'X and X'y: d^2 a step whatever the number of rows."""
 
-    def __init__(self, data: BoundedData):
-        assert data.y is not None
-        dense = data.X.toarray()
+    def __init__(self, X: sp.csr_array, y: np.ndarray):
+        dense = X.toarray()
         self.gram = dense.T @ dense
-        self.target = np.asarray(data.X.T @ data.y)
+        self.target = np.asarray(X.T @ y)
         self.column_norms = np.sqrt(np.diag(self.gram))
 
     def __call__(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -151,7 +192,7 @@ class _Moments:
         return image - self.target, math.sqrt(max(float(weights @ image), 0.0))
 
 
-def _make_oracle(data: BoundedData, loss: Loss) -> _Rows | _Moments:
-    n, d = data.X.shape
+def _make_oracle(X: sp.csr_array, y: np.ndarray, loss: Loss) -> _Rows | _Moments:
+    n, d = X.shape
     small = n * d <= 50_000_000 and d <= 2_000
-    return _Moments(data) if loss.name == "squared" and d < n and small else _Rows(data, loss)
+    return _Moments(X, y) if loss.name == "squared" and d < n and small else _Rows(X, y, loss)

@@ -1,0 +1,172 @@
+"""DPSL-KT as printed (Wang and Gu, AAAI 2020): a teacher, noisy answers on public rows, a student.
+
+    theta^ = IGHT(L_S + ridge/2 |theta|^2, s)                 the teacher, not private      Alg. 1, line 1
+    y~_i   = <x~_i, theta^> + N(0, sigma^2)                   answers on m public rows             line 2
+    theta  = IGHT((2m)^-1 sum_i (y~_i - <theta, x~_i>)^2, s)  the student                      lines 3, 4
+
+    Theorem 4.3    sigma^2 = 8 m beta~ s gamma^2 log(2.5/delta) / (n epsilon ridge)^2
+    Corollary 4.7  the same with mu for the ridge, and ridge = 0
+
+| paper | here |
+|---|---|
+| gamma | `largest_gradient_entry`: largest entry of a row's gradient at the minimiser |
+| mu | `sparse_curvature` of the loss on the teacher's support |
+| beta~ | `top_eigenvalue` of the public rows' second moments |
+
+Both gamma and mu read the private rows, which the paper's conditions allow. mu is an infimum over all
+supports and all theta in Condition 4.2, which nobody can compute; the teacher's own support is the natural
+stand-in, and it gives less noise. No privacy: over |theta|_0 <= s the teacher is not a continuous
+function of the rows. One row can switch its support, and the theorem bounds its movement as if it
+could not (docs/proofs/transfer.md, experiments/leaks.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.losses import Loss, Squared
+
+
+def transfer(
+    X: Any,
+    y: np.ndarray,
+    public_X: Any,
+    loss: Loss,
+    rng: np.random.Generator,
+    *,
+    n_nonzero: int,
+    n_iter: int,
+    ridge: float,
+    epsilon: float,
+    delta: float,
+    public_variance: float,
+    strict: bool = False,
+) -> np.ndarray:
+    """Algorithm 1 with the noise of Theorem 4.3, or for `ridge=0` of Corollary 4.7. Not private."""
+    teacher = ight(X, y, loss, n_nonzero=n_nonzero, n_iter=n_iter, ridge=ridge)
+    scale = answer_scale(
+        n_public=public_X.shape[0],
+        n_samples=X.shape[0],
+        n_nonzero=n_nonzero,
+        epsilon=epsilon,
+        delta=delta,
+        public_variance=public_variance,
+        gamma=largest_gradient_entry(X, y, loss, teacher),
+        curvature=ridge or sparse_curvature(X, y, loss, teacher, strict=strict),
+    )
+    answers = public_X @ teacher + scale * rng.standard_normal(public_X.shape[0])
+    return ight(public_X, answers, Squared(), n_nonzero=n_nonzero, n_iter=n_iter)
+
+
+def answer_scale(
+    *,
+    n_public: int,
+    n_samples: int,
+    n_nonzero: int,
+    epsilon: float,
+    delta: float,
+    public_variance: float,
+    gamma: float,
+    curvature: float,
+) -> float:
+    """sigma of both statements; `curvature` is the ridge (4.3) or mu (4.7)."""
+    variance = 8.0 * n_public * public_variance * n_nonzero * math.log(2.5 / delta)
+    return math.sqrt(variance) * gamma / (n_samples * epsilon * curvature)
+
+
+def largest_gradient_entry(X: Any, y: np.ndarray, loss: Loss, theta: np.ndarray) -> float:
+    """gamma: max_i |slope_i| max_j |x_ij| at `theta`."""
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray() if sp.issparse(largest) else np.asarray(largest)
+    return float(np.max(np.abs(loss.slope(_margin(X, theta), y)) * largest.ravel()))
+
+
+def sparse_curvature(
+    X: Any, y: np.ndarray, loss: Loss, theta: np.ndarray, *, strict: bool = False
+) -> float:
+    """mu on the support of `theta`: mean curvature of the loss times the features' smallest
+    eigenvalue, or for `strict` the smallest eigenvalue of the Hessian itself.
+
+    For the squared loss both are the same. For the logistic loss the first is an average where
+    Condition 4.2 asks for an infimum (which over all theta is 0). Dependent columns have mu = 0, for
+    which no noise is enough; the smallest number allowed here drowns the answers.
+    """
+    support = np.flatnonzero(theta)
+    if not len(support):
+        return 1.0
+    rows = X[:, support] if isinstance(X, np.ndarray) else X[:, support].toarray()
+    slopes = np.abs(loss.slope(rows @ theta[support], y))
+    # the logistic slope p - y has the curvature p (1 - p)
+    bend = slopes * (1.0 - slopes) if loss.name == "logistic" else np.ones(len(y))
+    moments = rows.T @ ((bend if strict else np.full(len(y), bend.mean()))[:, None] * rows)
+    return max(float(np.linalg.eigvalsh(moments / len(y))[0]), 1e-12)
+
+
+def top_eigenvalue(rows: Any, n_rounds: int = 50) -> float:
+    """beta~: largest eigenvalue of the second moments of public rows, by power iteration."""
+    v = np.ones(rows.shape[1])
+    for _ in range(n_rounds):
+        v = rows.T @ (rows @ v)
+        v /= max(float(np.linalg.norm(v)), 1e-300)
+    return float(np.sum((rows @ v) ** 2)) / int(rows.shape[0])
+
+
+def ight(
+    X: Any, y: np.ndarray, loss: Loss, *, n_nonzero: int, n_iter: int, ridge: float = 0.0
+) -> np.ndarray:
+    """Algorithm 2, iterative gradient hard thresholding on the mean loss: not private.
+
+    The paper leaves the step size open; this is the normalised one: exact for the current support
+    and halved while a change of support would overshoot. Margins touch the columns of the support
+    only; the gradient is one pass over the non-zeros.
+    """
+    n, d = X.shape
+    if not isinstance(X, np.ndarray):
+        X = X.tocsc()  # columns are cut out several times a round
+    theta = np.zeros(d)
+    support = np.empty(0, dtype=np.intp)
+    for _ in range(n_iter):
+        gradient = X.T @ loss.slope(_margin(X, theta), y) / n + ridge * theta
+        if not len(support):
+            support = _largest(gradient, n_nonzero)
+        direction = np.zeros(d)
+        direction[support] = gradient[support]
+        step = _ratio(direction, X, loss, ridge)
+        if step == 0.0:
+            break
+        while True:
+            moved = theta - step * gradient
+            kept = _largest(moved, n_nonzero)
+            new = np.zeros(d)
+            new[kept] = moved[kept]
+            change = new - theta
+            if np.array_equal(kept, support) or step <= 0.99 * _ratio(change, X, loss, ridge):
+                break
+            step /= 2.0
+        converged = np.linalg.norm(change) <= 1e-10 * (1.0 + np.linalg.norm(new))
+        theta, support = new, kept
+        if converged:
+            break
+    return theta
+
+
+def _largest(values: np.ndarray, k: int) -> np.ndarray:
+    if k >= len(values):
+        return np.arange(len(values))
+    return np.sort(np.argpartition(-np.abs(values), k - 1)[:k])
+
+
+def _margin(X: Any, weights: np.ndarray) -> np.ndarray:
+    support = np.flatnonzero(weights)
+    return np.asarray(X[:, support] @ weights[support])
+
+
+def _ratio(direction: np.ndarray, X: Any, loss: Loss, ridge: float) -> float:
+    """|v|^2 over its curvature: the step that minimises the quadratic bound along v."""
+    length = float(direction @ direction)
+    bend = loss.smoothness * float(np.sum(_margin(X, direction) ** 2)) / X.shape[0] + ridge * length
+    return length / bend if bend > 0.0 else 0.0
