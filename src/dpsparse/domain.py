@@ -114,12 +114,16 @@ class Domain:
         """The clipped rows as one table, targets in their own unit: for what is not private anyway."""
         part = self.part(X, y, labels=labels)
         values = part.values.astype(np.float64)
-        table = sp.csr_array((values, part.indices, part.indptr), shape=(len(part), part.n_features))
+        table = sp.csr_array(
+            (values, part.indices, part.indptr), shape=(len(part), part.n_features)
+        )
         table.has_canonical_format = True
         if y is None:
             return BoundedData(table, np.empty(0), self)
         scale = 1.0 if labels is not None else self.target_bound or 1.0
-        return BoundedData(table, part.targets if labels is not None else part.targets * scale, self)
+        return BoundedData(
+            table, part.targets if labels is not None else part.targets * scale, self
+        )
 
     def part(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> Part:
         """Enforce every declared bound, row by row; the last moment at which raw data exists.

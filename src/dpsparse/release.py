@@ -24,18 +24,22 @@ from dpsparse.exceptions import CalibrationError
 from dpsparse.noise import STEPS, add_integers
 from dpsparse.privacy.events import (
     Event,
+    Exponential,
     NonPrivate,
     Repeated,
     RoundedGaussian,
     Sequence,
 )
 from dpsparse.privacy.plan import Plan
+from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 
 if TYPE_CHECKING:
     from dpsparse.rows import Query, Rows
     from dpsparse.sparsify import PrivateCount
 
-EXACT_BITS = 32  # without noise sums still are whole numbers: order does not matter, on a grid this fine
+EXACT_BITS = (
+    32  # without noise sums still are whole numbers: order does not matter, on a grid this fine
+)
 
 
 class Releases:
@@ -71,12 +75,38 @@ class Releases:
     def gaussian(self, phase: str, query: Query, share: float = 1.0) -> np.ndarray:
         """The answer to `query` with noise for `share` of the phase's budget."""
         self._use(phase, share)
-        scale = self.scale(phase, query, share)
-        unit = scale / STEPS if scale > 0.0 else _exact_unit(query)
+        scale, unit = self.scale(phase, query, share), self.unit(phase, query, share)
         whole = self._answer(phase, query, scale, unit)
         return _times(whole, unit).reshape(query.shape)
 
-    def count(self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int) -> int:
+    def unit(self, phase: str, query: Query, share: float = 1.0) -> float:
+        """The grid on which `gaussian` answers."""
+        scale = self.scale(phase, query, share)
+        return scale / STEPS if scale > 0.0 else _exact_unit(query)
+
+    def top_k(
+        self, phase: str, scores: Query, k: int, unit: float, null: float | None = None
+    ) -> np.ndarray:
+        """Sorted indices of `k` entries, each drawn by the exponential mechanism on the whole numbers
+        `scores.whole(unit)` (their magnitudes matter if the query says so).
+
+        With `null`, the public score of a null candidate, the picks end where it is drawn.
+        """
+        kappa = math.inf
+        if not self._exact:
+            leaf = self._event(phase)
+            count = 1
+            while isinstance(leaf, Repeated):
+                leaf, count = leaf.event, count * leaf.count
+            assert isinstance(leaf, Exponential)
+            self._use(phase, k / count)
+            moved = scores.sensitivity(self._adjacency).value
+            kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
+        return self._pick(phase, scores, k, unit, kappa, null)
+
+    def count(
+        self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
+    ) -> int:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         self._use(phase, 1.0)
         return self._count(phase, rule, exact(_Silent(self)), n)
@@ -89,6 +119,14 @@ class Releases:
         if scale > 0.0:
             add_integers(self.rng, whole)
         return whole
+
+    def _pick(
+        self, phase: str, scores: Query, k: int, unit: float, kappa: float, null: float | None
+    ) -> np.ndarray:
+        whole = scores.whole(unit).reshape(-1)
+        if null is not None:
+            whole = np.append(whole, round(null / unit))
+        return top_k(whole, k, kappa, self.rng, null=null is not None)
 
     def _count(self, phase: str, rule: PrivateCount, count: int, n: int) -> int:
         return rule.release(count, n, self.rng)

@@ -196,7 +196,11 @@ class _DPGradient(BaseDPLinearModel):
         domain = self._domain
         longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features)
         return Recipe(
-            loss="huber" if self._labels_are_numbers else "logistic" if n_outputs == 1 else "softmax",
+            loss="huber"
+            if self._labels_are_numbers
+            else "logistic"
+            if n_outputs == 1
+            else "softmax",
             n_outputs=n_outputs,
             n_samples=domain.n_samples,
             longest=longest,
@@ -205,7 +209,11 @@ class _DPGradient(BaseDPLinearModel):
             step=self.step_size,
             momentum=self.momentum,
             clip=self.clip,
-            masses=self.masses if not isinstance(self.masses, str) else "private" if private_masses else None,
+            masses=self.masses
+            if not isinstance(self.masses, str)
+            else "private"
+            if private_masses
+            else None,
             renormalise=self.renormalise,
             prune=self.prune,
             soften=self.soft_threshold,

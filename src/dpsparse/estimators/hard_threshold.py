@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import BoundedData
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
@@ -23,7 +23,6 @@ from dpsparse.losses import get_loss
 from dpsparse.privacy import (
     Event,
     Exponential,
-    Gaussian,
     NonPrivate,
     Phase,
     Plan,
@@ -36,24 +35,26 @@ from dpsparse.published.wang_gu_2019_hard_threshold import (
     concentrated,
     private_hard_threshold,
 )
-from dpsparse.solvers.gradient import MEDIAN_ROUNDS, Recipe, RegressionRun, Run
-from dpsparse.solvers.hard_threshold import Threshold, hard_threshold
-
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solution import Solution
+from dpsparse.solvers.gradient import MEDIAN_ROUNDS, Recipe
+from dpsparse.solvers.hard_threshold import Threshold, solve
 
 PRIOR_SHARE = 0.05  # of the budget, for class counts (regression: also for the spread)
 _NARROW = 1000  # up to this width feature_bound * sqrt(d) is a bound on rows worth using
 _METHODS = ("auto", "gaussian", "peeling")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _DPHardThreshold(BaseDPLinearModel):
-    n_nonzero: int
-    n_iter: int
-    step_size: float | None
-    ridge: float
-    method: str
-    _calibrations = ("proven", "published")
+    n_nonzero: int = 10
+    n_iter: int = 10
+    step_size: float | None = None
+    ridge: float = 0.0
+    method: str = "auto"
+
+    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -113,7 +114,8 @@ class _DPHardThreshold(BaseDPLinearModel):
             else:
                 eta = mu * math.sqrt(2.0 * steps / picks)
                 parts.append(("selection", Repeated(Exponential(eta), picks)))
-                parts.append(("values", Repeated(Gaussian(math.sqrt(2.0) * scale), self.n_iter)))
+                values = RoundedGaussian(math.sqrt(2.0) * scale, 1.0, picks)
+                parts.append(("values", Repeated(values, self.n_iter)))
             return parts
 
         mu = math.inf
@@ -127,8 +129,6 @@ class _DPHardThreshold(BaseDPLinearModel):
         )
         n_samples = self._domain.n_samples
         assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
-        if method == "peeling":
-            assumptions.append("noise in ideal real arithmetic")
         return Plan(
             method=f"{type(self).__name__}({method})",
             phases=phases,
@@ -139,6 +139,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             if method == "gaussian"
             else "docs/proofs/peeling.md",
             assumptions=tuple(assumptions),
+            public=self._public(method, n_outputs, row),
             parameters={
                 "n_iter": self.n_iter,
                 "n_outputs": n_outputs,
@@ -171,44 +172,28 @@ class _DPHardThreshold(BaseDPLinearModel):
             },
         )
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        values = plan.parameters
-        if plan.calibration == "published":
-            return self._solve_published(data, values, rng)
-        replace_one = self.adjacency == "replace-one"
-        recipe = Recipe(
-            prior=values["prior"], mass=math.inf, length=math.inf, gradient=math.inf,
-            intercept=math.inf, spread=values["prior"],
-            signed=2.0 if replace_one else 1.0, positive=math.sqrt(2.0) if replace_one else 1.0,
-            n_is_public=self.adjacency == "replace-one" or math.isinf(values["prior"]),
-            n_samples=self._domain.n_samples,
+    def _public(self, method: str, n_outputs: int, row: float) -> Threshold:
+        domain = self._domain
+        numbers = self._labels_are_numbers
+        prior = Recipe(
+            loss="huber" if numbers else "logistic" if n_outputs == 1 else "softmax",
+            n_outputs=n_outputs,
+            n_samples=domain.n_samples,
+            target_bound=float(domain.require("target_bound", "Regression")) if numbers else 1.0,
+        )
+        return Threshold(
+            prior, method, self.n_nonzero, self.n_iter, self.step_size, self.ridge, row,
+            domain.feature_bound,
         )  # fmt: skip
-        if self._labels_are_numbers:
-            run: Run = RegressionRun(data, get_loss("huber"), 1, recipe, rng)
-        else:
-            n_outputs = values["n_outputs"]
-            run = Run(
-                data, get_loss("logistic" if n_outputs == 1 else "softmax"), n_outputs, recipe, rng
-            )
-        run.release_prior()
-        if not self._labels_are_numbers:
-            share = np.log(run.counts)
-            run.offset = share[1:] - share[:1] if run.n_outputs == 1 else share - share.mean()
-        public = Threshold(
-            method=values["method"], n_nonzero=self.n_nonzero, n_iter=self.n_iter,
-            step=self.step_size, ridge=self.ridge, row_clip=values["row_clip"],
-            budget=values["budget"], eta=values["eta"],
-            feature_bound=self._domain.feature_bound or math.inf,
-            signed=2.0 if replace_one else 1.0,
-        )  # fmt: skip
-        return hard_threshold(run, public)
 
-    def _solve_published(
-        self, data: BoundedData, values: Mapping[str, Any], rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if plan.calibration == "published":
+            return self._solve_published(rows.table(), plan, releases.rng)
+        return solve(rows, plan.public, releases)
+
+    def _solve_published(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
         """As printed: no clipping, no intercept; several classes one against the rest."""
+        values = plan.parameters
         loss = get_loss("squared" if self._labels_are_numbers else "logistic")
         step = self.step_size or 1.0 / (loss.smoothness * values["row_clip"] ** 2)
         coef = [
@@ -218,7 +203,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             )
             for y in targets(data, values["n_outputs"])
         ]  # fmt: skip
-        return np.array(coef), np.zeros(len(coef))
+        return Solution(np.array(coef), np.zeros(len(coef)))
 
 
 _DOC = """
@@ -237,7 +222,7 @@ _DOC = """
     ridge : float, default=0.0
         L2 penalty (on the mean loss).
     method : {{"auto", "gaussian", "peeling"}}
-        Noise on every feature, or Gumbel selection with noise on the selected values only. "auto"
+        Noise on every feature, or private selection with noise on the selected values only. "auto"
         compares feature_bound sqrt(s log(d/s)) with the row bound.
     adjacency : {{"add-remove", "replace-one"}}
     calibration : {{"proven", "published"}}
@@ -249,76 +234,16 @@ _DOC = """
     """
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
     __doc__ = (
         "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n"
         + _DOC.format(needs="classes")
     )
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_nonzero: int = 10,
-        n_iter: int = 10,
-        step_size: float | None = None,
-        ridge: float = 0.0,
-        method: str = "auto",
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero = n_nonzero
-        self.n_iter = n_iter
-        self.step_size = step_size
-        self.ridge = ridge
-        self.method = method
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
     __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + _DOC.format(
         needs="target_bound"
     )
-
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_nonzero: int = 10,
-        n_iter: int = 10,
-        step_size: float | None = None,
-        ridge: float = 0.0,
-        method: str = "auto",
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero = n_nonzero
-        self.n_iter = n_iter
-        self.step_size = step_size
-        self.ridge = ridge
-        self.method = method
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose

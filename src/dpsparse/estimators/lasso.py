@@ -47,7 +47,14 @@ from dpsparse.solvers.fast_frank_wolfe import (
     fast_frank_wolfe_with,
 )
 from dpsparse.solvers.frank_wolfe import frank_wolfe, with_intercept
-from dpsparse.sparsify import NNonzero, PrivateCount, check_n_nonzero, count_event, sparsify_weights
+from dpsparse.sparsify import (
+    NNonzero,
+    PrivateCount,
+    check_n_nonzero,
+    count_event,
+    sparsify_weights,
+    top_k,
+)
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -193,10 +200,11 @@ class _Lasso(BaseDPLinearModel):
             if plan.calibration == "published-laplace" and problem.n_outputs > 1:
                 coef, intercept = self._multinomial_as_published(data, problem, rng)
             else:
-                coef, intercept = self._run(data, problem, plan, rng, progress).weights()
-        return sparsify_weights(
-            coef, check_n_nonzero(self.n_nonzero), rng, lambda: self._exact_count(data, plan, loss)
-        ), intercept
+                coef, intercept = self._history(data, problem, plan, rng, progress).weights()
+        rule = check_n_nonzero(self.n_nonzero)
+        if isinstance(rule, PrivateCount):
+            rule = rule.release(self._exact_count(data, plan, loss), coef.size, rng)
+        return top_k(coef, rule) if rule == 0 else sparsify_weights(coef, rule), intercept
 
     def _multinomial_as_published(
         self, data: BoundedData, problem: Problem, rng: np.random.Generator
@@ -232,7 +240,7 @@ class _Lasso(BaseDPLinearModel):
             private_sign=plan.calibration != "published",
         )
 
-    def _run(
+    def _history(
         self,
         data: BoundedData,
         problem: Problem,

@@ -1,10 +1,11 @@
 """Kernels over some rows of a part: where contributions become whole numbers, and bounds are enforced.
 
-    z_i = (D x_i, constant) / max(||(D x_i, constant)||, shortest)         Z_i = trunc(2^29 z_i),   sum_j Z_ij^2 <= 2^58
-    r_i = slope of the loss at the margin of row i, clipped to norm c       R_i = trunc(2^24 r_i/c), sum_k R_ik^2 <= 2^48
+    z_i = (D x_i, constant) / max(||(D x_i, constant)||, shortest)         Z_i = trunc(2^29 z_i),   ||Z_i|| <= 2^29
+    or z_i = x_i / b for a bound b on its entries                           |Z_ij| <= 2^29,          ||Z_i|| <= 2^29 R/b
+    r_i = slope of the loss at the margin of row i, clipped to norm c       R_i = trunc(2^24 r_i/c), ||R_i|| <= 2^24
     v_i = c z_i r_i'                                                        whole part of R_ik Z_ij * fine
 
-Z and R are whole and their norms are compared as whole numbers; a row that fails is set to zero. R_ik Z_ij has
+Z and R are whole, and their norms are compared as they are; a row that fails is set to zero. R_ik Z_ij has
 at most 53 bits, so the product is exact in float64, and `fine` = (1 - 2^-40) c 2^-53 / unit leaves room for
 the one rounding that follows: ||whole(v_i)|| <= c / unit (docs/proofs/whole_numbers.md).
 
@@ -23,8 +24,10 @@ from numba import njit
 
 LOGISTIC, RESIDUAL, SOFTMAX = 0, 1, 2
 ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
-ROW_SQUARES, SLOPE_SQUARES = 2**58, 2**48
-SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding of a length, which is below 2^-40, must not cost a row
+SLOPE_SQUARES = 2**48
+SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding must not cost a row, so rows are this much shorter
+# Squares of whole numbers are added in float64: for fewer than 2^31 entries the sum is right to 2^-22.
+CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
 LN2 = math.log(2.0)
 
@@ -77,10 +80,12 @@ def count_kept(indptr, indices, place, start, stop, out):
 
 @_jit
 def unit_rows(
-    indptr, indices, values, place, scale, constant, shortest, start, stop,
+    indptr, indices, values, place, scale, constant, shortest, fixed, longest, start, stop,
     out_indptr, out_columns, out_z, out_constant, out_norm, out_length,
 ):  # fmt: skip
-    """Z_i, the length of D x_i, and the norm it was divided by, on kept columns."""
+    """Z_i, the length of D x_i, and the norm it was divided by (`fixed`, if positive), on kept columns;
+    whole rows longer than `longest` times 2^29 count as empty."""
+    limit = (longest * ROW) ** 2 * CERTAIN
     for i in range(start, stop):
         squares = 0.0
         at = out_indptr[i]
@@ -89,20 +94,20 @@ def unit_rows(
             if j >= 0:
                 squares += (values[p] * scale[j]) ** 2
         out_length[i] = np.sqrt(squares)
-        norm = max(np.sqrt(squares + constant * constant), shortest)
+        norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
         out_norm[i] = norm
         factor = SAFE_ROW / norm if norm > 0.0 else 0.0
-        total = np.int64(0)
+        z = _within(constant * factor, ROW)
+        out_constant[i] = np.int32(z)
+        total = z * z
         for p in range(indptr[i], indptr[i + 1]):
             j = place[indices[p]]
             if j >= 0:
-                z = np.int64(_within(values[p] * scale[j] * factor, ROW))
-                out_columns[at], out_z[at] = j, z
+                z = _within(values[p] * scale[j] * factor, ROW)
+                out_columns[at], out_z[at] = j, np.int32(z)
                 at += 1
-                total = min(total, ROW_SQUARES + 1) + z * z  # cannot overflow
-        z = np.int64(_within(constant * factor, ROW))
-        out_constant[i] = z
-        if min(total, ROW_SQUARES + 1) + z * z > ROW_SQUARES:
+                total += z * z
+        if not total <= limit:
             out_constant[i] = 0
             for q in range(out_indptr[i], at):
                 out_z[q] = 0
@@ -127,14 +132,14 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 
 
 # ---- gradients -----------------------------------------------------------------------------------
-# With stretch = 0 margins and gradients are those of z_i; with stretch = 1/R of the original rows, the gradient
-# divided by R: margin norm_i z_i.w, contribution norm_i/R r_i z_i.
+# `original` takes margins of the original rows, norm_i z_i.w, instead of those of z_i. With `stretch` = 1/R the
+# contribution is that of the original row divided by R, norm_i/R r_i z_i, clipped as a whole.
 
 
 @_jit
 def gradient_one(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, stretch, fine, start, stop, out, out_constant,
+    loss, cutoff, clip, original, stretch, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """One output: out_j += whole part of R_i Z_ij * fine."""
     unit = SLOPE / clip
@@ -143,7 +148,7 @@ def gradient_one(
         for p in range(indptr[i], indptr[i + 1]):
             m += z[p] * weights[columns[p], 0]
         m *= 1.0 / ROW
-        if stretch > 0.0:
+        if original:
             m *= norm[i]
         r = _slope(loss, m + offset[0], targets[i], cutoff)
         if stretch > 0.0:
@@ -159,11 +164,12 @@ def gradient_one(
 @_jit
 def gradient_many(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, stretch, fine, start, stop, out, out_constant,
+    loss, cutoff, clip, original, stretch, fine, start, stop, out, out_constant,
 ):  # fmt: skip
-    """Several outputs (softmax); the slopes of a row are a vector clipped to norm `clip`."""
+    """Several outputs (softmax): slopes of at most `cutoff` each, as a vector clipped to norm `clip`."""
     K = weights.shape[1]
     r = np.empty(K)
+    most = np.trunc(min(cutoff / clip, 1.0) * SLOPE)
     for i in range(start, stop):
         for k in range(K):
             r[k] = constant[i] * constant_weight[k]
@@ -173,7 +179,7 @@ def gradient_many(
                 r[k] += z[p] * weights[j, k]
         largest = -np.inf
         for k in range(K):
-            r[k] = r[k] * ((1.0 / ROW) * (norm[i] if stretch > 0.0 else 1.0)) + offset[k]
+            r[k] = r[k] * ((1.0 / ROW) * (norm[i] if original else 1.0)) + offset[k]
             largest = max(largest, r[k])
         total = 0.0
         for k in range(K):
@@ -188,7 +194,7 @@ def gradient_many(
         unit = SLOPE / max(clip, np.sqrt(squares) * (1.0 + 2.0**-40))
         whole = np.int64(0)
         for k in range(K):
-            r[k] = _within(r[k] * unit, SLOPE)
+            r[k] = _within(r[k] * unit, most)
             whole = min(whole, SLOPE_SQUARES + 1) + np.int64(r[k]) * np.int64(r[k])
         if whole > SLOPE_SQUARES:
             continue

@@ -28,6 +28,7 @@ from dpsparse.sensitivity import (
     count_and_total,
     feature_masses,
     signed_sum,
+    vertex_score,
 )
 
 LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
@@ -68,7 +69,10 @@ class Rows:
         parts = self._parts
         X = sp.vstack(
             [
-                sp.csr_array((p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), self.n_features))
+                sp.csr_array(
+                    (p.values.astype(np.float64), p.indices, p.indptr),
+                    shape=(len(p), self.n_features),
+                )
                 for p in parts
             ],
             format="csr",
@@ -99,7 +103,12 @@ class Rows:
         self, scaling: np.ndarray, *, constant: float = 0.0, shortest: float = 0.0
     ) -> UnitRows:
         """Rows (D x, constant)/max(norm, shortest) for a released scaling D; features of scale 0 are gone."""
-        return UnitRows(self, scaling, constant, shortest)
+        return UnitRows(self, scaling, constant=constant, shortest=shortest)
+
+    def entries(self, bound: float, longest: float) -> UnitRows:
+        """Rows x/bound with entries in [-1, 1] and norm at most `longest`: for entrywise sensitivities."""
+        ones = np.ones(self.n_features, np.float32)
+        return UnitRows(self, ones, fixed=bound, longest=longest)
 
     def _short(
         self,
@@ -139,15 +148,23 @@ class UnitRows:
     """Rows of length at most one in whole numbers, on the features that a released scaling kept."""
 
     def __init__(
-        self, rows: Rows, scaling: np.ndarray, constant: float, shortest: float
+        self,
+        rows: Rows,
+        scaling: np.ndarray,
+        *,
+        constant: float = 0.0,
+        shortest: float = 0.0,
+        fixed: float = 0.0,
+        longest: float = 1.0,
     ) -> None:
+        self._by_entries = fixed > 0.0
         self.kept = np.flatnonzero(scaling)  # released: their order is that of every answer
         self.width = len(self.kept)
         place = np.full(rows.n_features, -1, np.int32)
         place[self.kept] = np.arange(self.width, dtype=np.int32)
         scale = np.asarray(scaling, np.float64)[self.kept]
         self._parts = [
-            _unit_part(part, place, scale, constant, shortest, self.width == rows.n_features)
+            _unit_part(part, place, scale, (constant, shortest, fixed, longest))
             for part in rows._parts
         ]
 
@@ -177,29 +194,36 @@ class UnitRows:
         *,
         clip: float,
         cutoff: float = np.inf,
+        original: bool = False,
         stretch: float = 0.0,
         constant_weight: np.ndarray | None = None,
     ) -> Query:
         """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
 
-        `stretch` = 1/R asks for rows of their own length, divided by R, instead of length one.
+        `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
+        of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
         """
         outputs = weights.shape[1]
         kernel = kernels.gradient_one if outputs == 1 else kernels.gradient_many
         last = np.zeros(outputs) if constant_weight is None else constant_weight
+        weights = np.ascontiguousarray(weights, np.float64)
 
         def whole(unit: float) -> np.ndarray:
             fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
 
             def add(p: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
                 kernel(
-                    *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip, stretch,
-                    fine, a, b, out[:-1], out[-1],
+                    *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip, original,
+                    stretch, fine, a, b, out[:-1], out[-1],
                 )  # fmt: skip
 
             return self._sum((self.width + 1, outputs), add)
 
-        return Query((self.width + 1, outputs), partial(clipped_gradient_sum, clip), whole)
+        if self._by_entries:
+            lemma: Any = partial(vertex_score, min(clip, cutoff), 1.0)
+        else:
+            lemma = partial(clipped_gradient_sum, clip)
+        return Query((self.width + 1, outputs), lemma, whole)
 
     def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
         """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
@@ -287,13 +311,11 @@ def _unit_part(
     part: Part,
     place: np.ndarray,
     scale: np.ndarray,
-    constant: float,
-    shortest: float,
-    all_kept: bool,
+    lengths: tuple[float, float, float, float],
 ) -> _UnitPart:
     n = len(part)
     indptr, columns = part.indptr, part.indices
-    if not all_kept:
+    if len(scale) < part.n_features:
         indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
         kernels.count_kept(part.indptr, part.indices, place, 0, n, indptr)
         np.cumsum(indptr, out=indptr)
@@ -305,7 +327,7 @@ def _unit_part(
 
     def one(b: int) -> None:
         kernels.unit_rows(
-            part.indptr, part.indices, part.values, place, scale, float(constant), float(shortest),
+            part.indptr, part.indices, part.values, place, scale, *map(float, lengths),
             edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
         )  # fmt: skip
 

@@ -30,3 +30,35 @@ class Query:
     @property
     def size(self) -> int:
         return int(np.prod(self.shape))
+
+    def shifted(self, base: np.ndarray) -> Query:
+        """base - answer for a public `base`, which may be shorter than the answer."""
+
+        def whole(unit: float) -> np.ndarray:
+            start = np.rint(np.clip(base / unit, -(2.0**60), 2.0**60)).astype(np.int64)
+            return start.reshape(-1) - self.whole(unit).reshape(-1)[: base.size]
+
+        return Query((base.size,), self.sensitivity, remember(whole))
+
+    def magnitudes(self) -> Query:
+        """Absolute values: no entry moves by more than before."""
+        return Query(self.shape, self.sensitivity, lambda unit: np.abs(self.whole(unit)))
+
+    def entries(self, chosen: np.ndarray, sensitivity: Callable[[str], Sensitivity]) -> Query:
+        """The entries at released places, with the lemma for so many of them."""
+        return Query(
+            (len(chosen),), sensitivity, lambda unit: self.whole(unit).reshape(-1)[chosen].copy()
+        )
+
+
+def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
+    """The same sums without a second pass when they are asked for on the same grid again."""
+    last: dict[float, np.ndarray] = {}
+
+    def remembered(unit: float) -> np.ndarray:
+        if unit not in last:
+            last.clear()
+            last[unit] = whole(unit)
+        return last[unit]
+
+    return remembered

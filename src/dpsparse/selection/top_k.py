@@ -1,22 +1,126 @@
-"""One-shot Gumbel top-k: k exponential mechanisms without replacement for one draw per feature.
+"""k exponential mechanisms without replacement on whole-number scores, drawn exactly.
 
-    keys_j = kappa * score_j + Gumbel_j;   release the indices of the k largest keys
+    pick j with probability proportional to e^{kappa score_j}, remove it, repeat
 
-is the same law as k times "pick with probability ~ exp(kappa * score), remove, repeat". If one row
-moves every score by at most D (up or down), each pick has range 2 kappa D and costs zCDP
-(kappa D)^2/2, so k picks cost `Repeated(Exponential(2 kappa D), k)`. Only the set of indices is
-released: the keys would cost more. Proof: docs/proofs/two_stage.md.
+Each draw is proposal and acceptance with whole-number weights, as in docs/proofs/selection.md: the law does
+not depend on rounding, and a candidate however unlikely stays possible. (Top-k of scores plus Gumbel noise has
+the same law in real arithmetic only.) If one row moves every score by at most D, up or down, each pick has
+range 2 kappa D and `Repeated(Exponential(2 kappa D), k)` pays for all (docs/proofs/two_stage.md, Lemma 2).
+
+A last candidate may be the null of a screening rule, with a public score: when it is drawn, the picks end.
+Cost: one pass and one exponential a candidate, O(sqrt n) a draw, and a new pass where the best are gone.
 """
+
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numba import njit
 
-from dpsparse.random import gumbel
+ROUNDING_RANGE = 2.0**-37  # what rounding may add to the range of a draw; plans charge it
+B = 24  # weights up to 2^24: sums over fewer than 2^29 candidates stay below 2^53
+PATIENCE = 64  # rejections before the weights are taken anew
+LN2 = math.log(2.0)
 
 
-def gumbel_top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) -> np.ndarray:
-    """Sorted indices of k features; `kappa=inf` takes the largest scores without noise."""
+def top_k(
+    scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator, *, null: bool = False
+) -> np.ndarray:
+    """Sorted indices of at most k candidates; `kappa=inf` takes the largest scores, first among equals.
+
+    With `null` the last score belongs to the null candidate, which is never returned.
+    """
+    scores = np.ascontiguousarray(scores, np.int64)
+    n = len(scores) - null
+    k = min(k, n)
+    if math.isinf(kappa):
+        best = np.argsort(-scores, kind="stable")[: k + null]
+        ends = np.flatnonzero(best == n)
+        return np.sort(best[: ends[0]] if len(ends) else best[:k])
+    picks = np.empty(k, np.int64)
+    count = _draw_without_replacement(scores, k, kappa, null, rng, picks)
+    return np.sort(picks[:count])
+
+
+@njit(cache=True)
+def _weigh(scores, gone, kappa, weights, sums, side):
+    """Weights ceil(2^B e^{-kappa (top - score)}) of what is left, their block sums, and the top."""
+    top = np.int64(-(2**62))
+    for j in range(scores.size):
+        if not gone[j]:
+            top = max(top, scores[j])
+    sums[:] = 0
+    for j in range(scores.size):
+        # 1 + 1e-9 covers the error of exp: the weight is never below the envelope.
+        weights[j] = (
+            0
+            if gone[j]
+            else math.ceil(2.0**B * math.exp(-kappa * (top - scores[j])) * (1.0 + 1e-9))
+        )
+        sums[j // side] += weights[j]
+    return top
+
+
+@njit(cache=True)
+def _zeros(rng, n):
+    """True with probability 2^-n, exactly."""
+    while n >= 53:
+        if rng.random() != 0.0:
+            return False
+        n -= 53
+    return rng.random() < 2.0 ** (-n)
+
+
+@njit(cache=True)
+def _draw_without_replacement(scores, k, kappa, null, rng, picks):
+    side = max(1, int(math.sqrt(scores.size)))
+    weights = np.zeros(scores.size, np.int64)
+    sums = np.zeros(scores.size // side + 1, np.int64)
+    gone = np.zeros(scores.size, np.bool_)
+    top = _weigh(scores, gone, kappa, weights, sums, side)
+    total = sums.sum()
+    rejected, count = 0, 0
+    while count < k:
+        if rejected >= PATIENCE:
+            top = _weigh(scores, gone, kappa, weights, sums, side)
+            total = sums.sum()
+            rejected = 0
+        r = np.int64(rng.random() * 2.0**53)  # 53 uniform bits, exactly
+        if r >= ((1 << 53) // total) * total:
+            continue
+        r %= total
+        b = 0
+        while r >= sums[b]:
+            r -= sums[b]
+            b += 1
+        j = b * side
+        while r >= weights[j]:
+            r -= weights[j]
+            j += 1
+        x = math.log(weights[j]) - B * LN2 + kappa * (top - scores[j])
+        n = np.int64(max(x, 0.0) / LN2)  # leading zero bits keep small probabilities precise
+        if not (_zeros(rng, n) and rng.random() < math.exp(-(x - n * LN2))):
+            rejected += 1
+            continue
+        if null and j == scores.size - 1:
+            break
+        picks[count] = j
+        count += 1
+        gone[j] = True
+        sums[j // side] -= weights[j]
+        total -= weights[j]
+        weights[j] = 0
+        if total == 0:
+            rejected = PATIENCE
+    return count
+
+
+def gumbel_top_k(scores, k, kappa, rng):
+    from dpsparse.random import gumbel
+
     keys = scores if np.isinf(kappa) else kappa * scores + gumbel(rng, len(scores))
     if k >= len(keys):
         return np.arange(len(keys))

@@ -96,6 +96,7 @@ class Run:
         self.rows, self.public, self.releases = rows, public, releases
         self.n_outputs, self.width = public.n_outputs, rows.n_features
         self.constant, self.constant_weight = 0.0, np.zeros(public.n_outputs)
+        self.shortest = 0.0  # rows are divided by this length at least
         self.n_iter = 0  # noisy gradients taken so far
 
     def solve(self) -> Solution:
@@ -106,9 +107,9 @@ class Run:
         # Wide rows need their length only for the final model, and then on what was kept.
         length = 0.0 if self.wide else self.release_length()
         self.constant = length * CONSTANT / math.sqrt(self.width)
-        shortest = 0.0 if self.renormalises else LONG * length
-        if self.constant > 0.0 or shortest > 0.0:
-            self.units = self.rows.unit(self.scaling, constant=self.constant, shortest=shortest)
+        self.shortest = 0.0 if self.renormalises else LONG * length
+        if self.constant > 0.0 or self.shortest > 0.0:
+            self.units = self.unit_rows()
         self.weights = np.zeros((self.units.width, self.n_outputs))
         rounds = self.rounds
         for i, share in enumerate(rounds):
@@ -117,12 +118,15 @@ class Run:
             noise = self.descend(share, soften=soften)
             if i < len(rounds) - 1:
                 self.prune(noise, by_noise=i == 0)
-        length = max(math.hypot(length or self.release_length(), self.constant), shortest)
+        length = max(math.hypot(length or self.release_length(), self.constant), self.shortest)
         weights = self.sparse_weights() / length
         self.offset = self.offset + self.constant_weight * (self.constant / length)
         if public.fit_intercept:
             self.release_intercept(weights)
         return self.publish(weights, noise / length)
+
+    def unit_rows(self) -> UnitRows:
+        return self.rows.unit(self.scaling, constant=self.constant, shortest=self.shortest)
 
     def publish(self, weights: np.ndarray, noise: float) -> Solution:
         """The model on the original features, in the units of the targets."""
@@ -161,7 +165,9 @@ class Run:
         if self.public.n_samples is not None:
             return float(self.public.n_samples)
         known = self.releases.number_of_rows(self.rows)
-        return max(noisy, self.releases.scale("prior", query), 1.0) if known is None else float(known)
+        return (
+            max(noisy, self.releases.scale("prior", query), 1.0) if known is None else float(known)
+        )
 
     def release_masses(self) -> np.ndarray:
         """D_j as float32: 0 for dropped features, 1 where the masses are switched off."""
@@ -193,7 +199,13 @@ class Run:
         return self.quantile("length", self.units.count_shorter, 0.5, guess, guess / 2.0**20, guess)
 
     def quantile(
-        self, phase: str, below: Callable[[float], Query], share: float, guess: float, low: float, high: float
+        self,
+        phase: str,
+        below: Callable[[float], Query],
+        share: float,
+        guess: float,
+        low: float,
+        high: float,
     ) -> float:
         """Bisection in the logarithm on noisy counts of the rows below a point."""
         part = 1.0 / MEDIAN_ROUNDS
@@ -296,7 +308,7 @@ class Run:
             limit *= 1.0 - 1e-6  # keep what is equal
         stays = sizes > limit
         self.scaling[self.units.kept[~stays]] = 0.0
-        self.units = self.rows.unit(self.scaling)
+        self.units = self.unit_rows()
         self.weights = self.weights[stays]
         self.weights = np.zeros_like(self.weights) if self.few else soft(self.weights, noise)
 
