@@ -147,8 +147,9 @@ class Domain:
         else:
             targets = np.asarray(y, dtype=np.float64)
             _refuse_non_finite(targets, "y")
-            bound = self.target_bound
-            targets = targets if bound is None else np.clip(targets, -bound, bound) / bound
+            if self.target_bound is not None:
+                most = self.target_bound
+                targets = np.clip(targets, -most, most) / most
         if len(targets) != len(indptr) - 1:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
         return Part(indptr, indices, values, targets, int(X.shape[1]))

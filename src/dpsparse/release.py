@@ -94,14 +94,10 @@ class Releases:
         """
         kappa = math.inf
         if not self._exact:
-            leaf = self._event(phase)
-            count = 1
-            while isinstance(leaf, Repeated):
-                leaf, count = leaf.event, count * leaf.count
-            assert isinstance(leaf, Exponential)
-            self._use(phase, k / count)
+            eta, n_picks = _picks(self._event(phase))
+            self._use(phase, k / n_picks)
             moved = scores.sensitivity(self._adjacency).value
-            kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
+            kappa = (eta - ROUNDING_RANGE) / (2.0 * moved) * unit
         return self._pick(phase, scores, k, unit, kappa, null)
 
     def count(
@@ -171,3 +167,13 @@ def _squares(event: Event) -> float:
     if isinstance(event, RoundedGaussian):
         return (event.sensitivity / event.scale) ** 2
     raise CalibrationError(f"{type(event).__name__} is not paid by Gaussian noise; this is a bug.")
+
+
+def _picks(event: Event) -> tuple[float, int]:
+    """Range of one pick, and how many are paid for."""
+    if isinstance(event, Repeated):
+        eta, count = _picks(event.event)
+        return eta, count * event.count
+    if isinstance(event, Exponential):
+        return event.eta, 1
+    raise CalibrationError(f"{type(event).__name__} pays for no selection; this is a bug.")

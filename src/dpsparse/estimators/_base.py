@@ -36,8 +36,21 @@ SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 ADJACENCIES = ("add-remove", "replace-one")
 
 
+class _Fitted(BaseEstimator):
+    """Attributes of a fitted model; a class of its own, since fields of the next one are parameters."""
+
+    coef_: Any
+    intercept_: Any
+    classes_: np.ndarray
+    privacy_: Guarantee
+    plan_: Plan
+    n_iter_: int
+    coef_noise_: np.ndarray
+    n_features_in_: int
+
+
 @dataclass(eq=False, repr=False)
-class BaseDPLinearModel(BaseEstimator):
+class BaseDPLinearModel(_Fitted):
     """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor, and what a fitted linear model can do."""
 
     domain: Domain | None = None
@@ -50,15 +63,6 @@ class BaseDPLinearModel(BaseEstimator):
     random_state: int | None = None
     verbose: int = 0
 
-    if TYPE_CHECKING:  # attributes of a fitted model, not parameters
-        coef_: Any
-        intercept_: Any
-        privacy_: Guarantee
-        plan_: Plan
-        n_iter_: int
-        coef_noise_: np.ndarray
-        n_features_in_: int
-
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
 
     # ---- what a family implements -------------------------------------------------------------
@@ -70,6 +74,10 @@ class BaseDPLinearModel(BaseEstimator):
     def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """The solver on `rows`; whatever leaves them goes through `releases`."""
         return Solution(*self._solve(rows.table(), plan, releases.rng))
+
+    def _releases(self, plan: Plan) -> Releases:
+        """The door out of this fit; an audit puts a recording one here."""
+        return Releases(plan, make_generator(self.random_state))
 
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
@@ -140,7 +148,7 @@ class BaseDPLinearModel(BaseEstimator):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        solution = self._run(rows, plan, Releases(plan, make_generator(self.random_state)))
+        solution = self._run(rows, plan, self._releases(plan))
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:
@@ -226,9 +234,6 @@ class BaseDPLinearModel(BaseEstimator):
 
 class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
     """Classification: labels come from the domain, probabilities from the logistic link."""
-
-    if TYPE_CHECKING:
-        classes_: np.ndarray
 
     def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
         if y is not None:

@@ -28,6 +28,9 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solution import Solution
 from dpsparse.solvers.gradient import (
     EXACT_ITER,
     INTERCEPT_ROUNDS,
@@ -36,9 +39,6 @@ from dpsparse.solvers.gradient import (
     Recipe,
     solve,
 )
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
-from dpsparse.solution import Solution
 from dpsparse.sparsify import check_n_nonzero, count_event
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
@@ -133,6 +133,12 @@ class _DPGradient(BaseDPLinearModel):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         if isinstance(self.masses, np.ndarray) and self.masses.shape != (n_features,):
             raise ParameterError("masses must hold one public number per feature.")
+        if isinstance(self.masses, np.ndarray) and not np.all(
+            (self.masses == 0) | ((self.masses >= TINY) & (self.masses <= HUGE))
+        ):
+            raise ParameterError(
+                "masses must be 0 (drop the feature) or lie between 2**-100 and 2**100."
+            )
         n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
         n_classes = 2 if labels is None else len(labels)
         private = not math.isinf(self.epsilon)
@@ -204,7 +210,7 @@ class _DPGradient(BaseDPLinearModel):
             n_outputs=n_outputs,
             n_samples=domain.n_samples,
             longest=longest,
-            target_bound=domain.target_bound if self._labels_are_numbers else 1.0,
+            target_bound=domain.target_bound or 1.0,
             n_iter=self.n_iter,
             step=self.step_size,
             momentum=self.momentum,

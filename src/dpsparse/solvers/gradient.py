@@ -23,7 +23,8 @@ The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, 
 | u | releases.scale("masses", ...) | noise of a mass |
 
 A step costs one pass over the non-zeros of kept features and one noise value a kept feature; after
-features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each line is there: docs/frontier.md.
+features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each
+line is there: docs/frontier.md.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Run:
     offset: np.ndarray
     counts: np.ndarray
     scaling: np.ndarray
+    shortest: float  # rows are divided by this length at least
     units: UnitRows
     weights: np.ndarray  # of scaled rows, (kept features, outputs)
 
@@ -96,7 +98,7 @@ class Run:
         self.rows, self.public, self.releases = rows, public, releases
         self.n_outputs, self.width = public.n_outputs, rows.n_features
         self.constant, self.constant_weight = 0.0, np.zeros(public.n_outputs)
-        self.shortest = 0.0  # rows are divided by this length at least
+        self.shortest = 0.0
         self.n_iter = 0  # noisy gradients taken so far
 
     def solve(self) -> Solution:
@@ -176,14 +178,14 @@ class Run:
             return np.ones(self.width, np.float32)
         if not isinstance(masses, str):
             masses = np.asarray(masses, np.float32)
-            return np.where(masses > 0, masses, np.inf).astype(np.float32) ** np.float32(-0.5)
+            return np.asarray(np.where(masses > 0, masses, np.inf) ** -0.5, np.float32)
         query = self.rows.unit(np.ones(self.width, np.float32)).masses()
         scale = self.releases.scale("masses", query)
         noisy = self.releases.gaussian("masses", query)
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         dropped = noisy <= DROP * scale if self.wide and scale > 0 else None
         np.maximum(noisy, FLOOR * scale if scale > 0 else 1e-6, out=noisy)
-        scaling = np.power(noisy, -0.5).astype(np.float32)
+        scaling = np.power(noisy, -0.5, out=noisy).astype(np.float32)
         if dropped is not None:
             scaling[dropped] = 0.0
         return scaling

@@ -21,27 +21,16 @@ from dpsparse.sensitivity import clipped_gradient_sum
 
 
 def peel(
-    releases: Releases,
-    sums: Query,
-    base: np.ndarray,
-    k: int,
-    *,
-    norm_bound: float,
-    picks: str = "selection",
-    values: str | None = "values",
-    share: float = 1.0,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Indices of `k` entries of base - sums, and their noisy values unless `values` is None.
+    releases: Releases, sums: Query, base: np.ndarray, k: int, *, norm_bound: float, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of `k` entries of base - sums (phase "selection") and their noisy values (phase "values").
 
-    `norm_bound` bounds the L2 norm of a contribution; `share` is that of one round in the phase `values`.
+    `norm_bound` bounds the L2 norm of a contribution; `share` is that of one round in "values".
     """
-    k = min(k, base.size)
-    v = sums.shifted(base)
+    v, k = sums.shifted(base), min(k, base.size)
     largest = sums.sensitivity("add-remove").value
     moved = partial(clipped_gradient_sum, min(math.sqrt(k) * largest, norm_bound))
-    if values is None:
-        return releases.top_k(picks, v.magnitudes(), k, largest * 2.0**-30), None
     # One grid for both, so that the sums are taken once.
-    unit = releases.unit(values, v.entries(np.arange(k), moved), share)
-    chosen = releases.top_k(picks, v.magnitudes(), k, unit)
-    return chosen, releases.gaussian(values, v.entries(chosen, moved), share)
+    unit = releases.unit("values", v.entries(np.arange(k), moved), share)
+    chosen = releases.top_k("selection", v.magnitudes(), k, unit)
+    return chosen, releases.gaussian("values", v.entries(chosen, moved), share)
