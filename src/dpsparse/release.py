@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dpsparse.rows import Query, Rows
     from dpsparse.sparsify import PrivateCount
 
+_CHUNK = 2**16
 EXACT_BITS = (
     32  # without noise sums still are whole numbers: order does not matter, on a grid this fine
 )
@@ -154,7 +155,8 @@ def _exact_unit(query: Query) -> float:
 def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     """whole * unit in the memory of `whole`, which may be most of what a wide fit uses."""
     out = whole.view(np.float64)
-    np.multiply(whole, unit, out=out)
+    for start in range(0, out.size, _CHUNK):
+        out[start : start + _CHUNK] = whole[start : start + _CHUNK] * unit
     return out
 
 

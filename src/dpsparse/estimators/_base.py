@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import BoundedData, Domain, refuse_malformed
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
@@ -51,7 +51,8 @@ class _Fitted(BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class BaseDPLinearModel(_Fitted):
-    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor, and what a fitted linear model can do."""
+    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor,
+    and what a fitted linear model can do."""
 
     domain: Domain | None = None
     _: KW_ONLY
@@ -139,6 +140,7 @@ class BaseDPLinearModel(_Fitted):
         self
         """
         self._check_parameters()
+        refuse_malformed(X)
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
         labels = self._labels(y)
         plan = self._make_plan(X.shape[1], labels)
@@ -177,6 +179,7 @@ class BaseDPLinearModel(_Fitted):
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        refuse_malformed(X)
         X = checked_data(self, X, reset=False)
         coef = self.coef_
         margins = X @ coef.T

@@ -132,12 +132,15 @@ class Run:
 
     def publish(self, weights: np.ndarray, noise: float) -> Solution:
         """The model on the original features, in the units of the targets."""
-        kept, bound = self.units.kept, self.public.target_bound
-        factors = bound * self.scaling[kept].astype(np.float64)
+        bound = self.public.target_bound
         coef = np.zeros((self.n_outputs, self.width))
-        coef[:, kept] = (weights * factors[:, None]).T
-        coef_noise = np.zeros(self.width, np.float32)
-        coef_noise[kept] = np.where(weights.any(axis=1), noise * factors, 0.0)
+        for k in range(self.n_outputs):
+            coef[k, self.units.kept] = weights[:, k]
+        coef *= self.scaling
+        coef *= bound
+        sd = np.float32(min(noise * bound, 1e30))  # where weights are that large, so is this
+        coef_noise = np.multiply(self.scaling, sd, out=self.scaling)
+        coef_noise[~coef.any(axis=0)] = 0.0  # a weight that was dropped has no noise to speak of
         return Solution(coef, self.offset * bound, self.n_iter, coef_noise)
 
     # ---- releases ------------------------------------------------------------------------------

@@ -4,16 +4,19 @@ Seeds are fixed; a fresh seed would fail a chi-square test here with probability
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from mpmath import mp, mpf
 from scipy import stats
 
+from dpsparse.exceptions import CalibrationError
 from dpsparse.privacy import (
     Gaussian,
     Geometric,
+    Phase,
+    Plan,
     RoundedGaussian,
     Sequence,
     calibrate,
@@ -21,8 +24,11 @@ from dpsparse.privacy import (
     epsilon,
 )
 from dpsparse.random import make_generator
-from dpsparse.solvers import _noise
-from dpsparse.solvers._noise import STEPS, NoisySums, integers, threaded_integers
+from dpsparse.release import Releases
+from dpsparse.rows import Query
+from dpsparse.sensitivity import signed_sum
+from dpsparse import noise as _noise
+from dpsparse.noise import STEPS, integers
 
 
 def p_value(draws, scale=1.0):
@@ -45,8 +51,34 @@ def test_law_is_accepted_and_one_percent_more_or_less_is_rejected():
     assert p_value(draws, 1.01) < 1e-9
 
 
-def test_threads_draw_the_same_law():
-    assert p_value(threaded_integers(make_generator(2), 1_000_000)) > 1e-4
+def test_short_vectors_draw_the_same_law():
+    """Below 2^15 values one thread draws; above, eight streams do."""
+    rng = make_generator(2)
+    assert p_value(np.concatenate([integers(rng, 20_000) for _ in range(50)])) > 1e-4
+
+
+def test_a_release_has_the_stated_scale():
+    """Accepts the scale, rejects 3 % less: the test that fails if a constant is halved."""
+    event = RoundedGaussian(7.0, 1.0, 40_000)
+    plan = Plan("toy", (Phase("sum", event),), 1.0, 0.1, "add-remove", proven=False)
+    silent = Query((40_000,), partial(signed_sum, 1.0), lambda unit: np.zeros(40_000, np.int64))
+    z = Releases(plan, make_generator(5)).gaussian("sum", silent) / 7.0
+    assert stats.kstest(z, "norm").pvalue > 1e-4
+    assert spread_p_value(z) > 1e-4
+    assert spread_p_value(z / 0.97) < 1e-9
+    half = Releases(plan, make_generator(6)).gaussian("sum", silent, 0.5) / (7.0 * math.sqrt(2.0))
+    assert spread_p_value(half) > 1e-4
+
+
+def test_a_phase_cannot_release_more_than_it_pays():
+    plan = Plan("toy", (Phase("sum", RoundedGaussian(7.0)),), 1.0, 0.1, "add-remove", proven=False)
+    silent = Query((1,), partial(signed_sum, 1.0), lambda unit: np.zeros(1, np.int64))
+    releases = Releases(plan, make_generator(0))
+    releases.gaussian("sum", silent, 0.7)
+    with pytest.raises(CalibrationError, match="more than it pays"):
+        releases.gaussian("sum", silent, 0.7)
+    with pytest.raises(CalibrationError, match="no phase"):
+        releases.gaussian("other", silent)
 
 
 def test_low_bits_tails_and_signs():
@@ -107,71 +139,11 @@ def test_acceptance_includes_the_rounding_of_the_gaussian():
     np.testing.assert_allclose(exact / density, 1 + (x**2 - 1) / (24 * steps**2), atol=3e-7)
 
 
-def make_sums(n=50, d=40, seed=0, noise="grid"):
-    X = sp.random_array((n, d), density=0.3, rng=np.random.default_rng(seed), format="csr")
-    X.data = X.data * 2 - 1
-    return NoisySums(X, make_generator(seed), noise), X
-
-
-def test_sums_without_noise_are_exact():
-    sums, X = make_sums()
-    slopes = np.random.default_rng(1).standard_normal((50, 3))
-    weight = np.linspace(0, 2, 40).astype(np.float32)
-    out = np.ones((40, 3), dtype=np.float32)
-    sums.pull(slopes, weight, 0.0, out, 0.5, 2.0)
-    expected = 0.5 + 2.0 * weight[:, None] * (X.T @ slopes)
-    expected[0] = 0.0  # a column of weight 0 is dropped
-    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(sums.margins(out), X @ out, rtol=1e-5, atol=1e-5)
-    scaled = X.multiply(weight[None, :]).toarray()
-    np.testing.assert_allclose(sums.lengths(weight), np.linalg.norm(scaled, axis=1), rtol=1e-6)
-    sums.drop(weight)
-    again = np.ones((40, 3), dtype=np.float32)
-    sums.pull(slopes, weight, 0.0, again, 0.5, 2.0)
-    np.testing.assert_array_equal(out, again)
-
-
-@pytest.mark.parametrize("noise", ["grid", "float64"])
-def test_noise_of_a_sum_has_the_stated_scale(noise):
-    """Accepts the scale, rejects 3 % less: the test that fails if a constant is halved."""
-    X = sp.csr_array(np.zeros((2, 40_000)))
-    sums = NoisySums(X, make_generator(5), noise)
-    out = np.zeros((40_000, 1), dtype=np.float32)
-    sums.pull(np.zeros((2, 1)), np.ones(40_000, dtype=np.float32), 7.0, out)
-    z = out[:, 0] / 7.0
-    assert stats.kstest(z, "norm").pvalue > 1e-4
-    assert spread_p_value(z) > 1e-4
-    assert spread_p_value(z / 0.97) < 1e-9
-    total = np.array([sums.total(np.zeros((1, 1)), 7.0)[0] for _ in range(4000)]) / 7.0
-    assert spread_p_value(total) > 1e-4
-    assert spread_p_value(total / 0.9) < 1e-9
-
-
-def test_integer_sums_never_move_by_more_than_the_row():
-    """Replay on the grid: with and without a row, the integers differ by at most its length/unit,
-    exactly, and by at least 99.9 % of it; float32 sums of this size would be off by whole units."""
-    rng = np.random.default_rng(0)
-    row = rng.standard_normal(64)
-    row /= np.linalg.norm(row)
-    scale, unit = 20.0, 20.0 / STEPS
-    rest = rng.standard_normal((1000, 64)) * 1e3
-    moved = []
-    for rows in (rest, np.vstack([rest, row])):
-        sums = NoisySums(sp.csr_array(rows), make_generator(9))  # the same noise twice
-        moved.append(np.rint(sums.total(rows, scale) / unit))
-    change = np.linalg.norm(moved[1] - moved[0]) * unit
-    assert change <= 1.0
-    assert change >= 0.999
-
-
 def test_streams_do_not_depend_on_threads(monkeypatch):
     results = []
     for cores in (1, 4):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-        sums = NoisySums(sp.csr_array((3, 50_000)), make_generator(4))
-        out = np.zeros((50_000, 1), dtype=np.float32)
-        sums.pull(np.zeros((3, 1)), np.ones(50_000, dtype=np.float32), 1.0, out)
-        results.append(out)
+        results.append(integers(make_generator(4), 50_000))
     np.testing.assert_array_equal(*results)
 
 
