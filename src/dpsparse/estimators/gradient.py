@@ -42,7 +42,6 @@ from dpsparse.solvers.gradient import (
 from dpsparse.sparsify import check_n_nonzero, count_event
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
-_LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
 
 _NOTES = {
     "prior": "noisy class counts (or count and mean of the targets)",
@@ -165,10 +164,6 @@ class _DPGradient(BaseDPLinearModel):
                 self.epsilon,
                 self.delta,
             )
-            if mu > _LIMIT:
-                raise ParameterError(
-                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
-                )
         phases = [
             Phase(name, event(name, mu) if private else NonPrivate(), _NOTES[name])
             for name in shares
