@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dpsparse import Domain, DPGradientClassifier
-from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
+from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy import (
     ZCDP,
     Exponential,
@@ -470,8 +470,10 @@ def test_a_consistent_rewrite_is_found_by_an_anchor(book):
     )
     assert Ledger(book).verify() == 4
     assert Ledger(book).verify(anchor=old) == 4
-    with pytest.raises(LedgerError, match="rewritten or rolled back"):
-        ledger.verify(anchor=noted)
+    with pytest.raises(LedgerRolledBackError, match="rewritten or rolled back"):
+        Ledger(book).verify(anchor=noted)
+    with pytest.raises(LedgerRolledBackError, match="entry 6"):
+        ledger.verify()  # this object has seen what was dropped
 
 
 def test_a_book_that_overspends_is_found(book):

@@ -10,13 +10,14 @@ import functools
 import hashlib
 import json
 import math
+import unicodedata
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from dpsparse.exceptions import LedgerError
+from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.privacy.conversion import epsilon, gaussian_mu, sampler_slack
 from dpsparse.privacy.events import (
     Event,
@@ -96,13 +97,16 @@ class Spending:
     folded: np.ndarray | None = None  # ... and not in the folded curve yet
 
     def add(self, seq: int, event: Event) -> None:
+        counts = leaves(event)
+        if not counts:  # a plan without noise or data costs nothing and decides nothing
+            return
         self.first = self.first or (seq, event)
         self.n_fits += 1
         pure, in_gaussian_account, in_other_account = _prices(event, self.terms)
         self.pure += pure
         self.renyi = (self.renyi[0] + in_gaussian_account, self.renyi[1] + in_other_account)
-        self.slack += sampler_slack(leaves(event))
-        for leaf, count in leaves(event).items():
+        self.slack += sampler_slack(counts)
+        for leaf, count in counts.items():
             mu = gaussian_mu({leaf: count})
             if mu is not None:
                 self.mu2 += mu**2
@@ -218,13 +222,20 @@ class Book:
                 f"Entry {seq} of the ledger does not follow from the one before: a row was edited, "
                 "removed or inserted. Restore the file from a backup."
             )
-        entry: dict[str, Any] = json.loads(body)
-        if entry["kind"] == "reserve":
-            if entry["proven"]:
-                part = self.spent.setdefault(entry["partition"], Spending(self.terms))
-                part.add(seq, from_dict(entry["event"]))
-            else:
-                self.unproven += 1
+        try:
+            entry: dict[str, Any] = json.loads(body)
+            if entry["kind"] == "reserve":
+                if entry["proven"]:
+                    part = part_of(entry)
+                    spent = self.spent.setdefault(part, Spending(self.terms))
+                    spent.add(seq, from_dict(entry["event"]))
+                else:
+                    self.unproven += 1
+        except (KeyError, TypeError, ValueError, DPSparseError) as error:
+            raise LedgerError(
+                f"Entry {seq} of the ledger is not one that this dpsparse can read; it may be of a "
+                "newer version. Nothing was spent."
+            ) from error
         self.n_entries, self.head = seq, digest
         return entry
 
@@ -245,16 +256,37 @@ class Book:
         return any(view.mixed for view in self._views(partition, None))
 
     def _views(self, partition: str | None, extra: Event | None) -> list[Spending]:
-        """What each partition has seen: the entries on all rows and its own."""
+        """What a row can see: the entries on all rows and those on its part.
+
+        For all rows (None) that is one view for each part with entries, and always the view of a
+        row in no such part: it will be that of every part whose first entry is still to come.
+        """
         nothing = Spending(self.terms)
         common = self.spent.get(None, nothing)
         names = [p for p in self.spent if p is not None] if partition is None else [partition]
         views = [common.merged(self.spent.get(name, nothing)) for name in names]
-        views = views or [common.copy()]
+        if partition is None:
+            views.append(common.copy())
         if extra is not None:
             for view in views:
                 view.add(self.n_entries + 1, extra)
         return views
+
+
+def part_of(entry: dict[str, Any]) -> str | None:
+    """The part of an entry; early books hold 2024 and " 2024", which are one part."""
+    return None if entry["partition"] is None else str(entry["partition"]).strip()
+
+
+def check_name(argument: str, name: Any) -> str:
+    """A name that cannot be taken for another one, or an error that names the argument."""
+    stripped = isinstance(name, str) and name and name == name.strip()
+    if stripped and name.isprintable() and unicodedata.is_normalized("NFC", name):
+        return str(name)
+    raise LedgerError(
+        f"{argument} must be a printable text without spaces around it, such as "
+        f"{argument}='2024', got {name!r}: names that only look alike would be separate accounts."
+    )
 
 
 def is_proven(plan: Plan) -> bool:
