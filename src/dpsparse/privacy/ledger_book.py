@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from dpsparse.exceptions import DPSparseError, LedgerError
-from dpsparse.privacy.conversion import epsilon, gaussian_mu, sampler_slack
+from dpsparse.privacy.conversion import (
+    SHIFT,
+    TAIL_LIMIT,
+    epsilon,
+    gaussian_epsilon,
+    gaussian_mu,
+    sampler_tail,
+)
 from dpsparse.privacy.events import (
     Event,
     Gaussian,
@@ -89,7 +96,7 @@ class Spending:
     first: tuple[int, Event] | None = None
     n_fits: int = 0
     pure: float = 0.0  # sum of pure epsilons; infinite once an event is not pure
-    slack: float = 0.0  # sum of the distances of samplers from their law
+    slack: float = 0.0  # what samplers that are not ideal add to delta
     mu2: float = 0.0  # Gaussian events: sum of (sensitivity/scale)^2
     mixed: bool = False  # whether an event is not Gaussian
     renyi: tuple[float, float] = (0.0, 0.0)  # RDP at the orders of the two kinds of account
@@ -105,7 +112,7 @@ class Spending:
         pure, in_gaussian_account, in_other_account = _prices(event, self.terms)
         self.pure += pure
         self.renyi = (self.renyi[0] + in_gaussian_account, self.renyi[1] + in_other_account)
-        self.slack += sampler_slack(counts)
+        self.slack += sampler_tail(counts, self.terms.epsilon)
         for leaf, count in counts.items():
             mu = gaussian_mu({leaf: count})
             if mu is not None:
@@ -165,17 +172,17 @@ class Spending:
         if self.n_fits == 1:  # nothing was adaptive yet
             return epsilon(first, delta)
         bounds = [self.pure]  # basic composition of pure events
-        off = (1.0 + math.exp(min(self.terms.epsilon, 700.0))) * self.slack
-        if off <= delta * SAMPLER_SHARE:
+        if self.slack <= min(delta * SAMPLER_SHARE, TAIL_LIMIT):
+            shift = SHIFT if self.slack > 0.0 else 0.0
             delta *= 1.0 - SAMPLER_SHARE
             gaussian_first = gaussian_mu(leaves(first)) is not None
             if gaussian_first and not self.mixed:
-                merged = Gaussian(1.0 / math.sqrt(self.mu2))
-                bounds.append(epsilon(merged, delta * (1.0 - MIXED_SHARE)))
+                merged = gaussian_epsilon(math.sqrt(self.mu2), delta * (1.0 - MIXED_SHARE))
+                bounds.append(merged + shift)
             share = MIXED_SHARE if gaussian_first else 1.0
             order = np.array(filter_order(self.terms, share))
             renyi = self.renyi[0] if gaussian_first else self.renyi[1]
-            bounds.append(renyi + float(conversion(order, delta * share)))
+            bounds.append(renyi + float(conversion(order, delta * share)) + shift)
         return max(0.0, min(bounds))
 
 
