@@ -482,7 +482,10 @@ def _check_total(seq: int, body: dict[str, Any], total: float) -> None:
 
     A total of another version may be higher, as accountants get better, but never lower.
     """
-    recorded = float(body.get("total", "nan"))
+    try:
+        recorded = float(body["total"])
+    except (KeyError, TypeError, ValueError):
+        recorded = math.nan
     low, high = total * (1.0 - _SAME_TOTAL), total * (1.0 + _SAME_TOTAL)
     if body.get("version") != _version():
         high = math.inf
