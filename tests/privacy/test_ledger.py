@@ -195,6 +195,20 @@ def test_reserved_counts_as_spent_without_a_commit(path):
     assert Ledger(path).spent() == ledger.spent() > 0.5
 
 
+@pytest.mark.parametrize("ceiling", [1.0, 20.0, 27.7, 35.0, 100.0, 600.0, 1e4])
+def test_a_large_ceiling_does_not_lock_itself(ceiling):
+    """Fits with real samplers leave room for the next one, at any ceiling."""
+    ledger = Ledger(epsilon=ceiling, delta=DELTA)
+    model = DPGradientClassifier(DOMAIN, epsilon=0.1, delta=DELTA)
+    for _ in range(3):
+        ledger.reserve(model.plan(10**6))
+    assert ledger.spent() < 0.2
+    assert ledger.remaining() > 0.95 * ceiling
+    step = DPGradientClassifier(DOMAIN, epsilon=0.6 * ceiling, delta=DELTA)
+    ledger.reserve(step.plan(1000))
+    assert ledger.remaining() > 0.3 * ceiling
+
+
 def test_adjacency_must_match():
     ledger = Ledger(epsilon=1.0, delta=DELTA, adjacency="replace-one")
     with pytest.raises(BudgetError, match="replace-one"):

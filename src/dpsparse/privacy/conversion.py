@@ -217,25 +217,27 @@ def sampler_slack(counts: dict[Event, int]) -> float:
     return sum(count * e.slack for e, count in counts.items() if isinstance(e, RoundedGaussian))
 
 
-# Lemma 4 of rounded_gaussian.md has two bounds. Near its centre a sampler is off by a relative
-# error, so at an epsilon lower by SHIFT only its tail counts, and no e^eps. That needs noise which
-# is not far smaller than what it hides, and fewer than 2^57 values in all.
+# Lemma 4 of rounded_gaussian.md has two bounds. Up to 12 standard deviations a sampler is off by a
+# relative error only, so at an epsilon lower by a shift its tail counts once, and no e^eps does.
 SHIFT = 2.0**-33
-TAIL_LIMIT = 2.0**-16
-_TAIL, _REACH, _LARGEST_MU = 2.0**-73, 10.0, 2.4
+TAIL_LIMIT = 2.0**-16  # below it a run has fewer than 2^57 values, as SHIFT assumes
+_TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43, 2.0**-21, 4.5
 
 
-def sampler_tail(counts: dict[Event, int], epsilon: float = math.inf) -> float:
-    """What samplers add to delta at an epsilon lower by SHIFT; the dearer bound is not charged."""
-    total = 0.0
+def sampler_tail(counts: dict[Event, int], epsilon: float = math.inf) -> tuple[float, float]:
+    """(delta, shift) that samplers cost beside SHIFT, by the cheaper bound for each event."""
+    delta = shift = 0.0
     for event, count in counts.items():
         if isinstance(event, RoundedGaussian):
             mu = event.sensitivity / event.scale
-            tail = math.inf
-            if mu <= _LARGEST_MU:
-                tail = event.size * _TAIL * math.exp(_REACH * mu + mu * mu / 2.0)
-            total += count * min(tail, _slack_delta(event.slack, epsilon))
-    return total
+            large = mu * mu if mu > 1.0 else 0.0  # at most so many values can move by more than 1
+            tail = event.size * _TAIL_OF_A_VALUE + large * _TAIL_OF_MU2
+            plain = _slack_delta(event.slack, epsilon)
+            if mu > _LARGEST_MU or plain <= tail:
+                delta += count * plain
+            else:
+                delta, shift = delta + count * tail, shift + count * large * _SHIFT_OF_MU2
+    return delta, shift
 
 
 def _slack_delta(slack: float, epsilon: float) -> float:
@@ -253,8 +255,10 @@ def _epsilon_with_slack(
     value = ideal(delta)
     if slack == 0.0 or not math.isfinite(value):
         return value
-    tail = sampler_tail(counts)
-    shifted = SHIFT + ideal(delta - tail) if tail < min(delta, TAIL_LIMIT) else math.inf
+    tail, shift = sampler_tail(counts)
+    shifted = math.inf
+    if tail < min(delta, TAIL_LIMIT):
+        shifted = ideal(delta - tail) + shift + SHIFT
     for _ in range(100):  # rises: a larger epsilon leaves less delta to the ideal run
         left = delta - _slack_delta(slack, value)
         # With at least 15/16 left the next step is far smaller than this one.
@@ -278,10 +282,10 @@ def _delta_with_slack(
     def covered(at: float) -> float:
         return ideal(at) + _slack_delta(slack, at)
 
-    value, tail = covered(epsilon), sampler_tail(counts)
-    if tail < TAIL_LIMIT and epsilon > SHIFT:
-        value = min(value, ideal(epsilon - SHIFT) + tail)
-    if _slack_delta(slack, epsilon) > 1e-12 * value:
+    value, (tail, shift) = covered(epsilon), sampler_tail(counts)
+    if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
+        value = min(value, ideal(epsilon - shift - SHIFT) + tail)
+    if value > ideal(epsilon) * (1.0 + 1e-12):
         # A guarantee at a smaller epsilon is one at this: `covered` is convex in e^eps.
         end = min(epsilon, -math.log(slack))
         found = minimize_scalar(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -135,6 +136,7 @@ class Ledger:
                         "delta": wanted.delta,
                         "adjacency": wanted.adjacency,
                         "opened": now(),
+                        "nonce": secrets.token_hex(8),
                     },
                     sort_keys=True,
                 )
@@ -190,6 +192,7 @@ class Ledger:
                 "total": total if math.isfinite(total) else "inf",
                 "version": _version(),
                 "time": now(),
+                "nonce": secrets.token_hex(8),  # no two entries are alike, nor are their hashes
             }
             seq, digest = self._append(session, book, body)
         self._remember(seq, digest)

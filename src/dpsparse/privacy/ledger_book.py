@@ -74,6 +74,8 @@ class Entry:
 MIXED_SHARE = 2.0**-7
 # This share of delta pays for the distance of samplers from their ideal law.
 SAMPLER_SHARE = 2.0**-14
+# And this share of epsilon: it covers every run of plans, as their mu^2 is at most 2 epsilon.
+SHIFT_SHARE = 2.0**-20
 
 
 # `spent`, which informs and does not decide, is exact up to MANY kinds of events. More are folded
@@ -96,7 +98,8 @@ class Spending:
     first: tuple[int, Event] | None = None
     n_fits: int = 0
     pure: float = 0.0  # sum of pure epsilons; infinite once an event is not pure
-    slack: float = 0.0  # what samplers that are not ideal add to delta
+    slack: float = 0.0  # what samplers that are not ideal add to delta ...
+    shift: float = 0.0  # ... and to epsilon
     mu2: float = 0.0  # Gaussian events: sum of (sensitivity/scale)^2
     mixed: bool = False  # whether an event is not Gaussian
     renyi: tuple[float, float] = (0.0, 0.0)  # RDP at the orders of the two kinds of account
@@ -112,7 +115,8 @@ class Spending:
         pure, in_gaussian_account, in_other_account = _prices(event, self.terms)
         self.pure += pure
         self.renyi = (self.renyi[0] + in_gaussian_account, self.renyi[1] + in_other_account)
-        self.slack += sampler_tail(counts, self.terms.epsilon)
+        tail, shift = sampler_tail(counts, self.terms.epsilon)
+        self.slack, self.shift = self.slack + tail, self.shift + shift
         for leaf, count in counts.items():
             mu = gaussian_mu({leaf: count})
             if mu is not None:
@@ -140,6 +144,7 @@ class Spending:
             n_fits=self.n_fits + other.n_fits,
             pure=self.pure + other.pure,
             slack=self.slack + other.slack,
+            shift=self.shift + other.shift,
             mu2=self.mu2 + other.mu2,
             mixed=self.mixed or other.mixed,
             renyi=(self.renyi[0] + other.renyi[0], self.renyi[1] + other.renyi[1]),
@@ -172,8 +177,8 @@ class Spending:
         if self.n_fits == 1:  # nothing was adaptive yet
             return epsilon(first, delta)
         bounds = [self.pure]  # basic composition of pure events
-        if self.slack <= min(delta * SAMPLER_SHARE, TAIL_LIMIT):
-            shift = SHIFT if self.slack > 0.0 else 0.0
+        shift = SHIFT + self.terms.epsilon * SHIFT_SHARE
+        if self.slack <= min(delta * SAMPLER_SHARE, TAIL_LIMIT) and self.shift + SHIFT <= shift:
             delta *= 1.0 - SAMPLER_SHARE
             gaussian_first = gaussian_mu(leaves(first)) is not None
             if gaussian_first and not self.mixed:
