@@ -33,6 +33,10 @@ class LedgerError(DPSparseError, RuntimeError):
     """The ledger itself cannot be used: damaged, edited, sealed or not writable."""
 
 
+class LedgerRolledBackError(LedgerError):
+    """The ledger has forgotten entries that this process has seen: an older copy was restored."""
+
+
 class ModelFileError(DPSparseError, ValueError):
     """A model file is damaged, foreign or of an unknown version."""
 
