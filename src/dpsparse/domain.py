@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import is_real, is_whole, quietly
 from dpsparse.exceptions import DomainError, SchemaError
 
 # Row norms are scaled to row_norm * (1 - _NORM_MARGIN), so that rounding cannot lift them above it.
@@ -52,12 +53,10 @@ class Domain:
     def __post_init__(self) -> None:
         for name in ("feature_bound", "row_norm", "target_bound"):
             value = getattr(self, name)
-            if value is not None and not (_is_real(value) and 0 < value < math.inf):
+            if value is not None and not (is_real(value) and 0 < value < math.inf):
                 raise DomainError(f"Domain.{name} must be a positive finite number, got {value!r}.")
         n = self.n_samples
-        if n is not None and not (
-            isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0
-        ):
+        if n is not None and not (is_whole(n) and n > 0):
             raise DomainError(f"Domain.n_samples must be a positive whole number, got {n!r}.")
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
@@ -92,7 +91,7 @@ class Domain:
             raise DomainError(
                 'A plan without data needs the labels; declare them: Domain(classes=[0, 1]) instead of "observed".'
             )
-        labels: np.ndarray = np.unique(y)
+        labels = quietly("The labels of y are of mixed types.", np.unique, y)
         if len(labels) < 2:
             raise DomainError(
                 "y holds one class only; classification needs two. Declare both labels with "
@@ -106,12 +105,17 @@ class Domain:
         `X` is anything SciPy can turn into CSR. With `labels` the targets are class labels and
         become codes 0..K-1; without them they are numbers and are clipped to `target_bound`.
         """
-        X = _canonical_copy(X)
+        X = quietly("X must be a table of real numbers.", _canonical_copy, X)
         _refuse_non_finite(X.data, "X")
         _clip_rows(X.indptr, X.data, self.feature_bound or math.inf, self.row_norm or math.inf)
         if y is None:
             return BoundedData(X, np.empty(0), self)
-        y = _encode(np.asarray(y), labels) if labels is not None else self._clip_targets(y)
+        if labels is not None:
+            y = quietly(
+                "The labels of y are not of the type of Domain.classes.", _encode, y, labels
+            )
+        else:
+            y = quietly("y must hold real numbers.", self._clip_targets, y)
         if len(y) != X.shape[0]:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
         return BoundedData(X, y, self)
@@ -132,7 +136,7 @@ _EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
 class BoundedData:
     """Rows that satisfy their `domain`: canonical float64 CSR, and targets or class codes
     (empty where `clip` was given none).
@@ -144,10 +148,6 @@ class BoundedData:
     X: sp.csr_array
     y: np.ndarray
     domain: Domain
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _canonical_copy(X: Any) -> sp.csr_array:
@@ -172,8 +172,9 @@ def _refuse_non_finite(values: np.ndarray, name: str) -> None:
         )
 
 
-def _encode(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    codes = np.searchsorted(labels, y)
+def _encode(y: Any, labels: np.ndarray) -> np.ndarray:
+    y = np.asarray(y)
+    codes: np.ndarray = np.asarray(np.searchsorted(labels, y))
     codes[codes == len(labels)] = 0
     if not np.array_equal(labels[codes], y):
         raise SchemaError(
