@@ -83,22 +83,14 @@ def fit(
         X = opt.scaled(table.X, factors)
     if reveal_training_score and ledger is not None:
         ledger.reserve(_score_plan(model))
-    late: LedgerError | None = None
     with stage("fitting"):
-        try:
-            model.fit(X, table.y)
-        except LedgerError as error:
-            if not hasattr(model, "privacy_"):
-                raise
-            late = error  # the model is made and paid; only the mark "completed" is missing
+        model.fit(X, table.y)
     if factors is not None:  # weights and their noise for the columns as they are in the file
         model.coef_ = model.coef_ * factors
         if hasattr(model, "coef_noise_"):
             model.coef_noise_ = model.coef_noise_ * np.abs(factors)
         model.scales_ = scales
     path = _save_paid(model, output, table.feature_names, overwrite)
-    if late is not None:
-        raise LedgerError(f"{late} The fit counts as spent; its model is in {path}.")
     record: dict[str, Any] = {"model": path, **_facts(model)}
     if reveal_training_score:
         record["training_score"] = model.score(table.X, table.y)
@@ -106,12 +98,12 @@ def fit(
     if reveal_training_score:
         text += f"\nscore on the private training rows, NOT covered: {record['training_score']:.4f}"
     if ledger is not None:
-        record["budget"] = {
-            "spent": ledger.spent(),
-            "remaining": ledger.remaining(),
-            "head": ledger.head,
-        }
-        text += f"\n{budget_line(ledger)}"
+        try:
+            spent, remaining, head = ledger.spent(), ledger.remaining(), ledger.head
+            record["budget"] = {"spent": spent, "remaining": remaining, "head": head}
+            text += f"\n{budget_line(ledger)}"
+        except LedgerError as error:
+            raise LedgerError(f"{error} The fit is paid and its model is in {path}.") from None
     emit(record, text, as_json)
 
 
