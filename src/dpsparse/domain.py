@@ -158,6 +158,8 @@ def _canonical_copy(X: Any) -> sp.csr_array:
         out = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=False)
         out.has_canonical_format = True
         return out
+    if not sp.issparse(X):  # SciPy would take None for a zero
+        X = np.asarray(X, dtype=np.float64)
     out = sp.csr_array(X, dtype=np.float64, copy=True)
     out.sum_duplicates()
     return out

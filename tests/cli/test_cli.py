@@ -196,7 +196,7 @@ def test_the_training_score_has_its_price(run, folder):
     assert code == 0
     assert "NOT covered" in out
     entries = Ledger("budget.db").history()
-    assert [e.method for e in entries] == ["training score", "DPGradientClassifier"]
+    assert [e.method for e in entries] == ["DPGradientClassifier", "training score"]
     assert Ledger("budget.db").spent() == math.inf
     assert "has none" in run("budget", "show", "budget.db")[1]
     assert "NOT PROVEN" in run("budget", "history", "budget.db")[1]

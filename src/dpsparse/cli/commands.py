@@ -81,8 +81,9 @@ def fit(
         table = opt.read_training_data(data, options)
         factors = opt.column_scales(table, scales)
         X = opt.scaled(table.X, factors)
-    if reveal_training_score and ledger is not None:
-        ledger.reserve(_score_plan(model))
+    score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
+    if score_plan is not None and not ledger.would_allow(score_plan):
+        ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
         model.fit(X, table.y)
     if factors is not None:  # weights and their noise for the columns as they are in the file
@@ -92,6 +93,8 @@ def fit(
         model.scales_ = scales
     path = _save_paid(model, output, table.feature_names, overwrite)
     record: dict[str, Any] = {"model": path, **_facts(model)}
+    if score_plan is not None:
+        ledger.reserve(score_plan)  # not before the fit, which may refuse the data
     if reveal_training_score:
         record["training_score"] = model.score(table.X, table.y)
     text = f"{path}: {_summary(model)}\n{model.privacy_.headline}"

@@ -33,7 +33,7 @@ def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
     reset, numbers = checks.get("reset", True), checks.get("y_numeric", False)
     out = quietly(
         lambda: _fault(estimator, X, y, reset=reset, numbers=numbers),
-        validate_data, estimator, X, *y, accept_sparse="csr", dtype="numeric", **checks,
+        _validated, estimator, X, *y, **checks,
     )  # fmt: skip
     if y and len(_shape(y[0])) == 2:
         _warn(
@@ -51,6 +51,14 @@ def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
             )
         if named and not fitted:
             _warn(f"X has feature names, but {name} was fitted without feature names", UserWarning)
+    return out
+
+
+def _validated(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
+    out = validate_data(estimator, X, *y, accept_sparse="csr", dtype="numeric", **checks)
+    rows = out[0] if y else out
+    if rows.dtype.kind not in "biuf":  # scikit-learn lets some objects and categories pass
+        raise TypeError
     return out
 
 
