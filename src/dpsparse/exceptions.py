@@ -13,6 +13,10 @@ class SchemaError(DPSparseError, ValueError):
     """The data does not have the promised form (NaN, wrong width); rows are never named."""
 
 
+class NotNumericError(SchemaError, TypeError):
+    """A cell is no number; also a TypeError, as scikit-learn's contract for estimators asks."""
+
+
 class ParameterError(DPSparseError, ValueError):
     """A parameter is out of range; the message names it and the remedy."""
 
