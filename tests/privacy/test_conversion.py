@@ -238,7 +238,7 @@ def test_calibrated_noise_is_monotone_in_epsilon_delta_and_n_iter(
 def test_noise_falls_up_to_epsilon_200(other):
     """A real sampler costs less than 1 % of the noise of an ideal one, at every epsilon."""
     scales = []
-    for eps in (1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 70.0, 100.0, 200.0):
+    for eps in (1.0, 10.0, 30.0, 40.0, 100.0, 200.0):
         real = scale_of(eps, 1e-6, 10**6, 100, other)
         tail = [] if other is None else [other]
         ideal = calibrate(lambda s, t=tail: Sequence((*t, Repeated(Gaussian(s), 100))), eps, 1e-6)

@@ -220,7 +220,7 @@ def sampler_slack(counts: dict[Event, int]) -> float:
 # Lemma 4 of rounded_gaussian.md has two bounds. Up to 12 standard deviations a sampler is off by a
 # relative error only, so at an epsilon lower by a shift its tail counts once, and no e^eps does.
 SHIFT = 2.0**-33
-TAIL_LIMIT = 2.0**-16  # below it a run has fewer than 2^57 values, as SHIFT assumes
+TAIL_LIMIT = 2.0**-19  # below it a run has fewer than 2^54 values, as SHIFT assumes
 _TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43, 2.0**-21, 4.5
 
 
