@@ -3,6 +3,8 @@
     releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
     releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
     releases.count(phase, count)              a clipped count with two-sided geometric noise
+    releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
+    releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
 what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;
@@ -21,26 +23,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsparse.exceptions import CalibrationError
-from dpsparse.noise import STEPS, add_integers
+from dpsparse.noise import STEPS, add_integers, integers
 from dpsparse.privacy.events import (
     Event,
     Exponential,
     NonPrivate,
+    ObjectivePerturbation,
     Repeated,
     RoundedGaussian,
     Sequence,
 )
 from dpsparse.privacy.plan import Plan
+from dpsparse.rows.votes import Blocks
 from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Query, Rows
+    from dpsparse.rows import Query, RidgeProblem, Rows
     from dpsparse.sparsify import PrivateCount
 
 _CHUNK = 2**16
-EXACT_BITS = (
-    32  # without noise sums still are whole numbers: order does not matter, on a grid this fine
-)
+EXACT_BITS = 32  # sums without noise are whole numbers too, on a grid this fine: order does not matter
 
 
 class Releases:
@@ -95,10 +97,11 @@ class Releases:
         """
         kappa = math.inf
         if not self._exact:
-            eta, n_picks = _picks(self._event(phase))
-            self._use(phase, k / n_picks)
+            leaf, count = _leaf(self._event(phase))
+            assert isinstance(leaf, Exponential)
+            self._use(phase, k / count)
             moved = scores.sensitivity(self._adjacency).value
-            kappa = (eta - ROUNDING_RANGE) / (2.0 * moved) * unit
+            kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
         return self._pick(phase, scores, k, unit, kappa, null)
 
     def count(
@@ -107,6 +110,41 @@ class Releases:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         self._use(phase, 1.0)
         return self._count(phase, rule, exact(_Silent(self)), n)
+
+    def tilt(self, phase: str, problem: RidgeProblem) -> np.ndarray:
+        """The minimiser of `problem` tilted by noise, blurred so that nobody sees where the search stopped.
+
+        The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3).
+        """
+        if self._exact:
+            query = problem.minimiser()
+            return _times(query.whole(_exact_unit(query)), _exact_unit(query))
+        event, count = _leaf(self._event(phase))
+        assert isinstance(event, Sequence)
+        tilt, blur = event.events
+        assert isinstance(tilt, ObjectivePerturbation)
+        assert isinstance(blur, RoundedGaussian)
+        self._use(phase, 1.0 / count)
+        if (
+            problem.gradient_bound > tilt.gradient_bound * (1.0 + 1e-12)
+            or problem.curvature > tilt.curvature * (1.0 + 1e-12)
+            or problem.ridge < tilt.ridge
+            or self._adjacency != tilt.adjacency
+        ):
+            raise CalibrationError(f"Phase {phase!r} pays for another objective; a bug.")
+        unit = tilt.scale / STEPS
+        moved = problem.tilted(np.zeros(0), unit).sensitivity(self._adjacency).value
+        width = problem.rows.width
+        scale = moved / (blur.sensitivity / blur.scale - math.sqrt(width) / STEPS)
+        return _times(self._tilted(phase, problem, unit, scale / STEPS), scale / STEPS)
+
+    def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
+        """A block for every row, drawn without looking at it, for `rows.votes`; never told."""
+        return Blocks(self._blocks(len(rows), n_blocks), n_blocks)
+
+    def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
+        """Public rows from uniform(-1, 1): they depend on no row and hide nothing."""
+        return self.rng.uniform(-1.0, 1.0, (n_rows, n_columns))
 
     # ---- how it is done ------------------------------------------------------------------------
 
@@ -127,6 +165,16 @@ class Releases:
 
     def _count(self, phase: str, rule: PrivateCount, count: int, n: int) -> int:
         return rule.release(count, n, self.rng)
+
+    def _tilted(self, phase: str, problem: RidgeProblem, unit: float, fine: float) -> np.ndarray:
+        """The blurred minimiser in multiples of `fine`; the tilt in multiples of `unit`."""
+        tilt = unit * integers(self.rng, problem.rows.width)
+        whole = problem.tilted(tilt, unit).whole(fine)
+        add_integers(self.rng, whole)
+        return whole
+
+    def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
+        return self.rng.integers(n_blocks, size=n_rows)
 
     def _event(self, phase: str) -> Event:
         if phase not in self._events:
@@ -160,6 +208,14 @@ def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     return out
 
 
+def _leaf(event: Event) -> tuple[Event, int]:
+    """What is repeated, and how often."""
+    count = 1
+    while isinstance(event, Repeated):
+        event, count = event.event, count * event.count
+    return event, count
+
+
 def _squares(event: Event) -> float:
     """Sum of (sensitivity/scale)^2 over the Gaussian leaves of an event."""
     if isinstance(event, Sequence):
@@ -170,12 +226,3 @@ def _squares(event: Event) -> float:
         return (event.sensitivity / event.scale) ** 2
     raise CalibrationError(f"{type(event).__name__} is not paid by Gaussian noise; this is a bug.")
 
-
-def _picks(event: Event) -> tuple[float, int]:
-    """Range of one pick, and how many are paid for."""
-    if isinstance(event, Repeated):
-        eta, count = _picks(event.event)
-        return eta, count * event.count
-    if isinstance(event, Exponential):
-        return event.eta, 1
-    raise CalibrationError(f"{type(event).__name__} pays for no selection; this is a bug.")
