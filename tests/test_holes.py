@@ -37,7 +37,9 @@ def test_a1_one_tiny_entry_does_not_decide_the_model(entry):
     row = np.zeros(20)
     row[3] = entry
     fits = [
-        DPGradientClassifier(Domain(classes=[0, 1], n_samples=4000), epsilon=0.1, random_state=5).fit(A, b)
+        DPGradientClassifier(
+            Domain(classes=[0, 1], n_samples=4000), epsilon=0.1, random_state=5
+        ).fit(A, b)
         for A, b in ((X, y), (np.vstack([X, row]), np.append(y, 1)))
     ]
     assert np.abs(fits[1].coef_ - fits[0].coef_).max() < 0.5
@@ -93,7 +95,9 @@ def test_a3_indices_out_of_range_are_refused(name, index, form):
 
 def test_a3_a_stale_flag_does_not_let_a_long_row_pass():
     """Two entries of one cell, flagged as canonical: together 1.8, longer than the row_norm of 1."""
-    X = sp.csr_array((np.array([0.9, 0.9, 0.5]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    X = sp.csr_array(
+        (np.array([0.9, 0.9, 0.5]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
+    )
     X.has_canonical_format = True
     clipped = Domain(feature_bound=None, row_norm=1.0).clip(X, np.zeros(2)).X
     assert np.linalg.norm(clipped.toarray(), axis=1).max() <= 1.0

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from dpsparse.sparsify import PrivateCount
 
 _CHUNK = 2**16
-EXACT_BITS = 32  # sums without noise are whole numbers too, on a grid this fine: order does not matter
+EXACT_BITS = (
+    32  # sums without noise are whole numbers too, on a grid this fine: order does not matter
+)
 
 
 class Releases:
@@ -225,4 +227,3 @@ def _squares(event: Event) -> float:
     if isinstance(event, RoundedGaussian):
         return (event.sensitivity / event.scale) ** 2
     raise CalibrationError(f"{type(event).__name__} is not paid by Gaussian noise; this is a bug.")
-

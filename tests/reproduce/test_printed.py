@@ -16,7 +16,7 @@ def modules():
     sys.path.insert(0, folder)
     import _operations
 
-    yield _operations,
+    yield (_operations,)
     sys.path.remove(folder)
 
 

@@ -28,9 +28,7 @@ LABELS = np.array([0, 1])
 def boundary_rows():
     """More than 200 rows: every value alone, every pair, and rows full of one value."""
     rows = [np.r_[v, np.zeros(WIDTH - 1)] for v in BOUNDARY]
-    rows += [
-        np.r_[a, b, np.zeros(WIDTH - 2)] for a, b in itertools.combinations(BOUNDARY[:22], 2)
-    ]
+    rows += [np.r_[a, b, np.zeros(WIDTH - 2)] for a, b in itertools.combinations(BOUNDARY[:22], 2)]
     rows += [np.full(WIDTH, v) for v in BOUNDARY]
     rows += [np.full(WIDTH, v) * (-1.0) ** np.arange(WIDTH) for v in BOUNDARY]
     return np.array(rows)
@@ -91,7 +89,12 @@ def test_no_boundary_row_exceeds_its_entrywise_bound(domain):
         units = rows.entries(bound, longest / bound)
         for loss, k, clip in (("logistic", 1, 1.0), ("softmax", 3, math.sqrt(2.0))):
             query = units.gradient(
-                loss, np.zeros((WIDTH, k)), 50.0 * np.arange(k), clip=clip, cutoff=1.0, original=True
+                loss,
+                np.zeros((WIDTH, k)),
+                50.0 * np.arange(k),
+                clip=clip,
+                cutoff=1.0,
+                original=True,
             )
             whole = query.whole(unit)
             assert np.abs(whole).max() * unit <= query.sensitivity("add-remove").value
@@ -111,13 +114,17 @@ def test_targets_at_the_boundary():
                 "huber", np.full((2, 1), 1e25), np.zeros(1), clip=clip, cutoff=clip
             )
             assert norm(g.whole(clip * 1e-6)) * 1e-6 <= 1.0
-        residual = rows.unit(np.ones(2)).margins(np.full((2, 1), 1e30)).residual_total(np.zeros(1), 3.0)
+        residual = (
+            rows.unit(np.ones(2)).margins(np.full((2, 1), 1e30)).residual_total(np.zeros(1), 3.0)
+        )
         assert abs(int(residual.whole(1e-6)[0])) * 1e-6 <= 3.0
 
 
 def test_weights_that_are_not_numbers_move_nothing_beyond_the_bound():
     """Released weights are finite; were they not, a row would still add no more than it may."""
-    rows = Rows.clip(sp.csr_array(np.ones((1, 2))), np.array([1]), Domain(classes=[0, 1]), labels=LABELS)
+    rows = Rows.clip(
+        sp.csr_array(np.ones((1, 2))), np.array([1]), Domain(classes=[0, 1]), labels=LABELS
+    )
     units = rows.unit(np.ones(2))
     for bad in (math.nan, math.inf, -math.inf, 1e308):
         for loss, k in (("logistic", 1), ("softmax", 3)):
@@ -164,7 +171,9 @@ def test_sums_are_those_of_a_dense_reference():
     scaled = np.column_stack([(X * scaling)[:, kept], np.full(60, 0.3)])
     z = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 0.2)
     unit = 1e-9
-    np.testing.assert_allclose(units.masses().whole(unit) * unit, np.abs(z[:, :-1]).sum(0), atol=1e-4)
+    np.testing.assert_allclose(
+        units.masses().whole(unit) * unit, np.abs(z[:, :-1]).sum(0), atol=1e-4
+    )
     w, last = rng.standard_normal((len(kept), 1)), np.array([0.4])
     r = 1.0 / (1.0 + np.exp(-(z @ np.r_[w[:, 0], last] + 0.1))) - y
     r = np.clip(r, -0.3, 0.3)

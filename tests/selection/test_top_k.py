@@ -64,7 +64,10 @@ def test_after_the_best_are_gone_the_rest_are_drawn_by_their_own_law():
     draws = [frozenset(top_k(scores, 2, KAPPA, rng).tolist()) for _ in range(20_000)]
     assert all(0 in draw for draw in draws)
     seconds = [draw - {0} for draw in draws]
-    expected = {frozenset({j + 1}): p for (j,), p in ((tuple(s), p) for s, p in law(SCORES, 1, KAPPA).items())}
+    expected = {
+        frozenset({j + 1}): p
+        for (j,), p in ((tuple(s), p) for s, p in law(SCORES, 1, KAPPA).items())
+    }
     assert p_value(seconds, expected) > 1e-4
 
 

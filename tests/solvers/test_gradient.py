@@ -58,7 +58,9 @@ def test_replay_add_remove(which, classes, prune):
     assert_paid(again, model)
     if which == "outlier" and classes == 2 and not prune:
         mu, share = model.plan_.parameters["mu"], model.plan_.parameters["gradients_share"]
-        assert np.sum(again.of("gradients") ** 2) >= 0.98 * share * mu**2  # the constant is not loose
+        assert (
+            np.sum(again.of("gradients") ** 2) >= 0.98 * share * mu**2
+        )  # the constant is not loose
         assert again.of("prior") == pytest.approx([mu * math.sqrt(0.02)], rel=1e-6)
         assert again.of("masses") == pytest.approx([mu * math.sqrt(0.15)], rel=1e-4)
 

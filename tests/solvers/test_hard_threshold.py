@@ -103,9 +103,14 @@ def test_peeling_moves_by_no_more_than_it_pays_for(adjacency):
     if adjacency == "add-remove":
         table, near = (X, y), (np.vstack([X, row]), np.append(y, 0))
     else:
-        table, near = (np.vstack([X, -row]), np.append(y, 0)), (np.vstack([X, row]), np.append(y, 0))
+        table, near = (
+            (np.vstack([X, -row]), np.append(y, 0)),
+            (np.vstack([X, row]), np.append(y, 0)),
+        )
     again = replay(model, table, near)
-    events = {phase.name: phase.event.event for phase in model.plan_.phases if phase.name != "prior"}
+    events = {
+        phase.name: phase.event.event for phase in model.plan_.phases if phase.name != "prior"
+    }
     moved = max(spread for _, spread in again.picks)
     assert moved <= events["selection"].eta
     # Four entries rise by the largest amount and none falls: half of the range.

@@ -44,7 +44,9 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
-    public: Any = field(default=None, repr=False, compare=False)  # the solver's record, made once and passed on
+    public: Any = field(
+        default=None, repr=False, compare=False
+    )  # the solver's record, made once and passed on
 
     def __post_init__(self) -> None:
         for leaf in leaves(self.event):

@@ -102,8 +102,7 @@ class Rows:
     def against_rest(self, output: int) -> Rows:
         """The same rows with targets 1 for one class and 0 for all others."""
         parts = (
-            replace(part, targets=(part.targets == output).astype(np.int32))
-            for part in self._parts
+            replace(part, targets=(part.targets == output).astype(np.int32)) for part in self._parts
         )
         return Rows(tuple(parts), self.domain)
 
