@@ -21,16 +21,27 @@ from dpsparse.sensitivity import clipped_gradient_sum
 
 
 def peel(
-    releases: Releases, sums: Query, base: np.ndarray, k: int, *, norm_bound: float, share: float
+    releases: Releases,
+    sums: Query,
+    base: np.ndarray,
+    k: int,
+    *,
+    norm_bound: float,
+    share: float = 1.0,
+    picks: str = "selection",
+    values: str | None = "values",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of `k` entries of base - sums (phase "selection") and their noisy values (phase "values").
+    """Indices of `k` entries of base - sums (paid by phase `picks`) and their noisy values (phase `values`;
+    none are released if it is None).
 
-    `norm_bound` bounds the L2 norm of a contribution; `share` is that of one round in "values".
+    `norm_bound` bounds the L2 norm of a contribution; `share` is that of one round in `values`.
     """
     v, k = sums.shifted(base), min(k, base.size)
     largest = sums.sensitivity("add-remove").value
+    if values is None:
+        return releases.top_k(picks, v.magnitudes(), k, largest * 2.0**-30), np.empty(0)
     moved = partial(clipped_gradient_sum, min(math.sqrt(k) * largest, norm_bound))
     # One grid for both, so that the sums are taken once.
-    unit = releases.unit("values", v.entries(np.arange(k), moved), share)
-    chosen = releases.top_k("selection", v.magnitudes(), k, unit)
-    return chosen, releases.gaussian("values", v.entries(chosen, moved), share)
+    unit = releases.unit(values, v.entries(np.arange(k), moved), share)
+    chosen = releases.top_k(picks, v.magnitudes(), k, unit)
+    return chosen, releases.gaussian(values, v.entries(chosen, moved), share)
