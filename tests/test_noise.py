@@ -11,7 +11,9 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
+from dpsparse import noise as _noise
 from dpsparse.exceptions import CalibrationError
+from dpsparse.noise import STEPS, integers
 from dpsparse.privacy import (
     Gaussian,
     Geometric,
@@ -27,8 +29,6 @@ from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Query
 from dpsparse.sensitivity import signed_sum
-from dpsparse import noise as _noise
-from dpsparse.noise import STEPS, integers
 
 
 def p_value(draws, scale=1.0):

@@ -253,10 +253,10 @@ def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     for i in range(indptr.size - 1):
         if indptr[i + 1] < indptr[i]:
             return False
+    outside = False
     for p in range(indptr[-1]):
-        if indices[p] < 0 or indices[p] >= minor:
-            return False
-    return True
+        outside |= indices[p] < 0 or indices[p] >= minor
+    return not outside
 
 
 @numba.njit(cache=True)

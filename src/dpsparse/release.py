@@ -212,10 +212,10 @@ def _times(whole: np.ndarray, unit: float) -> np.ndarray:
 
 def _leaf(event: Event) -> tuple[Event, int]:
     """What is repeated, and how often."""
-    count = 1
-    while isinstance(event, Repeated):
-        event, count = event.event, count * event.count
-    return event, count
+    if not isinstance(event, Repeated):
+        return event, 1
+    inner, count = _leaf(event.event)
+    return inner, count * event.count
 
 
 def _squares(event: Event) -> float:

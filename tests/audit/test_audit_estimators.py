@@ -80,9 +80,9 @@ def test_tight_where_the_bound_is_attained():
 def test_minimisers_return_for_a_crowd_of_equal_rows():
     """Found by this audit: accepting a fall of the objective or of the gradient norm can cycle."""
     import numpy as np
+    from dpsparse.solvers.objective import minimise
 
     from dpsparse.losses import get_loss
-    from dpsparse.solvers.objective import minimise
 
     rows = np.tile([0.0, 0.0, 1.0, 1.0], (360, 1))
     tilt = np.array([4.03714862, 3.2155415, -2.78842167, 6.12503643])

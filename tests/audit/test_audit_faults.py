@@ -6,6 +6,8 @@ minutes; nothing here depends on chance beyond the 1e-5 of `first_complaint`.
 
 from dataclasses import replace
 
+import dpsparse.solvers.objective
+import dpsparse.solvers.transfer
 import numpy as np
 import pytest
 
@@ -16,8 +18,6 @@ import dpsparse.estimators.two_stage
 import dpsparse.random
 import dpsparse.selection.top_k
 import dpsparse.solvers.admm
-import dpsparse.solvers.objective
-import dpsparse.solvers.transfer
 import dpsparse.solvers.two_stage
 import dpsparse.sparsify
 from dpsparse import Domain, PrivateCount, estimators

@@ -87,7 +87,7 @@ def test_without_noise_the_largest_are_taken():
     for k, null in itertools.product((1, 3, 6), (False, True)):
         picks = top_k(SCORES, k, math.inf, make_generator(0), null=null)
         n = len(SCORES) - null
-        order = [j for j in np.argsort(-SCORES, kind="stable")]
+        order = list(np.argsort(-SCORES, kind="stable"))
         before = order[: order.index(n)] if null else order
         assert picks.tolist() == sorted(before[: min(k, n)])
 

@@ -256,13 +256,14 @@ class UnitRows:
     def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
         """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
         last = np.zeros(weights.shape[1]) if constant_weight is None else constant_weight
+        run: Any = kernels.margins
         values = []
         for part in self._parts:
             out = np.empty((len(part.length), weights.shape[1]))
             edges = _edges(len(part.length), len(part.z))
 
             def one(b: int, part: Any = part, out: Any = out, edges: Any = edges) -> None:
-                kernels.margins(*part.rows, weights, last, edges[b], edges[b + 1], out)
+                run(*part.rows, weights, last, edges[b], edges[b + 1], out)
 
             in_threads(one, range(len(edges) - 1))
             values.append(out)
@@ -352,9 +353,10 @@ def _unit_part(
     constants = np.empty(n, np.int32)
     norm, length = np.empty(n), np.empty(n)
     edges = _edges(n, len(z))
+    run: Any = kernels.unit_rows
 
     def one(b: int) -> None:
-        kernels.unit_rows(
+        run(
             part.indptr, part.indices, part.values, scaling, place, *map(float, lengths),
             edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
         )  # fmt: skip

@@ -188,7 +188,7 @@ class Run:
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         dropped = noisy <= DROP * scale if self.wide and scale > 0 else None
         np.maximum(noisy, FLOOR * scale if scale > 0 else 1e-6, out=noisy)
-        scaling = np.power(noisy, -0.5, out=noisy).astype(np.float32)
+        scaling: np.ndarray = np.power(noisy, -0.5, out=noisy).astype(np.float32)
         if dropped is not None:
             scaling[dropped] = 0.0
         return scaling
