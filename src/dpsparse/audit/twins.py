@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,21 +28,8 @@ FUNCTIONS = {
 }
 METHODS = {
     "release": ("dpsparse.sparsify", "PrivateCount"),
-    "pull": ("dpsparse.solvers._noise", "NoisySums"),
-    "total": ("dpsparse.solvers._noise", "NoisySums"),
     "draw": ("dpsparse.selection.scan", "LaplaceScan"),
 }
-
-# Gradient methods pay for a phase as a whole; its method asks for the noisy sums.
-PHASES = {
-    "release_prior": "prior",
-    "release_masses": "masses",
-    "release_length": "length",
-    "release_intercept": "intercept",
-    "descend": "gradients",
-    "hard_threshold": "gradients",
-}
-PAID_AS_A_WHOLE = {*PHASES.values(), "spread"}
 
 
 def functions() -> list[tuple[str, Any]]:
@@ -113,66 +99,6 @@ def _draw_drops(original: Any, tape: Tape) -> Any:
             return np.asarray(original(scores, rule, rng))
 
     return draw_drops
-
-
-# ---- sums with noise from a kernel ---------------------------------------------------------------
-
-
-def _pull(original: Any, tape: Tape) -> Any:
-    def pull(
-        self: Any,
-        slopes: Any,
-        weight: Any,
-        scale: float,
-        out: Any,
-        decay: float = 0.0,
-        gain: float = 1.0,
-        positive: bool = False,
-    ) -> None:
-        if not scale > 0:
-            original(self, slopes, weight, scale, out, decay, gain, positive)
-            return
-        kept = np.asarray(weight) != 0
-        exact, noisy = np.zeros(out.shape), np.zeros(out.shape)  # the sums themselves are float64
-        original(self, slopes, weight, 0.0, exact, 0.0, 1.0, positive)
-        original(self, slopes, weight, scale, noisy, 0.0, 1.0, positive)
-        answer = _settle_sum(tape, exact[kept], noisy[kept], scale)
-        out[~kept] = 0.0
-        out[kept] = decay * out[kept] + gain * answer
-
-    return pull
-
-
-def _total(original: Any, tape: Tape) -> Any:
-    def total(self: Any, contributions: np.ndarray, scale: float) -> np.ndarray:
-        if not scale > 0:
-            return np.asarray(original(self, contributions, scale))
-        exact = np.asarray(original(self, contributions, 0.0))
-        return _settle_sum(tape, exact, np.asarray(original(self, contributions, scale)), scale)
-
-    return total
-
-
-def _settle_sum(tape: Tape, exact: np.ndarray, noisy: np.ndarray, scale: float) -> np.ndarray:
-    from dpsparse.audit.tape import Entry
-
-    tape.close()
-    query, output = exact.ravel().astype(float), noisy.ravel().astype(float)
-    entry = Entry("gaussian", float(scale), query, output, output - query, phase=_paying_phase())
-    return tape.settle(entry).output.reshape(exact.shape)
-
-
-def _paying_phase() -> str:
-    """The phase that pays for a noisy sum, from the method that asked for it."""
-    frame = sys._getframe(2)
-    bisecting = False
-    while frame is not None:
-        name = frame.f_code.co_name
-        bisecting = bisecting or name == "quantile"
-        if name in PHASES:
-            return "spread" if bisecting and name == "release_prior" else PHASES[name]
-        frame = frame.f_back  # type: ignore[assignment]
-    return ""
 
 
 def _two_sided_geometric(original: Any, tape: Tape) -> Any:
