@@ -3,6 +3,8 @@
     releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
     releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
     releases.count(phase, count)              a clipped count with two-sided geometric noise
+    releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
+    releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
 what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;
@@ -21,20 +23,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsparse.exceptions import CalibrationError
-from dpsparse.noise import STEPS, add_integers
+from dpsparse.noise import STEPS, add_integers, integers
 from dpsparse.privacy.events import (
     Event,
     Exponential,
     NonPrivate,
+    ObjectivePerturbation,
     Repeated,
     RoundedGaussian,
     Sequence,
 )
 from dpsparse.privacy.plan import Plan
+from dpsparse.rows.votes import Blocks
 from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Query, Rows
+    from dpsparse.rows import Query, RidgeProblem, Rows
     from dpsparse.sparsify import PrivateCount
 
 EXACT_BITS = (
@@ -94,10 +98,7 @@ class Releases:
         """
         kappa = math.inf
         if not self._exact:
-            leaf = self._event(phase)
-            count = 1
-            while isinstance(leaf, Repeated):
-                leaf, count = leaf.event, count * leaf.count
+            leaf, count = _leaf(self._event(phase))
             assert isinstance(leaf, Exponential)
             self._use(phase, k / count)
             moved = scores.sensitivity(self._adjacency).value
@@ -110,6 +111,41 @@ class Releases:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         self._use(phase, 1.0)
         return rule.kept(self._count(phase, rule, exact(_Silent(self))), n)
+
+    def tilt(self, phase: str, problem: RidgeProblem) -> np.ndarray:
+        """The minimiser of `problem` tilted by noise, blurred so that nobody sees where the search stopped.
+
+        The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3).
+        """
+        if self._exact:
+            query = problem.minimiser()
+            return _times(query.whole(_exact_unit(query)), _exact_unit(query))
+        event, count = _leaf(self._event(phase))
+        assert isinstance(event, Sequence)
+        tilt, blur = event.events
+        assert isinstance(tilt, ObjectivePerturbation)
+        assert isinstance(blur, RoundedGaussian)
+        self._use(phase, 1.0 / count)
+        if (
+            problem.gradient_bound > tilt.gradient_bound * (1.0 + 1e-12)
+            or problem.curvature > tilt.curvature * (1.0 + 1e-12)
+            or problem.ridge < tilt.ridge
+            or self._adjacency != tilt.adjacency
+        ):
+            raise CalibrationError(f"Phase {phase!r} pays for another objective; a bug.")
+        unit = tilt.scale / STEPS
+        moved = problem.tilted(np.zeros(0), unit).sensitivity(self._adjacency).value
+        width = problem.rows.width
+        scale = moved / (blur.sensitivity / blur.scale - math.sqrt(width) / STEPS)
+        return _times(self._tilted(phase, problem, unit, scale / STEPS), scale / STEPS)
+
+    def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
+        """A block for every row, drawn without looking at it, for `rows.votes`; never told."""
+        return Blocks(self._blocks(len(rows), n_blocks), n_blocks)
+
+    def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
+        """Public rows from uniform(-1, 1): they depend on no row and hide nothing."""
+        return self.rng.uniform(-1.0, 1.0, (n_rows, n_columns))
 
     # ---- how it is done ------------------------------------------------------------------------
 
@@ -132,6 +168,16 @@ class Releases:
     def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
         """The noisy count, not clipped yet: clipping is post-processing."""
         return rule.noisy(count, self.rng)
+
+    def _tilted(self, phase: str, problem: RidgeProblem, unit: float, fine: float) -> np.ndarray:
+        """The blurred minimiser in multiples of `fine`; the tilt in multiples of `unit`."""
+        tilt = unit * integers(self.rng, problem.rows.width)
+        whole = problem.tilted(tilt, unit).whole(fine)
+        add_integers(self.rng, whole)
+        return whole
+
+    def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
+        return self.rng.integers(n_blocks, size=n_rows)
 
     def _event(self, phase: str) -> Event:
         if phase not in self._events:
@@ -162,6 +208,14 @@ def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     out = whole.view(np.float64)
     np.multiply(whole, unit, out=out)
     return out
+
+
+def _leaf(event: Event) -> tuple[Event, int]:
+    """What is repeated, and how often."""
+    count = 1
+    while isinstance(event, Repeated):
+        event, count = event.event, count * event.count
+    return event, count
 
 
 def _squares(event: Event) -> float:

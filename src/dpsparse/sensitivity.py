@@ -17,14 +17,16 @@ that differ in one row. All bounds are attained (tests/test_sensitivity.py).
     integer clipped to [low, high]            abs     high - low           high - low
     votes of blocks                           Linf    1                    1
     ridge minimiser up to gradient tol        L2      (D + 2 tol)/ridge    (2 D + 2 tol)/ridge
+    distance from a tilted minimiser          L2      2 tol'/ridge         2 tol'/ridge
+    a linear map P of a vector                L2      |P| times            |P| times
 
-with L = slope_bound, c = feature_bound, r = row_norm, D = L r/n0.
+with L = slope_bound, c = feature_bound, r = row_norm, D = L r/n0, tol' = tol + sqrt(width) unit.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -149,6 +151,26 @@ def ridge_minimiser(
     inexact = 2 * tol / ridge
     source = "docs/proofs/ridge.md, Lemma 1"
     return _of_rows(move + inexact, 2 * move + inexact, "L2", adjacency, source)
+
+
+def tilted_minimiser(
+    ridge: float, tol: float, width: int, unit: float, adjacency: str
+) -> Sensitivity:
+    """How far a computed minimiser lies from the exact one under a real Gaussian tilt, on either table.
+
+    The tilt used is rounded to multiples of `unit`, and the gradient norm reached is `tol`.
+    """
+    _require_positive(ridge=ridge, unit=unit)
+    away = 2.0 * (tol + math.sqrt(width) * unit) / ridge
+    source = "docs/proofs/objective_perturbation.md, Lemma 3"
+    return _of_rows(away, away, "L2", adjacency, source)
+
+
+def linear_answers(vector: Sensitivity, operator_norm: float) -> Sensitivity:
+    """A public linear map of a vector whose L2 sensitivity is known."""
+    _require_positive(operator_norm=operator_norm)
+    source = "docs/proofs/transfer.md, Lemma 3"
+    return replace(vector, value=vector.value * operator_norm, source=source)
 
 
 def _of_rows(

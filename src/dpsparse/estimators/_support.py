@@ -1,4 +1,4 @@
-"""What the support-first estimators share: the budget of two stages, and the fit on a support.
+"""What the support-first estimators share: parameters, the budget of two stages, and the plan.
 
 Everything here is planned from public numbers. One number, `level`, drives all noise: a stage with
 share f of the budget spends zCDP of about f * level^2, and the accountant finds the level.
@@ -7,44 +7,297 @@ share f of the budget spends zCDP of about f * level^2, and the accountant finds
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import HUGE, BoundedData, Domain
+from dpsparse.estimators._base import BaseDPLinearModel, check_count, check_positive
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.losses import Loss
+from dpsparse.losses import get_loss
+from dpsparse.noise import STEPS
 from dpsparse.privacy import (
     Event,
     Exponential,
-    Gaussian,
     NonPrivate,
     ObjectivePerturbation,
     Phase,
+    Plan,
     Repeated,
+    RoundedGaussian,
     Sequence,
     calibrate,
 )
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.rows.ridge import LEAST_RIDGE
 from dpsparse.sensitivity import (
     class_counts,
     clipped_gradient_sum,
     ridge_minimiser,
     signed_sum,
+    tilted_minimiser,
 )
-from dpsparse.solvers.objective import objective_perturbation, output_perturbation, support_rows
-from dpsparse.solvers.transfer import peel_support, private_prior
-from dpsparse.solvers.two_stage import MOMENTUM, noisy_descent
+from dpsparse.solution import Solution
+from dpsparse.solvers.two_stage import MOMENTUM, Peeling, RidgeFit, SupportFirst, Votes, solve
 
-STAGES = ("objective", "output", "gradient")
 PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
 TOL = 1e-6  # gradient norm of a minimiser, relative to the gradient bound of one row
 JITTER_SHARE = 1e-3  # of the second stage's budget, to hide what is left of the gradient
+LARGEST_LEVEL = 4096.0  # beyond, sums in units of the noise would not fit 63 bits
+
+Named = list[tuple[str, Event, str]]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSupportFirst(BaseDPLinearModel):
+    """Parameters and plan of both families; each says how its support is found and how the fit is made private."""
+
+    n_nonzero: int = 10
+    split: float = 0.5
+    ridge: float | None = None
+    row_clip: float | None = None
+    n_iter: int = 1
+    fit_intercept: bool = True
+
+    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
+    _source: ClassVar[str] = "docs/proofs/two_stage.md"
+
+    # ---- what the families choose --------------------------------------------------------------
+
+    def _stage(self) -> str:
+        """How the fit on the support is made private: "objective", "output" or "gradient"."""
+        return "output"
+
+    def _rounds(self) -> int:
+        """Rounds of peeling."""
+        return 1
+
+    def _votes(self, n_features: int, kappa: float) -> Votes | None:
+        """Votes of blocks instead of peeling, for picks of inverse temperature `kappa`."""
+        return None
+
+    def _public_rows(self) -> tuple[Any, int]:
+        """Rows for a student, or None; and their number."""
+        return None, 0
+
+    def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        raise TypeError(f"{type(self).__name__} has no published form.")
+
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        raise TypeError(f"{type(self).__name__} has no published form.")
+
+    def _cutoff(self) -> float:
+        """Largest slope of a row: 1 for the logistic loss, the cutoff of huber's in units of the targets."""
+        if not self._labels_are_numbers:
+            return 1.0
+        bound = float(self._domain.require("target_bound", type(self).__name__))
+        return float(getattr(self, "cutoff", None) or bound / 4.0)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero)
+        check_count("n_iter", self.n_iter)
+        check_share("split", self.split)
+        if self.ridge is not None and not (self.calibration == "published" and self.ridge == 0):
+            check_range("ridge", self.ridge, HUGE**2)
+        for name in ("row_clip", "cutoff"):
+            if getattr(self, name, None) is not None:
+                check_range(name, getattr(self, name))
+
+    # ---- the plan ------------------------------------------------------------------------------
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        if self.calibration == "published":
+            return self._published_plan(n_features, labels)
+        name, n_outputs = type(self).__name__, output_count(labels)
+        s = min(self.n_nonzero, n_features)
+        stage = self._make_fit(s, n_outputs)
+        size = max(s + self.fit_intercept, stage.n_public)
+        peeling = self._votes(n_features, 1.0) is None
+        first = self._make_peeling(n_features) if peeling else None
+
+        def supported(level: float) -> Named:
+            if first is not None:
+                return self._peeling_events(first, s, n_outputs, labels, level)
+            eta = level * math.sqrt(8.0 * self.split / (s * n_outputs))  # zCDP eta^2/8 each
+            picks = Repeated(Exponential(eta), s * n_outputs)
+            return [("support", picks, "top-k of the votes of secret blocks")]
+
+        def fitted(level: float) -> Event:
+            share = (1.0 - self.split) / n_outputs
+            return Repeated(self._fit_event(stage, size, level, share), n_outputs)
+
+        def everything(level: float) -> Named:
+            note = f"{stage.method} perturbation" + ("" if stage.n_public == 0 else ", answers")
+            return [*supported(level), ("fit", fitted(level), note)]
+
+        private = not math.isinf(self.epsilon)
+        level = find_level(everything, self.epsilon, self.delta)
+        shown = leaf_numbers(everything(level)) if private else {"scale": 0.0, "jitter": 0.0}
+        if private:
+            check_grid(name, self._fit_ratio(stage, level, n_outputs), size)
+        if first is None:
+            kappa = shown["eta"] / 2.0 if private else math.inf  # one row moves a vote by one
+            votes = self._votes(n_features, kappa)
+            assert votes is not None
+            shown = {**shown, "kappa": kappa, "n_blocks": votes.n_blocks}
+        public = SupportFirst(
+            loss="huber" if self._labels_are_numbers else "logistic",
+            n_outputs=n_outputs,
+            n_nonzero=s,
+            constant=float(self.fit_intercept),
+            target_bound=self._unit,
+            first=votes if first is None else first,
+            fit=stage,
+        )
+        return Plan(
+            method=name,
+            phases=phases(everything(level) if private else [], private),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source=self._source,
+            assumptions=self._assumptions(),
+            public=public,
+            parameters={
+                "n_iter": max(stage.n_iter, self._rounds()),
+                **shown,
+                "ridge": stage.ridge,
+                "row_clip": stage.row_clip,
+                "n_outputs": n_outputs,
+            },
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        n = self._domain.n_samples
+        return () if n is None else (f"n_samples={n} is public",)
+
+    @property
+    def _unit(self) -> float:
+        """The solver works in units of the target bound."""
+        return float(self._domain.target_bound or 1.0) if self._labels_are_numbers else 1.0
+
+    def _make_fit(self, n_columns: int, n_outputs: int) -> RidgeFit:
+        name, domain, method = type(self).__name__, self._domain, self._stage()
+        smoothness = get_loss("huber" if self._labels_are_numbers else "logistic").smoothness
+        bound = row_bound(domain, n_columns, self.fit_intercept, name)
+        clip = min(bound, self.row_clip or bound / 2.0)
+        curvature = smoothness * clip * bound
+        if method == "gradient" or (method == "output" and self.ridge is None):
+            domain.require("n_samples", f"{name} with the {method} stage")
+        ridge = self.ridge or default_ridge(
+            method, curvature, self._cutoff() * clip, n_columns + self.fit_intercept, n_outputs,
+            self.epsilon, self.delta, domain.n_samples,
+        )  # fmt: skip
+        check_ridge("ridge", ridge, curvature)
+        # Never beyond what momentum keeps stable for n_samples rows of the largest curvature.
+        steepest = (domain.n_samples or 1) * smoothness * bound * max(clip, bound / 8.0)
+        slope_bound = self._cutoff() / self._unit
+        public_rows, n_public = self._public_rows()
+        return RidgeFit(
+            method=method,
+            slope_bound=slope_bound,
+            row_clip=clip,
+            longest=bound,
+            ridge=ridge,
+            tol=TOL * slope_bound * clip,
+            n_iter=self.n_iter if method == "gradient" else 1,
+            step=4.0 * (1.0 - MOMENTUM) / (steepest + ridge),
+            public_rows=public_rows,
+            n_public=n_public,
+        )
+
+    def _fit_event(self, stage: RidgeFit, size: int, level: float, share: float) -> Event:
+        """One output's fit for `share` of the level."""
+        ratio = level * math.sqrt(2.0 * share)
+        gradient_bound = stage.slope_bound * stage.row_clip
+        if stage.method == "gradient":
+            moved = clipped_gradient_sum(gradient_bound, self.adjacency).value
+            ratio /= math.sqrt(stage.n_iter)
+            return Repeated(RoundedGaussian(moved / ratio, moved, size + 1), stage.n_iter)
+        if stage.method == "output":
+            moved = ridge_minimiser(
+                stage.slope_bound, stage.row_clip, 1.0, stage.ridge, self.adjacency, stage.tol
+            ).value
+            return rounded_release(moved, ratio, size)
+        loss = "huber" if self._labels_are_numbers else "logistic"
+        scale = clipped_gradient_sum(gradient_bound, self.adjacency).value / ratio
+        tilt = ObjectivePerturbation(
+            scale=scale,
+            gradient_bound=gradient_bound,
+            # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
+            curvature=get_loss(loss).smoothness * stage.row_clip * stage.longest,
+            ridge=stage.ridge,
+            loss="logistic" if loss == "logistic" else "glm",
+            adjacency=self.adjacency,
+        )
+        away = tilted_minimiser(stage.ridge, stage.tol, size, scale / STEPS, self.adjacency).value
+        blur = rounded_release(away, ratio * math.sqrt(JITTER_SHARE), size)
+        # The sampler's distance from its law is charged for tilt and blur.
+        return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
+
+    def _fit_ratio(self, stage: RidgeFit, level: float, n_outputs: int) -> float:
+        """Smallest sensitivity over noise of a release that is rounded."""
+        ratio = level * math.sqrt(2.0 * (1.0 - self.split) / n_outputs)
+        return ratio * math.sqrt(JITTER_SHARE) if stage.method == "objective" else ratio
+
+    def _make_peeling(self, n_features: int) -> Peeling:
+        """Peeling needs the entries' bound and a public number of rows."""
+        name, domain = type(self).__name__, self._domain
+        bound = float(domain.require("feature_bound", f"{name} with peeling"))
+        n_samples = int(domain.require("n_samples", f"{name} with peeling"))
+        smoothness = get_loss("huber" if self._labels_are_numbers else "logistic").smoothness
+        return Peeling(
+            n_samples=n_samples,
+            feature_bound=bound,
+            longest=min(domain.row_norm or math.inf, bound * math.sqrt(n_features)),
+            # One over the curvature of the mean loss along one feature that is uniform in its bounds.
+            step=3.0 / (smoothness * min(bound, domain.row_norm or math.inf) ** 2),
+            rounds=self._rounds(),
+            use_prior=self.fit_intercept,
+        )
+
+    def _peeling_events(
+        self, first: Peeling, s: int, n_outputs: int, labels: np.ndarray | None, level: float
+    ) -> Named:
+        """A twentieth for the prior; one round releases no values, more rounds pay half for them."""
+        picks, releases = s * first.rounds * n_outputs, (first.rounds - 1) * n_outputs
+        picked = self.split * (1.0 - PRIOR_SHARE if first.use_prior else 1.0)
+        picked *= 0.5 if releases else 1.0
+        named: Named = []
+        if first.use_prior:
+            ratio = level * math.sqrt(2.0 * self.split * PRIOR_SHARE)
+            lemma = signed_sum(1.0, self.adjacency) if labels is None else class_counts(self.adjacency)  # fmt: skip
+            size = 1 if labels is None else len(labels)
+            prior = RoundedGaussian(lemma.value / ratio, lemma.value, size)
+            named.append(("prior", prior, "prior of the margin"))
+        eta = level * math.sqrt(8.0 * picked / picks)
+        named.append(("support", Repeated(Exponential(eta), picks), "peeling"))
+        if releases:
+            ratio = level * math.sqrt(2.0 * picked / releases)
+            values = Repeated(RoundedGaussian(1.0 / ratio, 1.0, s), releases)
+            named.append(("values", values, "values between rounds of peeling"))
+        return named
+
+    # ---- the run -------------------------------------------------------------------------------
+
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if plan.calibration == "published":
+            return self._solve_published(rows, plan, releases)
+        return solve(rows, plan.public, releases)
+
+
+# ---- bounds and defaults -----------------------------------------------------------------------
 
 
 def row_bound(domain: Domain, n_columns: int, fit_intercept: bool, method: str) -> float:
-    """Largest L2 norm of a row on `n_columns` released columns, the constant included."""
+    """Largest L2 norm of a row on `n_columns` released columns, the constant included.
+
+    A little more, for the rounding of a norm in float64: rows beyond it would not count.
+    """
     bounds = []
     if domain.row_norm is not None:
         bounds.append(domain.row_norm)
@@ -55,210 +308,13 @@ def row_bound(domain: Domain, n_columns: int, fit_intercept: bool, method: str) 
             f"{method} needs a bound on the rows; declare one: Domain(feature_bound=1.0) or "
             "Domain(row_norm=1.0)."
         )
-    return math.hypot(min(bounds), 1.0 if fit_intercept else 0.0)
-
-
-@dataclass(frozen=True)
-class RidgeFit:
-    """The second stage: a ridge problem on the support, made private in one of three ways."""
-
-    method: str
-    loss: Loss
-    slope_bound: float
-    row_clip: float
-    row_bound: float
-    ridge: float
-    n_outputs: int
-    n_iter: int
-    n_samples: int | None
-    adjacency: str
-    fit_intercept: bool
-
-    @property
-    def gradient_bound(self) -> float:
-        return self.slope_bound * self.row_clip
-
-    @property
-    def tol(self) -> float:
-        return TOL * self.gradient_bound
-
-    def sensitivity(self) -> float:
-        """How far one row moves what is released (for the objective: the tilt)."""
-        if self.method == "output":
-            return ridge_minimiser(
-                self.slope_bound, self.row_clip, 1.0, self.ridge, self.adjacency, tol=self.tol
-            ).value
-        return clipped_gradient_sum(self.gradient_bound, self.adjacency).value
-
-    def scales(self, level: float, share: float) -> tuple[float, float]:
-        """Noise scale and jitter scale for `share` of the level, split over the outputs."""
-        if math.isinf(level):
-            return 0.0, 0.0
-        ratio = level * math.sqrt(2.0 * share / self.n_outputs)
-        if self.method == "gradient":
-            ratio /= math.sqrt(self.n_iter)
-        jitter = 2.0 * self.tol / self.ridge / (ratio * math.sqrt(JITTER_SHARE))
-        return self.sensitivity() / ratio, jitter if self.method == "objective" else 0.0
-
-    def event(self, level: float, share: float) -> Event:
-        scale, jitter = self.scales(level, share)
-        if self.method == "objective":
-            # |f| <= row_bound and weight * |f| <= row_clip, so the curvature is smoothness * both
-            tilt = ObjectivePerturbation(
-                scale=scale,
-                gradient_bound=self.gradient_bound,
-                curvature=self.loss.smoothness * self.row_clip * self.row_bound,
-                ridge=self.ridge,
-                loss="logistic" if self.loss.name == "logistic" else "glm",
-                adjacency=self.adjacency,
-            )
-            one: Event = Sequence((tilt, Gaussian(jitter, 2.0 * self.tol / self.ridge)))
-        else:
-            one = Gaussian(scale, self.sensitivity())
-            if self.method == "gradient":
-                one = Repeated(one, self.n_iter)
-        return Repeated(one, self.n_outputs)
-
-    def step(self) -> float:
-        """Never beyond what momentum keeps stable for n_samples rows of the largest curvature."""
-        assert self.n_samples is not None
-        smooth = self.n_samples * self.loss.smoothness * self.row_clip * self.row_bound
-        return 2.0 * (1.0 - MOMENTUM) / (smooth + self.ridge) * 2.0
-
-    def solve(
-        self,
-        data: BoundedData,
-        y: np.ndarray,
-        support: np.ndarray,
-        rng: np.random.Generator,
-        scale: float,
-        jitter: float,
-    ) -> np.ndarray:
-        """Weights on the support, then the intercept if there is one."""
-        rows, weights = support_rows(
-            data, support, fit_intercept=self.fit_intercept, row_clip=self.row_clip
-        )
-        if self.method == "objective":
-            return objective_perturbation(
-                rows, y, weights, self.loss, rng,
-                ridge=self.ridge, scale=scale, tol=self.tol, jitter=jitter,
-            )  # fmt: skip
-        if self.method == "output":
-            return output_perturbation(
-                rows, y, weights, self.loss, rng, ridge=self.ridge, scale=scale, tol=self.tol
-            )
-        return noisy_descent(
-            rows, y, weights, self.loss, rng,
-            ridge=self.ridge, scale=scale, n_iter=self.n_iter, step=self.step(),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Peeling:
-    """The first stage without blocks: a prior of the margin, then Gumbel top-k of gradients."""
-
-    loss: Loss
-    n_nonzero: int
-    n_iter: int
-    n_outputs: int
-    n_samples: int
-    prior_moved: float
-    step: float
-    replace_one: bool
-    use_prior: bool
-
-    def eta(self, level: float, share: float) -> float:
-        """Range of every pick."""
-        picks = self.n_nonzero * self.n_iter * self.n_outputs
-        return level * math.sqrt(8.0 * share * self._picked / picks)
-
-    @property
-    def _picked(self) -> float:
-        """Share of the picks: one round releases no values, more rounds pay half for them."""
-        kept = 1.0 - PRIOR_SHARE if self.use_prior else 1.0
-        return kept * (0.5 if self.n_iter > 1 else 1.0)
-
-    def value_ratio(self, level: float, share: float) -> float:
-        """Noise over L2 sensitivity of each release of values."""
-        releases = (self.n_iter - 1) * self.n_outputs
-        if releases == 0 or math.isinf(level):
-            return 0.0
-        return math.sqrt(releases / (2.0 * share * self._picked)) / level
-
-    def prior_scale(self, level: float, share: float) -> float:
-        if not self.use_prior or math.isinf(level):
-            return 0.0
-        return self.prior_moved * math.sqrt(self.n_outputs / (2.0 * share * PRIOR_SHARE)) / level
-
-    def event(self, level: float, share: float) -> Event:
-        picks = self.n_nonzero * self.n_iter * self.n_outputs
-        parts: list[Event] = [Repeated(Exponential(self.eta(level, share)), picks)]
-        if self.use_prior:
-            prior = Gaussian(self.prior_scale(level, share), self.prior_moved)
-            parts.insert(0, Repeated(prior, self.n_outputs))
-        if self.n_iter > 1:
-            values = Gaussian(self.value_ratio(level, share), 1.0)
-            parts.append(Repeated(values, (self.n_iter - 1) * self.n_outputs))
-        return Sequence(tuple(parts))
-
-    def parameters(self, level: float, share: float) -> dict[str, float]:
-        return {
-            "eta": self.eta(level, share),
-            "value_ratio": self.value_ratio(level, share),
-            "prior_scale": self.prior_scale(level, share),
-        }
-
-    def solve(
-        self, data: BoundedData, y: np.ndarray, rng: np.random.Generator, values: Mapping[str, Any]
-    ) -> np.ndarray:
-        """A private support; `values` are `parameters` as planned."""
-        prior = 0.0
-        if self.use_prior:
-            prior = private_prior(
-                y, self.loss, rng, scale=values["prior_scale"], n_samples=self.n_samples,
-                bound=data.domain.target_bound or math.inf,
-            )  # fmt: skip
-        return peel_support(
-            data, y, self.loss, rng,
-            n_nonzero=self.n_nonzero, n_iter=self.n_iter, eta=values["eta"],
-            value_ratio=values["value_ratio"], step=self.step, n_samples=self.n_samples,
-            prior=prior, replace_one=self.replace_one,
-        )  # fmt: skip
-
-
-def make_peeling(
-    model: Any, *, loss: Loss, n_columns: int, n_outputs: int, n_iter: int, classes: bool
-) -> Peeling:
-    """Peeling for `model`; needs the entries' bound and a public number of rows."""
-    name, domain = type(model).__name__, model.domain
-    bound = float(domain.require("feature_bound", f"{name} with peeling"))
-    n_samples = int(domain.require("n_samples", f"{name} with peeling"))
-    moved = (
-        class_counts(model.adjacency)
-        if classes
-        else signed_sum(domain.require("target_bound", name), model.adjacency)
-    )
-    # One over the curvature of the mean loss along one feature that is uniform in its bounds.
-    step = 3.0 / (loss.smoothness * min(bound, domain.row_norm or math.inf) ** 2)
-    return Peeling(
-        loss=loss,
-        n_nonzero=n_columns,
-        n_iter=n_iter,
-        n_outputs=n_outputs,
-        n_samples=n_samples,
-        prior_moved=moved.value,
-        step=step,
-        replace_one=model.adjacency == "replace-one",
-        use_prior=model.fit_intercept,
-    )
+    return math.hypot(min(bounds), 1.0 if fit_intercept else 0.0) * (1.0 + 1e-9)
 
 
 def default_ridge(
     method: str,
-    loss: Loss,
-    slope_bound: float,
-    row_clip: float,
-    row_bound: float,
+    curvature: float,
+    gradient_bound: float,
     n_columns: int,
     n_outputs: int,
     epsilon: float,
@@ -271,7 +327,6 @@ def default_ridge(
     logistic and half the budget of a general loss is kept. Output perturbation: where the noise
     ~ 1/ridge and the shrinkage ~ ridge/n of weights of size one balance. Descent: a trace.
     """
-    curvature = loss.smoothness * row_clip * row_bound
     if math.isinf(epsilon):
         return 1e-3 * curvature
     if method == "objective":
@@ -279,43 +334,71 @@ def default_ridge(
     if method == "gradient":
         return curvature
     assert n_samples is not None
-    noise = slope_bound * row_clip * math.sqrt(2.0 * n_outputs * math.log(1.0 / delta)) / epsilon
-    return math.sqrt(noise * n_samples * curvature / (2.0 * n_columns))
+    noise = gradient_bound * math.sqrt(2.0 * n_outputs * math.log(1.0 / delta)) / epsilon
+    balanced = math.sqrt(noise * n_samples * curvature / (2.0 * n_columns))
+    return max(balanced, 2.0 * LEAST_RIDGE * curvature)
 
 
-def make_fit(
-    model: Any,
-    *,
-    method: str,
-    loss: Loss,
-    slope_bound: float,
-    n_columns: int,
-    n_outputs: int,
-    n_iter: int = 1,
-) -> RidgeFit:
-    """The second stage of `model` (domain, ridge, row_clip, budget), defaults filled in."""
-    name, domain = type(model).__name__, model.domain
-    bound = row_bound(domain, n_columns, model.fit_intercept, name)
-    clip = min(bound, model.row_clip or bound / 2.0)
-    if method == "gradient" or (method == "output" and model.ridge is None):
-        domain.require("n_samples", f"{name} with the {method} stage")
-    ridge = model.ridge or default_ridge(
-        method, loss, slope_bound, clip, bound, n_columns + model.fit_intercept, n_outputs,
-        model.epsilon, model.delta, domain.n_samples,
-    )  # fmt: skip
-    return RidgeFit(
-        method=method,
-        loss=loss,
-        slope_bound=slope_bound,
-        row_clip=clip,
-        row_bound=bound,
-        ridge=ridge,
-        n_outputs=n_outputs,
-        n_iter=n_iter,
-        n_samples=domain.n_samples,
-        adjacency=model.adjacency,
-        fit_intercept=model.fit_intercept,
-    )
+def check_ridge(name: str, ridge: float, curvature: float) -> None:
+    """Refuse a problem whose minimiser float64 cannot certify (docs/proofs/ridge.md, Lemma 2)."""
+    if ridge < LEAST_RIDGE * curvature:
+        raise ParameterError(
+            f"{name} is too small for rows of the declared size: less than a millionth of the "
+            "curvature of one row. Raise it, or declare smaller rows."
+        )
+
+
+def check_grid(method: str, ratio: float, size: int) -> None:
+    """Refuse what rounding to the grid of the noise would cost more than the noise itself."""
+    if ratio * STEPS < 4.0 * math.sqrt(size):
+        raise ParameterError(f"{method}: epsilon is too small to release {size} numbers at once.")
+
+
+def rounded_release(moved: float, ratio: float, size: int) -> RoundedGaussian:
+    """The event of releasing a rounded vector at `ratio`: rounding moves each of `size` entries by a unit,
+    scale/STEPS, which the sensitivity includes (`Releases.scale` solves the same equation)."""
+    spare = ratio - math.sqrt(size) / STEPS
+    scale = moved / (
+        spare if spare > 0.0 else ratio
+    )  # too small a ratio is refused once it is known
+    return RoundedGaussian(scale, ratio * scale, size)
+
+
+def find_level(make: Callable[[float], Named], epsilon: float, delta: float) -> float:
+    """The level whose events spend (epsilon, delta); infinite without privacy."""
+    if math.isinf(epsilon):
+        return math.inf
+    level = calibrate(lambda x: Sequence(tuple(e for _, e, _ in make(x))), epsilon, delta)
+    if level > LARGEST_LEVEL:
+        raise ParameterError(
+            f"epsilon={epsilon!r} is no privacy; use math.inf for the exact model."
+        )
+    return level
+
+
+def leaf_numbers(named: Named) -> dict[str, Any]:
+    """What a reader of the plan wants to see: eta of a pick, scale of the fit's noise and of its blur."""
+    shown: dict[str, Any] = {"jitter": 0.0}
+    for name, event, _ in named:
+        while isinstance(event, Repeated):
+            event = event.event
+        if isinstance(event, Exponential):
+            shown["eta"] = event.eta
+        elif name == "fit" and isinstance(event, RoundedGaussian):
+            shown["scale"] = event.scale
+        elif isinstance(event, Sequence):
+            tilt, blur = event.events
+            assert isinstance(tilt, ObjectivePerturbation)
+            assert isinstance(blur, RoundedGaussian)
+            shown["scale"], shown["jitter"] = tilt.scale, blur.scale
+    return shown
+
+
+def phases(named: Named, private: bool) -> tuple[Phase, ...]:
+    """Phases as they run; without a guarantee there is one that says so."""
+    if not private:
+        return (Phase("fit", NonPrivate(), "no guarantee"),)
+    return tuple(Phase(name, event, note) for name, event, note in named)
 
 
 def output_count(labels: np.ndarray | None) -> int:
@@ -330,16 +413,16 @@ def check_share(name: str, value: object) -> None:
         raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
 
 
-def find_level(make: Callable[[float], Event], epsilon: float, delta: float) -> float:
-    """The level whose events spend (epsilon, delta); infinite without privacy."""
-    return math.inf if math.isinf(epsilon) else calibrate(make, epsilon, delta)
+def check_range(name: str, value: object, largest: float = HUGE) -> None:
+    """Refuse what is not a positive number between 1/largest and largest."""
+    check_positive(name, value)
+    assert isinstance(value, (int, float, np.integer, np.floating))
+    if not 1.0 / largest <= value <= largest:
+        power = round(math.log2(largest))
+        raise ParameterError(f"{name} must lie between 2**-{power} and 2**{power}, got {value!r}.")
 
 
-def phases(named: list[tuple[str, Event, str]], private: bool) -> tuple[Phase, ...]:
-    """Phases as they run; without a guarantee there is one that says so."""
-    if not private:
-        return (Phase("fit", NonPrivate(), "no guarantee"),)
-    return tuple(Phase(name, event, note) for name, event, note in named)
+# ---- the printed forms of the papers -----------------------------------------------------------
 
 
 def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
@@ -351,13 +434,13 @@ def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
 
 
 def assemble(
-    parts: list[tuple[np.ndarray, np.ndarray]], n_features: int, fit_intercept: bool
-) -> tuple[np.ndarray, np.ndarray]:
+    parts: Iterable[tuple[np.ndarray, np.ndarray]], n_features: int, fit_intercept: bool
+) -> Solution:
     """(support, theta) of every output as weights (n_outputs, n_features) and intercepts."""
-    coef = np.zeros((len(parts), n_features))
-    intercept = np.zeros(len(parts))
+    parts = list(parts)
+    coef, intercept = np.zeros((len(parts), n_features)), np.zeros(len(parts))
     for k, (support, theta) in enumerate(parts):
         coef[k, support] = theta[: len(support)]
         if fit_intercept:
             intercept[k] = theta[len(support)]
-    return coef, intercept
+    return Solution(coef, intercept)

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData, Domain
-from dpsparse.estimators._base import BaseDPClassifier, check_choice, check_count, check_positive
-from dpsparse.estimators._support import TOL, output_count, phases, row_bound, targets
+from dpsparse.estimators._base import BaseDPClassifier, check_choice, check_count
+from dpsparse.estimators._support import (
+    LARGEST_LEVEL,
+    TOL,
+    check_grid,
+    check_range,
+    check_ridge,
+    output_count,
+    phases,
+    rounded_release,
+    row_bound,
+    targets,
+)
+from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
-from dpsparse.privacy import Event, Gaussian, Plan, Repeated, calibrate
+from dpsparse.privacy import Event, Plan, Repeated, calibrate
 from dpsparse.published import wang_zhang_2020_admm
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
 from dpsparse.sensitivity import ridge_minimiser
-from dpsparse.solvers.admm import private_admm
-from dpsparse.solvers.objective import row_weights
-
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+from dpsparse.solution import Solution
+from dpsparse.solvers.admm import Admm, solve
+from dpsparse.sparsify import top_k
 
 PENALTIES = ("l1", "l1/2")
 SHRINK = 3.0  # default threshold in standard deviations of the noise of one x-update
@@ -27,6 +39,7 @@ PUBLISHED_STRENGTH = 1e-3
 PUBLISHED_GAMMA = 1.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPADMMClassifier(BaseDPClassifier):
     """Sparse logistic model by private ADMM (more than two classes: one against the rest).
 
@@ -60,52 +73,25 @@ class DPADMMClassifier(BaseDPClassifier):
     verbose : int
     """
 
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
+    penalty: str = "l1"
+    n_iter: int = 5
+    coupling: float = 0.05
+    threshold: float | None = None
+    n_nonzero: int | None = None
+    row_clip: float | None = None
+    fit_intercept: bool = True
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        penalty: str = "l1",
-        n_iter: int = 5,
-        coupling: float = 0.05,
-        threshold: float | None = None,
-        n_nonzero: int | None = None,
-        row_clip: float | None = None,
-        fit_intercept: bool = True,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.penalty = penalty
-        self.n_iter = n_iter
-        self.coupling = coupling
-        self.threshold = threshold
-        self.n_nonzero = n_nonzero
-        self.row_clip = row_clip
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("penalty", self.penalty, PENALTIES)
         check_count("n_iter", self.n_iter)
         check_count("n_nonzero", self.n_nonzero, optional=True)
-        check_positive("coupling", self.coupling)
+        check_range("coupling", self.coupling)
         for name in ("threshold", "row_clip"):
             if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
+                check_range(name, getattr(self, name))
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name, domain = type(self).__name__, self._domain
@@ -116,18 +102,31 @@ class DPADMMClassifier(BaseDPClassifier):
         bound = row_bound(domain, n_features, self.fit_intercept, name)
         clip = min(bound, self.row_clip or bound / 2.0)
         weight = n_samples * self.coupling  # strong convexity of the summed objective
-        tol = TOL * clip
-        sensitivity = ridge_minimiser(1.0, clip, 1.0, weight, self.adjacency, tol=tol).value
+        check_ridge("coupling", weight, Logistic().smoothness * clip * bound)
+        tol, size = TOL * clip, n_features + self.fit_intercept
+        moved = ridge_minimiser(1.0, clip, 1.0, weight, self.adjacency, tol=tol).value
         private = not math.isinf(self.epsilon)
 
-        def event(scale: float) -> Event:
-            return Repeated(Gaussian(scale, sensitivity), self.n_iter * n_outputs)
+        def event(ratio: float) -> Event:
+            return Repeated(rounded_release(moved, ratio, size), self.n_iter * n_outputs)
 
-        scale = calibrate(event, self.epsilon, self.delta) if private else 0.0
+        scale, named = 0.0, []
+        if private:
+            ratio = calibrate(event, self.epsilon, self.delta)
+            check_grid(name, ratio, size)
+            if ratio > LARGEST_LEVEL:
+                raise ParameterError(
+                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
+                )
+            scale = rounded_release(moved, ratio, size).scale
+            named = [("x-updates", event(ratio), "ridge minimisers with noise")]
         threshold = self.threshold or max(SHRINK * scale, 1e-3)
         if self.penalty == "l1/2" and self.threshold is None:
             threshold = (threshold / 1.5) ** 1.5  # the same point below which weights vanish
-        named = [("x-updates", event(scale), "ridge minimisers with noise")] if private else []
+        public = Admm(
+            n_outputs, self.penalty, self.n_iter, weight, threshold, clip, bound, tol,
+            float(self.fit_intercept), self.n_nonzero,
+        )  # fmt: skip
         return Plan(
             method=name,
             phases=phases(named, private),
@@ -135,7 +134,8 @@ class DPADMMClassifier(BaseDPClassifier):
             delta=self.delta,
             adjacency=self.adjacency,
             source="docs/proofs/admm.md",
-            assumptions=("noise in ideal real arithmetic", f"n_samples={n_samples} is public"),
+            assumptions=(f"n_samples={n_samples} is public",),
+            public=public,
             parameters={
                 "n_iter": self.n_iter,
                 "scale": scale,
@@ -167,47 +167,30 @@ class DPADMMClassifier(BaseDPClassifier):
             },
         )
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        values = plan.parameters
-        n, d = data.X.shape
-        rows = data.X
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if plan.calibration == "published":
+            return self._solve_published(rows, plan, releases)
+        return solve(rows, plan.public, releases)
+
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        values, data, d = plan.parameters, rows.table(), rows.n_features
+        columns = data.X
         if self.fit_intercept:
-            rows = sp.hstack([data.X, sp.csr_array(np.ones((n, 1)))], format="csr")
+            columns = sp.hstack([data.X, sp.csr_array(np.ones((len(data.y), 1)))], format="csr")
         coef, intercept = [], []
         for y in targets(data, values["n_outputs"]):
-            if plan.calibration == "published":
-                z = wang_zhang_2020_admm.admm(
-                    rows,
-                    y,
-                    Logistic(),
-                    rng,
-                    penalty=self.penalty,
-                    n_iter=values["n_iter"],
-                    strength=values["strength"],
-                    gamma=values["gamma"],
-                    step_epsilon=values["step_epsilon"],
-                    n_samples=values["n_samples"],
-                )
-            else:
-                z = private_admm(
-                    rows,
-                    y,
-                    row_weights(rows, values["row_clip"]),
-                    Logistic(),
-                    rng,
-                    penalty=self.penalty,
-                    n_iter=values["n_iter"],
-                    coupling=values["coupling"],
-                    threshold=values["threshold"],
-                    scale=values["scale"],
-                    tol=values["tol"],
-                    free=int(self.fit_intercept),
-                )
-            weights = z[:d].copy()
-            if self.n_nonzero is not None and self.n_nonzero < d:
-                weights[np.argpartition(np.abs(weights), -self.n_nonzero)[: -self.n_nonzero]] = 0.0
-            coef.append(weights)
+            z = wang_zhang_2020_admm.admm(
+                columns,
+                y,
+                Logistic(),
+                releases.rng,
+                penalty=self.penalty,
+                n_iter=values["n_iter"],
+                strength=values["strength"],
+                gamma=values["gamma"],
+                step_epsilon=values["step_epsilon"],
+                n_samples=values["n_samples"],
+            )
+            coef.append(z[:d] if self.n_nonzero is None else top_k(z[:d], self.n_nonzero))
             intercept.append(float(z[d]) if self.fit_intercept else 0.0)
-        return np.array(coef), np.array(intercept)
+        return Solution(np.array(coef), np.array(intercept))

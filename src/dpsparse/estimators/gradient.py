@@ -28,6 +28,9 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solution import Solution
 from dpsparse.solvers.gradient import (
     EXACT_ITER,
     INTERCEPT_ROUNDS,
@@ -36,9 +39,6 @@ from dpsparse.solvers.gradient import (
     Recipe,
     solve,
 )
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
-from dpsparse.solution import Solution
 from dpsparse.sparsify import check_n_nonzero, count_event
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared

@@ -1,55 +1,29 @@
-"""DPTwoStageClassifier and DPTwoStageRegressor: blocks vote for a support, then a private fit."""
+"""DPTwoStageClassifier and DPTwoStageRegressor: a private support, then a private fit on it."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import lars_path
 
-from dpsparse.domain import BoundedData, Domain
-from dpsparse.estimators._base import (
-    BaseDPClassifier,
-    BaseDPLinearModel,
-    BaseDPRegressor,
-    check_choice,
-    check_count,
-    check_positive,
-)
-from dpsparse.estimators._support import (
-    STAGES,
-    Peeling,
-    RidgeFit,
-    assemble,
-    check_share,
-    find_level,
-    make_fit,
-    make_peeling,
-    output_count,
-    phases,
-    targets,
-)
-from dpsparse.losses import Huber, Logistic, Loss
-from dpsparse.privacy import Event, Exponential, Plan, Repeated, Sequence
+from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, check_choice, check_count
+from dpsparse.estimators._support import DPSupportFirst, assemble, output_count, phases, targets
+from dpsparse.privacy import Plan
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as published
-from dpsparse.selection.top_k import gumbel_top_k
-from dpsparse.sensitivity import votes as vote_sensitivity
-from dpsparse.solvers.objective import support_rows
-from dpsparse.solvers.two_stage import (
-    Selector,
-    block_votes,
-    correlation_selector,
-    draw_blocks,
-)
-
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.rows.votes import Selector, correlation_selector
+from dpsparse.solution import Solution
+from dpsparse.solvers.two_stage import Votes
 
 SUPPORTS = ("peeling", "votes")
 SELECTORS = ("correlation", "lasso")
+STAGES = ("objective", "output", "gradient")
 DEFAULT_BLOCKS = 64
 PREFILTER = 4  # the L1 path of a block starts from this many times n_nonzero correlated features
 
@@ -68,124 +42,41 @@ def lasso_selector(X: sp.csr_array, y: np.ndarray, n_nonzero: int) -> np.ndarray
     return np.asarray(candidates[np.asarray(order, dtype=np.intp)])
 
 
-class _TwoStage(BaseDPLinearModel):
-    """Planning and solving; the public classes add the loss and their parameters."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class _DPTwoStage(DPSupportFirst):
+    support: str = "peeling"
+    n_blocks: int | None = None
+    selector: str = "correlation"
+    second_stage: str = "objective"
+    split: float = 0.4
+    n_iter: int = 30
 
-    n_nonzero: int
-    support: str
-    n_blocks: int | None
-    selector: str
-    second_stage: str
-    split: float
-    ridge: float | None
-    row_clip: float | None
-    n_iter: int
-    fit_intercept: bool
-
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
-
-    def _loss(self) -> tuple[Loss, float]:
-        """The loss and the largest slope of any row."""
-        return Logistic(), 1.0
+    _source: ClassVar[str] = "docs/proofs/two_stage.md, docs/proofs/objective_perturbation.md"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_nonzero", self.n_nonzero)
         check_count("n_blocks", self.n_blocks, optional=True)
-        check_count("n_iter", self.n_iter)
         check_choice("support", self.support, SUPPORTS)
         check_choice("selector", self.selector, SELECTORS)
         check_choice("second_stage", self.second_stage, STAGES)
-        check_share("split", self.split)
-        for name in ("ridge", "row_clip"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
 
-    def _make_peeling(self, n_features: int, n_outputs: int) -> Peeling | None:
-        if self.support == "votes" or self.calibration == "published":
-            return None
-        return make_peeling(
-            self,
-            loss=self._loss()[0],
-            n_columns=min(self.n_nonzero, n_features),
-            n_outputs=n_outputs,
-            n_iter=1,
-            classes=isinstance(self, BaseDPClassifier),
-        )
+    def _stage(self) -> str:
+        return self.second_stage
 
-    def _make_fit(self, n_features: int, n_outputs: int) -> RidgeFit:
-        loss, slope_bound = self._loss()
-        return make_fit(
-            self,
-            method=self.second_stage,
-            loss=loss,
-            slope_bound=slope_bound,
-            n_columns=min(self.n_nonzero, n_features),
-            n_outputs=n_outputs,
-            n_iter=self.n_iter if self.second_stage == "gradient" else 1,
-        )
+    def _selector(self) -> Selector:
+        return lasso_selector if self.selector == "lasso" else correlation_selector
 
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        if self.calibration == "published":
-            return self._published_plan(n_features, labels)
-        fit = self._make_fit(n_features, output_count(labels))
-        picks = min(self.n_nonzero, n_features) * fit.n_outputs
-        peeling = self._make_peeling(n_features, fit.n_outputs)
-
-        def eta(level: float) -> float:
-            # `picks` exponential mechanisms of zCDP eta^2/8 each
-            return level * math.sqrt(8.0 * self.split / picks)
-
-        def select(level: float) -> Event:
-            if peeling is not None:
-                return peeling.event(level, self.split)
-            return Repeated(Exponential(eta(level)), picks)
-
-        def everything(level: float) -> Event:
-            return Sequence((select(level), fit.event(level, 1.0 - self.split)))
-
-        private = not math.isinf(self.epsilon)
-        level = find_level(everything, self.epsilon, self.delta)
-        scale, jitter = fit.scales(level, 1.0 - self.split)
-        if peeling is not None:
-            how, first = "prior of the margin, then peeling", peeling.parameters(level, self.split)
-        else:
-            how = "Gumbel top-k of the votes of secret blocks"
-            kappa = eta(level) / (2.0 * vote_sensitivity(self.adjacency).value)
-            first = {"kappa": kappa, "n_blocks": self._block_count(n_features, kappa)}
-        named = []
-        if private:
-            named = [
-                ("support", select(level), how),
-                ("fit", fit.event(level, 1.0 - self.split), f"{fit.method} perturbation"),
-            ]
-        return Plan(
-            method=type(self).__name__,
-            phases=phases(named, private),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
-            source="docs/proofs/two_stage.md, docs/proofs/objective_perturbation.md",
-            assumptions=("noise in ideal real arithmetic",),
-            parameters={
-                "n_iter": fit.n_iter,
-                **first,
-                "scale": scale,
-                "jitter": jitter,
-                "ridge": fit.ridge,
-                "row_clip": fit.row_clip,
-                "n_outputs": fit.n_outputs,
-            },
-        )
-
-    def _block_count(self, n_features: int, kappa: float) -> int:
+    def _votes(self, n_features: int, kappa: float) -> Votes | None:
         """Enough blocks that a unanimous vote beats the noise of all other features, at least the
         square root of n_samples (the paper), and at least ten rows in a block."""
+        if self.support != "votes":
+            return None
         n_samples = self._domain.n_samples
         if self.n_blocks is not None or n_samples is None:
-            return self.n_blocks or DEFAULT_BLOCKS
+            return Votes(self.n_blocks or DEFAULT_BLOCKS, self._selector())
         enough = math.ceil(2.0 * math.log(n_features + 1.0) / kappa)
-        return max(2, min(max(enough, math.isqrt(n_samples)), n_samples // 10))
+        n_blocks = max(2, min(max(enough, math.isqrt(n_samples)), n_samples // 10))
+        return Votes(n_blocks, self._selector())
 
     def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         """As later papers run it: half of epsilon for the votes, all of it again for the fit."""
@@ -211,48 +102,31 @@ class _TwoStage(BaseDPLinearModel):
             },
         )
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        values = plan.parameters
-        n_features = data.X.shape[1]
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        values, data, rng = plan.parameters, rows.table(), releases.rng
+        n_rows, n_features = data.X.shape
         s = min(self.n_nonzero, n_features)
-        selector: Selector = lasso_selector if self.selector == "lasso" else correlation_selector
-        n_outputs, logistic = values["n_outputs"], isinstance(self, BaseDPClassifier)
-        peeling = self._make_peeling(n_features, n_outputs)
-        blocks = []
-        if "n_blocks" in values:
-            blocks = draw_blocks(data.X.shape[0], values["n_blocks"], rng)
+        blocks = releases.blocks(rows, values["n_blocks"])
         parts = []
-        for y in targets(data, n_outputs):
-            if peeling is not None:
-                support = peeling.solve(data, y, rng, values)
-                fit = self._make_fit(n_features, n_outputs)
-                theta = fit.solve(data, y, support, rng, values["scale"], values["jitter"])
-                parts.append((support, theta))
-                continue
-            counts = block_votes(data.X, y, blocks, s, selector)
-            if plan.calibration == "published":
-                support = published.voted_support(
-                    counts, values["n_blocks"], s, values["epsilon_support"], rng
-                )
-                rows, _ = support_rows(
-                    data, support, fit_intercept=self.fit_intercept, row_clip=1e300
-                )
-                theta = published.tilted_fit(
-                    rows, y, rng, ridge=values["ridge"], scale=values["scale"], logistic=logistic
-                )
-                parts.append((support, theta))
-                continue
-            support = gumbel_top_k(counts, s, values["kappa"], rng)
-            fit = self._make_fit(n_features, n_outputs)
-            theta = fit.solve(data, y, support, rng, values["scale"], values["jitter"])
+        for k, y in enumerate(targets(data, values["n_outputs"])):
+            mine = rows if values["n_outputs"] == 1 else rows.against_rest(k)
+            votes = mine.votes(blocks, s, self._selector()).whole(1.0)
+            support = published.voted_support(
+                votes, values["n_blocks"], s, values["epsilon_support"], rng
+            )
+            columns = np.ones((n_rows, s + self.fit_intercept))
+            columns[:, :s] = data.X[:, support].toarray()
+            theta = published.tilted_fit(
+                columns, y, rng, ridge=values["ridge"], scale=values["scale"],
+                logistic=not self._labels_are_numbers,
+            )  # fmt: skip
             parts.append((support, theta))
         return assemble(parts, n_features, self.fit_intercept)
 
 
-class DPTwoStageClassifier(_TwoStage, BaseDPClassifier):
-    """Sparse logistic model: secret blocks vote for a support, then a private fit on it.
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
+    """Sparse logistic model: a private support, then a private fit on it.
 
     Parameters
     ----------
@@ -264,7 +138,7 @@ class DPTwoStageClassifier(_TwoStage, BaseDPClassifier):
     n_nonzero : int
         Size of the support, per class for more than two classes (one against the rest).
     support : {"peeling", "votes"}
-        Gumbel top-k of one private gradient (needs `domain.n_samples`), or of the votes of
+        Private top-k of one gradient (needs `domain.n_samples`), or of the votes of
         blocks as in the paper, which finds far less at the same price.
     n_blocks : int or None
         Public number of blocks; None takes as many as the noise asks for, between the square root
@@ -279,8 +153,8 @@ class DPTwoStageClassifier(_TwoStage, BaseDPClassifier):
     ridge : float or None
         Ridge of the summed loss on the support; None takes a public default.
     row_clip : float or None
-        Rows longer than this on the support count with less weight; None is half of the largest
-        norm the domain allows.
+        Rows longer than this on the support count with less weight (`"gradient"`: their gradients are
+        shortened); None is half of the largest norm the domain allows.
     n_iter : int
         Noisy gradients of `second_stage="gradient"`; unused otherwise.
     fit_intercept : bool
@@ -295,50 +169,10 @@ class DPTwoStageClassifier(_TwoStage, BaseDPClassifier):
     verbose : int
     """
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_nonzero: int = 10,
-        support: str = "peeling",
-        n_blocks: int | None = None,
-        selector: str = "correlation",
-        second_stage: str = "objective",
-        split: float = 0.4,
-        ridge: float | None = None,
-        row_clip: float | None = None,
-        n_iter: int = 30,
-        fit_intercept: bool = True,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero = n_nonzero
-        self.support = support
-        self.n_blocks = n_blocks
-        self.selector = selector
-        self.second_stage = second_stage
-        self.split = split
-        self.ridge = ridge
-        self.row_clip = row_clip
-        self.n_iter = n_iter
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
 
-
-class DPTwoStageRegressor(_TwoStage, BaseDPRegressor):
-    """Sparse Huber regression: secret blocks vote for a support, then a private fit on it.
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPTwoStageRegressor(BaseDPRegressor, _DPTwoStage):
+    """Sparse Huber regression: a private support, then a private fit on it.
 
     The squared loss has no bounded slope without a bound on the weights, so residuals count
     linearly beyond `cutoff`.
@@ -355,54 +189,4 @@ class DPTwoStageRegressor(_TwoStage, BaseDPRegressor):
         As for `DPTwoStageClassifier`.
     """
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_nonzero: int = 10,
-        cutoff: float | None = None,
-        support: str = "peeling",
-        n_blocks: int | None = None,
-        selector: str = "correlation",
-        second_stage: str = "objective",
-        split: float = 0.4,
-        ridge: float | None = None,
-        row_clip: float | None = None,
-        n_iter: int = 30,
-        fit_intercept: bool = True,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero = n_nonzero
-        self.cutoff = cutoff
-        self.support = support
-        self.n_blocks = n_blocks
-        self.selector = selector
-        self.second_stage = second_stage
-        self.split = split
-        self.ridge = ridge
-        self.row_clip = row_clip
-        self.n_iter = n_iter
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.cutoff is not None:
-            check_positive("cutoff", self.cutoff)
-
-    def _loss(self) -> tuple[Loss, float]:
-        cutoff = self.cutoff or self._domain.require("target_bound", type(self).__name__) / 4.0
-        return Huber(cutoff), cutoff
+    cutoff: float | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,11 +21,13 @@ from dpsparse.domain import BoundedData, Domain, Part
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.query import Query
+from dpsparse.rows.ridge import RidgeRows
+from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import (
     class_counts,
     clipped_gradient_sum,
-    count_below,
     count_and_total,
+    count_below,
     feature_masses,
     signed_sum,
     vertex_score,
@@ -94,6 +96,30 @@ class Rows:
             (np.column_stack([np.ones(len(p)), p.targets]) for p in self._parts),
             2, np.sqrt(2.0), count_and_total,
         )  # fmt: skip
+
+    def target_total(self) -> Query:
+        """The sum of the targets, in units of the target bound."""
+        return self._short(
+            [part.targets[:, None] for part in self._parts], 1, 1.0, partial(signed_sum, 1.0)
+        )
+
+    def against_rest(self, output: int) -> Rows:
+        """The same rows with targets 1 for one class and 0 for all others."""
+        parts = (
+            replace(part, targets=(part.targets == output).astype(np.int32))
+            for part in self._parts
+        )
+        return Rows(tuple(parts), self.domain)
+
+    def votes(self, blocks: Blocks, n_nonzero: int, selector: Selector) -> Query:
+        """How many secret blocks name each feature; a block names at most `n_nonzero`, each once."""
+        return block_votes(self._parts, blocks, n_nonzero, selector)
+
+    def ridge(
+        self, support: np.ndarray | None, *, constant: float, row_clip: float, longest: float
+    ) -> RidgeRows:
+        """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
+        return RidgeRows(self, support, constant=constant, row_clip=row_clip, longest=longest)
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""

@@ -1,6 +1,6 @@
 """Private ADMM for sparse logistic regression (Wang & Zhang 2020), penalties L1 and L_{1/2}.
 
-    x = argmin sum_i a_i l(f_i.x, y_i) + coupling/2 |x - z + u|^2;   x += N(0, scale^2 I)   released
+    x = argmin sum_i a_i l(f_i.x, y_i) + coupling/2 |x - z + u|^2;   x + noise is released
     z = prox(x + u):  soft threshold (L1) or half threshold (L_{1/2}) at `threshold`
     u = u + x - z                                                       K rounds; output z
 
@@ -12,47 +12,64 @@
 
 Cost per round: a few Newton steps, each some passes over the non-zeros (conjugate gradients).
 Deviation: the paper tilts every x-update by one reused vector and pays for one use of it; here each
-x gets fresh Gaussian noise for its sensitivity, and z and u are post-processing of released x.
-`published/wang_zhang_2020_admm.py` keeps the paper's noise for reproduction.
-Proof: docs/proofs/admm.md.
+x gets fresh noise for its sensitivity, and z and u are post-processing of released x.
+`published/wang_zhang_2020_admm.py` keeps the paper's noise for reproduction. Several classes are fitted one
+against the rest. Proof: docs/proofs/admm.md.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpsparse.losses import Loss
-from dpsparse.random import gaussian
-from dpsparse.solvers.objective import minimise, require_scalar_slope
+from dpsparse.release import Releases
+from dpsparse.rows import RidgeRows, Rows
+from dpsparse.solution import Solution
+from dpsparse.sparsify import top_k
 
 
-def private_admm(
-    rows: Any,
-    y: np.ndarray,
-    weights: np.ndarray,
-    loss: Loss,
-    rng: np.random.Generator,
-    *,
-    penalty: str,
-    n_iter: int,
-    coupling: float,
-    threshold: float,
-    scale: float,
-    tol: float,
-    free: int,
-) -> np.ndarray:
-    """The sparse z after `n_iter` rounds; the last `free` coordinates (intercept) are not shrunk."""
-    require_scalar_slope(loss)
-    width = rows.shape[1]
-    z, u = np.zeros(width), np.zeros(width)
-    for _ in range(n_iter):
-        x = minimise(rows, y, weights, loss, ridge=coupling, centre=z - u, tol=tol)
-        x = x + gaussian(rng, scale, width)  # the only release
-        z = shrink(x + u, threshold, penalty)
-        if free:
-            z[-free:] = (x + u)[-free:]
+@dataclass(frozen=True)
+class Admm:
+    """The public side of a run."""
+
+    n_outputs: int
+    penalty: str  # "l1" or "l1/2"
+    n_iter: int
+    coupling: float
+    threshold: float
+    row_clip: float
+    longest: float  # bound on the L2 norm of a row with its constant
+    tol: float
+    constant: float  # of the column for the intercept, which is not shrunk; 0 without one
+    n_nonzero: int | None = None
+
+
+def solve(rows: Rows, public: Admm, releases: Releases) -> Solution:
+    """Weights (K, d) and intercepts (K,)."""
+    outputs, d = public.n_outputs, rows.n_features
+    coef, intercept = np.zeros((outputs, d)), np.zeros(outputs)
+    for k in range(outputs):
+        mine = rows if outputs == 1 else rows.against_rest(k)
+        columns = mine.ridge(
+            None, constant=public.constant, row_clip=public.row_clip, longest=public.longest
+        )
+        z = descend(columns, public, releases)
+        coef[k] = z[:d] if public.n_nonzero is None else top_k(z[:d], public.n_nonzero)
+        if public.constant > 0.0:
+            intercept[k] = z[d]
+    return Solution(coef, intercept)
+
+
+def descend(columns: RidgeRows, public: Admm, releases: Releases) -> np.ndarray:
+    """The sparse z after `n_iter` rounds."""
+    z, u = np.zeros(columns.width), np.zeros(columns.width)
+    share = 1.0 / (public.n_iter * public.n_outputs)
+    for _ in range(public.n_iter):
+        problem = columns.problem("logistic", ridge=public.coupling, tol=public.tol, centre=z - u)
+        x = releases.gaussian("x-updates", problem.minimiser(), share)
+        z = shrink(x + u, public.threshold, public.penalty)
+        z[columns.n_columns :] = (x + u)[columns.n_columns :]
         u = u + x - z
     return z
 

@@ -1,0 +1,411 @@
+"""Ridge problems on the columns of a released support: rows that answer with a minimiser.
+
+    J(theta) = sum_i a_i l(f_i.theta, y_i) + ridge/2 |theta - centre|^2 + tilt.theta
+    f_i = (x_i on the support, constant),  a_i = min(1, row_clip/|f_i|)
+
+The answer is a point where |grad J| <= tol, rounded to a public grid; its sensitivity (docs/proofs/ridge.md)
+holds because that norm is really reached, on every table. Two things make sure of it. Margins and
+sums are added with twice the digits of a float64 and theta is a sum of two float64s, so what is compared with
+tol is the true gradient up to 2^-24 of a row's (Lemma 2). And the search cannot stop early, fail or cycle.
+
+| symbol | variable | meaning |
+|---|---|---|
+| a_i | weights | a row longer than `row_clip` counts less; its margin is not touched |
+| L | slope_bound | largest slope of a row: 1 (logistic), the cutoff (huber) |
+| X | longest | public bound on |f_i|; a row that exceeds it has weight 0 |
+
+All kernels are here because a cached kernel does not notice edits elsewhere.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
+
+from dpsparse.exceptions import ParameterError
+from dpsparse.rows.query import Query, remember
+from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
+
+if TYPE_CHECKING:
+    from dpsparse.domain import Part
+    from dpsparse.rows.memory import Rows
+
+LOGISTIC, RESIDUAL = 0, 1
+KINDS = {"logistic": LOGISTIC, "huber": RESIDUAL}
+SMOOTHNESS = {"logistic": 0.25, "huber": 1.0}
+LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
+_DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
+_HALVINGS = 60
+
+_jit = njit(cache=True, nogil=True, error_model="numpy")
+
+
+class Precise(NamedTuple):
+    """A vector as an unevaluated sum of two, about 106 bits."""
+
+    high: np.ndarray
+    low: np.ndarray
+
+    def plus(self, step: np.ndarray) -> Precise:
+        total, rest = _two_sum(self.high, step)
+        return Precise(*_two_sum(total, rest + self.low))
+
+
+@dataclass(frozen=True, eq=False)
+class _RidgePart:
+    """The columns of the support as CSR in float32, the weight and the target of every row."""
+
+    indptr: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+    targets: np.ndarray
+
+
+class RidgeRows:
+    """Rows on released columns, and a constant if there is an intercept; private."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        support: np.ndarray | None,
+        *,
+        constant: float,
+        row_clip: float,
+        longest: float,
+    ) -> None:
+        self.row_clip, self.longest, self._constant = row_clip, longest, constant
+        self.n_columns = rows.n_features if support is None else len(support)
+        self.width = self.n_columns + (constant > 0.0)
+        self._parts = [_ridge_part(p, support, constant, row_clip, longest) for p in rows._parts]
+
+    def problem(
+        self,
+        loss: str,
+        *,
+        ridge: float,
+        tol: float,
+        cutoff: float = 1.0,
+        centre: np.ndarray | None = None,
+    ) -> RidgeProblem:
+        """The objective on these rows; everything but the rows is public."""
+        if loss not in KINDS:
+            raise ParameterError(
+                f"The {loss} loss has no objective or output perturbation: it needs one bounded "
+                "slope per row. Use logistic (one class against the rest) or huber."
+            )
+        slope_bound = 1.0 if loss == "logistic" else cutoff
+        centre = np.zeros(self.width) if centre is None else centre
+        return RidgeProblem(self, loss, slope_bound, ridge, tol, centre)
+
+    def as_table(self) -> Any:
+        """The columns for Newton systems: dense where they are few, with the constant as the last."""
+        tables = []
+        for part in self._parts:
+            shape = (len(part.weights), self.n_columns)
+            table = sp.csr_array(
+                (part.values.astype(np.float64), part.columns, part.indptr), shape=shape
+            )
+            if self.width > self.n_columns:
+                last = sp.csr_array(np.full((shape[0], 1), self._constant))
+                table = sp.hstack([table, last], format="csr")
+            tables.append(table.toarray() if self.width <= _DENSE_HESSIAN else table)
+        if self.width <= _DENSE_HESSIAN:
+            return np.concatenate(tables)
+        return sp.vstack(tables, format="csr") if len(tables) > 1 else tables[0]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeProblem:
+    """J on private rows. `Releases` asks it for queries; a solver only passes it on."""
+
+    rows: RidgeRows
+    loss: str
+    slope_bound: float
+    ridge: float
+    tol: float
+    centre: np.ndarray
+
+    @property
+    def gradient_bound(self) -> float:
+        """Largest L2 norm of one row's gradient."""
+        return self.slope_bound * self.rows.row_clip
+
+    @property
+    def curvature(self) -> float:
+        """Largest second derivative of one row's loss along any direction."""
+        return SMOOTHNESS[self.loss] * self.rows.row_clip * self.rows.longest
+
+    def minimiser(self, public_rows: np.ndarray | None = None) -> Query:
+        """The minimiser, or (a linear map of it) its answers on public rows."""
+        lemma = partial(
+            ridge_minimiser, self.slope_bound, self.rows.row_clip, 1.0, self.ridge, tol=self.tol
+        )
+        if public_rows is None:
+            return self._query(lambda adjacency: lemma(adjacency=adjacency), None, None)
+        norm = float(np.linalg.norm(public_rows, 2)) * (1.0 + 1e-9)
+        return self._query(
+            lambda adjacency: linear_answers(lemma(adjacency=adjacency), norm), None, public_rows
+        )
+
+    def tilted(self, tilt: np.ndarray, unit: float) -> Query:
+        """The minimiser of the objective with `tilt`, the rounding to `unit` of a real Gaussian vector.
+
+        Given the exact minimiser under that vector, only the distance from it moves."""
+        lemma = partial(tilted_minimiser, self.ridge, self.tol, self.rows.width, unit)
+        return self._query(lemma, tilt, None)
+
+    def _query(self, lemma: Any, tilt: np.ndarray | None, public_rows: np.ndarray | None) -> Query:
+        found: list[Precise] = []
+
+        def whole(unit: float) -> np.ndarray:
+            if not found:
+                found.append(minimise(self, tilt))
+            at = found[0] if public_rows is None else _answers(public_rows, found[0])
+            return _to_grid(at.high, at.low, unit)
+
+        size = self.rows.width if public_rows is None else len(public_rows)
+        return Query((size,), lemma, remember(whole), rounded=True)
+
+    def evaluate(
+        self, theta: Precise, tilt: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """grad J at theta, right to the digits Lemma 2 promises, and a_i l'' of every row."""
+        width = self.rows.width
+        total, rest, bends = np.zeros(width), np.zeros(width), []
+        first = _leading_bits(theta.high)
+        split = np.stack([first, theta.high - first, theta.low])
+        for part in self.rows._parts:
+            bend = np.empty(len(part.weights))
+            _add_gradient(
+                part.indptr, part.columns, part.values, self.rows._constant, part.weights,
+                part.targets, KINDS[self.loss], self.slope_bound, split, total, rest, bend,
+            )  # fmt: skip
+            bends.append(bend)
+        pull = self.ridge * ((theta.high - self.centre) + theta.low)
+        gradient = total + (rest + pull if tilt is None else rest + (pull + tilt))
+        return gradient, np.concatenate(bends)
+
+    def stationarity(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Gradient and log determinant of the Hessian of the untilted objective at a released theta: what
+        the density of objective perturbation is made of. For the audit."""
+        gradient, bend = self.evaluate(Precise(theta, np.zeros_like(theta)))
+        table = self.rows.as_table()
+        table = table if isinstance(table, np.ndarray) else table.toarray()
+        hessian = table.T @ (bend[:, None] * table) + self.ridge * np.eye(self.rows.width)
+        return gradient, float(np.linalg.slogdet(hessian)[1])
+
+
+def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
+    """A point where the gradient norm is at most tol/2, whatever it takes; the other half is for rounding.
+
+    Newton's direction, halved until J has fallen for certain: J is convex, so it fell if it still falls at the end
+    of the step. A step that halves the smallest norm so far is taken as well; that can happen only so
+    often. (To accept a smaller norm or a smaller J at any time can cycle.)
+    """
+    newton = _Newton(problem)
+    theta = Precise(problem.centre.copy(), np.zeros(problem.rows.width))
+    if tilt is not None:
+        theta = theta.plus(-tilt / problem.ridge)
+    gradient, bend = problem.evaluate(theta, tilt)
+    norm = best = float(np.linalg.norm(gradient))
+    while norm > problem.tol / 2:
+        for step in newton.steps(gradient, bend, norm):
+            trial = theta.plus(-step)
+            new, new_bend = problem.evaluate(trial, tilt)
+            new_norm = float(np.linalg.norm(new))
+            if new_norm <= best / 2 or float(step @ new) >= 0.0:
+                break
+        theta, gradient, bend, norm = trial, new, new_bend, new_norm
+        best = min(best, norm)
+    return theta
+
+
+class _Newton:
+    """Directions for `minimise`: exactly, or by conjugate gradients where there are many columns."""
+
+    def __init__(self, problem: RidgeProblem) -> None:
+        self.ridge, self.unit = problem.ridge, problem.gradient_bound
+        self.width = problem.rows.width
+        self._rows, self._table = problem.rows, None
+
+    def steps(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> Iterator[np.ndarray]:
+        """The Newton step, its halves, and at last one that is short enough for any rows."""
+        if self._table is None:
+            self._table = self._rows.as_table()
+        step = self._solve(gradient, bend, norm)
+        if np.all(np.isfinite(step)) and float(step @ gradient) > 0.0:
+            for halving in range(_HALVINGS):
+                yield step * 0.5**halving
+        squares = self._table**2 if isinstance(self._table, np.ndarray) else self._table.power(2)
+        # Between theta and here the curvature is at most that of all rows at once, at their largest.
+        yield gradient / (self.ridge + float(np.sum(squares)))
+
+    def _solve(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> np.ndarray:
+        table = self._table
+        if isinstance(table, np.ndarray):
+            hessian = table.T @ (bend[:, None] * table)
+            corner = np.diag_indices(self.width)
+            hessian[corner] += self.ridge
+            try:
+                return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
+            except LinAlgError:  # rounding hides the ridge
+                hessian[corner] += 2.0**-40 * np.trace(hessian)
+                return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
+
+        def times(v: np.ndarray) -> np.ndarray:
+            return np.asarray(table.T @ (bend * (table @ v)) + self.ridge * v)
+
+        operator = LinearOperator((self.width, self.width), matvec=times, dtype=np.float64)
+        rtol = min(0.1, (norm / self.unit) ** 0.5)
+        return np.asarray(cg(operator, gradient, rtol=rtol, maxiter=2 * self.width)[0])
+
+
+def _ridge_part(
+    part: Part, support: np.ndarray | None, constant: float, row_clip: float, longest: float
+) -> _RidgePart:
+    indptr, columns, values = part.indptr, part.indices, part.values
+    if support is not None:
+        place = np.full(part.n_features, -1, np.int32)
+        place[support] = np.arange(len(support), dtype=np.int32)
+        indptr = np.zeros(len(part) + 1, np.int64)
+        _count_columns(part.indptr, part.indices, place, indptr)
+        np.cumsum(indptr, out=indptr)
+        columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+        _take_columns(part.indptr, part.indices, part.values, place, columns, values)
+    weights = np.empty(len(part))
+    _weigh(indptr, values, constant, row_clip, longest, weights)
+    return _RidgePart(indptr, columns, values, weights, part.targets.astype(np.float64))
+
+
+def _answers(public_rows: np.ndarray, theta: Precise) -> Precise:
+    """Every public row times theta, with all digits of theta."""
+    out = Precise(np.empty(len(public_rows)), np.empty(len(public_rows)))
+    _products(np.ascontiguousarray(public_rows, np.float64), *theta, *out)
+    return out
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+@_jit
+def _two_sum(a, b):
+    """a + b and what rounding lost of it, exactly."""
+    s = a + b
+    v = s - a
+    return s, (a - (s - v)) + (b - v)
+
+
+@_jit
+def _leading_bits(a):
+    """a to 26 bits; what is left has 26 as well. Products of either with a float32 are exact."""
+    c = 134217729.0 * a  # 2^27 + 1
+    return c - (c - a)
+
+
+@_jit
+def _two_product(a, b):
+    p = a * b
+    a_high, b_high = _leading_bits(a), _leading_bits(b)
+    a_low, b_low = a - a_high, b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@_jit
+def _count_columns(indptr, indices, place, out):
+    for i in range(indptr.size - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            out[i + 1] += place[indices[p]] >= 0
+
+
+@_jit
+def _take_columns(indptr, indices, values, place, columns, out):
+    at = 0
+    for p in range(indptr[-1]):
+        j = place[indices[p]]
+        if j >= 0:
+            columns[at], out[at] = j, values[p]
+            at += 1
+
+
+@_jit
+def _weigh(indptr, values, constant, row_clip, longest, out):
+    """min(1, row_clip/|f_i|), rounded down: values lie in 2^-100..2^100, so squares keep their digits,
+    and their sum is right to one part in 2^52 an entry."""
+    for i in range(out.size):
+        squares = constant * constant
+        for p in range(indptr[i], indptr[i + 1]):
+            squares += np.float64(values[p]) ** 2
+        norm = np.sqrt(squares) * (1.0 + (indptr[i + 1] - indptr[i] + 8.0) * 2.0**-52)
+        out[i] = row_clip / max(norm, row_clip) if norm <= longest else 0.0
+
+
+@_jit
+def _add_gradient(
+    indptr, columns, values, constant, weights, targets, loss, cutoff, split, total, rest, bend
+):
+    """total + rest += sum_i a_i l'(f_i.theta) f_i; bend_i <- a_i l''. theta is split into three
+    parts, so that products of the first two with a float32 are exact."""
+    last = total.size - 1
+    for i in range(weights.size):
+        m, lost = 0.0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            j, x = columns[p], np.float64(values[p])
+            m, first = _two_sum(m, x * split[0, j])
+            m, second = _two_sum(m, x * split[1, j])
+            lost += first + second + x * split[2, j]
+        if constant > 0.0:
+            m, first = _two_sum(m, constant * (split[0, last] + split[1, last]))
+            lost += first + constant * split[2, last]
+        if loss == LOGISTIC:
+            sign = 1.0 - 2.0 * targets[i]
+            slope = 1.0 / (1.0 + math.exp(-sign * (m + lost)))
+            curvature = slope * (1.0 - slope)
+            slope *= sign
+        else:
+            residual = (m - targets[i]) + lost  # exact where the two nearly cancel
+            curvature = 1.0 if abs(residual) <= cutoff else 0.0
+            slope = min(max(residual, -cutoff), cutoff)
+        bend[i] = weights[i] * curvature
+        slope *= weights[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            j = columns[p]
+            total[j], first = _two_sum(total[j], slope * np.float64(values[p]))
+            rest[j] += first
+        if constant > 0.0:
+            total[last], first = _two_sum(total[last], slope * constant)
+            rest[last] += first
+
+
+@_jit
+def _products(rows, high, low, out, out_low):
+    for i in range(rows.shape[0]):
+        m, lost = 0.0, 0.0
+        for j in range(rows.shape[1]):
+            p, first = _two_product(rows[i, j], high[j])
+            m, second = _two_sum(m, p)
+            lost += first + second + rows[i, j] * low[j]
+        out[i], out_low[i] = m, lost
+
+
+@_jit
+def _to_grid(high, low, unit):
+    """(high + low)/unit to the nearest whole number: what the division loses is put back."""
+    out = np.empty(high.size, np.int64)
+    for j in range(high.size):
+        k = np.rint(min(max(high[j] / unit, -(2.0**60)), 2.0**60))
+        p, lost = _two_product(k, unit)
+        more = ((high[j] - p) - lost + low[j]) / unit
+        out[j] = np.int64(k) + np.int64(np.rint(min(max(more, -(2.0**60)), 2.0**60)))
+    return out

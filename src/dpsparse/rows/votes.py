@@ -1,0 +1,75 @@
+"""Votes of secret blocks (Kifer, Smith, Thakurta 2012): every block of rows names the features it likes.
+
+    block_i ~ uniform{1..k}, one secret draw a row, made by `Releases`        blocks are disjoint
+    V_j     = number of blocks whose selector names feature j                  one row moves each V_j by at most 1
+
+A block votes by any function of its own rows, so nothing is asked of the selector: what it returns is cut to
+`n_nonzero` different features here, and an error counts as an empty vote. Proof: docs/proofs/two_stage.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.domain import Part
+from dpsparse.rows.query import Query, remember
+from dpsparse.sensitivity import votes
+
+Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Which block every row belongs to: secret, made by `Releases` and read by rows only."""
+
+    _of_row: np.ndarray = field(repr=False)
+    n_blocks: int
+
+
+def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector: Selector) -> Query:
+    """Vote counts as whole numbers."""
+    n_features = parts[0].n_features
+
+    def whole(unit: float) -> np.ndarray:
+        X = sp.vstack(
+            [
+                sp.csr_array(
+                    (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
+                )
+                for p in parts
+            ],
+            format="csr",
+        )
+        y = np.concatenate([part.targets for part in parts]).astype(np.float64)
+        counts = np.zeros(n_features, np.int64)
+        order = np.argsort(blocks._of_row, kind="stable")
+        edges = np.searchsorted(blocks._of_row[order], np.arange(blocks.n_blocks + 1))
+        for first, last in zip(edges[:-1], edges[1:], strict=True):
+            if first < last:  # empty blocks abstain
+                mine = order[first:last]
+                counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1
+        return counts * int(1.0 / unit)
+
+    return Query((n_features,), votes, remember(whole))
+
+
+def _vote(X: sp.csr_array, y: np.ndarray, n_nonzero: int, selector: Selector) -> np.ndarray:
+    """At most `n_nonzero` different features; what a block does must not be seen in any other way."""
+    try:
+        with np.errstate(all="ignore"):
+            named = np.unique(np.asarray(selector(X, y, n_nonzero), dtype=np.intp))
+    except Exception:
+        return np.empty(0, np.intp)
+    return named[(named >= 0) & (named < X.shape[1])][:n_nonzero]
+
+
+def correlation_selector(X: sp.csr_array, y: np.ndarray, n_nonzero: int) -> np.ndarray:
+    """The features with the largest |x_j.(y - mean y)| / |x_j|; it sees one block only."""
+    squares = np.asarray(X.multiply(X).sum(axis=0)).ravel()
+    scores = np.abs(X.T @ (y - y.mean())) / np.sqrt(np.maximum(squares, 1e-300))
+    best = np.argsort(-scores, kind="stable")[:n_nonzero]
+    return np.asarray(best[scores[best] > 0.0])
