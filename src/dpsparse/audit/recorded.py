@@ -11,6 +11,8 @@ whole number of a query is worth in units of its noise is `step`, so costs of al
     gaussian    unit/scale      |q - q'|_2 * step
     picks       kappa           range of (q - q') * step, once for each pick
     count       1/scale         |q - q'| * step
+    objective   1/scale         |g - g'|_2 * step, g the gradient of the untilted objective where it was minimised
+    draw        0               numbers that depend on no row (secret blocks, public rows): they stay what they were
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpsparse.noise import STEPS
 from dpsparse.privacy.plan import Plan
 from dpsparse.release import Releases
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Query
+    from dpsparse.rows import Query, RidgeProblem
     from dpsparse.sparsify import PrivateCount
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
@@ -41,7 +44,7 @@ class Entry:
     """One release."""
 
     phase: str  # the plan's phase that pays
-    kind: str  # "gaussian", "picks" or "count"
+    kind: str  # see above
     query: np.ndarray  # whole numbers: the exact answer
     answer: np.ndarray  # whole numbers that left, or the picks in the order drawn
     step: float  # what one whole number is worth in units of the noise
@@ -82,6 +85,27 @@ def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([float(int(x) - int(y)) for x, y in zip(a, b, strict=True)])
 
 
+class _Spy:
+    """A ridge problem that remembers with which tilt it was minimised, and where."""
+
+    tilt: np.ndarray
+    query: np.ndarray
+    made: Query
+
+    def __init__(self, problem: RidgeProblem) -> None:
+        self.problem, self.rows = problem, problem.rows
+
+    def tilted(self, tilt: np.ndarray, unit: float) -> Query:
+        self.tilt, self.made = tilt.copy(), self.problem.tilted(tilt, unit)
+
+        def whole(fine: float) -> np.ndarray:
+            out = self.made.whole(fine)
+            self.query = out.copy()
+            return out
+
+        return replace(self.made, whole=whole)
+
+
 class RecordedReleases(Releases):
     """Releases of one fit, recorded; with a `script`, answered as another fit was.
 
@@ -99,6 +123,7 @@ class RecordedReleases(Releases):
         super().__init__(plan, rng)
         self.script, self.origin = script, origin
         self.entries: list[Entry] = []
+        self.complaints: list[str] = []
 
     def _answer(self, phase: str, query: Query, scale: float, unit: float) -> np.ndarray:
         rounded = Fraction(query.size) if query.rounded else Fraction(0)
@@ -130,7 +155,54 @@ class RecordedReleases(Releases):
         )
         return int(answer[0])
 
+    def _tilted(self, phase: str, problem: RidgeProblem, unit: float, fine: float) -> np.ndarray:
+        """Releasing theta is releasing the tilt that leads to it: minus the gradient without tilt, there."""
+        spy = _Spy(problem)
+        none = np.zeros(problem.rows.width, np.int64)
+        past = self._past("gaussian", phase, none)
+        if past is None:
+            whole = super()._tilted(phase, spy, unit, fine)  # type: ignore[arg-type]
+            asked, tilt = spy.query, np.rint(spy.tilt / unit).astype(np.int64)
+            self._certify(phase, spy.made)
+        else:
+            assert self.script is not None
+            at = len(self.entries)
+            tilt, asked, whole = past.answer, self.script[at + 1].query, self.script[at + 1].answer
+        # Tilt and blur are noise; given the exact minimiser the blurred one does not move.
+        self.entries.append(Entry(phase, "gaussian", none, tilt, 1.0 / STEPS))
+        self.entries.append(Entry(phase, "gaussian", asked, whole.copy(), 1.0 / STEPS))
+        gradient, volume = problem.stationarity(whole * fine)
+        step = 1.0 / (unit * STEPS)
+        self.entries.append(
+            Entry(phase, "objective", gradient, np.empty(0), step, log_volume=volume)
+        )
+        return whole.copy()
+
+    def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
+        fresh = super()._blocks(n_rows, n_blocks)
+        past = self._past("draw", "blocks", np.empty(0))
+        if past is not None:
+            assert self.origin is not None
+            old = self.origin >= 0
+            fresh[old] = past.answer[self.origin[old]]
+        elif n_rows > 8 and n_blocks > 1:  # equal by chance once in n_blocks**n_rows
+            other = super()._blocks(n_rows, n_blocks)
+            if np.array_equal(fresh, other):
+                self.complaints.append("blocks depend on the place of a row, not on a secret draw")
+        self.entries.append(Entry("blocks", "draw", np.empty(0), fresh, 0.0))
+        return fresh.copy()
+
+    def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
+        past = self._past("draw", "public rows", np.empty(0))
+        drawn = super().public_uniform(n_rows, n_columns) if past is None else past.answer
+        self.entries.append(Entry("public rows", "draw", np.empty(0), drawn, 0.0))
+        return drawn.copy()
+
     # ---- recording -----------------------------------------------------------------------------
+
+    def _certify(self, phase: str, query: Query) -> None:
+        if query.certificate is not None and not query.certificate():
+            self.complaints.append(f"a search of {phase} stopped before the tolerance it promises")
 
     def _settle(
         self,
@@ -159,6 +231,7 @@ class RecordedReleases(Releases):
         answer = None if self.script is not None else np.array(draw(spied))
         if answer is None:
             spied.whole(unit)
+        self._certify(phase, query)
         if len(asked) != 1:
             raise ControlFlowError(f"a release of {phase} asked its query {len(asked)} times")
         if not (0.0 < unit < np.inf and step > 0.0):

@@ -14,6 +14,7 @@ the recorded one. Both go through `fit` itself. If the guarantee is true, then
 | Gaussian, RoundedGaussian | gaussian | |q - q'|_2 * unit/scale; a phase adds them up in squares |
 | Exponential | picks | range of kappa (q - q'), once for each pick |
 | Geometric | count | |q - q'| / scale |
+| ObjectivePerturbation | objective | |g - g'|_2 / scale, and the volume ratio |
 """
 
 from __future__ import annotations
@@ -32,8 +33,15 @@ from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
 from dpsparse.audit.recorded import ControlFlowError, Entry, RecordedReleases
 from dpsparse.audit.same import differences
 from dpsparse.audit.tape import Tape, compare_by_kind, needs_tape, translate
-from dpsparse.privacy.events import Event, NonPrivate, Repeated, Sequence
+from dpsparse.privacy.events import (
+    Event,
+    NonPrivate,
+    ObjectivePerturbation,
+    Repeated,
+    Sequence,
+)
 from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.rdp import leaves
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
@@ -99,12 +107,12 @@ class Subject:
             made.append(RecordedReleases(plan, make_generator(seed), script, origin))
             return made[-1]
 
-        tape = _tape(self.estimator, first, origin)
+        tape = _tape(self.estimator, first)
         with nullcontext() if tape is None else tape.installed():
             left = self._fit(X, y, make)
         if tape is not None:
             return Record(translate(tape.entries), left, tape.complaints, tape)
-        return Record(made[0].entries, left)
+        return Record(made[0].entries, left, made[0].complaints)
 
     def _fit(self, X: Any, y: Any, make_releases: Any) -> dict[str, Any]:
         """All attributes of a fitted model, and the warnings of the fit."""
@@ -120,13 +128,10 @@ class Subject:
         return left | {"warnings": [str(w.message) for w in said]}
 
 
-def _tape(estimator: Any, first: Record | None, origin: Any) -> Tape | None:
+def _tape(estimator: Any, first: Record | None) -> Tape | None:
     if not needs_tape(estimator):
         return None
-    tape = Tape(None if first is None or first.tape is None else first.tape.entries, origin)
-    if first is not None and first.tape is not None:
-        tape.blocks = first.tape.blocks
-    return tape
+    return Tape(None if first is None or first.tape is None else first.tape.entries)
 
 
 @dataclass(frozen=True)
@@ -277,8 +282,9 @@ def compare_by_phase(
     declared = {phase.name: declared_costs(phase.event) for phase in plan.phases}
     spent: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for a, b in zip(first, second, strict=True):
-        spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
-    complaints, tightness = [], {}
+        if a.kind != "draw":
+            spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
+    complaints, tightness = _volumes(plan, first, second), {}
     for phase, kinds in spent.items():
         for kind, costs in kinds.items():
             allowed = declared.get(phase, {}).get(kind, [])
@@ -293,6 +299,19 @@ def compare_by_phase(
             if not ratio <= 1.0 + ROUNDING:
                 complaints.append(f"the phase {phase} spent {ratio:.8g} times what it declared")
     return complaints, tightness
+
+
+def _volumes(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
+    """One row changes the volume of an objective by at most a factor 1 + curvature/ridge either way."""
+    bounds = [
+        math.log1p(leaf.curvature / leaf.ridge)
+        for leaf in leaves(plan.event)
+        if isinstance(leaf, ObjectivePerturbation)
+    ]
+    moves = [abs(a.log_volume - b.log_volume) for a, b in zip(first, second, strict=True)]
+    if bounds and max(moves) > max(bounds) * (1.0 + ROUNDING):
+        return [f"a volume moved by {max(moves):.4g}, declared {max(bounds):.4g}"]
+    return []
 
 
 def declared_costs(event: Event) -> dict[str, list[float]]:

@@ -8,10 +8,8 @@ writes an `Entry`. With a `script` (the entries of an earlier run) the twin stil
 on the rows it is given but answers what the script says. So two runs on neighbouring tables can be
 compared at every mechanism under the same released history.
 
-    noise functions     gaussian, gumbel return an array that notices what it is added to
+    noise functions     gumbel returns an array that notices what it is added to
     Frank-Wolfe         the compiled solvers release a history; scores are recomputed along it
-    objective           the query is the gradient of the untilted objective at the released point
-    blocks              secret, never released: rows keep their block from one table to the other
 
 Everything a solver writes in Python is seen; draws inside compiled kernels are seen through the
 function that calls the kernel. `replay.py` fails an estimator whose plan has more than the tape.
@@ -19,7 +17,6 @@ function that calls the kernel. `replay.py` fails an estimator whose plan has mo
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +29,6 @@ from dpsparse.audit import recorded, twins
 from dpsparse.audit.recorded import ControlFlowError
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.privacy.plan import Plan
-from dpsparse.privacy.rdp import leaves
 
 ROUNDING = 1e-6  # queries are recomputed in float64, from entries that may be stored in float32
 
@@ -46,13 +42,12 @@ def needs_tape(estimator: Any) -> bool:
 class Entry:
     """One answer of one mechanism."""
 
-    kind: str  # "gaussian", "gumbel", "noisy max", "count" or "objective"
+    kind: str  # "gumbel", "noisy max" or "count"
     scale: float  # of the noise; 1 for gumbel, whose query is kappa * score
     query: np.ndarray
     output: np.ndarray  # query + noise; private for gumbel, where only the picks leave
     noise: np.ndarray  # as drawn, for tests of its law; empty where it cannot be seen
     picks: np.ndarray = field(default_factory=lambda: np.empty(0, np.intp))
-    log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
     paid: int = 0  # selections paid for, where fewer may show: a null candidate ends the picks
     history: Any = None  # what a compiled solver released around this entry
 
@@ -65,13 +60,10 @@ class Entry:
 class Tape:
     """Records a run, or replays `script` while recording the queries of another run."""
 
-    def __init__(self, script: list[Entry] | None = None, origin: np.ndarray | None = None) -> None:
+    def __init__(self, script: list[Entry] | None = None) -> None:
         self.script = script
-        self.origin = origin  # row of the first table behind each row of this one, -1 for a new row
         self.entries: list[Entry] = []
-        self.blocks: np.ndarray | None = None  # secret blocks of the first run
         self.complaints: list[str] = []
-        self.residual = 0.0  # gradient norm at the last minimiser
         self.last_integer: int | None = None  # geometric noise of a count under way
         self.n_picks = 1  # of the selection under way
         self.null: float | None = None  # key of its null candidate
@@ -255,11 +247,7 @@ def translate(entries: list[Entry]) -> list[recorded.Entry]:
         seen = e.output if e.noise.size or e.kind != "gaussian" else np.empty(0)
         kind = "picks" if e.kind == "gumbel" else e.kind
         answer = e.picks if picks else seen
-        out.append(
-            recorded.Entry(
-                "", kind, e.query, answer, 1.0 / e.scale, e.cost, log_volume=e.log_volume
-            )
-        )
+        out.append(recorded.Entry("", kind, e.query, answer, 1.0 / e.scale, e.cost))
     return out
 
 
@@ -292,12 +280,4 @@ def compare_by_kind(
             complaints.append(
                 f"a {kind} answer moved by {ratios.max():.4g} times its declared sensitivity"
             )
-    bounds = [
-        math.log1p(leaf.curvature / leaf.ridge)  # type: ignore[attr-defined]
-        for leaf in leaves(plan.event)
-        if type(leaf).__name__ == "ObjectivePerturbation"
-    ]
-    moves = [abs(a.log_volume - b.log_volume) for a, b in zip(first, second, strict=True)]
-    if bounds and max(moves) > max(bounds) * (1.0 + ROUNDING):
-        complaints.append(f"a volume moved by {max(moves):.4g}, declared {max(bounds):.4g}")
     return complaints, tightness
