@@ -52,8 +52,8 @@ def replay(model, table, neighbour, seed=0):
             recorders.append(Recorder(plan, seed, script))
             return recorders[-1]
 
-        model._releases = recording
+        model._make_releases = recording
         model.fit(X, y)
-    del model._releases
+    del model._make_releases
     assert len(recorders[0].record) == len(recorders[1].record)
     return recorders[1]

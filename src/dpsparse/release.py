@@ -104,14 +104,14 @@ class Releases:
             self._use(phase, k / count)
             moved = scores.sensitivity(self._adjacency).value
             kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
-        return self._pick(phase, scores, k, unit, kappa, null)
+        return np.sort(self._pick(phase, scores, k, unit, kappa, null))
 
     def count(
         self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
     ) -> int:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         self._use(phase, 1.0)
-        return self._count(phase, rule, exact(_Silent(self)), n)
+        return rule.kept(self._count(phase, rule, exact(_Silent(self))), n)
 
     def tilt(self, phase: str, problem: RidgeProblem) -> np.ndarray:
         """The minimiser of `problem` tilted by noise, blurred so that nobody sees where the search stopped.
@@ -160,13 +160,15 @@ class Releases:
     def _pick(
         self, phase: str, scores: Query, k: int, unit: float, kappa: float, null: float | None
     ) -> np.ndarray:
+        """Picks in the order in which they were drawn."""
         whole = scores.whole(unit).reshape(-1)
         if null is not None:
             whole = np.append(whole, round(null / unit))
         return top_k(whole, k, kappa, self.rng, null=null is not None)
 
-    def _count(self, phase: str, rule: PrivateCount, count: int, n: int) -> int:
-        return rule.release(count, n, self.rng)
+    def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
+        """The noisy count, not clipped yet: clipping is post-processing."""
+        return rule.noisy(count, self.rng)
 
     def _tilted(self, phase: str, problem: RidgeProblem, unit: float, fine: float) -> np.ndarray:
         """The blurred minimiser in multiples of `fine`; the tilt in multiples of `unit`."""

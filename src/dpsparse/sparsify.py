@@ -88,11 +88,20 @@ class PrivateCount:
 
     def release(self, count: int, n_weights: int, rng: np.random.Generator) -> int:
         """The number of weights to keep, from the exact `count` of a non-private solution."""
-        clipped = min(max(int(count), self.low), self.high)
-        if not self.published:
-            noise = int(two_sided_geometric(rng, self.scale))
-            clipped = min(max(clipped + noise, self.low), self.high)
-        return min(max(math.floor(clipped * self.precision), 0), int(n_weights))
+        return self.kept(self.noisy(count, rng), n_weights)
+
+    def clipped(self, count: int) -> int:
+        """What the noise is added to: one row moves it by at most high - low."""
+        return min(max(int(count), self.low), self.high)
+
+    def noisy(self, count: int, rng: np.random.Generator) -> int:
+        """The clipped count with two-sided geometric noise (as published: without)."""
+        noise = 0 if self.published else int(two_sided_geometric(rng, self.scale))
+        return self.clipped(count) + noise
+
+    def kept(self, noisy: int, n_weights: int) -> int:
+        """Post-processing: a noisy count as a number of weights."""
+        return min(max(math.floor(self.clipped(noisy) * self.precision), 0), int(n_weights))
 
 
 NNonzero = None | int | Literal["mass"] | PrivateCount

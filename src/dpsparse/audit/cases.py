@@ -25,7 +25,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPGradientClassifier": [
         (PLAIN, {"n_iter": 4}),
-        (TRIPLE, {"n_iter": 3, "n_nonzero": 3, "noise": "float64"}),
+        (TRIPLE, {"n_iter": 3, "n_nonzero": 3}),
         (BINARY, {"prune": True, "renormalise": False, "masses": None}),
         ({"classes": (0, 1), "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
         (BINARY, {"soft_threshold": True, "n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),

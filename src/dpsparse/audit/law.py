@@ -1,26 +1,26 @@
 """Exact law: what an observer of the whole history learns, computed instead of guessed.
 
 Every answer has a known law given the rows and the history before it, so the log-likelihood ratio
-of a run on D against D' is a sum over the tape:
+of a run on D against D' is a sum over the releases:
 
-    gaussian   (|o - q'|^2 - |o - q|^2) / (2 scale^2)
-    gumbel     log softmax(q)[picks] - log softmax(q')[picks], pick after pick without replacement
+    gaussian   (|o - q'|^2 - |o - q|^2) step^2 / 2                                  step: unit/scale
+    picks      log softmax(q step)[picks] - log softmax(q' step)[picks], pick after pick     step: kappa
     noisy max  the same with the probability of a Laplace noisy max, by quadrature
-    count      (|o - q'| - |o - q|) / scale, o the unclipped noisy count (an upper bound)
+    count      (|o - q'| - |o - q|) step, o the unclipped noisy count (an upper bound)
     objective  log phi(b(theta)) + log det H(theta), minus the same on D'
 
 and delta(epsilon) = E_D[(1 - exp(epsilon - ratio))^+] is a mean of numbers in [0, 1]: `mean_below`
 bounds it from below with stated confidence, and a bound above what the plan claims refutes the plan.
-For Gaussian answers alone the ratio of a fixed history has mu^2 = sum |q - q'|^2/scale^2, so
+For Gaussian answers alone the ratio of a fixed history has mu^2 = sum |q - q'|^2 step^2, so
 `gaussian_epsilon` needs no sampling.
 
-`noise_p_value` and `selection_p_value` ask the other question: was the noise drawn from its law?
+`noise_p_value`, `selection_p_value` and `rare_p_value` ask the other question: was it drawn from its law?
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,24 +29,28 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from dpsparse.audit.neighbours import Pair
+from dpsparse.audit.recorded import Entry, difference
 from dpsparse.audit.replay import Subject
-from dpsparse.audit.tape import Entry
 from dpsparse.privacy import Event, Gaussian, delta, epsilon
 
 
 def loss(a: Entry, b: Entry) -> float:
     """log p(answer | D) - log p(answer | D') of one answer, its history fixed."""
     if a.kind == "gaussian":
-        away, own = a.output - b.query, a.output - a.query
-        return float((away @ away - own @ own) / (2.0 * a.scale**2))
-    if a.kind == "gumbel":
-        return _ranking(a.query, a.picks) - _ranking(b.query, a.picks)
+        if not a.noise.size:
+            return 0.0
+        # With c = q' - q and noise z the difference of squares is c.(c - 2z): no cancellation.
+        change = difference(b.query, a.query)
+        return float(change @ (change - 2.0 * a.noise)) * a.step**2 / 2.0
+    if a.kind == "picks":
+        return _ranking(a) - _ranking(b, a.answer)
     if a.kind == "noisy max":
-        pick = int(a.picks[0])
+        pick = int(a.answer[0])
         return noisy_max_log_probability(a.query, pick) - noisy_max_log_probability(b.query, pick)
     if a.kind == "count":
-        return float((np.abs(a.output - b.query) - np.abs(a.output - a.query)).sum() / a.scale)
-    tilt = float((b.query @ b.query - a.query @ a.query) / (2.0 * a.scale**2))
+        own, away = difference(a.answer, a.query), difference(a.answer, b.query)
+        return float((np.abs(away) - np.abs(own)).sum()) * a.step
+    tilt = float(b.query @ b.query - a.query @ a.query) * a.step**2 / 2.0
     return tilt + a.log_volume - b.log_volume
 
 
@@ -66,10 +70,19 @@ def noisy_max_log_probability(keys: np.ndarray, pick: int) -> float:
     return float(logsumexp(log_f) + math.log(x[1] - x[0]))
 
 
-def _ranking(keys: np.ndarray, picks: np.ndarray) -> float:
-    """Log-probability of drawing `picks` in this order, each ~ exp(key) among those left."""
-    left = keys.astype(float).copy()
+def keys(entry: Entry) -> np.ndarray:
+    """Logarithms of the weights of the candidates, the largest 0."""
+    return (entry.query - entry.query.max()).astype(float) * entry.step
+
+
+def _ranking(entry: Entry, picks: np.ndarray | None = None) -> float:
+    """Log-probability of drawing `picks` in this order, each ~ exp(key) among those left; where fewer
+    show than were paid for, the last candidate ended them."""
+    left = keys(entry)
     total = 0.0
+    picks = entry.answer if picks is None else picks
+    if len(picks) < min(entry.paid, len(left) - 1):
+        picks = np.append(picks, len(left) - 1)
     for pick in picks:
         total += float(left[pick] - logsumexp(left))
         left[pick] = -np.inf
@@ -80,8 +93,8 @@ def privacy_losses(subject: Subject, pair: Pair, n_runs: int, seed: int) -> np.n
     """Log-likelihood ratios of `n_runs` fits on the first table against the second."""
     out = np.empty(n_runs)
     for run in range(n_runs):
-        first, _ = subject.record(pair, seed + run)
-        second, _ = subject.replay(pair, first, seed + run)
+        first = subject.record(pair, seed + run)
+        second = subject.replay(pair, first, seed + run)
         out[run] = sum(loss(a, b) for a, b in zip(first.entries, second.entries, strict=True))
     return out
 
@@ -131,9 +144,7 @@ def epsilon_below(losses: np.ndarray, target_delta: float, confidence: float = 0
 def gaussian_epsilon(first: list[Entry], second: list[Entry], target_delta: float) -> float:
     """The exact epsilon of this history for an observer of its Gaussian answers."""
     squares = sum(
-        float(np.sum((a.query - b.query) ** 2)) / a.scale**2
-        for a, b in zip(first, second, strict=True)
-        if a.kind == "gaussian"
+        a.cost(b) ** 2 for a, b in zip(first, second, strict=True) if a.kind == "gaussian"
     )
     return epsilon(Gaussian(1.0, math.sqrt(squares)), target_delta) if squares > 0 else 0.0
 
@@ -179,25 +190,27 @@ def _largest_false(true: Callable[[float], bool], low: float, high: float) -> fl
 def noise_p_value(entries: list[Entry], kind: str) -> float:
     """Smallest p-value, times the number of tests, that answer - query has its declared law.
 
-    Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale.
+    Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale. Integer noise
+    of counts is tested by its zeros, its tails and its signs.
     """
-    used = [e for e in entries if e.kind == kind and e.noise.size and e.output.size == e.query.size]
+    used = [e for e in entries if e.kind == kind and e.noise.size]
     if not used:
         return 1.0
-    z = np.concatenate([(e.output - e.query) / e.scale for e in used])
     if kind == "gaussian":
+        z = np.concatenate([e.noise * e.step for e in used])
         squares = stats.chi2(len(z)).cdf(float(z @ z))
         tests = [stats.kstest(z, "norm").pvalue, 2.0 * min(squares, 1.0 - squares)]
-    elif kind == "gumbel":
-        tests = [stats.kstest(z, "gumbel_r").pvalue]
     else:  # two-sided geometric: P(|k| >= m) = 2 r^m/(1+r), so the share of zeros is (1-r)/(1+r)
-        ratio = math.exp(-1.0 / used[0].scale)
-        zeros = int(np.sum(z == 0.0))
-        tests = [stats.binomtest(zeros, len(z), (1.0 - ratio) / (1.0 + ratio)).pvalue]
-        median = math.log(0.5 * (1.0 + ratio) / 2.0) / math.log(ratio)
-        far = int(np.sum(np.abs(z) * used[0].scale >= math.ceil(median)))
-        share = 2.0 * ratio ** math.ceil(median) / (1.0 + ratio)
-        tests.append(stats.binomtest(far, len(z), share).pvalue)
+        k = np.concatenate([e.noise for e in used])
+        ratio = math.exp(-used[0].step)
+        zeros = int(np.sum(k == 0))
+        tests = [stats.binomtest(zeros, len(k), (1.0 - ratio) / (1.0 + ratio)).pvalue]
+        median = max(1, math.ceil(math.log(0.5 * (1.0 + ratio) / 2.0) / math.log(ratio)))
+        far = int(np.sum(np.abs(k) >= median))
+        share = 2.0 * ratio**median / (1.0 + ratio)
+        tests.append(stats.binomtest(far, len(k), share).pvalue)
+        if len(k) > zeros:
+            tests.append(stats.binomtest(int(np.sum(k > 0)), len(k) - zeros, 0.5).pvalue)
     return float(min(1.0, len(tests) * min(tests)))
 
 
@@ -208,12 +221,33 @@ def selection_p_value(entries: list[Entry]) -> float:
     candidates than it should. Normal approximation, for a hundred picks and more.
     """
     total = variance = 0.0
-    for entry in entries:
-        if entry.kind != "gumbel" or not len(entry.picks):
-            continue  # of a ranking the first pick: how many follow depends on it
-        log_p = entry.query - logsumexp(entry.query)
+    for log_p, pick in _first_picks(entries):
         p = np.exp(log_p)
         mean = float(p @ log_p)
-        total += float(log_p[entry.picks[0]]) - mean
+        total += float(log_p[pick]) - mean
         variance += float(p @ (log_p - mean) ** 2)
     return float(2.0 * stats.norm.sf(abs(total) / math.sqrt(variance))) if variance > 0 else 1.0
+
+
+def rare_p_value(entries: list[Entry], rare: float = 2.0**-6) -> float:
+    """p-value of how often a candidate far less likely than the likeliest one was picked.
+
+    A sampler that makes them impossible looks right otherwise, and tells a row apart for certain.
+    """
+    expected, seen = 0.0, 0
+    for log_p, pick in _first_picks(entries):
+        few = log_p < log_p.max() + math.log(rare)
+        expected += float(np.exp(log_p[few]).sum())
+        seen += bool(few[pick])
+    # A sum of independent indicators has lighter tails than the Poisson variable of the same mean.
+    tails = stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected)
+    return float(min(1.0, 2.0 * min(tails)))
+
+
+def _first_picks(entries: list[Entry]) -> Iterator[tuple[np.ndarray, int]]:
+    """(log-probabilities, pick); of a ranking the first pick: how many follow depends on it."""
+    for entry in entries:
+        if entry.kind == "picks":
+            log_p = keys(entry) - logsumexp(keys(entry))
+            # Nothing picked: the null candidate, which stands last, came first.
+            yield log_p, int(entry.answer[0]) if len(entry.answer) else len(log_p) - 1

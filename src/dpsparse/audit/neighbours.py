@@ -2,18 +2,21 @@
 
 A `Pair` is a table, its neighbour, and where each row of the neighbour comes from. The generator
 tries what usually breaks a proof: values far outside the domain, rows nobody resembles, features
-nobody else has, flipped labels, duplicates, empty rows. `climb` then moves the one row towards the
-largest effect, coordinate by coordinate.
+nobody else has, flipped labels, duplicates, empty rows. `boundary_pairs` holds the rows on which
+floating-point arithmetic breaks its promises, in every form in which a table may come. `climb` moves
+the one row towards the largest effect, coordinate by coordinate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from dpsparse.domain import Domain
+from dpsparse.domain import TINY, Domain
 
 CROWD = 30  # rows of a crowd for each row of an ordinary table
 HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
@@ -23,9 +26,9 @@ HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
 class Pair:
     """Neighbouring tables; `row` is the place of the changed row in the larger of the two."""
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
-    X2: np.ndarray
+    X2: Any
     y2: np.ndarray
     origin: np.ndarray  # for each row of the second table its row in the first, -1 if new
     name: str
@@ -165,6 +168,104 @@ def pairs(
             else:
                 added = add_row(X, y, row, target, name)
                 yield added if rng.random() < 0.5 else added.swapped()
+
+
+# ---- rows on which floating-point arithmetic breaks its promises -----------------------------------
+
+
+def boundary_magnitudes(bound: float) -> list[float]:
+    """Zero, and numbers at which float32, float64 or the domain change their behaviour."""
+    single, double = np.finfo(np.float32), np.finfo(np.float64)
+    edges = [
+        float(double.smallest_normal), float(single.smallest_normal), TINY, bound,
+        float(single.smallest_subnormal), 2.0**-29,
+    ]  # fmt: skip
+    around = [f(e) for e in edges for f in (_below, float, _above)]
+    special = [
+        0.0, 5e-324, 1e-320, 1e-310, 1.5e-154,  # vanish, or their squares do
+        0.5001 * 2.0**-149, 7.0065e-46, 2.0**-148, 1e-40,  # round up, or far, as float32
+        bound * (1.0 - 2.0**-25), bound * (1.0 + 2.0**-24), bound * (1.0 + 2.0**-23), bound / 3.0,
+        2.0**-75, 1e19, 3.4028234e38, 3.40282356779e38, 3.5e38, 1e154, 1e300, float(double.max),
+    ]  # fmt: skip
+    return special + around
+
+
+def boundary_rows(domain: Domain, n_features: int) -> list[tuple[str, np.ndarray, float]]:
+    """(name, features, target): each magnitude in several shapes, and as a target."""
+    bound, d = domain.feature_bound or 1.0, n_features
+    targets = _targets(domain, np.ones(1))
+    alternate = np.where(np.arange(d) % 2 == 0, 1.0, -1.0)
+    out: list[tuple[str, np.ndarray, float]] = []
+    for i, m in enumerate(boundary_magnitudes(bound)):
+        one, beside = np.zeros(d), np.zeros(d)
+        one[1 % d] = m
+        beside[0], beside[-1] = bound, m
+        # Products with these are not exact, and no two of them agree on how they round.
+        uneven = m * np.minimum(1.0, (1.0 + np.arange(d)) / d)
+        shapes = {
+            "one entry": one, "one negative entry": -one, "all entries": np.full(d, m),
+            "cancelling entries": m * alternate, "beside a full entry": beside,
+            "uneven entries": uneven,
+        }  # fmt: skip
+        for j, (shape, row) in enumerate(shapes.items()):
+            out.append((f"{shape} of {m:.6g}", row, targets[(i + j) % len(targets)]))
+        if _numeric(domain):
+            full = np.full(d, bound)
+            out += [(f"a target of {s * m:.6g}", full, s * m) for s in (1.0, -1.0)]
+    return out
+
+
+def boundary_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
+    """Every boundary row against a small table, dense, as float32 where that is finite, and as sparse
+    tables with stored zeros or with duplicates behind a stale flag. Pairs of a form share their first table."""
+    X, y = sample_table(domain, 6, n_features, np.random.default_rng(0))
+    dense = [
+        replace_row(X, y, 0, row, target, name)
+        if adjacency == "replace-one"
+        else add_row(X, y, row, target, name)
+        for name, row, target in boundary_rows(domain, n_features)
+    ]
+    out = []
+    for form, cast in _FORMS.items():
+        first = cast(X)
+        for number, pair in enumerate(dense):
+            if form != "dense" and number % 4:
+                continue
+            finite = np.abs(pair.X2).max() < float(np.finfo(np.float32).max)
+            if finite or form == "dense":
+                out.append(replace(pair, X=first, X2=cast(pair.X2), name=f"{pair.name}, {form}"))
+    return out
+
+
+def _stored(X: np.ndarray) -> Any:
+    """CSR in which zeros are stored, with their signs."""
+    n, d = X.shape
+    return sp.csr_array((X.ravel().copy(), np.tile(np.arange(d), n), d * np.arange(n + 1)), X.shape)
+
+
+def _stale(X: np.ndarray) -> Any:
+    """CSR that stores every entry twice and says that it does not."""
+    n, d = X.shape
+    places = np.tile(np.repeat(np.arange(d), 2), n)
+    out = sp.csr_array((np.repeat(X.ravel(), 2), places, 2 * d * np.arange(n + 1)), X.shape)
+    out.has_canonical_format = True
+    return out
+
+
+_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "dense": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
+    "stored": _stored,
+    "stale": _stale,
+}
+
+
+def _below(x: float) -> float:
+    return float(np.nextafter(x, 0.0))
+
+
+def _above(x: float) -> float:
+    return float(np.nextafter(x, np.inf))
 
 
 def climb(

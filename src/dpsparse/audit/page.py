@@ -23,6 +23,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 
 _WHAT = {
     "replay": "the same released history on neighbouring tables, compared at every mechanism",
+    "boundary": "whole-number contributions of rows on which floating-point arithmetic breaks",
     "noise": "whether the noise that was drawn follows its declared law",
     "exact law": "exact likelihood ratios of whole histories: the privacy profile",
     "black box": "published models only, counted on two neighbouring tables",

@@ -1,85 +1,137 @@
-"""Replay: the same released history on two neighbouring tables, checked at every mechanism.
+"""Replay: the same released history on two neighbouring tables, compared release by release.
 
 For a pair of tables (D, D') a fit on D is recorded, then run again on D' with every answer forced to
-the recorded one. If the guarantee is true, then
+the recorded one. Both go through `fit` itself. If the guarantee is true, then
 
-    1. both runs meet the same mechanisms with the same public scales        control flow
-    2. the released model is the same bit for bit                            nothing bypasses them
-    3. |q - q'| / scale of every answer is within what the plan declared     sensitivity
-    4. the plan declares exactly as many mechanisms as there were            counts
+    1. both runs meet the same releases with the same public scales                   control flow
+    2. whatever `fit` leaves behind is the same bit for bit                           nothing bypasses the door
+    3. no whole-number query moves by more than its lemma says, in exact arithmetic   sensitivity
+    4. each phase costs at most what the plan declares for the phase of that name     accounting
+    5. no noise is used twice                                                         independence
 
-3 and 4 need no map from code to plan: accounting does not depend on order, so the costs of a kind,
-largest first, must lie below the declared costs of that kind, largest first. Phases that are paid
-as a whole (gradient methods) are compared as a whole.
-
-| event | kind | cost of an entry |
+| event | kind | cost of a release |
 |---|---|---|
-| Gaussian, DiscreteGaussian, RoundedGaussian | gaussian | |q - q'|_2 / scale |
-| Exponential | gumbel | range of q - q' (q = kappa * score), once for each pick |
-| NoisyMax | noisy max | range of q - q' (q = score over the scale of the Laplace noise) |
+| Gaussian, RoundedGaussian | gaussian | |q - q'|_2 * unit/scale; a phase adds them up in squares |
+| Exponential | picks | range of kappa (q - q'), once for each pick |
 | Geometric | count | |q - q'| / scale |
-| ObjectivePerturbation | objective | |gradient - gradient'|_2 / scale, and the volume ratio |
+| ObjectivePerturbation | objective | |g - g'|_2 / scale, and the volume ratio |
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from dpsparse.audit.neighbours import Pair, climb, pairs
-from dpsparse.audit.tape import ControlFlowError, Entry, Tape
-from dpsparse.audit.twins import PAID_AS_A_WHOLE
-from dpsparse.estimators._base import Solution
-from dpsparse.privacy.events import Event, NonPrivate, Repeated, Sequence
+from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
+from dpsparse.audit.recorded import ControlFlowError, Entry, RecordedReleases
+from dpsparse.audit.same import differences
+from dpsparse.audit.tape import Tape, compare_by_kind, needs_tape, translate
+from dpsparse.privacy.events import (
+    Event,
+    NonPrivate,
+    ObjectivePerturbation,
+    Repeated,
+    Sequence,
+)
 from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.rdp import leaves
 from dpsparse.random import make_generator
+from dpsparse.release import Releases
 
-ROUNDING = 1e-6  # queries are recomputed in float64, from entries that may be stored in float32
+ROUNDING = 1e-9  # of the float64 sums of costs; the moves themselves are compared exactly
+# Two rounded Gaussian integers of scale 2^28 are equal with probability 1/(2 sqrt(pi) 2^28).
+_EQUAL = 2.0**-29.8
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a recorded fit released, and everything it left behind."""
+
+    entries: list[Entry]
+    left: dict[str, Any]
+    complaints: list[str] = field(default_factory=list)
+    tape: Tape | None = None
 
 
 @dataclass
 class Subject:
-    """An estimator, its plan for `n_features` columns, and how to run it under a tape."""
+    """An estimator and its plan for `n_features` columns."""
 
     estimator: Any
     n_features: int
     plan: Plan = field(init=False)
+    _plans: dict[tuple[int, str], Plan] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.estimator._check_parameters()
-        self.labels = self.estimator._labels(None)
-        self.plan = self.estimator._make_plan(self.n_features, self.labels)
+        self.plan = self._make_plan(self.n_features, self.estimator._labels(None))
 
-    def run(
-        self, X: np.ndarray, y: np.ndarray, rng: Any, tape: Tape | None = None
-    ) -> dict[str, Any]:
-        """Everything a fit on (X, y) would publish."""
-        model = type(self.estimator)(**self.estimator.get_params(deep=False))
-        data = self.estimator._domain.clip(X, y, labels=self.labels)
-        with nullcontext() if tape is None else tape.installed():
-            solution = Solution(*model._solve(data, self.plan, rng))
-        own = {k: v for k, v in vars(model).items() if k.endswith("_")}
-        return {**solution._asdict(), **own}
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        """The estimator's plan, made once for the same facts: calibration takes longer than small fits."""
+        facts = n_features, repr(labels)
+        if facts not in self._plans:
+            self._plans[facts] = self.estimator._make_plan(n_features, labels)
+        return self._plans[facts]
 
-    def record(self, pair: Pair, seed: int) -> tuple[Tape, dict[str, Any]]:
+    def run(self, X: Any, y: Any, rng: Any) -> dict[str, Any]:
+        """Everything a fit on (X, y) leaves behind; weights as `coef`, intercepts as `intercept`."""
+        left = self._fit(X, y, lambda plan: Releases(plan, rng))
+        return left | {
+            "coef": np.atleast_2d(left["coef_"]),
+            "intercept": np.atleast_1d(left["intercept_"]),
+        }
+
+    def record(self, pair: Pair, seed: int) -> Record:
         """A fit on the first table."""
-        tape = Tape()
-        return tape, self.run(pair.X, pair.y, make_generator(seed), tape)
+        return self._recorded(pair.X, pair.y, seed, None, None)
 
-    def replay(self, pair: Pair, first: Tape, seed: int) -> tuple[Tape, dict[str, Any]]:
+    def replay(self, pair: Pair, first: Record, seed: int) -> Record:
         """A fit on the second table with the answers of the first."""
-        tape = Tape(first.entries, pair.origin)
-        tape.blocks = first.blocks
-        released = self.run(pair.X2, pair.y2, make_generator(seed), tape)
-        if len(tape.entries) != len(first.entries):
+        record = self._recorded(pair.X2, pair.y2, seed, first, pair.origin)
+        if len(record.entries) != len(first.entries):
             raise ControlFlowError("the neighbour's run stopped early")
-        return tape, released
+        return record
+
+    def _recorded(self, X: Any, y: Any, seed: int, first: Record | None, origin: Any) -> Record:
+        made: list[RecordedReleases] = []
+
+        def make(plan: Plan) -> RecordedReleases:
+            script = None if first is None else first.entries
+            made.append(RecordedReleases(plan, make_generator(seed), script, origin))
+            return made[-1]
+
+        tape = _tape(self.estimator, first)
+        with nullcontext() if tape is None else tape.installed():
+            left = self._fit(X, y, make)
+        if tape is not None:
+            return Record(translate(tape.entries), left, tape.complaints, tape)
+        return Record(made[0].entries, left, made[0].complaints)
+
+    def _fit(self, X: Any, y: Any, make_releases: Any) -> dict[str, Any]:
+        """All attributes of a fitted model, and the warnings of the fit."""
+        facts = {**self.estimator.get_params(deep=False), "random_state": None, "ledger": None}
+        model = type(self.estimator)(**facts)
+        seams = {"_make_releases": make_releases, "_make_plan": self._make_plan}
+        for name, seam in seams.items():
+            setattr(model, name, seam)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        left = {name: value for name, value in vars(model).items() if name not in seams}
+        return left | {"warnings": [str(w.message) for w in said]}
+
+
+def _tape(estimator: Any, first: Record | None) -> Tape | None:
+    if not needs_tape(estimator):
+        return None
+    return Tape(None if first is None or first.tape is None else first.tape.entries)
 
 
 @dataclass(frozen=True)
@@ -87,65 +139,37 @@ class Finding:
     """What a replay found: `complaints` refute the guarantee, `tightness` says how close it came."""
 
     complaints: tuple[str, ...]
-    tightness: dict[str, float]  # largest cost over declared cost, by kind
+    tightness: dict[str, float]  # largest cost over declared cost, by phase
     pair: Pair
+    reached: dict[str, float] = field(default_factory=dict)  # largest move over its integer bound
 
     @property
     def height(self) -> float:
         return max(self.tightness.values(), default=0.0)
 
 
-def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
-    """Record on the first table, replay on the second, and compare with the plan."""
-    complaints: list[str] = []
+def check_pair(subject: Subject, pair: Pair, seed: int = 0, first: Record | None = None) -> Finding:
+    """Record on the first table (unless that was done), replay on the second, compare with the plan."""
     try:
-        first, released = subject.record(pair, seed)
-        second, again = subject.replay(pair, first, seed)
+        first = first or subject.record(pair, seed)
+        second = subject.replay(pair, first, seed)
     except ControlFlowError as error:
         return Finding((f"control flow: {error}",), {}, pair)
     except Exception as error:  # an error on one table only is an answer about the row
         return Finding((f"control flow: {type(error).__name__}: {error}",), {}, pair)
-    complaints += [
+    complaints = [
         f"{name} differs although every answer was the same"
-        for name in released
-        if not _same(released[name], again.get(name))
+        for name in differences(first.left, second.left, type(subject.estimator).__name__)
     ]
-    for a, b in zip(first.entries, second.entries, strict=True):
-        if a.scale != b.scale:
-            complaints.append(f"the noise scale of a {a.kind} answer depends on the rows")
-            break
+    complaints += _not_finite(first.left)
+    if any(a.step != b.step for a, b in zip(first.entries, second.entries, strict=True)):
+        complaints.append("the noise of an answer depends on the rows")
     complaints += sorted(set(first.complaints + second.complaints))
-    over, tightness = _phase_costs(subject.plan, first.entries, second.entries)
-    complaints += over
-    whole = {e.phase for e in first.entries if e.phase}
-    rest = tuple(p.event for p in subject.plan.phases if not (whole and p.name in PAID_AS_A_WHOLE))
-    declared = declared_costs(Sequence(rest))
-    single = [not e.phase for e in first.entries]
-    spent = spent_costs(
-        list(compress(first.entries, single)), list(compress(second.entries, single))
-    )
-    for kind in sorted(set(declared) | set(spent)):
-        allowed, used = declared[kind], spent[kind]
-        if len(allowed) != len(used):
-            complaints.append(
-                f"the plan declares {len(allowed)} {kind} answers, the run gave {len(used)}"
-            )
-        if not (allowed and used):
-            continue
-        m = min(len(allowed), len(used))
-        limits = np.sort(allowed)[::-1][:m]
-        ratios = np.sort(used)[::-1][:m] / limits
-        for number, limit in enumerate(np.unique(limits)[::-1], start=1):
-            # one figure for each declared size, so that a climb can push each of them
-            tightness[kind if number == 1 else f"{kind} {number}"] = float(
-                ratios[limits == limit].max()
-            )
-        if ratios.max() > 1.0 + ROUNDING:
-            complaints.append(
-                f"a {kind} answer moved by {ratios.max():.4g} times its declared sensitivity"
-            )
-    complaints += _volume_complaints(subject.plan.event, first.entries, second.entries)
-    return Finding(tuple(complaints), tightness, pair)
+    complaints += reused(first.entries)
+    too_far, reached = _moves(first.entries, second.entries)
+    compare = compare_by_kind if first.tape is not None else compare_by_phase
+    over, tightness = compare(subject.plan, first.entries, second.entries)
+    return Finding((*complaints, *too_far, *over), tightness, pair, reached)
 
 
 def check(
@@ -155,11 +179,18 @@ def check(
     n_rows: int = 12,
     n_pairs: int = 22,
     n_climbs: int = 20,
+    every: int = 16,
     seed: int = 0,
 ) -> Finding:
-    """The first complaint over many pairs and hill climbs, else how tight each kind became."""
+    """The first complaint over many pairs and hill climbs, else how tight each phase became.
+
+    Of the rows of boundary floats each `every`-th is tried.
+    """
     subject, rng = Subject(estimator, n_features), make_generator(seed)
     domain = estimator._domain
+    for finding in boundary_findings(subject, every, seed):
+        if finding.complaints:
+            return finding
     source = pairs(domain, estimator.adjacency, n_rows, n_features, rng)
     best: dict[str, tuple[float, int, Finding]] = {}
     for trial in range(n_pairs):
@@ -190,28 +221,101 @@ def check(
     return Finding((), tightness, found if found is not None else next(source))
 
 
-def _phase_costs(
+def boundary_findings(subject: Subject, every: int = 1, seed: int = 0) -> Iterator[Finding]:
+    """Replays of each `every`-th row of boundary floats; one recorded fit serves all rows of a form."""
+    estimator = subject.estimator
+    first: Record | None = None
+    table = None
+    for pair in boundary_pairs(estimator._domain, estimator.adjacency, subject.n_features)[::every]:
+        if pair.X is not table:
+            table = pair.X
+            first = subject.record(pair, seed)
+        yield check_pair(subject, pair, seed, first)
+
+
+# ---- what may not happen ---------------------------------------------------------------------------
+
+
+def _not_finite(left: dict[str, Any]) -> list[str]:
+    shown = {name: left.get(name) for name in ("coef_", "intercept_", "coef_noise_")}
+    return [
+        f"{name} is not finite"
+        for name, value in shown.items()
+        if value is not None and not np.isfinite(np.asarray(value)).all()
+    ]
+
+
+def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str, float]]:
+    complaints, reached = [], {}
+    for a, b in zip(first, second, strict=True):
+        if a.bound is not None:
+            share, kept = a.reach(b)
+            reached[a.phase] = max(share, reached.get(a.phase, 0.0))
+            if not kept:
+                complaints.append(f"one row moves a query of {a.phase} {share:.8g} times too far")
+    return complaints[:1], reached
+
+
+def reused(entries: list[Entry]) -> list[str]:
+    """Noise of one fit, compared exactly: equal numbers of long vectors are no chance."""
+    drawn: dict[int, list[bytes]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == "gaussian" and entry.noise.size:
+            size = min(entry.noise.size, 3)
+            windows = np.lib.stride_tricks.sliding_window_view(entry.noise, size)
+            drawn[size] += [w.tobytes() for w in windows]
+    for size, words in drawn.items():
+        again = len(words) - len(Counter(words))
+        chance = len(words) ** 2 / 2.0 * _EQUAL**size
+        if again and chance**again / math.factorial(again) < 1e-8:
+            return [f"the same noise is used {again + 1} times"]
+    return []
+
+
+# ---- costs against the plan ------------------------------------------------------------------------
+
+
+def compare_by_phase(
     plan: Plan, first: list[Entry], second: list[Entry]
 ) -> tuple[list[str], dict[str, float]]:
-    """Phases paid as a whole: the Gaussian costs of their answers add up in squares."""
-    spent: dict[str, float] = defaultdict(float)
+    """Each phase spends at most what the plan's phase of that name declares."""
+    declared = {phase.name: declared_costs(phase.event) for phase in plan.phases}
+    spent: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for a, b in zip(first, second, strict=True):
-        if a.phase:
-            spent[a.phase] += float(np.sum((a.query - b.query) ** 2)) / a.scale**2
-    complaints, tightness = [], {}
-    for name, squares in spent.items():
-        paid = [
-            c for p in plan.phases if p.name == name for c in declared_costs(p.event)["gaussian"]
-        ]
-        ratio = math.sqrt(squares) / max(float(np.linalg.norm(paid)), 1e-300)
-        tightness[name] = ratio
-        if ratio > 1.0 + ROUNDING:
-            complaints.append(f"the phase {name} spent {ratio:.8g} times what it declared")
+        if a.kind != "draw":
+            spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
+    complaints, tightness = _volumes(plan, first, second), {}
+    for phase, kinds in spent.items():
+        for kind, costs in kinds.items():
+            allowed = declared.get(phase, {}).get(kind, [])
+            if kind == "gaussian":  # a phase is paid as a whole
+                costs, allowed = [float(np.linalg.norm(costs))], [float(np.linalg.norm(allowed))]
+            used, limits = np.sort(costs)[::-1], np.sort(allowed)[::-1]
+            if len(used) > len(limits) or not limits.all():
+                complaints.append(f"{phase} gave {len(used)} {kind} answers that nothing pays for")
+                continue
+            ratio = float((used / limits[: len(used)]).max())
+            tightness[phase] = max(ratio, tightness.get(phase, 0.0))
+            if not ratio <= 1.0 + ROUNDING:
+                complaints.append(f"the phase {phase} spent {ratio:.8g} times what it declared")
     return complaints, tightness
 
 
+def _volumes(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
+    """One row changes the volume of an objective by at most a factor 1 + curvature/ridge either way."""
+    bounds = [
+        math.log1p(leaf.curvature / leaf.ridge)
+        for leaf in leaves(plan.event)
+        if isinstance(leaf, ObjectivePerturbation)
+    ]
+    moves = [abs(a.log_volume - b.log_volume) for a, b in zip(first, second, strict=True)]
+    if bounds and max(moves) > max(bounds) * (1.0 + ROUNDING):
+        return [f"a volume moved by {max(moves):.4g}, declared {max(bounds):.4g}"]
+    return []
+
+
 def declared_costs(event: Event) -> dict[str, list[float]]:
-    """The cost of every leaf of an event, by kind of entry."""
+    """The cost of every leaf of an event, by kind of release."""
     out: dict[str, list[float]] = defaultdict(list)
     _collect(event, 1, out)
     return out
@@ -230,7 +334,7 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
     if name in ("Gaussian", "DiscreteGaussian", "RoundedGaussian"):
         out["gaussian"] += [values.sensitivity / values.scale] * count
     elif name == "Exponential":
-        out["gumbel"] += [values.eta] * count
+        out["picks"] += [values.eta] * count
     elif name == "NoisyMax":
         out["noisy max"] += [values.epsilon] * count
     elif name == "Geometric":
@@ -241,39 +345,13 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
         out[f"{name} (no replay)"] += [math.inf] * count
 
 
-def spent_costs(first: list[Entry], second: list[Entry]) -> dict[str, list[float]]:
-    """What the answers on this pair really cost, by kind; a top-k counts once for each pick."""
-    out: dict[str, list[float]] = defaultdict(list)
-    for a, b in zip(first, second, strict=True):
-        change = a.query - b.query
-        if a.kind in ("gumbel", "noisy max"):
-            out[a.kind] += [float(np.ptp(change))] * a.cost
-        else:
-            out[a.kind].append(float(np.linalg.norm(change)) / a.scale)
-    return out
-
-
 def _tilt(event: Any) -> float:
     return float(event.gradient_bound * (2.0 if event.adjacency == "replace-one" else 1.0))
 
 
-def _volume_complaints(event: Event, first: list[Entry], second: list[Entry]) -> list[str]:
-    """One row changes the volume by at most a factor 1 + curvature/ridge either way."""
-    from dpsparse.privacy.rdp import leaves
-
-    bounds = [
-        math.log1p(leaf.curvature / leaf.ridge)  # type: ignore[attr-defined]
-        for leaf in leaves(event)
-        if type(leaf).__name__ == "ObjectivePerturbation"
-    ]
-    moves = [abs(a.log_volume - b.log_volume) for a, b in zip(first, second, strict=True)]
-    if bounds and max(moves) > max(bounds) * (1.0 + ROUNDING):
-        return [f"a volume moved by {max(moves):.4g}, declared {max(bounds):.4g}"]
-    return []
-
-
-def _same(a: Any, b: Any) -> bool:
-    try:
-        return bool(np.array_equal(np.asarray(a), np.asarray(b)))
-    except (TypeError, ValueError):
-        return a is b
+def spent_costs(first: list[Entry], second: list[Entry]) -> dict[str, list[float]]:
+    """What the answers on this pair really cost, by kind; a top-k counts once for each pick."""
+    out: dict[str, list[float]] = defaultdict(list)
+    for a, b in zip(first, second, strict=True):
+        out[a.kind] += [a.cost(b)] * a.paid
+    return out

@@ -1,4 +1,6 @@
-"""A tape of every mechanism of a fit: what was asked, what was answered, and how to force answers.
+"""For families that do not go through `Releases` yet; goes, with `twins.py`, when none is left.
+
+A tape of every mechanism of a fit: what was asked, what was answered, and how to force answers.
 
 A solver may look at private rows as it likes, but whatever leaves it must go through a mechanism.
 The mechanisms are few functions; while a tape is installed each of them is replaced by a twin that
@@ -6,11 +8,8 @@ writes an `Entry`. With a `script` (the entries of an earlier run) the twin stil
 on the rows it is given but answers what the script says. So two runs on neighbouring tables can be
 compared at every mechanism under the same released history.
 
-    noise functions     gaussian, gumbel return an array that notices what it is added to
-    noisy sums          NoisySums.pull, total: the query is the sum without noise
+    noise functions     gumbel returns an array that notices what it is added to
     Frank-Wolfe         the compiled solvers release a history; scores are recomputed along it
-    objective           the query is the gradient of the untilted objective at the released point
-    blocks              secret, never released: rows keep their block from one table to the other
 
 Everything a solver writes in Python is seen; draws inside compiled kernels are seen through the
 function that calls the kernel. `replay.py` fails an estimator whose plan has more than the tape.
@@ -26,26 +25,30 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.audit import twins
+from dpsparse.audit import recorded, twins
+from dpsparse.audit.recorded import ControlFlowError
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.privacy.plan import Plan
+
+ROUNDING = 1e-6  # queries are recomputed in float64, from entries that may be stored in float32
 
 
-class ControlFlowError(Exception):
-    """The neighbour's run met other mechanisms than the first run."""
+def needs_tape(estimator: Any) -> bool:
+    """Whether a family still draws its noise by itself."""
+    return type(estimator)._run is BaseDPLinearModel._run
 
 
 @dataclass
 class Entry:
     """One answer of one mechanism."""
 
-    kind: str  # "gaussian", "gumbel", "noisy max", "count" or "objective"
+    kind: str  # "gumbel", "noisy max" or "count"
     scale: float  # of the noise; 1 for gumbel, whose query is kappa * score
     query: np.ndarray
     output: np.ndarray  # query + noise; private for gumbel, where only the picks leave
     noise: np.ndarray  # as drawn, for tests of its law; empty where it cannot be seen
     picks: np.ndarray = field(default_factory=lambda: np.empty(0, np.intp))
-    log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
     paid: int = 0  # selections paid for, where fewer may show: a null candidate ends the picks
-    phase: str = ""  # the plan's phase that pays, where phases are paid as a whole
     history: Any = None  # what a compiled solver released around this entry
 
     @property
@@ -57,13 +60,10 @@ class Entry:
 class Tape:
     """Records a run, or replays `script` while recording the queries of another run."""
 
-    def __init__(self, script: list[Entry] | None = None, origin: np.ndarray | None = None) -> None:
+    def __init__(self, script: list[Entry] | None = None) -> None:
         self.script = script
-        self.origin = origin  # row of the first table behind each row of this one, -1 for a new row
         self.entries: list[Entry] = []
-        self.blocks: np.ndarray | None = None  # secret blocks of the first run
         self.complaints: list[str] = []
-        self.residual = 0.0  # gradient norm at the last minimiser
         self.last_integer: int | None = None  # geometric noise of a count under way
         self.n_picks = 1  # of the selection under way
         self.null: float | None = None  # key of its null candidate
@@ -234,3 +234,50 @@ def _our_modules() -> list[Any]:
         if (name == "dpsparse" or name.startswith("dpsparse."))
         and not name.startswith("dpsparse.audit")
     ]
+
+
+# ---- what the rest of the audit sees ---------------------------------------------------------------
+
+
+def translate(entries: list[Entry]) -> list[recorded.Entry]:
+    """A tape in the words of recorded releases; which phase pays is not known."""
+    out = []
+    for e in entries:
+        picks = e.kind in ("gumbel", "noisy max")
+        seen = e.output if e.noise.size or e.kind != "gaussian" else np.empty(0)
+        kind = "picks" if e.kind == "gumbel" else e.kind
+        answer = e.picks if picks else seen
+        out.append(recorded.Entry("", kind, e.query, answer, 1.0 / e.scale, e.cost))
+    return out
+
+
+def compare_by_kind(
+    plan: Plan, first: list[recorded.Entry], second: list[recorded.Entry]
+) -> tuple[list[str], dict[str, float]]:
+    """Without phases: the costs of a kind, largest first, lie below the declared ones, largest first."""
+    from dpsparse.audit.replay import declared_costs
+
+    declared = declared_costs(plan.event)
+    spent: dict[str, list[float]] = {kind: [] for kind in declared}
+    for a, b in zip(first, second, strict=True):
+        spent.setdefault(a.kind, []).extend([a.cost(b)] * a.paid)
+    complaints, tightness = [], {}
+    for kind in sorted(spent):
+        allowed, used = declared[kind], spent[kind]
+        if len(allowed) != len(used):
+            complaints.append(
+                f"the plan declares {len(allowed)} {kind} answers, the run gave {len(used)}"
+            )
+        m = min(len(allowed), len(used))
+        if not m:
+            continue
+        limits = np.sort(allowed)[::-1][:m]
+        ratios = np.sort(used)[::-1][:m] / limits
+        for number, limit in enumerate(np.unique(limits)[::-1], start=1):
+            name = kind if number == 1 else f"{kind} {number}"
+            tightness[name] = float(ratios[limits == limit].max())
+        if not ratios.max() <= 1.0 + ROUNDING:
+            complaints.append(
+                f"a {kind} answer moved by {ratios.max():.4g} times its declared sensitivity"
+            )
+    return complaints, tightness

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,35 +14,17 @@ if TYPE_CHECKING:
 
 # Where each door is defined; a module that is not there yet has no estimators either.
 FUNCTIONS = {
-    "gaussian": "dpsparse.random",
     "gumbel": "dpsparse.random",
     "two_sided_geometric": "dpsparse.random",
-    "gumbel_top_k": "dpsparse.selection.top_k",
     "draw_drops": "dpsparse.solvers.screening_rules",
     "fast_frank_wolfe": "dpsparse.solvers.fast_frank_wolfe",
     "fast_frank_wolfe_with": "dpsparse.solvers.fast_frank_wolfe",
     "_fast_block": "dpsparse.solvers.screening",
-    "objective_perturbation": "dpsparse.solvers.objective",
-    "minimise": "dpsparse.solvers.objective",
-    "draw_blocks": "dpsparse.solvers.two_stage",
 }
 METHODS = {
     "release": ("dpsparse.sparsify", "PrivateCount"),
-    "pull": ("dpsparse.solvers._noise", "NoisySums"),
-    "total": ("dpsparse.solvers._noise", "NoisySums"),
     "draw": ("dpsparse.selection.scan", "LaplaceScan"),
 }
-
-# Gradient methods pay for a phase as a whole; its method asks for the noisy sums.
-PHASES = {
-    "release_prior": "prior",
-    "release_masses": "masses",
-    "release_length": "length",
-    "release_intercept": "intercept",
-    "descend": "gradients",
-    "hard_threshold": "gradients",
-}
-PAID_AS_A_WHOLE = {*PHASES.values(), "spread"}
 
 
 def functions() -> list[tuple[str, Any]]:
@@ -82,26 +63,11 @@ def _module(name: str) -> Any:
 # ---- noise that meets its query in Python --------------------------------------------------------
 
 
-def _gaussian(original: Any, tape: Tape) -> Any:
-    def gaussian(rng: Any, scale: float, size: Any) -> np.ndarray:
-        return tape.noise("gaussian", float(scale), original(rng, scale, size))
-
-    return gaussian
-
-
 def _gumbel(original: Any, tape: Tape) -> Any:
     def gumbel(rng: Any, size: Any) -> np.ndarray:
         return tape.noise("gumbel", 1.0, original(rng, size))
 
     return gumbel
-
-
-def _gumbel_top_k(original: Any, tape: Tape) -> Any:
-    def gumbel_top_k(scores: np.ndarray, k: int, kappa: float, rng: Any) -> np.ndarray:
-        with tape.picking(min(k, len(scores))):
-            return np.asarray(original(scores, k, kappa, rng))
-
-    return gumbel_top_k
 
 
 def _draw_drops(original: Any, tape: Tape) -> Any:
@@ -113,66 +79,6 @@ def _draw_drops(original: Any, tape: Tape) -> Any:
             return np.asarray(original(scores, rule, rng))
 
     return draw_drops
-
-
-# ---- sums with noise from a kernel ---------------------------------------------------------------
-
-
-def _pull(original: Any, tape: Tape) -> Any:
-    def pull(
-        self: Any,
-        slopes: Any,
-        weight: Any,
-        scale: float,
-        out: Any,
-        decay: float = 0.0,
-        gain: float = 1.0,
-        positive: bool = False,
-    ) -> None:
-        if not scale > 0:
-            original(self, slopes, weight, scale, out, decay, gain, positive)
-            return
-        kept = np.asarray(weight) != 0
-        exact, noisy = np.zeros(out.shape), np.zeros(out.shape)  # the sums themselves are float64
-        original(self, slopes, weight, 0.0, exact, 0.0, 1.0, positive)
-        original(self, slopes, weight, scale, noisy, 0.0, 1.0, positive)
-        answer = _settle_sum(tape, exact[kept], noisy[kept], scale)
-        out[~kept] = 0.0
-        out[kept] = decay * out[kept] + gain * answer
-
-    return pull
-
-
-def _total(original: Any, tape: Tape) -> Any:
-    def total(self: Any, contributions: np.ndarray, scale: float) -> np.ndarray:
-        if not scale > 0:
-            return np.asarray(original(self, contributions, scale))
-        exact = np.asarray(original(self, contributions, 0.0))
-        return _settle_sum(tape, exact, np.asarray(original(self, contributions, scale)), scale)
-
-    return total
-
-
-def _settle_sum(tape: Tape, exact: np.ndarray, noisy: np.ndarray, scale: float) -> np.ndarray:
-    from dpsparse.audit.tape import Entry
-
-    tape.close()
-    query, output = exact.ravel().astype(float), noisy.ravel().astype(float)
-    entry = Entry("gaussian", float(scale), query, output, output - query, phase=_paying_phase())
-    return tape.settle(entry).output.reshape(exact.shape)
-
-
-def _paying_phase() -> str:
-    """The phase that pays for a noisy sum, from the method that asked for it."""
-    frame = sys._getframe(2)
-    bisecting = False
-    while frame is not None:
-        name = frame.f_code.co_name
-        bisecting = bisecting or name == "quantile"
-        if name in PHASES:
-            return "spread" if bisecting and name == "release_prior" else PHASES[name]
-        frame = frame.f_back  # type: ignore[assignment]
-    return ""
 
 
 def _two_sided_geometric(original: Any, tape: Tape) -> Any:
@@ -322,112 +228,3 @@ def _fast_block(original: Any, tape: Tape) -> Any:
         return features, signs
 
     return fast_block
-
-
-# ---- objective perturbation ----------------------------------------------------------------------
-
-
-def _objective_perturbation(original: Any, tape: Tape) -> Any:
-    """Releasing theta is releasing the tilt b(theta) = -gradient of the untilted objective."""
-
-    def objective_perturbation(
-        rows: Any,
-        y: Any,
-        weights: Any,
-        loss: Any,
-        rng: Any,
-        *,
-        ridge: float,
-        scale: float,
-        tol: float,
-        jitter: float,
-    ) -> np.ndarray:
-        from dpsparse.audit.tape import Entry
-        from dpsparse.solvers.objective import _second_derivative
-
-        tape.close()
-        past = tape.past() if scale > 0 else None
-        if past is None:
-            with tape.muted():
-                theta = original(
-                    rows, y, weights, loss, rng, ridge=ridge, scale=scale, tol=tol, jitter=jitter
-                )
-            if not scale > 0:
-                return np.asarray(theta)
-        else:
-            theta = past.output
-        margins = rows @ theta
-        gradient = rows.T @ (weights * loss.slope(margins, y)) + ridge * theta
-        bend = weights * _second_derivative(loss, margins, y)
-        dense = rows.toarray() if hasattr(rows, "toarray") else rows
-        hessian = dense.T @ (bend[:, None] * dense) + ridge * np.eye(len(theta))
-        entry = Entry("objective", float(scale), np.asarray(gradient), theta, np.empty(0))
-        entry.log_volume = float(np.linalg.slogdet(hessian)[1])
-        answer = tape.settle(entry).output.copy()
-        # The blur hides how far the solver stopped from the minimiser: at most |grad J|/ridge on
-        # either table, so twice that is what it has to cover.
-        left = np.array([2.0 * tape.residual / ridge if past is None else 0.0])
-        tape.settle(Entry("gaussian", float(jitter), left, left.copy(), np.empty(0)))
-        return answer
-
-    return objective_perturbation
-
-
-def _minimise(original: Any, tape: Tape) -> Any:
-    """Sensitivities of minimisers hold where the promised gradient norm is really reached."""
-
-    def minimise(
-        rows: Any,
-        y: Any,
-        weights: Any,
-        loss: Any,
-        *,
-        ridge: float,
-        tol: float,
-        tilt: Any = None,
-        centre: Any = None,
-    ) -> np.ndarray:
-        theta = original(rows, y, weights, loss, ridge=ridge, tol=tol, tilt=tilt, centre=centre)
-        gradient = rows.T @ (weights * loss.slope(rows @ theta, y)) + ridge * theta
-        gradient = (
-            gradient + (0.0 if tilt is None else tilt) - (0.0 if centre is None else ridge * centre)
-        )
-        tape.residual = float(np.linalg.norm(gradient))
-        if tape.residual > tol:
-            tape.complaints.append("a minimiser stopped before the gradient norm it promises")
-        return np.asarray(theta)
-
-    return minimise
-
-
-# ---- secret, never released ----------------------------------------------------------------------
-
-
-def _draw_blocks(original: Any, tape: Tape) -> Any:
-    def draw_blocks(n_rows: int, n_blocks: int, rng: Any) -> list[np.ndarray]:
-        fresh = original(n_rows, n_blocks, rng)
-        block = np.empty(n_rows, np.intp)
-        for b, rows in enumerate(fresh):
-            block[rows] = b
-        if tape.script is None:
-            tape.blocks = block
-            if n_rows > 8 and n_blocks > 1 and not _secret(original, n_rows, n_blocks):
-                tape.complaints.append("blocks depend on the place of a row, not on a secret draw")
-            return list(fresh)
-        assert tape.origin is not None
-        assert tape.blocks is not None
-        old = tape.origin >= 0
-        block[old] = tape.blocks[tape.origin[old]]
-        block[~old] = 0
-        return [np.flatnonzero(block == b) for b in np.unique(block)]
-
-    return draw_blocks
-
-
-def _secret(draw: Any, n_rows: int, n_blocks: int) -> bool:
-    """Two streams must not agree on the blocks; they do by chance once in n_blocks**n_rows."""
-    from dpsparse.random import make_generator
-
-    one, two = (draw(n_rows, n_blocks, make_generator(seed)) for seed in (1, 2))
-    same = len(one) == len(two) and all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
-    return not same

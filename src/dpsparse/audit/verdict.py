@@ -1,11 +1,12 @@
 """All attacks on one estimator, and what they refute.
 
     replay      sensitivities, counts and control flow under the same history     replay.py
-    noise       does the noise follow its declared law                            law.py
+    boundary    the whole numbers that rows of boundary floats contribute         contributions.py
+    noise       does the noise follow its declared law                            law.py, probes.py
     exact law   the privacy profile of the whole history on a loud pair           law.py
     black box   counted models on the loudest of the known worst pairs            blackbox.py
 
-A proof is refuted by any complaint of the first two; an epsilon by a confidence bound above it. The
+A proof is refuted by any complaint of the first three; an epsilon by a confidence bound above it. The
 last two are given `confidence` between them, so "refuted" is wrong with probability at most
 1 - confidence; the noise tests use a level of 1e-6.
 """
@@ -21,9 +22,11 @@ import numpy as np
 
 from dpsparse.audit import law
 from dpsparse.audit.blackbox import Attack, attack, publish
+from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import Pair, worst_pairs
+from dpsparse.audit.probes import first_failure
+from dpsparse.audit.recorded import ControlFlowError, Entry
 from dpsparse.audit.replay import Subject, check, spent_costs
-from dpsparse.audit.tape import ControlFlowError, Entry
 
 NOISE_LEVEL = 1e-6
 
@@ -97,6 +100,8 @@ def audit(
     if subject.plan.proven:
         rows.append(_replay_row(estimator, n_features, claimed, seed))
         if rows[0].holds:
+            rows.append(_boundary_row(subject, claimed, seed))
+        if all(row.holds for row in rows):
             rows += _law_rows(subject, claimed, delta, max(50, n_runs // 4), each, seed)
     rows.append(_black_box_row(subject, claimed, delta, n_runs, each, seed))
     return Verdict(
@@ -125,17 +130,18 @@ def first_complaint(estimator: Any, n_features: int = 7, *, n_runs: int = 30, se
         e
         for side in (pair, pair.swapped())
         for run in range(n_runs)
-        for e in subject.record(side, seed + run)[0].entries
+        for e in subject.record(side, seed + run).entries
     ]
     kind, p_value = _worst_p_value(entries)
-    return (
-        "" if p_value > NOISE_LEVEL else f"{kind} noise does not follow its law (p = {p_value:.1g})"
-    )
+    if p_value <= NOISE_LEVEL:
+        return f"{kind} noise does not follow its law (p = {p_value:.1g})"
+    return first_failure(estimator, subject.plan, seed)
 
 
 def _worst_p_value(entries: list[Entry]) -> tuple[str, float]:
     tests = {kind: law.noise_p_value(entries, kind) for kind in {e.kind for e in entries}}
     tests["selection"] = law.selection_p_value(entries)
+    tests["rare picks"] = law.rare_p_value(entries)
     worst = min(tests, key=lambda kind: tests[kind])
     return worst, tests[worst]
 
@@ -149,29 +155,31 @@ def _replay_row(estimator: Any, n_features: int, claimed: float, seed: int) -> R
     return Row("replay", claimed, 0.0, True, f"reached of the declared sensitivity: {reached}")
 
 
+def _boundary_row(subject: Subject, claimed: float, seed: int) -> Row:
+    found = contributions(subject.estimator, subject.n_features, seed=seed)
+    fine = not found.complaint
+    return Row("boundary", claimed, 0.0 if fine else math.inf, fine, str(found))
+
+
 def _law_rows(
     subject: Subject, claimed: float, delta: float, n_runs: int, confidence: float, seed: int
 ) -> Iterator[Row]:
     pair = loudest(subject, seed)
     losses, entries, exact = np.empty(n_runs), [], 0.0
     for run in range(n_runs):
-        first, _ = subject.record(pair, seed + run)
-        second, _ = subject.replay(pair, first, seed + run)
+        first = subject.record(pair, seed + run)
+        second = subject.replay(pair, first, seed + run)
         losses[run] = sum(
             law.loss(a, b) for a, b in zip(first.entries, second.entries, strict=True)
         )
         exact += law.gaussian_epsilon(first.entries, second.entries, delta) / n_runs
-        other, _ = subject.record(pair.swapped(), seed + run)
+        other = subject.record(pair.swapped(), seed + run)
         entries += [*first.entries, *other.entries]
     kind, p_value = _worst_p_value(entries)
-    fine = p_value > NOISE_LEVEL
-    yield Row(
-        "noise",
-        claimed,
-        0.0 if fine else math.inf,
-        fine,
-        f"smallest p-value {p_value:.2g} ({kind})",
-    )
+    failure = first_failure(subject.estimator, subject.plan, seed)
+    fine = p_value > NOISE_LEVEL and not failure
+    detail = failure or f"smallest p-value {p_value:.2g} ({kind})"
+    yield Row("noise", claimed, 0.0 if fine else math.inf, fine, detail)
     grid = claimed * np.array([0.25, 0.5, 0.75, 1.0])
     profile = law.profile(losses, subject.plan.event, grid, confidence)
     reached = law.epsilon_below(losses, delta, confidence)
@@ -191,8 +199,8 @@ def loudest(subject: Subject, seed: int) -> Pair:
     for pair in worst_pairs(estimator._domain, estimator.adjacency, subject.n_features):
         for side in (pair, pair.swapped()):
             try:
-                first, _ = subject.record(side, seed)
-                second, _ = subject.replay(side, first, seed)
+                first = subject.record(side, seed)
+                second = subject.replay(side, first, seed)
             except ControlFlowError:
                 continue
             costs = spent_costs(first.entries, second.entries)

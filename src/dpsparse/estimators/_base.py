@@ -80,10 +80,6 @@ class BaseDPLinearModel(_Fitted):
         """The solver on `rows`; whatever leaves them goes through `releases`."""
         return Solution(*self._solve(rows.table(), plan, releases.rng))
 
-    def _releases(self, plan: Plan) -> Releases:
-        """The door out of this fit; an audit puts a recording one here."""
-        return Releases(plan, make_generator(self.random_state))
-
     def _solve(
         self, data: BoundedData, plan: Plan, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray] | Solution:
@@ -156,7 +152,7 @@ class BaseDPLinearModel(_Fitted):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        solution = self._run(rows, plan, self._releases(plan))
+        solution = self._run(rows, plan, self._make_releases(plan))
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:
@@ -166,6 +162,10 @@ class BaseDPLinearModel(_Fitted):
         if receipt is not None:
             receipt.commit()
         return self
+
+    def _make_releases(self, plan: Plan) -> Releases:
+        """The door out. The audit puts its own here, which writes down whatever leaves."""
+        return Releases(plan, make_generator(self.random_state))
 
     @property
     def _domain(self) -> Domain:

@@ -26,6 +26,8 @@ class Query:
     whole: Callable[[float], np.ndarray]
     # A query that is rounded rather than summed (a minimiser) moves by its rounding as well.
     rounded: bool = False
+    # Whether the answer is what the lemma assumes (a search that reached its tolerance), for the audit.
+    certificate: Callable[[], bool] | None = None
 
     @property
     def size(self) -> int:

@@ -175,8 +175,11 @@ class RidgeProblem:
             at = found[0] if public_rows is None else _answers(public_rows, found[0])
             return _to_grid(at.high, at.low, unit)
 
+        def reached() -> bool:
+            return float(np.linalg.norm(self.evaluate(found[0], tilt)[0])) <= self.tol
+
         size = self.rows.width if public_rows is None else len(public_rows)
-        return Query((size,), lemma, remember(whole), rounded=True)
+        return Query((size,), lemma, remember(whole), rounded=True, certificate=reached)
 
     def evaluate(
         self, theta: Precise, tilt: np.ndarray | None = None

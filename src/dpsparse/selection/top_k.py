@@ -29,7 +29,7 @@ LN2 = math.log(2.0)
 def top_k(
     scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator, *, null: bool = False
 ) -> np.ndarray:
-    """Sorted indices of at most k candidates; `kappa=inf` takes the largest scores, first among equals.
+    """At most k candidates in the order drawn; `kappa=inf` takes the largest scores, first among equals.
 
     With `null` the last score belongs to the null candidate, which is never returned.
     """
@@ -39,10 +39,10 @@ def top_k(
     if math.isinf(kappa):
         best = np.argsort(-scores, kind="stable")[: k + null]
         ends = np.flatnonzero(best == n)
-        return np.sort(best[: ends[0]] if len(ends) else best[:k])
+        return best[: ends[0]] if len(ends) else best[:k]
     picks = np.empty(k, np.int64)
     count = _draw_without_replacement(scores, k, kappa, null, rng, picks)
-    return np.sort(picks[:count])
+    return picks[:count]
 
 
 @njit(cache=True)
