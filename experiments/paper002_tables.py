@@ -4,7 +4,6 @@ import time
 
 import numpy as np
 from _common import WIDE_NOTE, classifier_scores, split, wide
-from _printed import laplace_scale
 from scipy.special import expit
 
 from dpsparse.random import make_generator

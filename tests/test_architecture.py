@@ -23,8 +23,8 @@ ALLOWED = {
     "published": {"losses"},  # the papers as printed stand alone
     "solvers": {"selection", "losses", "domain", "random", "sensitivity", "sparsify"},
     "estimators": {
-        "published", "solvers", "selection", "losses", "domain", "random", "sensitivity", "sparsify", "privacy", "report",
-        "models",
+        "published", "solvers", "selection", "losses", "domain", "random", "sensitivity", "sparsify", "privacy",
+        "report", "models",
     },
 }  # fmt: skip
 

@@ -221,7 +221,7 @@ class _TwoStage(BaseDPLinearModel):
         n_outputs, logistic = values["n_outputs"], isinstance(self, BaseDPClassifier)
         peeling = self._make_peeling(n_features, n_outputs)
         blocks = []
-        if "n_blocks" in values:
+        if "n_blocks" in values and plan.calibration == "proven":
             blocks = draw_blocks(data.X.shape[0], values["n_blocks"], rng)
         parts = []
         for y in targets(data, n_outputs):
@@ -231,11 +231,11 @@ class _TwoStage(BaseDPLinearModel):
                 theta = fit.solve(data, y, support, rng, values["scale"], values["jitter"])
                 parts.append((support, theta))
                 continue
-            counts = block_votes(data.X, y, blocks, s, selector)
             if plan.calibration == "published":
                 support = published.voted_support(
-                    counts, values["n_blocks"], s, values["epsilon_support"], rng
-                )
+                    data.X, y, rng, n_nonzero=s, n_blocks=values["n_blocks"],
+                    epsilon=values["epsilon_support"], selector=selector,
+                )  # fmt: skip
                 rows, _ = support_rows(
                     data, support, fit_intercept=self.fit_intercept, row_clip=1e300
                 )
@@ -244,6 +244,7 @@ class _TwoStage(BaseDPLinearModel):
                 )
                 parts.append((support, theta))
                 continue
+            counts = block_votes(data.X, y, blocks, s, selector)
             support = gumbel_top_k(counts, s, values["kappa"], rng)
             fit = self._make_fit(n_features, n_outputs)
             theta = fit.solve(data, y, support, rng, values["scale"], values["jitter"])

@@ -34,7 +34,7 @@ def write_book(folder: Path, results: Path, docs: Path) -> Path:
         if (rows := read_rows(rows_file(results, experiment, quick=False)))
     ]
     missing = [
-        e for e in discover(folder).values() if not rows_file(results, e, quick=False).exists()
+        e for e in discover(folder).values() if not read_rows(rows_file(results, e, quick=False))
     ]
     figures = docs / "figures"
     opening = folder / "first_page.md"
@@ -69,7 +69,7 @@ def chapter(summary: Summary, figure: str | None = None) -> str:
         lines.append(f"{experiment.protocol}\n")
     if figure:
         lines.append(f"![{experiment.title}]({figure})\n")
-    table = summary.table()
+    table = summary.table() if experiment.table is None else experiment.table(summary)
     if table.count("\n") > 1:
         lines.append(table + "\n")
     if all_cells:

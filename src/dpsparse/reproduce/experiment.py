@@ -50,6 +50,7 @@ class Experiment:
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
     many: bool = False
     tuned_by: str = ""  # metric whose smallest mean picks a "tuning", in hindsight
+    table: Callable[[Summary], str] | None = None  # instead of one line per cell and metric
     rows_of: str = ""  # another experiment whose rows this one shows
 
     @property
