@@ -1,4 +1,4 @@
-"""Paper 002, Figures 1 to 4: the gap, the operations and the heap of the non-private algorithms.
+"""Raff, Khanna and Lu (2023), Figures 1 to 4: the gap, the operations and the heap of the non-private algorithms.
 
 One run per data set serves all four figures.
 """

@@ -11,7 +11,13 @@ import math
 import numpy as np
 from _common import axes
 
-from dpsparse import Domain, DPLassoClassifier, DPTransferClassifier, DPTransferRegressor, PrivateCount
+from dpsparse import (
+    Domain,
+    DPLassoClassifier,
+    DPTransferClassifier,
+    DPTransferRegressor,
+    PrivateCount,
+)
 from dpsparse.audit.blackbox import attack, one_run_epsilon, publish
 from dpsparse.audit.law import noisy_max_log_probability
 from dpsparse.audit.neighbours import replace_row
@@ -72,7 +78,10 @@ def switching_support(quick):
                 ridge=ridge if mode == "published" else None, adjacency=RP, calibration=mode,
             )  # fmt: skip
             subject = Subject(model, 2)
-            both = publish(subject, pair.X, pair.y, runs, 7), publish(subject, pair.X2, pair.y2, runs, 8)
+            both = (
+                publish(subject, pair.X, pair.y, runs, 7),
+                publish(subject, pair.X2, pair.y2, runs, 8),
+            )
             refuted[mode] = attack(*both, DELTA).epsilon
         yield f"Wang, Gu 2020, {statement}", RP, "whole", 1.0, refuted, math.inf
 
@@ -148,7 +157,12 @@ def noisy_max(quick):
     for adjacency in (AR, RP):
         domain = Domain(classes=(0, 1), n_samples=10_000)
         plan = DPLassoClassifier(
-            domain, epsilon=1.0, delta=1e-4, n_iter=1000, adjacency=adjacency, calibration="published-laplace"
+            domain,
+            epsilon=1.0,
+            delta=1e-4,
+            n_iter=1000,
+            adjacency=adjacency,
+            calibration="published-laplace",
         ).plan(100)
         untried = {"published": NOT_TRIED, "proven": NOT_TRIED}
         yield f"{name}, T = 1000", adjacency, "whole", 1.0, untried, plan.epsilon
@@ -201,18 +215,23 @@ def trial(config, seed):
             "attacked": refuted[mode],
             "proven": proven if mode == "published" else claimed,
         }
-        for statement, adjacency, of, claimed, refuted, proven in ATTACKS[config["attack"]](config["quick"])
+        for statement, adjacency, of, claimed, refuted, proven in ATTACKS[config["attack"]](
+            config["quick"]
+        )
         for mode in ("published", "proven")
     ]
 
 
 def _rows(summary):
     for cell in summary.cells:
-        yield cell, {
-            (mode, metric): summary.values(metric, mode, **cell)[0]
-            for mode in ("published", "proven")
-            for metric in ("claimed", "attacked", "proven")
-        }
+        yield (
+            cell,
+            {
+                (mode, metric): summary.values(metric, mode, **cell)[0]
+                for mode in ("published", "proven")
+                for metric in ("claimed", "attacked", "proven")
+            },
+        )
 
 
 def _state(found):
@@ -223,7 +242,16 @@ def _state(found):
 
 
 def table(summary):
-    head = ["statement", "adjacency", "of", "claimed", "attacked, at least", "proven, at most", "", "ours, same attack"]
+    head = [
+        "statement",
+        "adjacency",
+        "of",
+        "claimed",
+        "attacked, at least",
+        "proven, at most",
+        "",
+        "ours, same attack",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for cell, found in _rows(summary):
         shown = [
@@ -249,7 +277,9 @@ def verdict(summary):
     steps = len(states.get(("one step", "refuted"), []))
     holding = sum(len(v) for (_, state), v in states.items() if state == "holds")
     unsure = sum(len(v) for (_, state), v in states.items() if state == "open")
-    ours = sum(found["proven", "attacked"] > found["proven", "claimed"] for _, found in _rows(summary))
+    ours = sum(
+        found["proven", "attacked"] > found["proven", "claimed"] for _, found in _rows(summary)
+    )
     return (
         f"Of {len(summary.cells)} printed statements {refuted} about a whole run are refuted and {steps} about one step "
         f"or its listing; {holding} hold (proven), {unsure} is open. Private LASSO (Alg. 1) as a whole holds "

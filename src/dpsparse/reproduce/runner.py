@@ -79,7 +79,9 @@ def run(
         return kept
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.read_text().endswith("\n"):  # after an interruption
-        path.write_text(path.read_text().rpartition("\n")[0] + "\n" if "\n" in path.read_text() else "")
+        path.write_text(
+            path.read_text().rpartition("\n")[0] + "\n" if "\n" in path.read_text() else ""
+        )
     bar = _bar(len(todo), experiment.name, progress)
     with path.open("a") as file:
         for row in _results(experiment, folder, todo, n_jobs):

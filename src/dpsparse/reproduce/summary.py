@@ -19,11 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.reproduce.experiment import Config, Experiment
+from dpsparse.reproduce.experiment import (
+    AFTER_THE_FACT,
+    AS_PRINTED,
+    BY_CONSTRUCTION,
+    KINDS,
+    Config,
+    Experiment,
+)
 from dpsparse.reproduce.runner import Row
 
 MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")
+_MARKS = {AS_PRINTED: "", AFTER_THE_FACT: " (reading)", BY_CONSTRUCTION: " (construction)"}
 # How a cell is run, not which cell it is.
 _NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "quick"}
 
@@ -161,6 +169,16 @@ class Summary:
         outcomes = [printed.matches(ours) for _, _, printed, ours in self.comparisons()]
         return sum(outcomes), len(outcomes)
 
+    @cached_property
+    def matched_by_kind(self) -> dict[str, tuple[int, int]]:
+        """The same for each kind of match."""
+        found = {kind: [0, 0] for kind in KINDS}
+        for cell, metric, printed, ours in self.comparisons():
+            tally = found[self.experiment.kind(cell, metric)]
+            tally[0] += printed.matches(ours)
+            tally[1] += 1
+        return {kind: (good, compared) for kind, (good, compared) in found.items() if compared}
+
     @property
     def guarantees(self) -> list[str]:
         """Different guarantees by mode, as the rows carry them."""
@@ -198,6 +216,7 @@ class Summary:
             match = "other data"
         elif printed is not None and as_published is not None:
             match = "yes" if printed.matches(as_published) else "no"
+            match += _MARKS[self.experiment.kind(cell, metric)]
             match = match if printed.can_judge(as_published) else "too few trials"
         trials = sorted({a.trials for a in averages.values() if a is not None})
         return [
