@@ -9,8 +9,8 @@ import math
 import time
 from collections.abc import Iterator
 
-import numpy as np
 import _screening_data as sd
+import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from dpsparse.domain import BoundedData, Domain

@@ -85,7 +85,8 @@ def adp_verdict(summary):
         for m in ("TPR", "FPR")
     )
     return (
-        f"{'Holds' if blind else 'Does not hold'}: {text} (linear regression). Numbers in the running text: without any "
+        f"{'Holds' if blind else 'Does not hold'}: {text} (linear regression). Numbers in the running text: "
+        "without any "
         f"noise 55 % of the true coefficients stay and no false one; ours {100 * printed:.0f} % as printed, "
         f"{100 * rescaled:.0f} % with the rule scaled to the radius. With noise in the screening only (B, every 50th "
         f"iteration) about 10 % and no false one; ours {100 * noisy:.0f} % and {100 * false:.1f} %; "
@@ -295,8 +296,10 @@ def density_tests(summary):
         agree["density"] += bool(sign_test(a, b) < 0.05 and np.mean(a) < np.mean(b))
         agree["F1"] += not (sign_test(f, g) < 0.05 and np.mean(f) > np.mean(g))
     return [
-        f"Bold marks of the paper (sign tests against DP-FW): the density is significantly better on all tables, ours on "
-        f"{agree['density']} of {tested}; no F1 is, ours on {tested - agree['F1']} of {tested}. DP-FW starts at random in the "
+        "Bold marks of the paper (sign tests against DP-FW): the density is significantly better on all tables, "
+        "ours on "
+        f"{agree['density']} of {tested}; no F1 is, ours on {tested - agree['F1']} of {tested}. DP-FW starts at "
+        "random in the "
         "ball, so its density is 1 and the first of these could not fail.",
         *real_tests(summary),
     ]
@@ -326,7 +329,8 @@ def oracle_tests(summary):
                 shown = {"R": "RNM-Screen", "O": "Oracle-K", " ": "neither"}
                 differ.append(f"{name} ({shown[mark]} in the paper, {shown[found]} in ours)")
         lines.append(
-            f"Bold marks of {metric} (sign test of RNM-Screen against Oracle-K, 5 %): {agree} of {agree + len(differ)} as "
+            f"Bold marks of {metric} (sign test of RNM-Screen against Oracle-K, 5 %): {agree} of "
+            f"{agree + len(differ)} as "
             f"in the paper" + (f"; not {', '.join(differ)}." if differ else ".")
         )
     return [*lines, *real_tests(summary)]
@@ -349,7 +353,8 @@ def chance_verdict(summary):
             f"{cell['data']}: {found:.3f}, printed {printed:.3f}, (d-1)/(2d-1) = {true:.3f}"
         )
     return (
-        f"{'Does not hold' if all(close) else 'Holds in part'}: the share of non-zero coefficients is {'; '.join(texts)}. "
+        f"{'Does not hold' if all(close) else 'Holds in part'}: the share of non-zero coefficients is "
+        f"{'; '.join(texts)}. "
         "The proof takes (1/d)^k for the chance that a coefficient is not updated in k steps; it is ((d-1)/d)^k. Half "
         "is also what the paper's own tables show."
     )
@@ -591,7 +596,8 @@ EXPERIMENTS = (
         claim="Under uniform update and screening the share of non-zero coefficients tends to (d-1)^2/((d-1)d+1).",
         verdict=chance_verdict,
         protocol=(
-            "200 d steps, averages after 20 d. Reading: update, then screen, each uniform over all d coefficients, as the "
+            "200 d steps, averages after 20 d. Reading: update, then screen, each uniform over all d "
+            "coefficients, as the "
             "proof says. An author could answer that screened coefficients are chosen among the non-zero ones; "
             "each update is undone by a screening and the density tends to 0. The simulation decides."
         ),

@@ -224,7 +224,8 @@ EXPERIMENTS = (
         verdict=accuracy_verdict,
         instead="DPGradientClassifier.",
         protocol=(
-            "radius 5000, 400,000 iterations, 80 % of the rows train. Reading: line 16 of Algorithm 2 steps against the sign "
+            "radius 5000, 400,000 iterations, 80 % of the rows train. Reading: line 16 of Algorithm 2 steps "
+            "against the sign "
             "of the un-noised gradient. An author could answer that the Java code draws the sign with the index; the "
             "sparsities below speak against it, and that code would decide. "
             f"{WIDE_NOTE}"

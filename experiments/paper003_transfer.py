@@ -355,7 +355,8 @@ def table_verdict(metric):
                 best = min(by_mode["proven"], key=by_mode["proven"].get)
                 texts.append(
                     f"epsilon {epsilon:g}: DPSL-KT as published {printed.get('DPSL-KT', math.nan):.3f}, best of the "
-                    f"others as published {min((v for m, v in printed.items() if m != 'DPSL-KT'), default=math.nan):.3f}, "
+                    "others as published "
+                    f"{min((v for m, v in printed.items() if m != 'DPSL-KT'), default=math.nan):.3f}, "
                     f"best proven {by_mode['proven'][best]:.3f} ({best})"
                 )
         return (
@@ -396,8 +397,10 @@ EXPERIMENTS = (
         instead="DPTwoStage* with the default support (peeling), and many more rows.",
         protocol=(
             "delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Published rows show the best mean of their "
-            "printed grids in hindsight (large tables, 5 trials: c1 0.01 and 10, c2 0.5 and 1.5, steps 1/8, 1, 16); DP-IGHT "
-            "may also take steps 4 and 16, 10 or 50 rounds, and takes for G the largest row gradient at zero. Proven rows run "
+            "printed grids in hindsight (large tables, 5 trials: c1 0.01 and 10, c2 0.5 and 1.5, steps 1/8, 1, "
+            "16); DP-IGHT "
+            "may also take steps 4 and 16, 10 or 50 rounds, and takes for G the largest row gradient at zero. "
+            "Proven rows run "
             "once with their defaults, but DP-IGHT with 4 settings on the small tables, the best shown. "
             + READING
         ),

@@ -368,7 +368,8 @@ EXPERIMENTS = (
         verdict=verdict("test error", False),
         instead="DPTwoStageClassifier with its default support (peeling).",
         protocol=(
-            f"60,000 connections, 1000 iterations, {KDD_RUNS} runs of each published form on one split, proven ones on ten; "
+            f"60,000 connections, 1000 iterations, {KDD_RUNS} runs of each published form on one split, proven "
+            "ones on ten; "
             "radius (1, 7.07, 50) and step (8, 64) by validation error, s = 17 for the rivals. "
             f"{NOTE}"
         ),

@@ -61,6 +61,8 @@ def chapter(summary: Summary, figure: str | None = None) -> str:
     experiment = summary.experiment
     good, all_cells = summary.matched
     lines = [f"\n## {experiment.name}: {experiment.title}\n"]
+    if summary.source:
+        lines.append(f"*{summary.source}.*\n")
     lines.append(f"**Claim.** {experiment.claim}\n")
     lines.append(f"**Found.** {experiment.verdict(summary)}\n")
     if experiment.instead:

@@ -40,7 +40,7 @@ def pack(path: Path) -> None:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a file and of its compressed twin; a last line cut short is dropped."""
-    text = lzma.open(packed(path), "rt").read() if packed(path).exists() else ""
+    text = lzma.decompress(packed(path).read_bytes()).decode() if packed(path).exists() else ""
     text += path.read_text() if path.exists() else ""
     rows = []
     for line in text.splitlines():

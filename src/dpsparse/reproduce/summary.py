@@ -86,6 +86,7 @@ class Summary:
     published_cells: list[dict[str, Any]]
     fits: int  # with all tunings
     seconds: float
+    source: str = ""  # authors, year and title of the paper
 
     # ---- access for verdicts, tests and plots -------------------------------------------------
 
@@ -239,7 +240,12 @@ def summarise(experiment: Experiment, rows: list[Row], folder: Path) -> Summary:
     parts = [part for row in rows for part in _parts(row)]
     shown = _best_tuning(parts, experiment.tuned_by)
     seconds = float(sum(row["seconds"] for row in rows))
-    return Summary(experiment, shown, cells, len(parts), seconds)
+    return Summary(experiment, shown, cells, len(parts), seconds, _source(experiment, folder))
+
+
+def _source(experiment: Experiment, folder: Path) -> str:
+    path = folder / "published" / "papers.json"
+    return str(json.loads(path.read_text()).get(experiment.paper, "")) if path.exists() else ""
 
 
 def count(summary: Summary, test: Callable[[Config], bool | None]) -> tuple[int, int]:
