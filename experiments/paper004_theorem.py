@@ -95,10 +95,11 @@ EXPERIMENTS = (
         trials=(1, 1),
         many=True,
         metrics={"excess loss": ".4f", "bound with constant 1": ".3f"},
-        claim="The expected excess loss of private LASSO is O(log(np/delta)/(n epsilon)^(2/3)); Sparsifier adds a constant.",
+        claim="The excess loss of private LASSO is O(log(np/delta)/(n epsilon)^(2/3)); Sparsifier adds a constant.",
         verdict=verdict,
         protocol=(
-            "100 uniform features, unit ball, epsilon 1, delta 1/n, T = (n epsilon/4)^(2/3), 20 runs. The statement of Raff, "
+            "100 uniform features, unit ball, epsilon 1, delta 1/n, T = (n epsilon/4)^(2/3), 20 runs. The "
+            "statement of Raff, "
             "Khanna and Lu (2023), B.1, is the same with sqrt(log(1/delta)). A bound with an open constant can be "
             "shown to have the right slope on one law, not to hold."
         ),

@@ -124,3 +124,44 @@ def test_fast_is_stale_on_sparse_rows(operations):
     w1, *_ = operations.standard(X, y, 10.0, 50)
     w2, *_ = operations.fast(X, y, 10.0, 50)
     assert np.abs(w1 - w2).sum() > 0.01
+
+
+@pytest.mark.parametrize("exact_sign", [False, True])
+def test_many_runs_at_once_are_single_runs(operations, exact_sign):
+    """Without noise every column is the printed algorithm (float32 margins)."""
+    import _batched
+
+    X, y = problem()
+    scale = 1e-12 if exact_sign else 0.0
+    one = printed.private_lasso(X, y, 5.0, 60, scale, make_generator(1), exact_sign=exact_sign)
+    many = _batched.lasso_runs(X, y, 5.0, 60, scale, make_generator(1), 3, exact_sign=exact_sign)
+    for run in range(3):
+        assert many[:, run] == pytest.approx(one, abs=1e-4)
+
+
+def test_noise_of_many_runs_has_the_printed_scale(operations):
+    """One step, two features: how often the worse vertex wins, against single runs (2,000 each, 5 sigma)."""
+    import _batched
+
+    X, y = np.array([[1.0, 0.2], [1.0, -0.1]]), np.array([1, 1])
+    rng = make_generator(2)
+    many = _batched.lasso_runs(X, y, 1.0, 1, 0.5, rng, 2000)[0] > 0
+    single = np.array([printed.private_lasso(X, y, 1.0, 1, 0.5, rng)[0] > 0 for _ in range(2000)])
+    assert abs(many.mean() - single.mean()) < 5 * np.sqrt(2 * 0.25 / 2000)
+    assert 0.3 < single.mean() < 0.95
+
+
+def test_hard_thresholding_runs_at_once(operations):
+    import _batched
+
+    from dpsparse.losses import Logistic
+    from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
+
+    X, y = problem()
+    many = _batched.hard_threshold_runs(X, y, 3, 20, 1.0, 0.0, make_generator(0), 2)
+    one = private_hard_threshold(
+        X, y, Logistic(), make_generator(0), n_nonzero=3, n_iter=20, step=1.0, epsilon=np.inf,
+        delta=1e-5, gradient_bound=1.0,
+    )  # fmt: skip
+    assert many[:, 0] == pytest.approx(one, abs=1e-4)
+    assert many[:, 1] == pytest.approx(one, abs=1e-4)

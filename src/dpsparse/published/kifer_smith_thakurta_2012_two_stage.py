@@ -52,7 +52,8 @@ def noisy_winners(
 
 def correlated(X: Any, y: np.ndarray, n_nonzero: int) -> np.ndarray:
     """The features with the largest |x_j.(y - mean y)| / |x_j| of one block."""
-    squares = X.multiply(X).sum(axis=0) if sp.issparse(X) else np.einsum("ij,ij->j", X, X)
+    dense = isinstance(X, np.ndarray)
+    squares = np.einsum("ij,ij->j", X, X) if dense else X.multiply(X).sum(axis=0)
     scores = np.abs(X.T @ (y - y.mean())) / np.sqrt(np.maximum(np.ravel(squares), 1e-300))
     best = np.argsort(-scores, kind="stable")[:n_nonzero]
     return np.asarray(best[scores[best] > 0.0])
@@ -78,7 +79,7 @@ def tilted_fit(
     logistic: bool,
 ) -> np.ndarray:
     """Stage two on the columns of the support (and the constant, if there is one)."""
-    tilt = scale * rng.standard_normal(rows.shape[1])
+    tilt = np.asarray(scale * rng.standard_normal(rows.shape[1]))
     if logistic:
         return tilted_minimum(rows, y, Logistic(), ridge=ridge, tilt=tilt)
     hessian = rows.T @ rows + ridge * np.eye(rows.shape[1])
