@@ -382,7 +382,8 @@ READING = (
     "(c1 down to 1e-6) makes sense only if noise does not grow as 1/lambda, which speaks for this reading; by "
     "Theorem 4.3 the largest c1 always wins and the curve is not reproduced (row 'Theorem 4.3'). For the logistic "
     "loss Condition 4.2 holds for no mu > 0 over all theta: the average curvature reproduces the curve, the smallest "
-    "eigenvalue at the teacher ('strict mu') is far off at small epsilon. An author could answer with their value of mu "
+    "eigenvalue at the teacher ('strict mu') is far off at small epsilon. An author could answer with their "
+    "value of mu "
     "and gamma; the experiment that decides is their code on this table. "
 )
 
@@ -400,7 +401,8 @@ EXPERIMENTS = (
         instead="DPTwoStage* with the default support (peeling), and many more rows.",
         protocol=(
             "delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Published rows show the best mean of their "
-            "printed grids in hindsight (large tables, 5 trials, logistic 2: c1 0.01 and 10, c2 0.5 and 1.5, steps 1/8, 1, "
+            "printed grids in hindsight (large tables, 5 trials, logistic 2: c1 0.01 and 10, c2 0.5 and 1.5, "
+            "steps 1/8, 1, "
             "16); DP-IGHT "
             "may also take steps 4 and 16, 10 or 50 rounds, and takes for G the largest row gradient at zero. "
             "Proven rows run "

@@ -103,15 +103,18 @@ class HeapQueue:
 
 
 def fast_frank_wolfe(
-    X: Any, y: np.ndarray, radius: float, n_iter: int
+    X: Any, y: np.ndarray, radius: float, n_iter: int, make_queue: Any = HeapQueue
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Algorithms 2 and 3 without noise: weights, coordinates in order, and heap pops."""
+    """Algorithms 2 and 3 without noise: weights, coordinates in order, and heap pops.
+
+    `make_queue(magnitudes)` may give another queue with `update`, `next` and `pops`.
+    """
     rows, columns = X.tocsr(), X.tocsc()
     n, d = X.shape
     w, w_m, margin = np.zeros(d), 1.0, np.zeros(n)
     q = np.full(n, 0.5)
     alpha = np.asarray(columns.T @ (q - y))
-    queue, chosen = HeapQueue(np.abs(alpha)), np.zeros(n_iter, np.intp)
+    queue, chosen = make_queue(np.abs(alpha)), np.zeros(n_iter, np.intp)
     for t in range(1, n_iter + 1):
         j = chosen[t - 1] = queue.next(alpha)
         move, step = -radius * np.sign(alpha[j]), 2.0 / (t + 2.0)  # lines 16, 18
