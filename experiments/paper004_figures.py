@@ -264,6 +264,10 @@ def verdict(metric, larger_is_better):
                         and ("s known" not in c["method"] or knowing == "known")
                         and (average := summary.average(metric, mode, **c)) is not None
                     }
+                    if metric.startswith("wrong zeros"):  # a dense model sets no weight to zero
+                        rivals = {
+                            m: a for m, a in rivals.items() if _is_sparse(summary, mode, m, epsilon)
+                        }
                     if ours is None or not rivals:
                         continue
                     tested += 1
@@ -289,6 +293,17 @@ def verdict(metric, larger_is_better):
         return f"{holds}. " + "; ".join(lines) + "."
 
     return text
+
+
+def _is_sparse(summary, mode, method, epsilon):
+    zeros = [
+        row["metrics"]["correct zeros (of 92)"]
+        for row in summary.rows
+        if row["config"]["method"] == method
+        and row["config"]["mode"] == mode
+        and row["config"]["epsilon"] == epsilon
+    ]
+    return np.mean(zeros) > 46
 
 
 def _knows(summary):

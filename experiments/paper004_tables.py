@@ -254,12 +254,12 @@ def verdict1(summary):
     )
 
 
-def _wins(summary, mode, metric="AUC"):
+def _wins(summary, mode, metric="AUC", form=""):
     """Data sets where Sparsifier is significantly better, worse (Wilcoxon, 5 %)."""
     better, worse, all_of_them = [], [], []
     for name in dict.fromkeys(c["dataset"] for c in summary.cells):
-        first = summary.values(metric, mode, dataset=name, method=SPARSIFIER)
-        second = summary.values(metric, mode, dataset=name, method=LASSO)
+        first = summary.values(metric, mode, dataset=name, method=SPARSIFIER + form)
+        second = summary.values(metric, mode, dataset=name, method=LASSO + form)
         if len(first) != len(second) or len(first) < 6:  # fewer pairs cannot reach 5 %
             continue
         all_of_them.append(name)
@@ -269,13 +269,24 @@ def _wins(summary, mode, metric="AUC"):
 
 
 def verdict2(summary):
-    better, worse, tested = _wins(summary, "proven")
-    text = (
-        f"At a true guarantee Sparsifier has the higher AUC on {len(better)} and the lower on {len(worse)} of "
-        f"{len(tested)} data sets (Wilcoxon, 5 %)."
-    )
-    enough = "Holds. " if len(better) > len(tested) / 2 else "Not confirmed. "
-    holds = "Does not hold. " if worse else enough
+    """The claim under the reading, to the letter, and at a true guarantee: data sets by significant AUC."""
+    texts, reading = [], (0, 0, 1)
+    for label, mode, form in (
+        ("under the reading of this chapter", "published", ""),
+        ("Algorithm 1 to the letter", "published", PRINTED),
+        ("at a true guarantee", "proven", ""),
+    ):
+        better, worse, tested = _wins(summary, mode, form=form)
+        if tested:
+            texts.append(
+                f"{label} Sparsifier is better on {len(better)}, worse on {len(worse)} of {len(tested)}"
+            )
+        if label.startswith("under"):
+            reading = len(better), len(worse), max(len(tested), 1)
+    holds = "Holds under a reading chosen after the fact" if reading[0] > reading[2] / 2 and not reading[1] else (
+        "Holds in part under a reading chosen after the fact"
+    )  # fmt: skip
+    tested = _wins(summary, "proven")[2]
     ours = [
         (
             summary.mean("AUC", "proven", dataset=d, method=GRADIENT),
@@ -284,7 +295,11 @@ def verdict2(summary):
         for d in tested
     ]
     ahead = sum(a > b for a, b in ours)
-    return f"{holds}{text} Noisy gradients with as few weights beat Sparsifier on {ahead} of {len(ours)}."
+    return (
+        f"{holds}: {'; '.join(texts)} (Wilcoxon, 5 %). Noisy gradients with as few weights beat Sparsifier on "
+        f"{ahead} of "
+        f"{len(ours)}."
+    )
 
 
 def tests2(summary):
@@ -360,6 +375,9 @@ EXPERIMENTS = (
         protocol=(
             "Private LASSO runs as many iterations as give about the published number of weights, so its non-zeros "
             "match by construction. "
+            "The text says that fewer iterations add less noise, the numbers that they did not: an author could "
+            "answer which "
+            "of the two was run; the code would decide. "
             "Where the 12 test rows of colon-cancer have one class, AUC is undefined and left out. "
             f"{HOW} {NOTE}"
         ),
