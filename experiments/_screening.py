@@ -1,25 +1,16 @@
-"""Papers 000 and 001 on screening rules: every table and figure, ours beside theirs.
+"""The fits behind paper001_screening.py: each part yields one mapping per data set and method of a trial.
 
-    python experiments/screening.py --quick      2 trials, without BlogFeedback, about three minutes
-    python experiments/screening.py --full       20 trials; resumes where it stopped
-    python experiments/screening.py --report     tables and plots from the rows there are
-
-Rows are JSON lines in docs/figures/screening/rows.jsonl, one per (part, data, method, trial).
 Every run is seeded, hence not private itself; the guarantee quoted is that of an unseeded run.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
+import _screening_data as sd
 import numpy as np
-import screening_data as sd
-import screening_report
 from sklearn.linear_model import LinearRegression
 
 from dpsparse.domain import BoundedData, Domain
@@ -37,7 +28,6 @@ from dpsparse.solvers.fast_frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
 from dpsparse.solvers.screening_rules import Counts, History, KeepAll, TopK, strong_convexity
 
-OUT = Path(__file__).parents[1] / "docs" / "figures" / "screening"
 T = 1000  # iterations of every synthetic experiment of the papers
 LEVEL = 0.1
 
@@ -87,7 +77,7 @@ def published(data, loss_name, radius, n_iter, seed, **options):
     )  # fmt: skip
 
 
-# ---- paper 000 and appendix B of 001 -------------------------------------------------------------
+# ---- ADP-Screen -------------------------------------------------------------
 
 SCHEDULES = {"every": range(1, T + 1), "50th": range(50, T + 1, 50), "last": (T,)}
 
@@ -114,7 +104,7 @@ def part_nonprivate(trial: int) -> Iterator[dict]:
 
 
 def part_adp(trial: int) -> Iterator[dict]:
-    """Figure 1 of 000 (3 of 001), its Figure 2 (4), experiments A and B."""
+    """Figures 1 and 2 of the first paper (3 and 4 of the sequel), experiments A and B."""
     X, y, truth = sd.synthetic(trial, correlated=False)
     n, d, radius, eps, delta = 3000, 600, 5.0, 2.5, 1 / 6000
     vertex = rnm_scale(radius / n, eps, delta, T)
@@ -149,7 +139,7 @@ def part_adp(trial: int) -> Iterator[dict]:
                 }  # fmt: skip
 
 
-# ---- paper 001, Table 1 and Figure 1 -------------------------------------------------------------
+# ---- RNM-Screen: Table 1 and Figure 1 of the sequel -------------------------------------------------------------
 
 # Public choices for the papers' generator: entries have standard deviation 0.2, targets 1.7.
 CLIP, TARGET, RADIUS, STEPS = 0.2, 2.0, 10.0, 400
@@ -182,6 +172,39 @@ def free_rules(X, y, domain, seed, *, n_iter, radius, epsilon, delta, n_nonzero)
     yield "counts", weights * Counts(LEVEL).keep(history), plan
     yield "top-k", weights * TopK(n_nonzero).keep(history), plan
     yield "dp-fw", weights, plan
+
+
+def part_adp_wide(trial: int) -> Iterator[dict]:
+    """ADP-Screen on the tables and the ball of Figure 1 of the sequel, for its curves and its sign test."""
+    for correlated in (False, True):
+        X, y, truth = sd.synthetic(trial, correlated)
+        data = prepare(X, y, "squared", 1.0, 50.0)
+        sensitivity = math.sqrt(600) * published_sensitivity("squared", 50.0, 3000)
+        run = published(
+            data, "squared", 50.0, T, trial, rule="adp", screen_steps=SCHEDULES["every"],
+            vertex_scale=rnm_scale(50.0 / 3000, 2.5, 1 / 6000, T),
+            screen_scale=adp_scale(sensitivity, 2.5, 1 / 6000, T),
+        )  # fmt: skip
+        trace = []
+        for it in run:
+            if it.t % 20 == 0 or it.t == 1:
+                result = scores(it.weights, truth != 0)
+                trace.append([it.t, result["tpr"], result["fpr"]])
+        name = "correlated" if correlated else "uncorrelated"
+        yield {"data": name, "method": "adp", "trace": trace, **scores(it.weights, truth != 0)}
+
+
+def part_chance(trial: int) -> Iterator[dict]:
+    """Theorem 4 of the sequel: uniform update and screening, limits (d-1)^2/((d-1)d+1) printed, (d-1)/(2d-1) true."""
+    for d in (10, 40, 160):
+        rng, live = make_generator(1000 * trial + d), np.zeros(d, bool)
+        shares = []
+        for t in range(200 * d):
+            live[rng.integers(d)] = True
+            live[rng.integers(d)] = False
+            if t >= 20 * d:
+                shares.append(live.mean())
+        yield {"data": f"d = {d}", "method": "uniform", "density": float(np.mean(shares))}
 
 
 def part_synthetic(trial: int) -> Iterator[dict]:
@@ -238,11 +261,11 @@ def _mse(X, y, weights) -> float:
     return float(np.mean((X @ weights - y) ** 2))
 
 
-# ---- paper 001, Tables 2 to 5 and Figure 2 -------------------------------------------------------
+# ---- RNM-Screen: Tables 2 to 5 and Figure 2 -------------------------------------------------------
 
 
 def explained(X: np.ndarray, weights: np.ndarray, truth: np.ndarray) -> float:
-    """R2 of the missed features of the LASSO regressed on the chosen ones (paper 001, 6.2.2)."""
+    """R2 of the missed features of the LASSO regressed on the chosen ones (section 6.2.2)."""
     chosen, missed = weights != 0, truth & (weights == 0)
     if not missed.any():
         return math.nan
@@ -258,7 +281,7 @@ def part_real(trial: int, names: list[str], yeo_johnson: bool) -> Iterator[dict]
         table = _table(name, yeo_johnson)
         X, y, truth = table.X, table.y, table.support
         n, d = X.shape
-        n_iter = sd.TABLE2[name][0]
+        n_iter = sd.ITERATIONS[name]
         k = int(truth.sum())
         data = prepare(X, y, "squared", 1.0, max(table.radius, float(np.abs(y).max())))
 
@@ -279,6 +302,7 @@ def part_real(trial: int, names: list[str], yeo_johnson: bool) -> Iterator[dict]
             yield row("preselect-k", weights)
         vertex = rnm_scale(table.radius / n, 5.0, 1 / n, n_iter)
         it = last(published(data, "squared", table.radius, n_iter, trial, vertex_scale=vertex))
+        yield row("dp-fw, as published", it.weights)
         keep = np.argsort(-np.abs(it.weights))[:k]
         weights = np.zeros(d)
         weights[keep] = it.weights[keep]
@@ -290,7 +314,7 @@ def part_real(trial: int, names: list[str], yeo_johnson: bool) -> Iterator[dict]
             data, "squared", table.radius, n_iter, trial, rule="rnm", vertex_scale=vertex,
             screen_scale=screen, screen_steps=range(1, n_iter + 1),
         ):  # fmt: skip
-            if it.t % max(1, n_iter // 50) == 0 and n * d < 2_000_000:
+            if it.t % max(1, n_iter // 50) == 0:
                 trace.append([it.t, _mse(X, y, it.weights)])
         yield row("rnm", it.weights, trace=trace)
         # one public recipe for all tables: clip at one unit, radius = target_bound/feature_bound
@@ -438,80 +462,3 @@ def part_cost(trial: int) -> Iterator[dict]:
                 "seconds": took,
                 "live": list(run.n_live),
             }
-
-
-# ---- running -------------------------------------------------------------------------------------
-
-
-def compact(value):
-    """Six digits are enough for a table."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, list):
-        return [compact(part) for part in value]
-    if isinstance(value, dict):
-        return {k: compact(v) for k, v in value.items()}
-    return getattr(value, "headline", value)  # of a guarantee
-
-
-def run(n_trials: int, names: list[str]) -> None:
-    OUT.mkdir(parents=True, exist_ok=True)
-    path = OUT / "rows.jsonl"
-    done = {(r["part"], r["trial"]) for r in screening_report.read(path) if r.get("last")}
-    parts = {
-        "synthetic": part_synthetic,
-        "nonprivate": part_nonprivate,
-        "adp": part_adp,
-        "guidance": part_guidance,
-    }
-    for name in names:
-        for yj in (True, False):
-            if sd.available(name) and name != "blogfeedback":
-                label = f"{'tables 2-3' if yj else 'tables 4-5'}: {name}"
-                parts[label] = lambda trial, name=name, yj=yj: part_real(trial, [name], yj)
-    parts |= {"cost": part_cost, "rows": part_rows}
-    if "blogfeedback" in names and sd.available("blogfeedback"):  # the largest table comes last
-        parts["tables 4-5: blogfeedback"] = lambda trial: part_real(trial, ["blogfeedback"], False)
-        parts["tables 2-3: blogfeedback"] = lambda trial: part_real(trial, ["blogfeedback"], True)
-    for part, make in parts.items():
-        for trial in range(
-            n_trials if part not in ("guidance", "rows", "cost") else min(n_trials, 3)
-        ):
-            if (part, trial) in done:
-                continue
-            start = time.perf_counter()
-            rows = [{"part": part, "trial": trial, **row} for row in make(trial)]
-            rows.append(
-                {
-                    "part": part,
-                    "trial": trial,
-                    "last": True,
-                    "seconds": round(time.perf_counter() - start, 2),
-                }
-            )
-            if trial >= 5:  # enough curves to draw; the file stays small
-                rows = [
-                    {k: v for k, v in row.items() if k not in ("trace", "gaps")} for row in rows
-                ]
-            with path.open("a") as file:
-                file.writelines(json.dumps(compact(row)) + "\n" for row in rows)
-
-
-if __name__ == "__main__":
-    import warnings
-
-    from dpsparse.exceptions import NotPrivateWarning
-
-    warnings.simplefilter("ignore", NotPrivateWarning)  # seeded on purpose, see above
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    group = parser.add_mutually_exclusive_group()
-    for name in ("quick", "full", "report"):
-        group.add_argument(f"--{name}", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.full:
-        run(20, sd.NAMES)
-    elif not arguments.report:
-        run(2, sd.NAMES[:-1])
-    screening_report.write(OUT)

@@ -1,6 +1,6 @@
-"""Data of papers 000 and 001, and the numbers they printed.
+"""Data of Khanna, Lu and Raff (2023, screening) and its sequel, prepared as they do.
 
-Preparation follows paper 001 section 6: Yeo-Johnson and scaling by the largest entry look at private
+Preparation follows section 6 of the sequel: Yeo-Johnson and scaling by the largest entry look at private
 rows. That is the papers' protocol, not ours: a guarantee below starts from the prepared table. Which
 scaling the papers used was found by trying: one factor for the whole table after Yeo-Johnson, LIBSVM's
 _scale files (or one factor for the UCI tables) without it, give their non-private errors to 2-3 digits.
@@ -24,46 +24,12 @@ from sklearn.preprocessing import PowerTransformer, normalize
 
 DATA = Path(os.environ.get("DPSPARSE_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 
-# name -> (iterations, [TPR, FPR, F1, density, R2] of RNM-Screen), paper 001 Table 2
-TABLE2 = {
-    "abalone": (100, [0.333, 0.200, 0.534, 0.319, 0.800]),
-    "housing": (100, [0.250, 0.444, 0.497, 0.315, 0.483]),
-    "bodyfat": (100, [0.600, 0.444, 0.333, 0.357, 0.653]),
-    "pyrim": (100, [0.556, 0.556, 0.445, 0.506, 0.688]),
-    "triazines": (100, [0.474, 0.488, 0.377, 0.508, 0.851]),
-    "residential": (200, [0.484, 0.486, 0.387, 0.496, 0.983]),
-    "communities": (200, [0.488, 0.432, 0.430, 0.480, 0.837]),
-    "blogfeedback": (1000, [0.580, 0.453, 0.370, 0.450, 0.357]),
-}
-# method -> data -> (F1, MSE), paper 001 Table 3 and Table 5
-TABLE3 = {
-    "np-fw": [(1.000, 0.512), (1.000, 0.322), (0.833, 0.025), (0.889, 0.439), (0.829, 0.610),
-              (0.667, 0.009), (0.800, 0.277), (0.868, 0.489)],
-    "preselect-k": [(0.667, 0.689), (0.000, 0.786), (0.400, 0.246), (0.571, 0.759), (0.467, 0.655),
-                    (0.500, 0.358), (0.540, 0.373), (0.546, 0.489)],
-    "oracle-k": [(0.867, 0.560), (0.788, 0.516), (0.320, 0.368), (0.339, 0.451), (0.337, 0.979),
-                 (0.342, 0.415), (0.400, 0.382), (0.320, 0.736)],
-    "rnm": [(0.534, 0.894), (0.497, 0.835), (0.333, 0.689), (0.445, 0.451), (0.377, 0.979),
-            (0.387, 0.431), (0.430, 0.395), (0.370, 0.822)],
+# Iterations of the real tables, sorted by their number of features.
+ITERATIONS = {
+    "abalone": 100, "housing": 100, "bodyfat": 100, "pyrim": 100, "triazines": 100, "residential": 200,
+    "communities": 200, "blogfeedback": 1000,
 }  # fmt: skip
-TABLE5 = {
-    "np-fw": [(1.000, 0.012), (0.889, 0.018), (1.000, 0.020), (0.941, 0.019), (0.872, 0.024),
-              (0.061, 2.120), (0.469, 0.020), (0.021, 0.023)],
-    "oracle-k": [(0.667, 0.014), (0.788, 0.051), (0.550, 0.124), (0.583, 0.182), (0.424, 0.108),
-                 (0.411, 1.711), (0.400, 0.033), (0.349, 0.022)],
-    "rnm": [(0.450, 0.010), (0.525, 0.159), (0.447, 0.555), (0.451, 0.301), (0.412, 0.095),
-            (0.372, 1.820), (0.433, 0.034), (0.367, 0.004)],
-}  # fmt: skip
-# data -> (F1, density, R2), paper 001 Table 4
-TABLE4 = {
-    "abalone": (0.450, 0.113, 0.109), "housing": (0.525, 0.200, 0.062),
-    "bodyfat": (0.447, 0.204, 0.526), "pyrim": (0.451, 0.441, 0.582),
-    "triazines": (0.412, 0.497, 0.808), "residential": (0.372, 0.240, 0.856),
-    "communities": (0.433, 0.505, 0.821), "blogfeedback": (0.367, 0.439, 0.383),
-}  # fmt: skip
-# TPR, FPR, F1, density of RNM-Screen, paper 001 Table 1
-TABLE1 = {"uncorrelated": (0.829, 0.475, 0.291, 0.504), "correlated": (0.957, 0.281, 0.444, 0.371)}
-NAMES = list(TABLE2)
+NAMES = list(ITERATIONS)
 LIBSVM = NAMES[:5]
 
 
@@ -86,7 +52,7 @@ def synthetic(seed: int, correlated: bool, n: int = 3000, d: int = 600, active: 
 
 @dataclass(frozen=True)
 class Table:
-    """A prepared data set and the non-private LASSO that paper 001 measures against."""
+    """A prepared data set and the non-private LASSO that the sequel measures against."""
 
     X: np.ndarray  # |x| <= 1
     y: np.ndarray
@@ -107,12 +73,8 @@ def news20():
     return normalize(X), (y > 10).astype(int)
 
 
-def available(name: str) -> bool:
-    return (DATA / _FILES[name]).exists()
-
-
 def real(name: str, yeo_johnson: bool) -> Table:
-    """Paper 001, section 6.2 (Yeo-Johnson) or appendix D (linear scaling only)."""
+    """Section 6.2 (Yeo-Johnson) or appendix D (linear scaling only)."""
     X, y = _READERS[name]()
     unit = 1.0
     if yeo_johnson:
