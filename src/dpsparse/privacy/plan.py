@@ -41,6 +41,7 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
+    unit: str = "one row"
     public: Any = field(default=None, repr=False)  # the solver's record, made once and passed on
 
     def __post_init__(self) -> None:
@@ -68,6 +69,7 @@ class Plan:
             source=self.source,
             calibration=self.calibration,
             randomness=self.randomness,
+            unit=self.unit,
         )
 
     def seeded(self) -> Plan:
