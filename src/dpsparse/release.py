@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +34,7 @@ from dpsparse.privacy.plan import Plan
 from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Query, Rows
+    from dpsparse.rows import Query
     from dpsparse.sparsify import PrivateCount
 
 EXACT_BITS = (
@@ -53,7 +53,7 @@ class Releases:
 
     # ---- what a solver calls -------------------------------------------------------------------
 
-    def number_of_rows(self, rows: Rows) -> int | None:
+    def number_of_rows(self, rows: Sized) -> int | None:
         """How many rows there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._exact or self._adjacency == "replace-one" else None
 

@@ -14,6 +14,7 @@ import dpsparse
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
+from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import check_output, emit, spoken_warnings, stage, write_text
 from dpsparse.exceptions import SchemaError
 from dpsparse.reproduce.command import reproduce
@@ -34,6 +35,7 @@ def program() -> None:
 program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
+program.add_command(evaluate)
 
 
 @program.command()

@@ -125,7 +125,9 @@ def _check(
             )
     check_choice("adjacency", adjacency, ADJACENCIES)
     if ledger is not None and not hasattr(ledger, "reserve"):
-        raise ParameterError("ledger must be a dpsparse.Ledger or None; open one with Ledger(path).")
+        raise ParameterError(
+            "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+        )
     if ledger is not None and groups is not None:
         raise ParameterError(
             "A ledger counts what is known about rows, and groups= protects persons; neither price implies the "

@@ -1,10 +1,10 @@
 """Metrics of a classifier from released histograms; no row is seen here.
 
-    accuracy, precision, recall     proportions of cells of the confusion matrix C
-    F1 = 2J/(1 + J)                 J = TP/(TP + FP + FN), a proportion
-    MCC                             a ratio of two forms of degree 2 in C
-    ROC, AUC, calibration           the histogram H of scores by class
-    log loss, Brier                 means of bounded numbers
+accuracy, precision, recall     proportions of cells of the confusion matrix C
+F1 = 2J/(1 + J)                 J = TP/(TP + FP + FN), a proportion
+MCC                             a ratio of two forms of degree 2 in C
+ROC, AUC, calibration           the histogram H of scores by class
+log loss, Brier                 means of bounded numbers
 """
 
 from __future__ import annotations
@@ -267,7 +267,9 @@ class Curve:
                     proportion(above[1], below, v, j * self.v, each),
                 )
             )
-        wanted, other = ("precision", "recall") if precision is not None else ("recall", "precision")
+        wanted, other = (
+            ("precision", "recall") if precision is not None else ("recall", "precision")
+        )
         able = [t for t in found if getattr(t, wanted).value >= target]
         if not able:
             best = max((getattr(t, wanted).value for t in found), default=0.0)

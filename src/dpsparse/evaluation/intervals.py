@@ -80,9 +80,7 @@ def mean(
     Sampling Q - 2tS + t^2 N; noise v_S + (1/2 - t)^2 v_N. `Q` should err upwards.
     """
     S_ = max(S, 0.0)
-    ends = fieller(
-        S, N, Q + v_S + 0.25 * v_N, -2.0 * S_ - v_N, max(N, 0.0) + v_N, quantile(level)
-    )
+    ends = fieller(S, N, Q + v_S + 0.25 * v_N, -2.0 * S_ - v_N, max(N, 0.0) + v_N, quantile(level))
     found = _within(S / N if N > 0.0 else 0.5, ends or (0.0, 1.0), 0.0, 1.0, level)
     return found.mapped(lambda t: reach * t)
 

@@ -62,9 +62,7 @@ class DPScorer:
         return sign * float(report.estimates[name])
 
     def __repr__(self) -> str:
-        return (
-            f"make_dp_scorer({self.metric!r}): pays epsilon={self.epsilon:g}, delta={self.delta:g} at every call"
-        )
+        return f"make_dp_scorer({self.metric!r}): pays epsilon={self.epsilon:g}, delta={self.delta:g} at every call"
 
 
 def make_dp_scorer(

@@ -19,7 +19,9 @@ from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.rows import kernels
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 
-ONE_BY_ONE = "the model scores every row by itself: the score of a row does not depend on other rows"
+ONE_BY_ONE = (
+    "the model scores every row by itself: the score of a row does not depend on other rows"
+)
 NOT_EMPTY = "tables have at least one row"
 
 
@@ -28,14 +30,18 @@ def describe_model(
 ) -> Subject:
     """Public facts about a fitted model."""
     if not hasattr(model, "predict"):
-        raise ParameterError("model must be a fitted classifier or regressor with a method predict.")
+        raise ParameterError(
+            "model must be a fitted classifier or regressor with a method predict."
+        )
     classes = getattr(model, "classes_", None)
     if classes is None:
         if getattr(model, "_estimator_type", "") == "classifier" or hasattr(model, "predict_proba"):
             raise ParameterError("The model is not fitted: it has no classes_. Fit it first.")
         return _describe_regressor(model, target_bound, error_bound)
     if target_bound is not None or error_bound is not None:
-        raise ParameterError("target_bound and error_bound are for regressors; this model has classes.")
+        raise ParameterError(
+            "target_bound and error_bound are for regressors; this model has classes."
+        )
     if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 2:
         raise ParameterError("The model must know two or more classes of one target (classes_).")
     has_chances = hasattr(model, "predict_proba")
@@ -94,7 +100,12 @@ def score_rows(
     guess = _codes(given, labels, "The model predicts a label that is not in its classes_.")
     chance_table = _ask(model.predict_proba, X, n) if subject.has_chances else None
     return ScoredLabels(
-        truth, guess, _scores(model, X, n, subject, chance_table), chance_table, len(labels), persons
+        truth,
+        guess,
+        _scores(model, X, n, subject, chance_table),
+        chance_table,
+        len(labels),
+        persons,
     )
 
 
