@@ -1,7 +1,7 @@
 """How often the intervals hold the truth, with the integer sampler; as a script it prints the tables of the docs.
 
 Scores of class y are normal with mean +-apart/2; the model shows probabilities expit(slope u + shift). Truths are
-those of the population, by quadrature. Regression: normal or Student t (4) errors; truths from 4,000,000 draws.
+those of the population, by quadrature. Regression: normal or Student t (4) errors; truths from `draws` rows.
 """
 
 import math
@@ -127,7 +127,7 @@ def _truth(positive, apart, slope, shift):
     }
 
 
-def cover_regressor(setting, runs, seed=0, adjacency="add-remove"):
+def cover_regressor(setting, runs, seed=0, adjacency="add-remove", draws=4_000_000):
     epsilon, n, r2, heavy, middle = setting
     subject = Subject(0)
     plan = make_plan(subject, subject.metrics, epsilon=epsilon, delta=1e-6, adjacency=adjacency)
@@ -140,7 +140,7 @@ def cover_regressor(setting, runs, seed=0, adjacency="add-remove"):
         y = np.clip(guess + error * 0.25 * math.sqrt(1 - r2), -1, 1)
         return y - np.clip(guess, -1, 1), y
 
-    e, y = rows(4_000_000)
+    e, y = rows(draws)
     e = np.clip(e, -1, 1)
     truth = {
         "mae": np.abs(e).mean(),
@@ -154,7 +154,7 @@ def cover_regressor(setting, runs, seed=0, adjacency="add-remove"):
     return tally
 
 
-def cover_many_classes(setting, runs, seed=0, adjacency="add-remove"):
+def cover_many_classes(setting, runs, seed=0, adjacency="add-remove", draws=1_000_000):
     """Classes 0..K-1; a guess is right with the shown probability: calibrated by construction."""
     epsilon, n, K = setting
     subject = Subject(K)
@@ -169,7 +169,7 @@ def cover_many_classes(setting, runs, seed=0, adjacency="add-remove"):
         chances = np.exp(logits)
         return y, chances / chances.sum(axis=1, keepdims=True)
 
-    y, chances = rows(1_000_000)
+    y, chances = rows(draws)
     C = np.zeros((K, K))
     np.add.at(C, (y, chances.argmax(axis=1)), 1 / len(y))
     t, p, hit = C.sum(axis=1), C.sum(axis=0), np.diag(C)

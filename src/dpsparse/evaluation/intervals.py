@@ -68,8 +68,10 @@ def proportion(C: float, W: float, v_C: float, v_W: float, level: float) -> Esti
     z, N = quantile(level), C + W
     below = fieller(C - 0.5, N, v_C, N - 2.0 * v_C, v_C + v_W - N, z)
     above = fieller(C + 0.5, N, v_C, N - 2.0 * v_C, v_C + v_W - N, z)
-    ends = (below[0] if below else 0.0), (above[1] if above else 1.0)
-    return _within(C / N if N > 0.0 else 0.5, ends, 0.0, 1.0, level)
+    # Within half a row of C/N nothing is rejected, although N p(1-p) is negative outside [0, 1].
+    low = min(below[0], (C - 0.5) / N) if below else 0.0
+    high = max(above[1], (C + 0.5) / N) if above else 1.0
+    return _within(C / N if N > 0.0 else 0.5, (low, high), 0.0, 1.0, level)
 
 
 def mean(
