@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from dpsparse.sparsify import PrivateCount
 
 _CHUNK = 2**16
-EXACT_BITS = (
-    32  # sums without noise are whole numbers too, on a grid this fine: order does not matter
-)
+# Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
+EXACT_BITS = 32
 
 
 class Releases:
@@ -58,7 +57,7 @@ class Releases:
 
     # ---- what a solver calls -------------------------------------------------------------------
 
-    def number_of_rows(self, rows: Rows) -> int | None:
+    def number_of_rows(self, rows: Sized) -> int | None:
         """How many rows there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._exact or self._adjacency == "replace-one" else None
 

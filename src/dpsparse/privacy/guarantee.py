@@ -108,9 +108,15 @@ class Guarantee:
         return ""
 
     @property
+    def neighbours(self) -> str:
+        """Which tables must look alike, in words: what is added, removed or replaced is the unit."""
+        words = ADJACENCIES[self.adjacency]
+        return words if self.unit == "one row" else words.replace("one row", "one person")
+
+    @property
     def headline(self) -> str:
         """One line, for a log or the head of a report."""
-        adjacency = ADJACENCIES[self.adjacency]
+        adjacency = self.neighbours
         if self.proven:
             return f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-DP, {adjacency}, proven"
         return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
@@ -147,7 +153,7 @@ class Guarantee:
             ("epsilon", rounded_up(self.epsilon)),
             ("delta", rounded_up(self.delta)),
         ]
-        rows += [("neighbours", ADJACENCIES[self.adjacency]), ("unit", self.unit)]
+        rows += [("neighbours", self.neighbours), ("unit", self.unit)]
         rows += [(f"step: {name}", event) for name, event in self.events]
         rows += [("assumes", text) for text in self.assumptions]
         rows += [("randomness", self.randomness), ("proof", self.source or "none")]
@@ -204,7 +210,7 @@ class Guarantee:
                 "accounting": "Renyi curves composed adaptively; analytic for Gaussian-only runs",
             },
             "unit_of_privacy": self.unit,
-            "adjacency": ADJACENCIES[self.adjacency],
+            "adjacency": self.neighbours,
             "trust_model": TRUST_MODEL,
             "mechanisms": [f"{name}: {event}" for name, event in self.events],
             "randomness": self.randomness,

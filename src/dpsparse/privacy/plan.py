@@ -44,9 +44,9 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
-    public: Any = field(
-        default=None, repr=False, compare=False
-    )  # the solver's record, made once and passed on
+    unit: str = "one row"
+    # the solver's record, made once and passed on
+    public: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for leaf in leaves(self.event):
@@ -74,6 +74,7 @@ class Plan:
             source=self.source,
             calibration=self.calibration,
             randomness=self.randomness,
+            unit=self.unit,
         )
 
     def seeded(self) -> Plan:
