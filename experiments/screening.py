@@ -28,7 +28,7 @@ from dpsparse.estimators.screened_lasso import DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Exponential, Repeated, calibrate
 from dpsparse.random import make_generator
-from dpsparse.solvers.fast_frank_wolfe import choose_resolution
+from dpsparse.solvers.frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
 from dpsparse.solvers.screening_published import published_iterates
 from dpsparse.solvers.screening_rules import Counts, History, KeepAll, TopK, strong_convexity

@@ -22,7 +22,7 @@ from dpsparse.estimators.lasso import _default_n_iter
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss, get_loss
 from dpsparse.privacy import Plan
-from dpsparse.solvers.fast_frank_wolfe import choose_resolution
+from dpsparse.solvers.frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
 from dpsparse.solvers.screening_published import published_iterates
 from dpsparse.solvers.screening_rules import (
