@@ -482,7 +482,7 @@ def a_warning_counts_rows(patch):
 def the_exact_sign(patch):
     """Paper 002: the feature is drawn, the sign is read off the gradient."""
     from dpsparse.estimators import lasso
-    from dpsparse.solvers import fast_frank_wolfe as solver
+    from dpsparse.solvers.frank_wolfe import run as solver
 
     original = solver.fast_frank_wolfe
 
@@ -496,7 +496,7 @@ def the_exact_sign(patch):
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
 def a_sampler_with_twice_the_temperature(patch):
     from dpsparse.estimators import lasso
-    from dpsparse.solvers import fast_frank_wolfe as solver
+    from dpsparse.solvers.frank_wolfe import run as solver
 
     original = solver.fast_frank_wolfe
 

@@ -38,15 +38,16 @@ from dpsparse.published.khanna_lu_raff_2023_sparsifier import multinomial_lasso
 from dpsparse.random import make_generator
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.fast_frank_wolfe import (
+from dpsparse.solvers.frank_wolfe import (
     FRESHNESS,
     History,
     Problem,
+    check_public,
     choose_resolution,
     fast_frank_wolfe,
     fast_frank_wolfe_with,
 )
-from dpsparse.solvers.frank_wolfe import frank_wolfe, with_intercept
+from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, with_intercept
 from dpsparse.sparsify import (
     NNonzero,
     PrivateCount,
@@ -108,6 +109,7 @@ class _Lasso(BaseDPLinearModel):
         loss = self._loss(labels)
         n_outputs = len(labels) if loss.name == "softmax" and labels is not None else 1
         slope_bound = loss.slope_bound(self._domain, radius)
+        check_public(radius, bound, slope_bound)  # before anything is spent
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
         count = count_event(self.n_nonzero)
         extra = [] if count is None or isinstance(count, NonPrivate) else [count]
