@@ -348,7 +348,12 @@ def _collect_due(rows, calendar, sc, t):
 def _renew(matrix, rows, calendar, sampler, sc, t):
     """New boxes for the leavers: new slopes, and their change added to the scores."""
     v, mref, q, units = rows.v, rows.mref, rows.q, rows.units
-    indptr, indices, values, label_of = matrix.indptr, matrix.indices, matrix.values, matrix.label_of
+    indptr, indices, values, label_of = (
+        matrix.indptr,
+        matrix.indices,
+        matrix.values,
+        matrix.label_of,
+    )
     score, slot, depth_of, limit = sampler.score, sampler.slot, sampler.depth_of, sampler.limit
     risers, light_slack = sampler.risers, sampler.slack[HEAVY]
     K, unit, factor = sc.outputs, sc.resolution / SLOPE_UNITS, sc.factor
@@ -705,9 +710,7 @@ def _move(st, t, cell, sign):
                 n += 1
         elif _outside(v, mref, K, theta, i, _scale(sc, due[i])):
             # The box must also hold at the step the row is due (or at the last step).
-            _schedule(
-                v, mref, due, calendar.after, calendar.before, calendar.head, sc, i, t + 1
-            )
+            _schedule(v, mref, due, calendar.after, calendar.before, calendar.head, sc, i, t + 1)
     sc.n_leavers = n
     sc.debt = max(0, sc.debt - (hi - lo) // 4)
     sc.renewed = max(0, sc.renewed - sc.afford)

@@ -30,6 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, logsumexp
 
 from dpsparse.domain import BoundedData, Domain
@@ -182,6 +183,13 @@ class RowArrays:
     values: np.ndarray
     targets: np.ndarray  # class codes, or numbers
     n_features: int
+
+    def matrix(self) -> sp.csr_array:
+        """The same as a SciPy matrix, for the plain solver."""
+        shape = (len(self.indptr) - 1, self.n_features)
+        return sp.csr_array(
+            (self.values.astype(np.float64), self.indices, self.indptr), shape=shape
+        )
 
     @classmethod
     def of(cls, data: BoundedData) -> RowArrays:
@@ -557,7 +565,9 @@ class Run:
         floor = max((heavy - heavy_slack).max(initial=0), light - slack[HEAVY])
         cells = np.flatnonzero(heavy + heavy_slack >= floor)
         if light + slack[HEAVY] >= floor:
-            cells = np.append(cells, n_heavy + np.flatnonzero(size[n_heavy:] >= floor - slack[HEAVY]))
+            cells = np.append(
+                cells, n_heavy + np.flatnonzero(size[n_heavy:] >= floor - slack[HEAVY])
+            )
         if cells.size == 0:
             return 0, 1
         exact = np.empty(cells.size, np.int64)
