@@ -27,7 +27,7 @@ import dpsparse.sparsify
 from dpsparse import Domain, PrivateCount, estimators
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
-from dpsparse.rows.kernels import ROW, SAFE_ROW
+from dpsparse.rows.kernels import SAFE_ROW
 from dpsparse.sensitivity import Sensitivity
 
 BINARY = Domain(classes=(0, 1), row_norm=1.0, n_samples=12)
@@ -223,23 +223,24 @@ def rows_keep_their_length(patch):
     patch.setattr(dpsparse.rows.kernels, "unit_rows", unit_rows(lambda lengths: 1.0))
 
 
-@fault("DPHardThresholdClassifier", domain=LONG, n_iter=4, n_nonzero=3, method="gaussian")
+@fault("DPGradientClassifier", domain=LONG, n_iter=4)
 def clip_after_summing(patch):
+    """Rows eight times too long, and the sum shortened to what three of them may have."""
     from dpsparse.rows.memory import UnitRows
 
-    def gradient(self, loss, weights, offset, *, clip, **options):
-        long = original(self, loss, weights, offset, clip=64 * clip, **options)
-        lemma = original(self, loss, weights, offset, clip=clip, **options).sensitivity
+    original = UnitRows.masses
+
+    def masses(self):
+        query = original(self)
 
         def whole(unit):
-            total = long.whole(unit)
-            longest = 3.0 * clip / unit
-            return (total * min(1.0, longest / max(np.linalg.norm(total), 1.0))).astype(np.int64)
+            total = 8 * query.whole(unit)
+            shrink = min(1.0, 3.0 / unit / max(np.linalg.norm(total), 1.0))
+            return (total * shrink).astype(np.int64)
 
-        return replace(long, sensitivity=lemma, whole=whole)
+        return replace(query, whole=whole)
 
-    original = UnitRows.gradient
-    patch.setattr(UnitRows, "gradient", gradient)
+    patch.setattr(UnitRows, "masses", masses)
 
 
 @fault("DPLassoClassifier", n_iter=5, radius=2.0)
