@@ -1,4 +1,4 @@
-"""The data of paper 004, prepared as the paper does and with public bounds."""
+"""The data of Khanna, Lu and Raff (2023), prepared as the paper does and with public bounds."""
 
 from functools import lru_cache
 

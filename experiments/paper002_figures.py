@@ -1,12 +1,16 @@
-"""Paper 002, Figures 1 to 4: the gap, the operations and the heap of the non-private algorithms.
+"""Raff, Khanna and Lu (2023), Figures 1 to 4: the gap, the operations and the heap of the non-private algorithms.
 
 One run per data set serves all four figures.
 """
+
+import heapq
+import time
 
 import numpy as np
 from _common import WIDE, WIDE_NOTE, axes, classifier_scores, split, thinned, wide
 from _operations import exact_gap, fast, standard
 
+from dpsparse.published.raff_khanna_lu_2023_frank_wolfe import HeapQueue, fast_frank_wolfe
 from dpsparse.reproduce import Experiment
 
 RADIUS = 50.0
@@ -153,6 +157,62 @@ SHARED = {
 }  # fmt: skip
 FAST = "DPLassoClassifier: its fast solver draws from the exact law, stale scores or not."
 
+
+class BinaryQueue:
+    """Algorithm 3 with a binary heap: a grown magnitude enters once more, older copies are dropped later."""
+
+    def __init__(self, magnitudes):
+        self.key, self.pops = -magnitudes, 0
+        self.heap = [(key, item) for item, key in enumerate(self.key.tolist())]
+        heapq.heapify(self.heap)
+
+    def update(self, item, magnitude):
+        if -magnitude < self.key[item]:
+            self.key[item] = -magnitude
+            heapq.heappush(self.heap, (-magnitude, item))
+
+    def next(self, alpha):
+        best, size, taken = -1, -np.inf, []
+        while self.heap and size <= -self.heap[0][0]:
+            key, item = heapq.heappop(self.heap)
+            self.pops += 1
+            if key == self.key[item] and item not in taken:
+                taken.append(item)
+                if abs(alpha[item]) > size:
+                    best, size = item, abs(float(alpha[item]))
+        for item in taken:
+            self.key[item] = -abs(float(alpha[item]))
+            heapq.heappush(self.heap, (self.key[item], item))
+        return best
+
+
+def heap_trial(config, seed):
+    X, y = wide(config["dataset"], config["fraction"])
+    out, weights = [], {}
+    for name, queue in (
+        ("Fibonacci, decrease-key", HeapQueue),
+        ("binary, lazy duplicates", BinaryQueue),
+    ):
+        began = time.process_time()
+        weights[name], _, pops = fast_frank_wolfe(X, y, RADIUS, config["n_iter"], queue)
+        part = {"seconds": time.process_time() - began, "pops per draw": pops / config["n_iter"]}
+        out.append({"cell": {"heap": name}, **part})
+    first, second = weights.values()
+    for part in out:
+        part["distance of solutions"] = float(np.abs(first - second).sum())
+    return out
+
+
+def heap_verdict(summary):
+    texts = [
+        f"{c['heap']} {summary.mean('pops per draw', None, **c):.1f} pops a draw, "
+        f"{summary.mean('seconds', None, **c):.1f} s"
+        for c in summary.cells
+    ]
+    apart = summary.mean("distance of solutions", None)
+    return f"The solutions of the two heaps differ by {apart:.2g} in L1 norm: {'; '.join(texts)}."
+
+
 EXPERIMENTS = (
     Experiment(
         name="002-figure1",
@@ -160,6 +220,11 @@ EXPERIMENTS = (
         claim="Algorithm 2 takes the same steps as Algorithm 1 and returns the same solution.",
         verdict=verdict_gap,
         instead=FAST,
+        reasons={
+            "same steps": "this rests on lines 22 to 28 of Algorithm 2, which refresh only rows that own feature j, while "
+            "line 19 shrinks every margin. An author could answer that the differences are numerical (footnote 3) and "
+            "small on their tables, as they are in accuracy on ours; the recomputed gap of their solutions would decide",
+        },
         metrics={
             "final gap, Alg. 1": ".3g",
             "final gap, Alg. 2 (own account)": ".3g",
@@ -206,5 +271,24 @@ EXPERIMENTS = (
         plot=plot_operations,
         rows_of="002-figure1",
         **SHARED,
+    ),
+    Experiment(
+        name="002-heap",
+        title="Fibonacci heap against a binary heap (Algorithm 3)",
+        configurations=lambda quick: [
+            {
+                "dataset": "rcv1",
+                "fraction": 0.02 if quick else 0.1,
+                "n_iter": 50 if quick else 300,
+                "mode": "nonprivate",
+            }
+        ],
+        trial=heap_trial,
+        trials=(1, 1),
+        many=True,
+        metrics={"pops per draw": ".1f", "seconds": ".2f", "distance of solutions": ".2g"},
+        claim="Fibonacci heaps have better complexity and high constant factors.",
+        verdict=heap_verdict,
+        protocol="Stand-in of rcv1 at a tenth of its size, 300 iterations, radius 50; both in Python, processor time.",
     ),
 )

@@ -1,72 +1,241 @@
-"""Paper 003: Figure 2 from the parts of transfer.py; Tables 2 and 3 on stand-ins, same protocol."""
+"""Wang and Gu (2020): Figure 2 on synthetic data, Tables 2 and 3 on stand-ins with a public half.
+
+Published rows are the printed algorithms on the printed grids, each shown at its best mean in hindsight,
+which flatters them all alike; the paper tunes by a cross-validation it does not charge. Proven rows run once,
+with their defaults. DPSL-KT is Corollary 4.7 (lambda = 0); Theorem 4.3 with the printed grid of lambda and the
+strict reading of mu stand beside it.
+"""
 
 import math
 
 import numpy as np
 from _common import plot_by_epsilon, trial_number
 
+from dpsparse.losses import Logistic, Squared
+from dpsparse.published import khanna_lu_raff_2023_sparsifier as frank_wolfe
+from dpsparse.published import kifer_smith_thakurta_2012_two_stage as two_stage
+from dpsparse.published import wang_gu_2020_transfer as transfer
+from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
+from dpsparse.random import make_generator
 from dpsparse.reproduce import Experiment, derive_seed
 
 PANELS = [(s, t) for s in ("small", "large") for t in ("linear", "logistic")]
+SETTINGS = {"small": (800, 1000, 10), "large": (4000, 5000, 50)}
+EPSILONS = {"linear": (0.8, 1.5, 2.5, 3.5, 5.0), "logistic": (2.0, 4.0, 6.0, 8.0, 10.0)}
+DELTA = 0.01
+# Section 5. On the large tables, where a fit takes seconds, each grid keeps a few of its values (LARGE).
+C1 = tuple(
+    10.0**k for k in range(-6, 2)
+)  # lambda of DPSL-KT in units of sqrt(s log d log(1/delta))/(n eps)
+C2 = tuple(k / 10 for k in range(5, 16))  # iterations of Frank-Wolfe in units of s
+C3 = tuple(10.0**k for k in range(-3, 3))  # ridge of Two-Stage in units of s/epsilon
+STEPS = tuple(2.0**-k for k in range(7))  # of DP-IGHT
+LONGER = (4.0, 16.0)  # not printed: the grid above is short for the logistic loss
+ROUNDS = (10, 50)  # of DP-IGHT; not printed
+FULL = {"c1": C1, "c2": C2, "c3": C3, "steps": (*LONGER, *STEPS), "rounds": ROUNDS}
+LARGE = {
+    "c1": (1e-2, 10.0),
+    "c2": (0.5, 1.5),
+    "c3": C3,
+    "steps": (16.0, 1.0, 0.125),
+    "rounds": (10,),
+}
+LARGE_TRIALS = {"linear": 5, "logistic": 2}
 
 
 # ---- Figure 2 -------------------------------------------------------------------------------------
 
 
 def configurations(quick):
-    panels = [("small", "linear"), ("small", "logistic")] if quick else PANELS
     out = []
-    for setting, task in panels:
-        epsilons = (0.8, 1.5, 2.5, 3.5, 5.0) if task == "linear" else (2.0, 4.0, 6.0, 8.0, 10.0)
-        for epsilon in epsilons[2:3] if quick else epsilons:
-            config = {"setting": setting, "task": task, "epsilon": epsilon, "mode": "proven"}
-            out.append(config)
+    for setting, task in PANELS[:2] if quick else PANELS:
+        for epsilon in EPSILONS[task][2:3] if quick else EPSILONS[task]:
+            panel = {"setting": setting, "task": task, "epsilon": epsilon}
+            few = {"trials": LARGE_TRIALS[task]} if setting == "large" else {}
+            out.append(panel | {"mode": "published"} | few)
+            out.append(panel | {"mode": "proven"})
+            if setting == "small" or task == "linear":
+                out.append(panel | {"mode": "proven", "part": "DP-IGHT"} | few)
     return out
 
 
-def trial(config, seed):
-    import transfer
+def make_data(setting, task, trial):
+    """Section 5.1: X uniform(-1, 1), s random weights (standard normal), noise variance 0.1."""
+    n, d, s = SETTINGS[setting]
+    rng = np.random.default_rng([trial, n, d])
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    theta = np.zeros(d)
+    theta[rng.choice(d, s, replace=False)] = rng.standard_normal(s)
+    if task == "linear":
+        y = X @ theta + math.sqrt(0.1) * rng.standard_normal(n)
+    else:
+        y = (rng.random(n) < 1.0 / (1.0 + np.exp(-(X @ theta)))).astype(int)
+    return X, y, theta
 
+
+def trial(config, seed):
     number = trial_number("003-figure2", seed)
     setting, task, epsilon = config["setting"], config["task"], config["epsilon"]
-    X, y, truth = transfer.make_data(setting, task, number)
-    size = np.linalg.norm(truth)
+    X, y, truth = make_data(setting, task, number)
+    s = SETTINGS[setting][2]
+    if config["mode"] == "published":
+        grids = LARGE if setting == "large" else FULL
+        fits = printed(X, y, task == "linear", s, epsilon, DELTA, number, grids)
+    else:
+        fits = proven(config, s, *X.shape, epsilon, number, X, y)
     out = []
-    for method, mode, tuning, fit in transfer.methods(setting, task, epsilon, number):
-        weights, guarantee = fit(X, y)
+    for method, mode, tuning, weights, guarantee in fits:
         cell = {"method": method, "mode": mode, "tuning": tuning}
-        error = float(np.linalg.norm(weights - truth) / size)
+        error = float(np.linalg.norm(weights - truth) / np.linalg.norm(truth))
         out.append({"cell": cell, "error": error, "guarantee": guarantee})
     return out
 
 
+def printed(X, y, linear, s, epsilon, delta, seed, grids, *, public=None, radius=None):
+    """(method, mode, tuning, weights, None) of every printed algorithm and grid value."""
+    n, d = X.shape
+    loss = Squared() if linear else Logistic()
+    rng = make_generator(derive_seed("printed", seed, epsilon))
+    if public is None:
+        public, beta = rng.uniform(-1.0, 1.0, (n, d)), 1.0 / 3.0
+    else:
+        beta = transfer.top_eigenvalue(public)
+    yield "IGHT", "nonprivate", "", transfer.ight(X, y, loss, n_nonzero=s, n_iter=100), None
+
+    def knowledge(ridge, strict=False):
+        return transfer.transfer(
+            X, y, public, loss, rng, n_nonzero=s, n_iter=60, ridge=ridge, epsilon=epsilon, delta=delta,
+            public_variance=beta, strict=strict,
+        )  # fmt: skip
+
+    # on the real tables the printed grid and Corollary 4.7 are settings of one method, the best is shown
+    table = radius is not None
+    yield "DPSL-KT", "published", "lambda 0" if table else "", knowledge(0.0), None
+    if not linear and not table:
+        yield "DPSL-KT, strict mu", "published", "", knowledge(0.0, strict=True), None
+    unit = math.sqrt(s * math.log(d) * math.log(1.0 / delta)) / (n * epsilon)
+    for c1 in grids["c1"]:
+        name = "DPSL-KT" if table else "DPSL-KT, Theorem 4.3"
+        yield name, "published", f"c1 {c1:g}", knowledge(c1 * unit), None
+    if linear or table:
+        size = 0.8 * s if radius is None else radius
+        for c2 in grids["c2"]:
+            steps = max(round(c2 * s), 1)
+            scale = frank_wolfe.laplace_scale(size, steps, n, epsilon, delta)
+            weights = frank_wolfe.private_lasso(X, y, size, steps, scale, rng, loss=loss)
+            yield "Frank-Wolfe", "published", f"c2 {c2:g}", weights, None
+    support = two_stage.voted_support(
+        X, y, rng, n_nonzero=s, n_blocks=math.isqrt(n), epsilon=epsilon / 2
+    )
+    rows = X[:, support] if isinstance(X, np.ndarray) else X[:, support].toarray()
+    for c3 in grids["c3"]:
+        weights = np.zeros(d)
+        weights[support] = two_stage.tilted_fit(
+            rows, y, rng, ridge=c3 * s / epsilon, logistic=not linear,
+            scale=two_stage.tilt_scale(s, epsilon, delta, logistic=not linear),
+        )  # fmt: skip
+        yield "Two-Stage", "published", f"c3 {c3:g}", weights, None
+    norms = np.sqrt(
+        np.ravel(X.multiply(X).sum(axis=1) if hasattr(X, "multiply") else (X * X).sum(axis=1))
+    )
+    bound = float(
+        np.max(np.abs(loss.slope(np.zeros(n), y)) * norms)
+    )  # G at the start, off the rows
+    for step in grids["steps"]:
+        for n_iter in grids["rounds"]:
+            weights = private_hard_threshold(
+                X, y, loss, rng, n_nonzero=s, n_iter=n_iter, step=step, epsilon=epsilon, delta=delta,
+                gradient_bound=bound,
+            )  # fmt: skip
+            yield "DP-IGHT", "published", f"step {step:g}, T {n_iter}", weights, None
+
+
+def proven(config, s, n, d, epsilon, seed, X, y):
+    """|y| <= 1.5 sqrt(s) is declared: 2.6 standard deviations."""
+    import dpsparse as dp
+
+    linear = config["task"] == "linear"
+    bounds = {"target_bound": 1.5 * math.sqrt(s)} if linear else {"classes": [0, 1]}
+    domain = dp.Domain(feature_bound=1.0, n_samples=n, **bounds)
+    kind = "Regressor" if linear else "Classifier"
+    common = {"epsilon": epsilon, "delta": DELTA, "n_nonzero": s, "random_state": seed}
+
+    def fitted(family, **options):
+        model = getattr(dp, f"DP{family}{kind}")(domain, **common, **options).fit(X, y)
+        return "proven", "", np.ravel(model.coef_), model.plan(d).guarantee
+
+    if config.get("part") == "DP-IGHT":
+        # the norm of a typical row is declared: longer ones are clipped to it
+        domain = dp.Domain(feature_bound=1.0, row_norm=math.sqrt(d / 3.0), n_samples=n, **bounds)
+        small = config["setting"] == "small"
+        for method, name in (("gaussian", "DP-IGHT"), ("peeling", "DP-IGHT by peeling")):
+            for step in (1.5, 3.0) if small else (1.5,):
+                for rounds in (5, 10) if small else (5,):
+                    mode, _, weights, guarantee = fitted(
+                        "HardThreshold", method=method, n_iter=rounds,
+                        step_size=step if linear else 4.0 * step,
+                    )  # fmt: skip
+                    yield name, mode, f"step {step:g}, T {rounds}", weights, guarantee
+        return
+    common["fit_intercept"] = False
+    yield "peeling + objective perturbation", *fitted("TwoStage")
+    yield "Two-Stage, votes", *fitted("TwoStage", support="votes")
+    yield "DPSL-KT, direct release", *fitted("Transfer")
+    yield "DPSL-KT, distilled", *fitted("Transfer", public_X="uniform")
+    yield "Frank-Wolfe", *fitted("Lasso", radius=0.8 * s, n_iter=4 * s)
+
+
 def verdict(summary):
-    texts, close = [], []
+    texts, wins, cells = [], 0, 0
     for setting, task in PANELS:
         panel = {"setting": setting, "task": task}
-        cells = [c for c in summary.cells if all(c[k] == v for k, v in panel.items())]
-        if not cells:
-            continue
-        epsilon = max(c["epsilon"] for c in cells)
-        printed = summary.mean("error", "published", epsilon=epsilon, method="DPSL-KT", **panel)
-        without = summary.mean("error", "nonprivate", epsilon=epsilon, method="IGHT", **panel)
-        proven = {
-            c["method"]: summary.mean("error", "proven", **c)
-            for c in cells
-            if c["epsilon"] == epsilon
-        }
-        proven = {m: e for m, e in proven.items() if not math.isnan(e)}
-        best = min(proven, key=proven.get)
-        close.append(printed <= 2 * without)
-        texts.append(
-            f"{task} {setting} at epsilon {epsilon:g}: non-private {without:.2f}, DPSL-KT as published "
-            f"{printed:.2f}, best proven {proven[best]:.2f} ({best})"
+        found = sorted(
+            {c["epsilon"] for c in summary.cells if all(c[k] == v for k, v in panel.items())}
         )
-    holds = "Holds as published" if all(close) else "Not reproduced, even as published"
+        if not found:
+            continue
+        for epsilon in found:
+            where = panel | {"epsilon": epsilon}
+            ours = summary.mean("error", "published", method="DPSL-KT", **where)
+            rivals = [
+                summary.mean("error", "published", method=m, **where)
+                for m in ("Frank-Wolfe", "Two-Stage", "DP-IGHT")
+            ]
+            rivals = [r for r in rivals if not math.isnan(r)]
+            if rivals and not math.isnan(ours):
+                cells += 1
+                wins += ours < min(rivals)
+        ends = [
+            (
+                summary.mean("error", "published", method="DPSL-KT", epsilon=e, **panel),
+                *_best_proven(summary, panel | {"epsilon": e}),
+            )
+            for e in (found[0], found[-1])
+        ]
+        without = summary.mean("error", "nonprivate", method="IGHT", epsilon=found[-1], **panel)
+        texts.append(
+            f"{task} {setting}: non-private {without:.2f}; at epsilon {found[0]:g} as published {ends[0][0]:.2f}, best "
+            f"proven {ends[0][1]:.2f} ({ends[0][2]}); at {found[-1]:g} {ends[1][0]:.2f}, {ends[1][1]:.2f} "
+            f"({ends[1][2]})"
+        )
+    holds = "Holds as published" if wins == cells else "Holds in part as published"
     return (
-        f"{holds}; the theorem behind it is false (the teacher's support can flip). Relative errors, 1 is that of "
-        f"the zero vector, settings picked in hindsight and not charged: {'; '.join(texts)}."
+        f"{holds}, under Corollary 4.7 with its two constants read off the private rows; no privacy comes with it, "
+        f"since the support of the teacher can flip with one row (leaks). DPSL-KT has the smallest error of the "
+        f"published forms in {wins} of {cells} cells. Relative errors, 1 is that of the zero vector: "
+        f"{'; '.join(texts)}."
     )
+
+
+def _best_proven(summary, where):
+    values = {
+        c["method"]: summary.mean("error", "proven", **c)
+        for c in summary.cells
+        if all(c[k] == v for k, v in where.items())
+    }
+    values = {m: v for m, v in values.items() if not math.isnan(v)}
+    best = min(values, key=values.get, default="none")
+    return values.get(best, math.nan), best
 
 
 def plot(summary, path):
@@ -84,14 +253,18 @@ TABLES = {
     "003-table2": ("regression", "e2006", 25_000, 2000, (0.8, 1.5, 2.5, 3.5, 4.5)),
     "003-table3": ("binary", "rcv1", 20_000, 500, (2, 4, 6, 8)),
 }
+TABLE_DELTA = 1e-5
 
 
 def table_configurations(name):
     def configs(quick):
-        epsilons = TABLES[name][-1]
-        if quick:
-            return [{"epsilon": epsilons[2], "mode": "proven", "fraction": 0.05}]
-        return [{"epsilon": e, "mode": "proven"} for e in epsilons]
+        epsilons = TABLES[name][-1][2:3] if quick else TABLES[name][-1]
+        small = {"fraction": 0.05} if quick else {}
+        return [
+            {"epsilon": e, "mode": mode, **small}
+            for e in epsilons
+            for mode in ("published", "proven")
+        ]
 
     return configs
 
@@ -99,49 +272,49 @@ def table_configurations(name):
 def table_trial(name):
     def run(config, seed):
         task, like, width, n_nonzero, _ = TABLES[name]
-        fraction = config.get("fraction", 1.0)
-        (X, y), (X_test, y_test), s = _halves(like, task, width, n_nonzero, fraction, seed)
-        out = [
-            {
-                "cell": {"method": "IGHT", "mode": "nonprivate"},
-                **_ight(task, X, y, s, X_test, y_test),
-            }
-        ]
-        for method, mode, model in _models(task, config["epsilon"], s, X.shape[0], seed):
+        fraction, epsilon = config.get("fraction", 1.0), config["epsilon"]
+        (X, y), public, (X_test, y_test), s = _parts(like, task, width, n_nonzero, fraction, seed)
+        linear = task == "regression"
+        out = []
+        if config["mode"] == "published":
+            for method, mode, tuning, weights, _ in printed(
+                X, y, linear, s, epsilon, TABLE_DELTA, seed, LARGE, public=public, radius=20.0
+            ):
+                cell = {"method": method, "mode": mode, "tuning": tuning}
+                margins = X_test @ weights
+                out.append(
+                    {"cell": cell, **_score(task, margins if linear else margins > 0, y_test)}
+                )
+            return out
+        for method, model in _models(task, epsilon, s, X.shape[0], seed, public):
             found = _score(task, model.fit(X, y).predict(X_test), y_test)
             guarantee = model.plan(X.shape[1]).guarantee
-            out.append({"cell": {"method": method, "mode": mode}, "guarantee": guarantee, **found})
+            cell = {"method": method, "mode": "proven", "tuning": ""}
+            out.append({"cell": cell, "guarantee": guarantee, **found})
         return out
 
     return run
 
 
-def _ight(task, X, y, n_nonzero, X_test, y_test):
-    from dpsparse.losses import Logistic, Squared
-    from dpsparse.solvers.transfer import ight
-
-    loss = Squared() if task == "regression" else Logistic()
-    margins = X_test @ ight(X, y, loss, n_nonzero=n_nonzero, n_iter=100)
-    return _score(task, margins if task == "regression" else (margins > 0) * 1, y_test)
-
-
-def _halves(like, task, width, n_nonzero, fraction, seed):
-    """Half of the rows are private; a random part of the columns; the rest tests (at most 3308 rows)."""
+def _parts(like, task, width, n_nonzero, fraction, seed):
+    """Half of the training rows are private, half public; a random part of the columns; 3308 rows test."""
     from dpsparse.datasets import make_wide_text
-    from dpsparse.random import make_generator
 
     X, y = make_wide_text(0, like, fraction=fraction, task=task)
     rng = make_generator(derive_seed("003", seed))
     width = min(round(width * fraction), X.shape[1])
     rows = rng.permutation(X.shape[0])
-    columns = np.sort(rng.permutation(X.shape[1])[:width])
-    X = X[:, columns]
-    half = X.shape[0] // 2
-    test = rows[half : half + 3308]
-    return (X[rows[:half]], y[rows[:half]]), (X[test], y[test]), max(round(n_nonzero * fraction), 5)
+    X = X[:, np.sort(rng.permutation(X.shape[1])[:width])]
+    test, rest = rows[:3308], rows[3308:]
+    if fraction < 1.0:
+        test, rest = rows[: len(rows) // 6], rows[len(rows) // 6 :]
+    half = len(rest) // 2
+    private, public = rest[:half], rest[half:]
+    s = max(round(n_nonzero * fraction), 5)
+    return (X[private], y[private]), X[public], (X[test], y[test]), s
 
 
-def _models(task, epsilon, s, n, seed):
+def _models(task, epsilon, s, n, seed, public):
     import dpsparse as dp
 
     bounds = {"target_bound": 4.0} if task == "regression" else {"classes": [0, 1]}
@@ -151,17 +324,15 @@ def _models(task, epsilon, s, n, seed):
     def model(family, **options):
         words = derive_seed(seed, family, epsilon, *options)
         cls = getattr(dp, f"DP{family}{kind}")
-        return cls(domain=domain, epsilon=epsilon, delta=1e-5, random_state=words, **options)
+        return cls(domain=domain, epsilon=epsilon, delta=TABLE_DELTA, random_state=words, **options)
 
-    path = {"n_iter": min(s, 1000), "radius": 20.0}
-    yield "Frank-Wolfe", "proven", model("Lasso", **path)
-    yield "Frank-Wolfe", "published", model("Lasso", **path, calibration="published-laplace")
-    for mode in ("proven", "published"):
-        options = {"n_nonzero": s} | ({} if mode == "proven" else {"calibration": mode})
-        yield "DP-IGHT", mode, model("HardThreshold", **options)
-        yield "Two-Stage", mode, model("TwoStage", **options)
-        yield "DPSL-KT", mode, model("Transfer", **options)
-    yield "noisy gradients (ours)", "proven", model("Gradient", n_nonzero=s)
+    yield "Frank-Wolfe", model("Lasso", n_iter=min(s, 1000), radius=20.0)
+    yield "DP-IGHT", model("HardThreshold", n_nonzero=s)
+    yield "Two-Stage", model("TwoStage", n_nonzero=s)
+    yield "DPSL-KT, direct release", model("Transfer", n_nonzero=s)
+    # a student of s columns needs its public rows dense: 8,000 x 2,000 at most
+    yield "DPSL-KT, distilled", model("Transfer", n_nonzero=s, public_X=public)
+    yield "noisy gradients (ours)", model("Gradient", n_nonzero=s)
 
 
 def _score(task, predicted, y):
@@ -173,30 +344,51 @@ def _score(task, predicted, y):
 def table_verdict(metric):
     def verdict(summary):
         epsilons = sorted({c["epsilon"] for c in summary.cells})
-        texts = []
-        for epsilon in (epsilons[0], epsilons[-1]):
-            proven = {
-                c["method"]: summary.mean(metric, "proven", **c)
-                for c in summary.cells
-                if c["epsilon"] == epsilon
+        texts, wins = [], 0
+        for epsilon in epsilons:
+            by_mode = {
+                mode: {
+                    c["method"]: v
+                    for c in summary.cells
+                    if c["epsilon"] == epsilon
+                    and not math.isnan(v := summary.mean(metric, mode, **c))
+                }
+                for mode in ("published", "proven")
             }
-            proven = {m: v for m, v in proven.items() if not math.isnan(v)}
-            if proven:
-                best = min(proven, key=proven.get)
+            printed = {m: v for m, v in by_mode["published"].items() if "," not in m}
+            wins += bool(printed) and min(printed, key=printed.get) == "DPSL-KT"
+            if epsilon in (epsilons[0], epsilons[-1]) and by_mode["proven"]:
+                best = min(by_mode["proven"], key=by_mode["proven"].get)
                 texts.append(
-                    f"epsilon {epsilon:g}: DPSL-KT {proven.get('DPSL-KT', math.nan):.3f}, "
-                    f"best {best} {proven[best]:.3f}"
+                    f"epsilon {epsilon:g}: DPSL-KT as published {printed.get('DPSL-KT', math.nan):.3f}, best of the "
+                    "others as published "
+                    f"{min((v for m, v in printed.items() if m != 'DPSL-KT'), default=math.nan):.3f}, "
+                    f"best proven {by_mode['proven'][best]:.3f} ({best})"
                 )
-        zero = ", on a stand-in (the originals cannot be had), at a true guarantee: "
-        return "Cannot be compared in numbers" + zero + "; ".join(texts) + "."
+        return (
+            "Cannot be compared in numbers, on a stand-in (the originals cannot be had). DPSL-KT as published "
+            f"leads at {wins} of {len(epsilons)} budgets. " + "; ".join(texts) + "."
+        )
 
     return verdict
 
 
 PROTOCOL3 = (
-    "Synthetic stand-in with the shape and protocol of the paper: half of the rows private, random columns, delta "
-    "1e-5. Rows have norm 1; targets are bounded by 4. The paper tunes each method by cross-validation that it does "
-    "not charge; ours run with one public setting."
+    "Synthetic stand-in with the shape and protocol of the paper: half of the training rows private, the other half "
+    "public (its features alone: beta is estimated from them, students learn on them), random columns, delta 1e-5. "
+    "Rows have norm 1; targets are bounded by 4. Published rows show the best mean of their grids in hindsight "
+    "(thinned as for the large tables of 003-figure2; DPSL-KT: Corollary 4.7 or Theorem 4.3), proven ones run once. "
+    "Reading: as for 003-figure2; the stand-ins have near-dependent columns, where mu is nearly 0."
+)
+READING = (
+    "Reading: lambda = 0 and noise by Corollary 4.7, with gamma the largest gradient entry at the teacher and mu the "
+    "curvature on its support, both read off the private rows, which Remark 4.11 allows. The printed grid of lambda "
+    "(c1 down to 1e-6) makes sense only if noise does not grow as 1/lambda, which speaks for this reading; by "
+    "Theorem 4.3 the largest c1 always wins and the curve is not reproduced (row 'Theorem 4.3'). For the logistic "
+    "loss Condition 4.2 holds for no mu > 0 over all theta: the average curvature reproduces the curve, the smallest "
+    "eigenvalue at the teacher ('strict mu') is far off at small epsilon. An author could answer with their "
+    "value of mu "
+    "and gamma; the experiment that decides is their code on this table. "
 )
 
 EXPERIMENTS = (
@@ -212,9 +404,14 @@ EXPERIMENTS = (
         verdict=verdict,
         instead="DPTwoStage* with the default support (peeling), and many more rows.",
         protocol=(
-            "delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Rivals are tuned in hindsight, at no charge: "
-            "DP-IGHT shows the best mean of 9 settings, DPSL-KT as published of 6, Two-Stage as published of 5. "
-            "All others run once, ours with their defaults."
+            "delta 0.01; n=800, d=1000, s=10 and n=4000, d=5000, s=50. Published rows show the best mean of their "
+            "printed grids in hindsight (large tables, 5 trials, logistic 2: c1 0.01 and 10, c2 0.5 and 1.5, "
+            "steps 1/8, 1, "
+            "16); DP-IGHT "
+            "may also take steps 4 and 16, 10 or 50 rounds, and takes for G the largest row gradient at zero. "
+            "Proven rows run "
+            "once with their defaults, but DP-IGHT with 4 settings on the small tables, the best shown. "
+            + READING
         ),
         tuned_by="error",
         plot=plot,
@@ -224,25 +421,27 @@ EXPERIMENTS = (
         title="mean squared error on E2006-tfidf (stand-in)",
         configurations=table_configurations("003-table2"),
         trial=table_trial("003-table2"),
-        trials=(1, 3),
+        trials=(1, 10),
         many=True,
         metrics={"MSE": ".3f"},
         claim="DPSL-KT has the lowest error of all private methods.",
         verdict=table_verdict("MSE"),
         instead="DPGradientRegressor.",
         protocol=PROTOCOL3,
+        tuned_by="MSE",
     ),
     Experiment(
         name="003-table3",
         title="test error on RCV1 (stand-in)",
         configurations=table_configurations("003-table3"),
         trial=table_trial("003-table3"),
-        trials=(1, 3),
+        trials=(1, 10),
         many=True,
         metrics={"test error": ".3f"},
         claim="DPSL-KT has the lowest error of all private methods.",
         verdict=table_verdict("test error"),
         instead="DPGradientClassifier.",
         protocol=PROTOCOL3,
+        tuned_by="test error",
     ),
 )

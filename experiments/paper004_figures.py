@@ -1,108 +1,327 @@
-"""Paper 004, Figures 1 to 5: Sparsifier against its rivals on synthetic data and on KDD Cup 99."""
+"""Khanna, Lu and Raff (2023), Figures 1 to 5: Sparsifier against its rivals on synthetic data and KDD Cup 99.
+
+The protocol of its section 4.2: one table, 50 runs of every method for each epsilon, 1000 iterations, the radius of
+five values between 1 and 50 (and here DP-IGHT's step, which is not printed) by mean accuracy on 20 % held-out
+rows. A second draw of the same law tests. "Sparsifier" is the reading of Tables 1 and 2 (exact sign), "Sparsifier,
+as printed" Algorithm 1 to the letter. DP-IGHT has G = the longest row, a true bound on its gradients.
+"""
 
 import math
+from functools import lru_cache
 
 import numpy as np
-from _common import plot_by_epsilon, trial_number
+from _batched import hard_threshold_runs, lasso_runs
+from _common import plot_by_epsilon
 from _data004 import NOTE, parts
 
+import dpsparse as dp
+from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+    keep_largest,
+    laplace_scale,
+    noisy_count,
+)
+from dpsparse.published.wang_gu_2019_hard_threshold import concentrated
 from dpsparse.random import make_generator
 from dpsparse.reproduce import Experiment, derive_seed
 
-EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+EPSILONS = (0.1, 0.5, 1.0, 5.0)
+RADII = tuple(round(r, 4) for r in np.geomspace(1.0, 50.0, 5))
+STEPS = (8.0, 64.0)  # of DP-IGHT
+N_ITER, COUNT_EPSILON, DELTA = 1000, 0.05, 1e-5
+TRUTH = np.array([10.0, 9, 8, 7, 6, 5, 4, 0.5] + [0.0] * 92)
+KNOWN, UNKNOWN = 8, 15  # s: the truth, and the middle of Sparsifier's bounds sqrt(p) and 2 sqrt(p)
+READING, PRINTED = "Sparsifier", "Sparsifier, as printed"
+
+
+@lru_cache(maxsize=1)
+def synthetic():
+    """Training, validation and test rows; each feature divided by its largest magnitude in the first 10,000."""
+    rng, p = np.random.default_rng([0, 4]), len(TRUTH)
+    covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    X = rng.multivariate_normal(np.zeros(p), covariance, size=15_000)
+    X /= np.abs(X[:10_000]).max(axis=0)
+    y = (X @ TRUTH > 0).astype(int)
+    return (X[:8000], y[:8000]), (X[8000:10_000], y[8000:10_000]), (X[10_000:], y[10_000:])
 
 
 def configurations(quick):
-    return [{"epsilon": e, "mode": "proven"} for e in (EPSILONS[3:4] if quick else EPSILONS)]
+    out = []
+    for epsilon in EPSILONS[2:3] if quick else EPSILONS:
+        size = {"quick": True} if quick else {}
+        out.append({"epsilon": epsilon, "mode": "published", "trials": 1, **size})
+        out.append({"epsilon": epsilon, "mode": "proven", **size})
+    return out
 
 
 def synthetic_trial(config, seed):
-    import sparse_methods
-
-    number = trial_number("004-figure1", seed)
-    X, y, X_test, y_test = sparse_methods.data(number)
+    (X, y), validation, test = synthetic()
+    epsilon, quick = config["epsilon"], config.get("quick", False)
+    if config["mode"] == "published":
+        fits = printed(
+            X, y, epsilon, seed, runs=3 if quick else 50, n_iter=100 if quick else N_ITER
+        )
+    else:
+        fits = proven(X, y, epsilon, seed)
     out = []
-    for method, mode, tuning, fit in sparse_methods.methods(config["epsilon"], number):
-        weights, intercept, guarantee = fit(X, y)
-        found = sparse_methods.measure(weights, intercept, X_test, y_test)
+    for method, mode, tuning, weights, intercept, guarantee in fits:
         cell = {"method": method, "mode": mode, "tuning": tuning}
+        found = measure(weights, intercept, validation, test)
         out.append({"cell": cell, "guarantee": guarantee, **found})
     return out
 
 
-def kdd_trial(config, seed):
-    from paper004_tables import proven_sparsifier
-    from sparse_methods import printed_sparsifier
+def measure(weights, intercept, validation, test):
+    """What Figures 1 to 4 show, in that order, and the error that chooses among settings."""
+    kept, true = weights != 0, TRUTH != 0
+    hits = int(np.sum(kept & true))
+    total = int(np.sum(kept)) + int(np.sum(true))
+    errors = [float(np.mean((A @ weights + intercept > 0) != b)) for A, b in (validation, test)]
+    return {
+        "correct zeros (of 92)": int(np.sum(~kept & ~true)),
+        "wrong zeros (of 8)": int(np.sum(~kept & true)),
+        "F1": 2.0 * hits / total,
+        "validation error": errors[0],
+        "test error": errors[1],
+    }
 
-    A, a, B, b = parts("kddcup99", "published", seed)
-    P, q, R, r = parts("kddcup99", "proven", seed)
-    epsilon = config["epsilon"]
+
+def sparsifier_runs(X, y, epsilon, radius, rng, runs, n_iter, exact_sign):
+    """Algorithm 2, all runs at once. The noise of the count hides which exact count it covers."""
+    n, p = X.shape
+    scale = laplace_scale(radius, n_iter, n, epsilon - COUNT_EPSILON, 1.0 / n)
+    weights = lasso_runs(X, y, radius, n_iter, scale, rng, runs, exact_sign=exact_sign)
+    for run in range(runs):
+        yield keep_largest(weights[:, run], noisy_count(10, p, COUNT_EPSILON, rng))
+
+
+def printed(X, y, epsilon, seed, *, runs, n_iter):
+    n = len(y)
+    rng = make_generator(derive_seed("printed", seed, epsilon))
+    for name, exact_sign in ((READING, True), (PRINTED, False)):
+        for radius in RADII:
+            for w in sparsifier_runs(X, y, epsilon, radius, rng, runs, n_iter, exact_sign):
+                yield name, "published", f"radius {radius:g}", w, 0.0, None
+    bound = float(np.sqrt((X * X).sum(axis=1)).max())
+    scale = math.sqrt(n_iter / concentrated(epsilon, 1.0 / n)) * bound / n
+    for s, name in ((KNOWN, "DP-IGHT, s known"), (UNKNOWN, "DP-IGHT, s unknown")):
+        for step in STEPS:
+            weights = hard_threshold_runs(X, y, s, n_iter, step, scale, rng, runs)
+            for run in range(runs):
+                yield name, "published", f"step {step:g}", weights[:, run], 0.0, None
+    domain = dp.Domain(feature_bound=1.0, row_norm=3.5, classes=[0, 1], n_samples=n)
+    for run in range(min(runs, 20)):
+        common = {
+            "domain": domain, "epsilon": epsilon, "delta": 1.0 / n, "calibration": "published",
+            "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
+        }  # fmt: skip
+        for s, name in ((KNOWN, "Two-Stage, s known"), (UNKNOWN, "Two-Stage, s unknown")):
+            yield _fitted(name, "published", dp.DPTwoStageClassifier(n_nonzero=s, **common), X, y)
+        for penalty in ("l1", "l1/2"):
+            name = f"ADMM {penalty.upper()}"
+            yield _fitted(name, "published", dp.DPADMMClassifier(penalty=penalty, **common), X, y)
+
+
+def proven(X, y, epsilon, seed):
+    """Defaults at delta 1e-5; the bounds 1 on entries and 3.5 on rows are taken as declared."""
+    domain = dp.Domain(feature_bound=1.0, row_norm=3.5, classes=[0, 1], n_samples=len(y))
+    common = {
+        "domain": domain,
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "random_state": derive_seed(seed, epsilon),
+    }
+    for s, which in ((KNOWN, "known"), (UNKNOWN, "unknown")):
+        kept = common | {"n_nonzero": s}
+        for name, model in (
+            ("peeling + objective perturbation", dp.DPTwoStageClassifier(**kept)),
+            ("Two-Stage by votes", dp.DPTwoStageClassifier(support="votes", **kept)),
+            ("DPSL-KT, direct release", dp.DPTransferClassifier(**kept)),
+            ("DP-IGHT", dp.DPHardThresholdClassifier(**kept)),
+            ("noisy gradients", dp.DPGradientClassifier(**kept)),
+        ):
+            yield _fitted(f"{name}, s {which}", "proven", model, X, y)
+    # A private count at epsilon 0.05 is a coin flip between 10 and 20; a public 15 is the same for free.
+    lasso = dp.DPLassoClassifier(radius=10.0, n_iter=200, **(common | {"n_nonzero": UNKNOWN}))
+    yield _fitted(READING, "proven", lasso, X, y)
+    for penalty in ("l1", "l1/2"):
+        yield _fitted(
+            f"ADMM {penalty.upper()}",
+            "proven",
+            dp.DPADMMClassifier(penalty=penalty, **common),
+            X,
+            y,
+        )
+
+
+def _fitted(name, mode, model, X, y):
+    model.fit(X, y)
+    guarantee = None if mode == "published" else model.plan(X.shape[1]).guarantee
+    return name, mode, "", np.ravel(model.coef_), float(model.intercept_[0]), guarantee
+
+
+# ---- KDD Cup 99 ----------------------------------------------------------------------------------
+
+KDD_RUNS = 5
+
+
+def kdd_configurations(quick):
     out = []
-    for name, mode, model in _kdd_models(epsilon, *A.shape, derive_seed(seed, epsilon)):
-        X, y, X_test, y_test = (P, q, R, r) if mode == "proven" else (A, a, B, b)
-        error = float(np.mean(model.fit(X, y).predict(X_test) != y_test))
-        cell = {"method": name, "mode": mode}
-        guarantee = model.plan(A.shape[1]).guarantee
-        out.append({"cell": cell, "test error": error, "guarantee": guarantee})
-    w, guarantee = proven_sparsifier(P, q, epsilon, make_generator(derive_seed(seed, epsilon)))
-    cell = {"method": "Sparsifier", "mode": "proven"}
-    error = float(np.mean((R @ w > 0) != (r == 1)))
-    out.append({"cell": cell, "test error": error, "guarantee": guarantee})
-    w, _, _ = printed_sparsifier(A, a, epsilon=epsilon, seed=seed)
-    cell = {"method": "Sparsifier", "mode": "published"}
-    return [*out, {"cell": cell, "test error": float(np.mean((B @ w > 0) != (b == 1)))}]
+    for epsilon in EPSILONS[2:3] if quick else EPSILONS:
+        size = {"quick": True} if quick else {}
+        out.append({"epsilon": epsilon, "mode": "published", "trials": 1, **size})
+        out.append({"epsilon": epsilon, "mode": "proven", **size})
+    return out
 
 
-def _kdd_models(epsilon, n, p, seed):
-    import dpsparse as dp
+def kdd_trial(config, seed):
+    epsilon, quick = config["epsilon"], config.get("quick", False)
+    A, a, B, b = parts("kddcup99", config["mode"], seed)
+    half = B.shape[0] // 2  # the held-out fifth chooses settings and tests, half each
+    out = []
 
+    def add(name, tuning, w, intercept=0.0, guarantee=None):
+        margins = B @ w + intercept
+        wrong = (margins > 0) != (b == 1)
+        cell = {"method": name, "mode": config["mode"], "tuning": tuning}
+        found = {
+            "validation error": float(wrong[:half].mean()),
+            "test error": float(wrong[half:].mean()),
+        }
+        out.append({"cell": cell, "guarantee": guarantee, **found})
+
+    n, p = A.shape
+    s = round(1.5 * math.sqrt(p))
+    if config["mode"] == "proven":
+        from paper004_tables import proven_sparsifier
+
+        domain = dp.Domain(row_norm=1.0, classes=[0, 1], n_samples=n)
+        common = {
+            "domain": domain,
+            "epsilon": epsilon,
+            "delta": 1e-6,
+            "random_state": derive_seed(seed, epsilon),
+        }
+        for name, model in (
+            ("Two-Stage", dp.DPTwoStageClassifier(n_nonzero=s, **common)),
+            ("ADMM L1", dp.DPADMMClassifier(**common)),
+            ("ADMM L1/2", dp.DPADMMClassifier(penalty="l1/2", **common)),
+            ("DP-IGHT", dp.DPHardThresholdClassifier(n_nonzero=s, **common)),
+            ("noisy gradients (ours)", dp.DPGradientClassifier(n_nonzero=s, **common)),
+        ):
+            model.fit(A, a)
+            add(
+                name, "", np.ravel(model.coef_), float(model.intercept_[0]), model.plan(p).guarantee
+            )
+        w, guarantee = proven_sparsifier(A, a, epsilon, make_generator(derive_seed(seed, epsilon)))
+        add(READING, "", w, 0.0, guarantee)
+        return out
+    runs, n_iter = (2, 50) if quick else (KDD_RUNS, N_ITER)
+    rng = make_generator(derive_seed("printed", seed, epsilon))
+    X, y = A.toarray(), a
+    for name, exact_sign in ((READING, True), (PRINTED, False)):
+        for radius in RADII[::2]:
+            for w in sparsifier_runs(X, y, epsilon, radius, rng, runs, n_iter, exact_sign):
+                add(name, f"radius {radius:g}", w)
+    scale = math.sqrt(n_iter / concentrated(epsilon, 1.0 / n)) / n  # rows have norm 1: G = 1
+    for step in STEPS[:1]:
+        for w in hard_threshold_runs(X, y, s, n_iter, step, scale, rng, runs).T:
+            add("DP-IGHT", f"step {step:g}", w)
     domain = dp.Domain(row_norm=1.0, classes=[0, 1], n_samples=n)
-    common = {"domain": domain, "epsilon": epsilon, "delta": 1e-6, "random_state": seed}
-    kept = common | {"n_nonzero": round(1.5 * math.sqrt(p))}
-    for mode in ("proven", "published"):
-        yield "Two-Stage", mode, dp.DPTwoStageClassifier(**kept, calibration=mode)
-        yield "ADMM", mode, dp.DPADMMClassifier(**common, calibration=mode)
-        yield "DP-IGHT", mode, dp.DPHardThresholdClassifier(**kept, calibration=mode)
-    yield "noisy gradients (ours)", "proven", dp.DPGradientClassifier(**kept)
+    for run in range(runs):
+        common = {
+            "domain": domain, "epsilon": epsilon, "delta": 1.0 / n, "calibration": "published",
+            "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
+        }  # fmt: skip
+        for name, model in (
+            ("Two-Stage", dp.DPTwoStageClassifier(n_nonzero=s, **common)),
+            ("ADMM L1", dp.DPADMMClassifier(**common)),
+            ("ADMM L1/2", dp.DPADMMClassifier(penalty="l1/2", **common)),
+        ):
+            add(name, "", np.ravel(model.fit(A, a).coef_))
+    return out
+
+
+# ---- what they show --------------------------------------------------------------------------------
 
 
 def verdict(metric, larger_is_better):
+    """At how many budgets each form of Sparsifier leads or ties (within two standard errors) its rivals."""
+
     def text(summary):
         sign = 1 if larger_is_better else -1
-        lines = []
-        for mode in ("published", "proven"):
-            won = tested = 0
-            best_names = set()
-            for epsilon in sorted({c["epsilon"] for c in summary.cells}):
-                values = {
-                    c["method"]: summary.mean(metric, mode, **c)
-                    for c in summary.cells
-                    if c["epsilon"] == epsilon
-                }
-                values = {m: v for m, v in values.items() if not math.isnan(v)}
-                if "Sparsifier" not in values or len(values) < 2:
+        epsilons = sorted({c["epsilon"] for c in summary.cells})
+        lines, share = [], []
+        for mode, own in (("published", READING), ("published", PRINTED), ("proven", READING)):
+            for knowing in ("unknown", "known"):
+                leads, ties, tested, ahead = 0, 0, 0, set()
+                for epsilon in epsilons:
+                    ours = summary.average(metric, mode, method=own, epsilon=epsilon)
+                    rivals = {
+                        c["method"]: average
+                        for c in summary.cells
+                        if c["epsilon"] == epsilon
+                        and not c["method"].startswith(READING)
+                        and ("s known" not in c["method"] or knowing == "known")
+                        and (average := summary.average(metric, mode, **c)) is not None
+                    }
+                    if metric.startswith("wrong zeros"):  # a dense model sets no weight to zero
+                        rivals = {
+                            m: a for m, a in rivals.items() if _is_sparse(summary, mode, m, epsilon)
+                        }
+                    if ours is None or not rivals:
+                        continue
+                    tested += 1
+                    best = max(rivals, key=lambda m: sign * rivals[m].mean)
+                    gap = sign * (ours.mean - rivals[best].mean)
+                    close = 2.0 * math.hypot(ours.error, rivals[best].error)
+                    leads += gap > close
+                    ties += abs(gap) <= close
+                    if gap < -close:
+                        ahead.add(best)
+                if not tested or (knowing == "known" and not _knows(summary)):
                     continue
-                tested += 1
-                best = max(values, key=lambda m: sign * values[m])
-                best_names.add(best)
-                won += sign * values["Sparsifier"] >= sign * values[best]
-            rivals = ", ".join(sorted(best_names - {"Sparsifier"})) or "nobody"
-            lines.append(f"{mode}: Sparsifier is best at {won} of {tested} budgets (else {rivals})")
-        share = "Holds" if all(" 0 of" not in line for line in lines) else "Does not hold"
-        return f"{share}. " + "; ".join(lines) + "."
+                share.append((leads + ties) / tested if mode == "published" else 1.0)
+                name = {READING: mode, PRINTED: "as printed"}[own]
+                told = f", s {knowing} to rivals" if _knows(summary) else ""
+                lines.append(
+                    f"{name}{told}: leads at {leads}, ties at {ties} of {tested} budgets"
+                    + (f" (ahead elsewhere: {', '.join(sorted(ahead))})" if ahead else "")
+                )
+        holds = "Holds" if min(share, default=0) == 1 else "Holds in part" if max(share, default=0) > 0.5 else (
+            "Does not hold" if max(share, default=0) == 0 else "Holds at few budgets"
+        )  # fmt: skip
+        return f"{holds}. " + "; ".join(lines) + "."
 
     return text
 
 
+def _is_sparse(summary, mode, method, epsilon):
+    zeros = [
+        row["metrics"]["correct zeros (of 92)"]
+        for row in summary.rows
+        if row["config"]["method"] == method
+        and row["config"]["mode"] == mode
+        and row["config"]["epsilon"] == epsilon
+    ]
+    return np.mean(zeros) > 46
+
+
+def _knows(summary):
+    return any("s known" in c["method"] for c in summary.cells)
+
+
 SETTING = (
-    "10,000 x 100, correlation 0.5^|i-j|, eight true weights; delta 1e-5 (Sparsifier as published: 1/n); "
-    "radius 10, 1000 iterations. The paper chooses the radius on held-out private rows, which it does not charge; "
-    "its ADMM curve is copied from another paper. DP-IGHT shows the best mean of 6 settings in "
-    "hindsight, which is not charged; the others run once (experiments/sparse_methods.py)."
+    "One table of 10,000 x 100, correlation 0.5^|i-j|, eight true weights; 8,000 rows train, 2,000 choose, 5,000 "
+    "fresh ones test. 50 runs of Sparsifier and DP-IGHT as published, 20 of Two-Stage and ADMM (delta 1/n, 1000 "
+    "iterations for Sparsifier and DP-IGHT, s = 8 if known, else 15), 10 of each proven form (delta 1e-5). Radius (1 "
+    "to 50) and DP-IGHT's step (8, 64) by validation error, as the paper does; not charged. G is the longest row, 3.4. "
+    "ADMM as published is as later papers implement it; the paper copied its curve from another. Reading: the curves "
+    "themselves are not in our copy, only the sentences about them; DP-IGHT's step, s and G are not printed. An "
+    "author could answer with those; their curves as numbers would decide. "
 )
 SYNTHETIC = {
-    "configurations": configurations, "trial": synthetic_trial, "trials": (1, 50), "many": True,
-    "tuned_by": "test error", "protocol": SETTING,
+    "configurations": configurations, "trial": synthetic_trial, "trials": (1, 10), "many": True,
+    "tuned_by": "validation error", "protocol": SETTING,
     "instead": "DPTwoStageClassifier with its default support (peeling).",
 }  # fmt: skip
 
@@ -154,15 +373,21 @@ EXPERIMENTS = (
     Experiment(
         name="004-figure5",
         title="test error on KDD Cup 99",
-        configurations=configurations,
+        configurations=kdd_configurations,
         trial=kdd_trial,
         trials=(1, 5),
         many=True,
+        tuned_by="validation error",
         claim="Sparsifier and Two-Stage do well on KDD Cup 99; ADMM and DP-IGHT have higher errors.",
         metrics={"test error": ".4f"},
         verdict=verdict("test error", False),
         instead="DPTwoStageClassifier with its default support (peeling).",
-        protocol=f"60,000 connections, radius 10, 1000 iterations. {NOTE}",
+        protocol=(
+            f"60,000 connections, 1000 iterations, {KDD_RUNS} runs of each published form on one split, proven "
+            "ones on ten; "
+            "radius (1, 7.07, 50) by validation error, step 8, s = 17 for the rivals. "
+            f"{NOTE}"
+        ),
         needs=("kddcup99",),
         plot=_plot("test error"),
     ),

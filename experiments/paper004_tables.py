@@ -1,9 +1,9 @@
-"""Paper 004, Tables 1 and 2: non-zeros, accuracy and AUC of private LASSO and Sparsifier.
+"""Khanna, Lu and Raff (2023), Tables 1 and 2: non-zeros, accuracy and AUC of private LASSO and Sparsifier.
 
-Algorithm 1 of the paper does not give the published numbers. The published mode here is the reading, of about
-ten tried against these same numbers, that came nearest to most of them; a guess at what was run:
+Algorithm 1 of the paper does not give the published numbers. The published mode here is a reading chosen by these
+same numbers (paper004_readings.py lists all that were tried, with their counts); a guess at what was run:
   1. values as they come, not divided by the largest of each feature (_data004.py; covtype and kddcup99 are);
-  2. the step of paper 002: the index is noisy (noise larger by the radius), its sign exact (_printed.py);
+  2. the step of Raff, Khanna and Lu (2023): the index is noisy (noise larger by the radius), its sign exact;
   3. private LASSO stopped early keeps the noise of 1000 iterations.
 "As printed" is Algorithm 1 to the letter, features divided.
 """
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 from _common import classifier_scores
-from _data004 import FILES, NOTE, names_here, parts
+from _data004 import AS_SHIPPED, FILES, NOTE, names_here, parts
 
 import dpsparse as dp
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
@@ -22,7 +22,14 @@ from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     private_lasso,
 )
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment, derive_seed, wilcoxon
+from dpsparse.reproduce import (
+    AFTER_THE_FACT,
+    AS_PRINTED,
+    BY_CONSTRUCTION,
+    Experiment,
+    derive_seed,
+    wilcoxon,
+)
 
 RADIUS, N_ITER, EPSILON, COUNT_EPSILON = 10.0, 1000, 1.0, 0.05
 DELTA = 1e-6  # of the proven fits; the paper uses 1/n
@@ -42,8 +49,9 @@ WIDTHS = {
 LASSO, SPARSIFIER, GRADIENT = "private LASSO", "Sparsifier", "DP gradient (ours)"
 PRINTED = ", as printed"
 HOW = (
-    '"As published" is a guess at what was run, chosen after the fact from about ten readings by these same numbers: '
-    "the step the authors print in 002 (noisy index, noise larger by the radius, exact sign: not private at any "
+    '"As published" is a guess at what was run, chosen after the fact by these same numbers (004-readings): '
+    "the step the authors print in Raff, Khanna and Lu (2023) (noisy index, noise larger by the radius, exact "
+    "sign: not private at any "
     "noise), values as they come, and private LASSO stopped early with the noise of 1000 iterations; the last two "
     "go against the text. A uniform index fits about as well where both were tried (11 of 16 accuracies and AUCs "
     'each). Its matches are therefore no independent confirmation. "As printed" is Algorithm 1 to the letter, features '
@@ -178,6 +186,49 @@ def trial2(config, seed):
     return found if guarantee is None else found | {"guarantee": guarantee}
 
 
+def kind1(cell, metric):
+    """Sparsifier's count is Algorithm 2 as printed; the rest depends on values as shipped or the step."""
+    if cell["method"] == SPARSIFIER:
+        return AS_PRINTED
+    if cell["method"] == "non-private":
+        return AFTER_THE_FACT if cell["dataset"] in AS_SHIPPED else AS_PRINTED
+    return AFTER_THE_FACT
+
+
+def kind2(cell, metric):
+    """The iterations of private LASSO were chosen to give its non-zeros."""
+    if metric == "non-zeros":
+        return BY_CONSTRUCTION if cell["method"].startswith(LASSO) else AS_PRINTED
+    return AFTER_THE_FACT
+
+
+# Printed ratios of Table 1: private LASSO, Sparsifier.
+RATIOS = {
+    "kddcup99": (26.75, 4.29), "covtype": (3.18, 0.68), "splice": (1.15, 0.24), "phishing": (34.00, 6.16),
+    "synthetic": (14.29, 2.29), "mushrooms": (7.00, 1.04), "a9a": (6.47, 0.89), "w8a": (14.44, 1.35),
+    "colon-cancer": (13.56, 1.12),
+}  # fmt: skip
+
+
+def ratio_tests(summary):
+    """The ratios beside the non-zeros: from the printed averages, and from ours."""
+    lines = []
+    for name, printed in RATIOS.items():
+        texts = []
+        for method, ratio in zip((LASSO, SPARSIFIER), printed, strict=True):
+            theirs = summary.published("non-zeros", dataset=name, method=method)
+            base = summary.published("non-zeros", dataset=name, method="non-private")
+            ours = summary.mean("non-zeros", "published", dataset=name, method=method)
+            ground = summary.mean("non-zeros", "nonprivate", dataset=name, method="non-private")
+            if theirs is not None and base is not None:
+                texts.append(
+                    f"{method} {ratio:.2f} printed, {theirs.value / base.value:.2f} from the printed averages, "
+                    f"{ours / ground:.2f} from ours"
+                )
+        lines.append(f"Ratio to the non-private solution, {name}: " + "; ".join(texts) + ".")
+    return lines
+
+
 def verdict1(summary):
     def averages(method):
         found = {
@@ -203,12 +254,12 @@ def verdict1(summary):
     )
 
 
-def _wins(summary, mode, metric="AUC"):
+def _wins(summary, mode, metric="AUC", form=""):
     """Data sets where Sparsifier is significantly better, worse (Wilcoxon, 5 %)."""
     better, worse, all_of_them = [], [], []
     for name in dict.fromkeys(c["dataset"] for c in summary.cells):
-        first = summary.values(metric, mode, dataset=name, method=SPARSIFIER)
-        second = summary.values(metric, mode, dataset=name, method=LASSO)
+        first = summary.values(metric, mode, dataset=name, method=SPARSIFIER + form)
+        second = summary.values(metric, mode, dataset=name, method=LASSO + form)
         if len(first) != len(second) or len(first) < 6:  # fewer pairs cannot reach 5 %
             continue
         all_of_them.append(name)
@@ -218,13 +269,24 @@ def _wins(summary, mode, metric="AUC"):
 
 
 def verdict2(summary):
-    better, worse, tested = _wins(summary, "proven")
-    text = (
-        f"At a true guarantee Sparsifier has the higher AUC on {len(better)} and the lower on {len(worse)} of "
-        f"{len(tested)} data sets (Wilcoxon, 5 %)."
-    )
-    enough = "Holds. " if len(better) > len(tested) / 2 else "Not confirmed. "
-    holds = "Does not hold. " if worse else enough
+    """The claim under the reading, to the letter, and at a true guarantee: data sets by significant AUC."""
+    texts, reading = [], (0, 0, 1)
+    for label, mode, form in (
+        ("under the reading of this chapter", "published", ""),
+        ("Algorithm 1 to the letter", "published", PRINTED),
+        ("at a true guarantee", "proven", ""),
+    ):
+        better, worse, tested = _wins(summary, mode, form=form)
+        if tested:
+            texts.append(
+                f"{label} Sparsifier is better on {len(better)}, worse on {len(worse)} of {len(tested)}"
+            )
+        if label.startswith("under"):
+            reading = len(better), len(worse), max(len(tested), 1)
+    holds = "Holds under a reading chosen after the fact" if reading[0] > reading[2] / 2 and not reading[1] else (
+        "Holds in part under a reading chosen after the fact"
+    )  # fmt: skip
+    tested = _wins(summary, "proven")[2]
     ours = [
         (
             summary.mean("AUC", "proven", dataset=d, method=GRADIENT),
@@ -233,7 +295,11 @@ def verdict2(summary):
         for d in tested
     ]
     ahead = sum(a > b for a, b in ours)
-    return f"{holds}{text} Noisy gradients with as few weights beat Sparsifier on {ahead} of {len(ours)}."
+    return (
+        f"{holds}: {'; '.join(texts)} (Wilcoxon, 5 %). Noisy gradients with as few weights beat Sparsifier on "
+        f"{ahead} of "
+        f"{len(ours)}."
+    )
 
 
 def tests2(summary):
@@ -269,6 +335,8 @@ EXPERIMENTS = (
         configurations=configurations1,
         trial=trial1,
         trials=(2, 50),
+        kind=kind1,
+        tests=ratio_tests,
         metrics={"non-zeros": ".2f"},
         claim="Private LASSO is dense; Sparsifier restores sparsity near that of the non-private solution.",
         verdict=verdict1,
@@ -299,6 +367,7 @@ EXPERIMENTS = (
         configurations=configurations2,
         trial=trial2,
         trials=(2, 50),
+        kind=kind2,
         metrics={"non-zeros": ".1f", "accuracy": ".2f", "AUC": ".2f"},
         claim="At the same number of weights Sparsifier beats private LASSO stopped early, never the reverse.",
         verdict=verdict2,
@@ -306,6 +375,9 @@ EXPERIMENTS = (
         protocol=(
             "Private LASSO runs as many iterations as give about the published number of weights, so its non-zeros "
             "match by construction. "
+            "The text says that fewer iterations add less noise, the numbers that they did not: an author could "
+            "answer which "
+            "of the two was run; the code would decide. "
             "Where the 12 test rows of colon-cancer have one class, AUC is undefined and left out. "
             f"{HOW} {NOTE}"
         ),

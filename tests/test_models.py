@@ -1,7 +1,9 @@
 """Model files: bit-exact round trips, clear refusals, plain scikit-learn models."""
 
+import errno
 import json
 import math
+import os
 import zipfile
 
 import numpy as np
@@ -158,6 +160,98 @@ def test_consistent_nonsense_is_refused_too(tmp_path, text):
         refused(tmp_path, resigned({**good, key: {"type": "os.system", "fields": {}}}))
     bad = {**good["coef"], "indices": [10**6] * len(good["coef"]["indices"])}
     refused(tmp_path, resigned({**good, "coef": bad}))
+
+
+def edited(good, *places, **changes):
+    """The header of a file with the values at `places` (lists of keys) replaced."""
+    header = json.loads(json.dumps(good))
+    for place in places:
+        part = header
+        for key in place:
+            part = part[key]
+        part.update(changes)
+    return resigned(header)
+
+
+def test_an_edited_promise_is_refused(tmp_path):
+    """13-C2: a file edited from epsilon 8 to 0.01 with a fresh checksum loaded as proven 0.01."""
+    good = json.loads(save(fitted(epsilon=8.0), tmp_path / "m.json").read_text())
+    assert load(tmp_path / "m.json").privacy_.epsilon == 8.0
+    claims = [["guarantee"], ["plan"], ["parameters"]]
+    for places in (claims[:1], claims[1:2], claims[:2], claims, claims[2:]):
+        refused(tmp_path, edited(good, *places, epsilon=0.01))
+        refused(tmp_path, edited(good, *places, epsilon=7.9))
+    refused(tmp_path, edited(good, *claims, delta=1e-9))
+    refused(tmp_path, edited(good, claims[0], adjacency="replace-one"))
+    refused(tmp_path, edited(good, *claims[:2], adjacency="replace-one"))
+    assert "edited" in refused(tmp_path, edited(good, claims[0], assumptions=[]))
+    assert "edited" in refused(tmp_path, edited(good, claims[0], unit="one household"))
+    assert "edited" in refused(tmp_path, edited(good, claims[2], random_state=1))
+    everything = edited(good, *claims[:2], proven=False)
+    path = tmp_path / "honest.json"
+    path.write_text(everything)  # claiming less is no lie
+    assert not load(path).privacy_.proven
+
+
+def test_an_unproven_model_cannot_be_edited_into_a_proven_one(tmp_path):
+    good = json.loads(save(MODELS["noiseless"], tmp_path / "m.json").read_text())
+    for epsilon in (1.0, {"type": "float", "value": "inf"}):
+        refused(tmp_path, edited(good, ["guarantee"], ["plan"], proven=True, epsilon=epsilon))
+    refused(tmp_path, edited(good, ["guarantee"], proven=True, epsilon=1.0, events=[]))
+
+
+def test_scales_are_kept(tmp_path):
+    model = fitted()
+    assert load(save(model, tmp_path / "a.json")).scales_ is None
+    model.scales_ = {"age": 100.0}
+    assert load(save(model, tmp_path / "b.json")).scales_ == {"age": 100.0}
+    header = json.loads((tmp_path / "a.json").read_text())
+    del header["scales"]  # as files of version 0.1 are
+    (tmp_path / "c.json").write_text(resigned(header))
+    assert load(tmp_path / "c.json").scales_ is None
+
+
+def test_the_text_of_a_model_is_its_file(tmp_path, monkeypatch):
+    text = models.dumps(MODELS["words"])
+    assert text == save(MODELS["words"], tmp_path / "m.json").read_text()
+    monkeypatch.setattr(models, "JSON_LIMIT", 0)  # where save would write NPZ
+    (tmp_path / "n.json").write_text(models.dumps(MODELS["words"]))
+    assert bits(load(tmp_path / "n.json").coef_) == bits(MODELS["words"].coef_)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    path = save(MODELS["binary"], tmp_path / "m.json")
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for target, overwrite in ((path, True), (tmp_path / "n.json", False)):
+        with pytest.raises(ModelFileError, match="No space left"):
+            save(MODELS["words"], target, overwrite=overwrite)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.json"]
+    assert path.read_bytes() == before
+
+
+def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    def refuse(*places):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    path = save(MODELS["binary"], tmp_path / "m.json")
+    assert load(path).privacy_ == MODELS["binary"].privacy_
+    with pytest.raises(ModelFileError, match="exists"):
+        save(MODELS["words"], path)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "m.json").symlink_to(tmp_path / "folder" / "real.json")
+    save(MODELS["binary"], tmp_path / "m.json")
+    assert (tmp_path / "m.json").is_symlink()
+    assert (tmp_path / "folder" / "real.json").is_file()
 
 
 @settings(max_examples=150, deadline=None)

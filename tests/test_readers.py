@@ -237,7 +237,7 @@ def test_parquet_equals_csv(tmp_path):
     assert table.feature_names == ("a", "b", "flag")
     assert table.X.toarray().tolist() == [[1.5, 0, 1], [0, 1, 0], [2, 0, 1]]
     assert table.y.tolist() == ["u", "v", "u"]
-    with pytest.raises(SchemaError, match="'y' is not numeric"):
+    with pytest.raises(SchemaError, match="number 4 is not numeric"):
         read_table(tmp_path / "t.parquet", target="a")
 
 

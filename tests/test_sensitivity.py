@@ -420,3 +420,7 @@ def test_counts_have_whole_bounds(low, high):
 def test_record_is_frozen():
     with pytest.raises(FrozenInstanceError):
         sensitivity.class_counts(AR).value = 0.5
+
+
+def test_small_numpy_integers_do_not_overflow():
+    assert sensitivity.clipped_count(np.int8(-100), np.int8(100)).value == 200.0

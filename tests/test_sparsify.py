@@ -62,6 +62,26 @@ def test_price_of_each_rule():
     assert count_event(PrivateCount(1, 2, epsilon=1.0, published=True)) == NonPrivate()
 
 
+def test_small_numpy_integers_do_not_overflow():
+    """13-C3: with int8 bounds the noisy count wrapped round, depending on the count."""
+    small = PrivateCount(np.int8(100), np.int8(120), epsilon=0.5)
+    plain = PrivateCount(100, 120, epsilon=0.5)
+    assert small.event == plain.event
+    for count in (np.int8(100), np.uint8(200), np.int64(10**15), 110):
+        draws = [
+            [rule.release(count, np.int16(1000), np.random.default_rng(s)) for s in range(200)]
+            for rule in (small, plain)
+        ]
+        assert draws[0] == draws[1]
+        assert all(type(k) is int and 100 <= k <= 120 for k in draws[0])
+    assert PrivateCount(1, 2, epsilon=np.float32(0.5)).epsilon == 0.5
+    wide = PrivateCount(np.uint8(0), np.uint8(255), epsilon=1.0)
+    assert wide.scale == 255.0
+    for bad in (True, "1", math.nan, None):
+        with pytest.raises(ParameterError):
+            PrivateCount(1, 2, epsilon=bad)
+
+
 def _law(rule: PrivateCount, count: int, n_draws: int) -> np.ndarray:
     rng = np.random.default_rng(5)
     draws = [rule.release(count, 10**6, rng) for _ in range(n_draws)]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DPTwoStageClassifier,
         DPTwoStageRegressor,
     )
+    from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -50,6 +51,9 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "sparsify",
+    "dp_evaluate": "evaluation",
+    "evaluation_plan": "evaluation",
+    "make_dp_scorer": "evaluation",
     "load": "models",
     "save": "models",
     "to_sklearn": "models",
@@ -75,7 +79,10 @@ __all__ = [
     "Plan",
     "PrivateCount",
     "__version__",
+    "dp_evaluate",
+    "evaluation_plan",
     "load",
+    "make_dp_scorer",
     "save",
     "to_sklearn",
 ]

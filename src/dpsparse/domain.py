@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import is_real, is_whole, quietly
 from dpsparse.exceptions import DomainError, SchemaError
 
 # Row norms are scaled to row_norm * (1 - _NORM_MARGIN), so that rounding cannot lift them above it.
@@ -57,7 +58,7 @@ class Domain:
     def __post_init__(self) -> None:
         for name in ("feature_bound", "row_norm", "target_bound"):
             value = getattr(self, name)
-            if value is not None and not (_is_real(value) and 0 < value < math.inf):
+            if value is not None and not (is_real(value) and 0 < value < math.inf):
                 raise DomainError(f"Domain.{name} must be a positive finite number, got {value!r}.")
             if value is not None and not TINY <= value <= HUGE:
                 raise DomainError(
@@ -65,9 +66,7 @@ class Domain:
                     "give the data in another unit."
                 )
         n = self.n_samples
-        if n is not None and not (
-            isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0
-        ):
+        if n is not None and not (is_whole(n) and n > 0):
             raise DomainError(f"Domain.n_samples must be a positive whole number, got {n!r}.")
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
@@ -102,7 +101,7 @@ class Domain:
             raise DomainError(
                 'A plan without data needs the labels; declare them: Domain(classes=[0, 1]) instead of "observed".'
             )
-        labels: np.ndarray = np.unique(y)
+        labels = quietly("The labels of y are of mixed types.", np.unique, y)
         if len(labels) < 2:
             raise DomainError(
                 "y holds one class only; classification needs two. Declare both labels with "
@@ -132,7 +131,8 @@ class Domain:
         Targets become class codes (with `labels`) or numbers in [-1, 1], units of `target_bound`.
         Arrays of the caller are shared where nothing has to change.
         """
-        indptr, indices, raw = _canonical_rows(X)
+        refuse_malformed(X)
+        indptr, indices, raw = quietly("X must be a table of real numbers.", _canonical_rows, X)
         _refuse_non_finite(raw, "X")
         bound, norm = self.feature_bound or HUGE, self.row_norm or math.inf
         if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
@@ -143,15 +143,17 @@ class Domain:
         if y is None:
             targets = np.zeros(len(indptr) - 1)
         elif labels is not None:
-            targets = _encode(np.asarray(y), labels)
+            wrong = "The labels of y are not of the type of Domain.classes."
+            targets = quietly(wrong, _encode, y, labels)
         else:
-            targets = np.asarray(y, dtype=np.float64)
+            targets = quietly("y must hold real numbers.", np.asarray, y, np.float64)
             _refuse_non_finite(targets, "y")
-            bound = self.target_bound
-            targets = targets if bound is None else np.clip(targets, -bound, bound) / bound
+            if self.target_bound is not None:
+                most = self.target_bound
+                targets = np.clip(targets, -most, most) / most
         if len(targets) != len(indptr) - 1:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
-        return Part(indptr, indices, values, targets, int(X.shape[1]))
+        return Part(indptr, indices, values, targets, int(np.shape(X)[1]))
 
 
 _EXAMPLES = {
@@ -163,7 +165,7 @@ _EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
 class Part:
     """Some rows that satisfy their domain: canonical CSR in float32, class codes or targets in [-1, 1].
 
@@ -180,17 +182,13 @@ class Part:
         return len(self.indptr) - 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoundedData:
     """Clipped rows as a plain table, for the printed forms of the papers, which see rows and promise nothing."""
 
     X: sp.csr_array
     y: np.ndarray
     domain: Domain
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def refuse_malformed(X: Any) -> None:
@@ -213,7 +211,8 @@ def refuse_malformed(X: Any) -> None:
 
 def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """indptr, indices and float values of CSR with rising indices; flags of the caller are not believed."""
-    refuse_malformed(X)
+    if not sp.issparse(X):  # SciPy would take None for a zero
+        X = np.asarray(X, dtype=np.float64)
     X = X if isinstance(X, (sp.csr_array, sp.csr_matrix)) else sp.csr_array(X)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     if not _rises(X.indptr, X.indices):
@@ -236,8 +235,9 @@ def _refuse_non_finite(values: np.ndarray, name: str) -> None:
         )
 
 
-def _encode(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    codes = np.searchsorted(labels, y)
+def _encode(y: Any, labels: np.ndarray) -> np.ndarray:
+    y = np.asarray(y)
+    codes: np.ndarray = np.asarray(np.searchsorted(labels, y))
     codes[codes == len(labels)] = 0
     if not np.array_equal(labels[codes], y):
         raise SchemaError(
@@ -253,10 +253,10 @@ def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     for i in range(indptr.size - 1):
         if indptr[i + 1] < indptr[i]:
             return False
+    outside = False
     for p in range(indptr[-1]):
-        if indices[p] < 0 or indices[p] >= minor:
-            return False
-    return True
+        outside |= indices[p] < 0 or indices[p] >= minor
+    return not outside
 
 
 @numba.njit(cache=True)

@@ -13,6 +13,10 @@ class SchemaError(DPSparseError, ValueError):
     """The data does not have the promised form (NaN, wrong width); rows are never named."""
 
 
+class NotNumericError(SchemaError, TypeError):
+    """A cell is no number; also a TypeError, as scikit-learn's contract for estimators asks."""
+
+
 class ParameterError(DPSparseError, ValueError):
     """A parameter is out of range; the message names it and the remedy."""
 
@@ -31,6 +35,10 @@ class BudgetError(DPSparseError, RuntimeError):
 
 class LedgerError(DPSparseError, RuntimeError):
     """The ledger itself cannot be used: damaged, edited, sealed or not writable."""
+
+
+class LedgerRolledBackError(LedgerError):
+    """The ledger has forgotten entries that this process has seen: an older copy was restored."""
 
 
 class ModelFileError(DPSparseError, ValueError):

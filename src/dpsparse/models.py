@@ -1,17 +1,19 @@
 """Model files that outlive Python versions: JSON, or NPZ above 1e5 non-zeros; never a pickle.
 
 A file holds what a fitted model publishes: estimator and parameters, weights, guarantee, plan,
-feature names, library version, and a checksum of all that. Numbers come back bit for bit.
+feature names and declared scales, library version, and a checksum of all that. Numbers come back
+bit for bit. The checksum finds damage; it is no signature. What a file claims is therefore
+recomputed: its guarantee from the events of its plan, and its plan against its parameters.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
-import tempfile
-import zipfile
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import dpsparse
 from dpsparse import estimators
+from dpsparse._checks import quietly
+from dpsparse._files import write_whole
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
@@ -36,7 +40,7 @@ JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
 _LARGEST = 100_000  # items of an array kept as text
 _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 # Not in `attributes`: stored in a form of their own, or belonging to the place of training.
-_OWN_FORM = {"coef_", "coef_noise_", "privacy_", "plan_", "feature_names_"}
+_OWN_FORM = {"coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "scales_"}
 
 
 def save(
@@ -57,76 +61,50 @@ def save(
     overwrite : bool
         Whether an existing file may be replaced.
     """
-    check_is_fitted(model)
     path = Path(path)
-    sparse = sp.issparse(model.coef_)
-    coef = sp.csr_array(model.coef_) if sparse else _stored(np.atleast_2d(model.coef_))
-    names = _names(model, feature_names)
-    header: dict[str, Any] = {
-        "format": FORMAT,
-        "schema": SCHEMA,
-        "dpsparse": dpsparse.__version__,
-        "estimator": type(model).__name__,
-        "parameters": {
-            key: _encode(value)
-            for key, value in model.get_params(deep=False).items()
-            if key != "ledger"  # the account belongs to the place of training
-        },
-        "attributes": {
-            key: _encode(value)
-            for key, value in vars(model).items()
-            if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
-        },
-        "feature_names": names,
-        "guarantee": model.privacy_.to_dict(),
-        "plan": _encode_plan(model.plan_),
-        "coef": {
-            "shape": list(coef.shape),
-            "flat": not sparse and np.ndim(model.coef_) == 1,
-            "sparse": sparse,
-        },
-    }
-    noise = getattr(model, "coef_noise_", None)
-    if noise is not None and coef.nnz <= JSON_LIMIT:  # one number for every stored weight
-        header["coef"]["noise"] = noise[coef.indices].tolist()
-    weights = {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
-    if not np.isfinite(coef.data).all():
-        raise ModelFileError("The weights are not finite; such a model is of no use.")
-    if coef.nnz <= JSON_LIMIT:
-        header["coef"] |= {name: part.tolist() for name, part in weights.items()}
-        header["checksum"] = _checksum(header)
-        text = json.dumps(header, allow_nan=False, indent=1, ensure_ascii=False)
-        _write(path, text.encode(), overwrite)
+    header, weights = _header(model, feature_names)
+    if len(weights["data"]) <= JSON_LIMIT:
+        write_whole(path, _as_text(header, weights).encode(), overwrite)
         return path
     header["checksum"] = _checksum(header, *weights.values())
     path = path.with_suffix(".npz")
     buffer = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
-    with tempfile.TemporaryFile() as file:
-        np.savez_compressed(file, header=buffer, **weights)  # type: ignore[arg-type]
-        file.seek(0)
-        _write(path, file.read(), overwrite)
+    content = io.BytesIO()
+    np.savez_compressed(content, header=buffer, **weights)  # type: ignore[arg-type]
+    write_whole(path, content.getvalue(), overwrite)
     return path
 
 
-def load(path: str | os.PathLike[str]) -> BaseDPLinearModel:
-    """The fitted model of a file; refuses what is damaged, foreign or newer than this library.
+def dumps(model: BaseDPLinearModel, *, feature_names: Any = None) -> str:
+    """The text of the model file, whatever its size; `load` reads it from a file."""
+    return _as_text(*_header(model, feature_names))
 
-    The model has no ledger. Column names, if the file has any, are in `feature_names_`.
+
+def load(path: str | os.PathLike[str]) -> BaseDPLinearModel:
+    """The fitted model of a file; refuses what is damaged, foreign or newer than this library,
+    and a guarantee that its own plan and parameters do not bear out.
+
+    The model has no ledger. Column names, if the file has any, are in `feature_names_`, the public
+    constants by which columns were divided before training in `scales_`.
     """
     path = Path(path)
-    try:
-        header, coef = _read(path)
-        return _rebuild(header, coef)
-    except ModelFileError:
-        raise
-    except FileNotFoundError:
-        raise ModelFileError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise ModelFileError(
-            f"{path.name} cannot be read: {error.strerror or 'damaged'}."
-        ) from None
-    except (DPSparseError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-        raise ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.") from error
+    damaged = ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.")
+
+    def read() -> BaseDPLinearModel:
+        try:
+            return _rebuild(path.name, *_read(path))
+        except ModelFileError:
+            raise
+        except FileNotFoundError:
+            raise ModelFileError(f"There is no file {path}.") from None
+        except IsADirectoryError:
+            raise ModelFileError(f"{path.name} cannot be read: it is a folder.") from None
+        except PermissionError:
+            raise ModelFileError(f"{path.name} cannot be read: permission denied.") from None
+        except DPSparseError:  # of an event, a domain, a parameter: their texts quote the file
+            raise damaged from None
+
+    return quietly(lambda: damaged, read)
 
 
 def to_sklearn(model: BaseDPLinearModel) -> LogisticRegression | LinearRegression:
@@ -150,51 +128,69 @@ def to_sklearn(model: BaseDPLinearModel) -> LogisticRegression | LinearRegressio
 # ---- reading and writing ------------------------------------------------------------------------
 
 
-def _write(path: Path, content: bytes, overwrite: bool) -> None:
-    """All or nothing: the name appears when the content is complete, and never by accident."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.chmod(file.name, 0o644)
-            if overwrite:
-                os.replace(file.name, path)
-            else:
-                os.link(file.name, path)  # fails where `path` exists
-        finally:
-            Path(file.name).unlink(missing_ok=True)
-    except FileExistsError:
-        raise ModelFileError(f"{path} exists; choose another name or overwrite it.") from None
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None
+def _header(
+    model: BaseDPLinearModel, feature_names: Any
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Everything but the weights as plain JSON types, and the arrays of the weights."""
+    check_is_fitted(model)
+    sparse = sp.issparse(model.coef_)
+    coef = sp.csr_array(model.coef_) if sparse else _stored(np.atleast_2d(model.coef_))
+    names = _names(model, feature_names)
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "dpsparse": dpsparse.__version__,
+        "estimator": type(model).__name__,
+        "parameters": {
+            key: _encode(value)
+            for key, value in model.get_params(deep=False).items()
+            if key != "ledger"  # the account belongs to the place of training
+        },
+        "attributes": {
+            key: _encode(value)
+            for key, value in vars(model).items()
+            if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
+        },
+        "feature_names": names,
+        "scales": getattr(model, "scales_", None),
+        "guarantee": model.privacy_.to_dict(),
+        "plan": _encode_plan(model.plan_),
+        "coef": {
+            "shape": list(coef.shape),
+            "flat": not sparse and np.ndim(model.coef_) == 1,
+            "sparse": sparse,
+        },
+    }
+    noise = getattr(model, "coef_noise_", None)
+    if noise is not None and coef.nnz <= JSON_LIMIT:  # one number for every stored weight
+        header["coef"]["noise"] = noise[coef.indices].tolist()
+    if not np.isfinite(coef.data).all():
+        raise ModelFileError("The weights are not finite; such a model is of no use.")
+    return header, {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
+
+
+def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
+    header["coef"] |= {name: part.tolist() for name, part in weights.items()}
+    header["checksum"] = _checksum(header)
+    return json.dumps(header, allow_nan=False, indent=1, ensure_ascii=False)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
-    with path.open("rb") as file:
-        start = file.read(2)
+    content = path.read_bytes()
     extra: tuple[np.ndarray, ...] = ()
-    if start == b"PK":
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                header = json.loads(archive["header"].tobytes())
-                parts = [archive[name] for name in ("data", "indices", "indptr")]
-        except (zipfile.BadZipFile, EOFError, ValueError, KeyError):
-            raise ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.") from None
+    if content.startswith(b"PK"):
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            header = json.loads(archive["header"].tobytes())
+            parts = [archive[name] for name in ("data", "indices", "indptr")]
         extra = (parts[2], parts[1], parts[0])
     else:
-        try:
-            header = json.loads(path.read_bytes())
-        except (ValueError, RecursionError):
-            raise ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.") from None
+        header = json.loads(content)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path.name} is not a dpsparse model.")
-    if header.get("schema") != SCHEMA:
-        raise ModelFileError(
-            f"{path.name} has schema {header.get('schema')!r}, written by dpsparse "
-            f"{header.get('dpsparse')}; this version reads schema {SCHEMA}."
-        )
+    schema = header.get("schema")
+    if schema != SCHEMA:
+        found = f"schema {schema}" if type(schema) is int else "an unknown schema"
+        raise ModelFileError(f"{path.name} has {found}; this version reads schema {SCHEMA}.")
     if header.pop("checksum", None) != _checksum(header, *extra):
         raise ModelFileError(f"{path.name} is damaged or was edited: its checksum is wrong.")
     record = header["coef"]
@@ -209,12 +205,13 @@ def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
     return header, coef
 
 
-def _rebuild(header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
+def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
     name = header["estimator"]
     if name not in estimators.__all__:
+        kind = name if re.fullmatch(r"DP[A-Za-z]{1,60}", str(name)) else "kind of model"
         raise ModelFileError(
-            f"The model is a {name}, which this version of dpsparse ({dpsparse.__version__}) does "
-            f"not have; it was written by {header['dpsparse']}."
+            f"{file} holds a {kind} that this version of dpsparse ({dpsparse.__version__}) does "
+            "not have."
         )
     kind = getattr(estimators, name)
     known = kind().get_params(deep=False)
@@ -237,7 +234,27 @@ def _rebuild(header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
     model.plan_ = _decode_plan(header["plan"])
     names = header["feature_names"]
     model.feature_names_ = tuple(names) if names is not None else None
+    model.scales_ = header.get("scales")
+    _check_claims(file, model)
     return model
+
+
+def _check_claims(file: str, model: BaseDPLinearModel) -> None:
+    """What the file promises must follow from its plan, and its plan from its parameters.
+
+    The events of both were recomputed when they were decoded; here the copies must agree. Only
+    the noiseless, published and seeded plans may state another epsilon than the parameter.
+    """
+    plan, stated = model.plan_, (model.delta, model.adjacency)
+    agree = model.privacy_ == plan.guarantee and stated == (plan.delta, plan.adjacency)
+    if plan.proven:
+        agree = agree and model.random_state is None
+        agree = agree and (model.calibration != "proven" or model.epsilon == plan.epsilon)
+    if not agree:
+        raise ModelFileError(
+            f"{file} contradicts itself: its guarantee does not follow from its plan and "
+            "parameters. It was edited; do not trust it."
+        )
 
 
 def _checksum(header: dict[str, Any], *arrays: np.ndarray) -> str:

@@ -54,6 +54,7 @@ def _tables() -> tuple[np.ndarray, ...]:
         low = np.array([float(a - Decimal(float(a))) for a in accept])
     ends = (2.0 * np.arange(_BINS) + 1.0) * _WIDTH**2 * _EXPONENT_UNIT
     least = high * np.exp(-ends) * (1.0 - 1e-12)  # below every A_b exp(-t) of the bin
+    least[least < 2.0**-16] = 0.0  # the 57 bits compared with it must be finer than its margin
     threshold, alias = np.full(_BINS, column), np.arange(_BINS)
     poor = [b for b in range(_BINS) if weights[b] < column]
     rich = [b for b in range(_BINS) if weights[b] > column]

@@ -25,6 +25,7 @@ import numba
 import numpy as np
 from randomgen import AESCounter
 
+from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
 
 Generator = np.random.Generator
@@ -52,7 +53,7 @@ def is_seeded(random_state: int | None) -> bool:
     """
     if random_state is None:
         return False
-    if not (_is_whole(random_state) and 0 <= random_state < 2 ** (8 * _KEY_BYTES)):
+    if not (is_whole(random_state) and 0 <= random_state < 2 ** (8 * _KEY_BYTES)):
         raise ParameterError(
             "random_state must be None (secure noise, the private choice) or a whole number in "
             f"[0, 2**128) (reproducible, not private), got {random_state!r}."
@@ -107,7 +108,7 @@ def two_sided_geometric(rng: Generator, scale: float | Fraction) -> int:
 
 def integer_below(rng: Generator, bound: int) -> int:
     """A uniform integer in [0, bound), exactly, for a bound of any length."""
-    if not (_is_whole(bound) and bound >= 1):
+    if not (is_whole(bound) and bound >= 1):
         raise ParameterError(f"bound must be a positive whole number, got {bound!r}.")
     bits = (int(bound) - 1).bit_length()
     n_bytes = (bits + 7) // 8
@@ -130,16 +131,8 @@ def _bernoulli_exp(rng: Generator, p: int, q: int) -> bool:
 
 
 def _require_scale(scale: float | Fraction) -> None:
-    if not (_is_real(scale) and 0 <= scale < math.inf):
+    if not (is_real(scale) and 0 <= scale < math.inf):
         raise ParameterError(f"scale must be a finite number >= 0, got {scale!r}.")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _is_real(value: object) -> bool:
-    return _is_whole(value) or isinstance(value, (float, np.floating, Fraction))
 
 
 def _little_endian(raw: bytes) -> int:

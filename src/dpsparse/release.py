@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from dpsparse.rows import Query, RidgeProblem, Rows
     from dpsparse.sparsify import PrivateCount
 
-EXACT_BITS = (
-    32  # without noise sums still are whole numbers: order does not matter, on a grid this fine
-)
+_CHUNK = 2**16
+# Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
+EXACT_BITS = 32
 
 
 class Releases:
@@ -57,7 +57,7 @@ class Releases:
 
     # ---- what a solver calls -------------------------------------------------------------------
 
-    def number_of_rows(self, rows: Rows) -> int | None:
+    def number_of_rows(self, rows: Sized) -> int | None:
         """How many rows there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._exact or self._adjacency == "replace-one" else None
 
@@ -206,16 +206,17 @@ def _exact_unit(query: Query) -> float:
 def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     """whole * unit in the memory of `whole`, which may be most of what a wide fit uses."""
     out = whole.view(np.float64)
-    np.multiply(whole, unit, out=out)
+    for start in range(0, out.size, _CHUNK):
+        out[start : start + _CHUNK] = whole[start : start + _CHUNK] * unit
     return out
 
 
 def _leaf(event: Event) -> tuple[Event, int]:
     """What is repeated, and how often."""
-    count = 1
-    while isinstance(event, Repeated):
-        event, count = event.event, count * event.count
-    return event, count
+    if not isinstance(event, Repeated):
+        return event, 1
+    inner, count = _leaf(event.event)
+    return inner, count * event.count
 
 
 def _squares(event: Event) -> float:

@@ -29,8 +29,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
+from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
 
 Norm = Literal["L2", "Linf", "range", "abs"]
@@ -117,11 +116,12 @@ def count_and_total(adjacency: str) -> Sensitivity:
 def clipped_count(low: int, high: int) -> Sensitivity:
     """Any integer that depends on the data, clipped to [low, high]; holds for any neighbours."""
     for name, value in (("low", low), ("high", high)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        if not is_whole(value):
             raise ParameterError(
                 f"{name} must be a whole number, got {value!r}: integer noise does not hide "
                 "fractions. Round the bound."
             )
+    low, high = int(low), int(high)  # int8 and its kind would overflow below
     if low >= high:
         raise ParameterError(f"low must be less than high, got {low!r} and {high!r}.")
     return Sensitivity(float(high - low), "abs", "any", "docs/proofs/counts.md, Lemma 3")
@@ -184,7 +184,7 @@ def _of_rows(
 
 def _require_positive(**values: float) -> None:
     for name, value in values.items():
-        if not 0 < value < math.inf:
+        if not (is_real(value) and 0 < value < math.inf):
             remedy = (
                 " Bound the weights, or use a loss of bounded slope (logistic, huber)."
                 if name == "slope_bound" and value == math.inf

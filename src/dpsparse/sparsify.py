@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.events import Event, Geometric, NonPrivate
 from dpsparse.random import two_sided_geometric
@@ -58,17 +59,20 @@ class PrivateCount:
     published: bool = False
 
     def __post_init__(self) -> None:
-        if not (_is_whole(self.low) and _is_whole(self.high) and 0 <= self.low < self.high):
+        if not (is_whole(self.low) and is_whole(self.high) and 0 <= self.low < self.high):
             raise ParameterError(
                 "PrivateCount needs whole numbers 0 <= low < high (integer noise on a count "
                 f"clipped to fractions is not private); got {self.low!r}, {self.high!r}."
             )
         for name in ("epsilon", "precision"):
             value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+            if not (is_real(value) and 0 < value < math.inf):
                 raise ParameterError(
                     f"PrivateCount.{name} must be positive and finite, got {value!r}."
                 )
+        # Numbers of Python, which have no width: int8 bounds would wrap round, data-dependently.
+        for name, kind in (("low", int), ("high", int), ("epsilon", float), ("precision", float)):
+            object.__setattr__(self, name, kind(getattr(self, name)))
 
     @property
     def scale(self) -> float:
@@ -80,7 +84,7 @@ class PrivateCount:
         """What the count costs; one row may move it across its whole range."""
         if self.published:
             return NonPrivate()
-        return Geometric(scale=self.scale, sensitivity=int(self.high - self.low))
+        return Geometric(scale=self.scale, sensitivity=self.high - self.low)
 
     def release(self, count: int, n_weights: int, rng: np.random.Generator) -> int:
         """The number of weights to keep, from the exact `count` of a non-private solution."""
@@ -97,7 +101,7 @@ class PrivateCount:
 
     def kept(self, noisy: int, n_weights: int) -> int:
         """Post-processing: a noisy count as a number of weights."""
-        return min(max(math.floor(self.clipped(noisy) * self.precision), 0), n_weights)
+        return min(max(math.floor(self.clipped(noisy) * self.precision), 0), int(n_weights))
 
 
 NNonzero = None | int | Literal["mass"] | PrivateCount
@@ -109,7 +113,7 @@ def check_n_nonzero(n_nonzero: Any) -> NNonzero:
         return n_nonzero
     if isinstance(n_nonzero, str) and n_nonzero == MASS:
         return MASS
-    if _is_whole(n_nonzero) and n_nonzero >= 1:
+    if is_whole(n_nonzero) and n_nonzero >= 1:
         return int(n_nonzero)
     raise ParameterError(
         "n_nonzero must be None (keep all), a whole number of at least 1, 'mass' or a PrivateCount, "
@@ -159,7 +163,3 @@ def mass_rule(weights: np.ndarray, mass: float = 0.9) -> int:
     held = np.cumsum(size)
     # The last sum is the norm itself, so mass = 1 keeps exactly the non-zero weights.
     return int(np.searchsorted(held, mass * held[-1]) + 1)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -9,7 +9,6 @@ from dpsparse.audit.neighbours import worst_pairs
 from dpsparse.audit.replay import Subject
 from dpsparse.audit.verdict import black_box
 from dpsparse.estimators import (
-    DPHardThresholdClassifier,
     DPLassoClassifier,
     DPTransferClassifier,
     DPTwoStageRegressor,
@@ -21,13 +20,11 @@ TIE = Domain(classes=(0, 1), n_samples=1000)
 SIGN = {"n_iter": 10, "radius": 1.0, "fit_intercept": False}
 SUPPORT = {"n_nonzero": 1, "public_X": "uniform", "n_public": 50, "ridge": 0.1}
 FAR = Domain(target_bound=1000.0, n_samples=40)
-SHORT = Domain(classes=(0, 1), row_norm=1.0, n_samples=40)
 PUBLISHED = {"calibration": "published"}
 MODES = [
     pytest.param(DPLassoClassifier(LABELS, epsilon=0.1, **SIGN, **PUBLISHED), 4, id="002-sign"),
     pytest.param(DPTransferClassifier(TIE, **SUPPORT, **PUBLISHED), 3, id="003-support"),
     pytest.param(DPTwoStageRegressor(FAR, n_nonzero=1, **PUBLISHED), 3, id="squared-loss"),
-    pytest.param(DPHardThresholdClassifier(SHORT, n_nonzero=2, **PUBLISHED), 3, id="ight-counts"),
 ]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpsparse import Domain
 from dpsparse.cli import explain, main
-from dpsparse.exceptions import DomainError
+from dpsparse.exceptions import DomainError, LedgerError
 from dpsparse.models import load
 from dpsparse.privacy import Ledger
 
@@ -196,7 +196,7 @@ def test_the_training_score_has_its_price(run, folder):
     assert code == 0
     assert "NOT covered" in out
     entries = Ledger("budget.db").history()
-    assert [e.method for e in entries] == ["training score", "DPGradientClassifier"]
+    assert [e.method for e in entries] == ["DPGradientClassifier", "training score"]
     assert Ledger("budget.db").spent() == math.inf
     assert "has none" in run("budget", "show", "budget.db")[1]
     assert "NOT PROVEN" in run("budget", "history", "budget.db")[1]
@@ -259,6 +259,167 @@ def test_scaled_columns_give_weights_for_the_file_as_it_is(run, folder):
     assert run("fit", "scaled.csv", *common, "-o", "ready.json")[0] == 0
     raw, ready = load("raw.json"), load("ready.json")
     assert np.allclose(raw.coef_ * [100, 10], ready.coef_, rtol=1e-9)
+
+
+def test_scaled_columns_have_scaled_noise(run, folder):
+    """13-C4: the weight was rescaled and coef_noise_ was not; a weight of 18 sd was called noise."""
+    common = ["--classes", "no,yes", "--row-norm", "1", "--n-samples", "200", "--target", "label",
+              "--drop", "id", "--random-state", "1", "--n-iter", "3"]  # fmt: skip
+    scales = ["--scale", "age=-128", "--scale", "visits=0.5"]
+    lines = Path("people.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    scaled = [f"{i},{int(a) / -128!r},{int(v) / 0.5!r},{y}" for i, a, v, y in rows]
+    Path("scaled.csv").write_text("\n".join([lines[0], *scaled]) + "\n")
+    assert run("fit", "people.csv", *common, *scales, "-o", "raw.json")[0] == 0
+    assert run("fit", "scaled.csv", *common, "-o", "ready.json")[0] == 0
+    raw, ready = load("raw.json"), load("ready.json")
+    assert np.allclose(raw.coef_ * [-128, 0.5], ready.coef_, rtol=1e-9)
+    assert np.allclose(raw.coef_noise_ * [128, 0.5], ready.coef_noise_, rtol=1e-5)
+    assert (raw.coef_noise_ > 0).all()
+    assert raw.scales_ == {"age": -128.0, "visits": 0.5}
+    assert ready.scales_ is None
+    assert json.loads(run("inspect", "raw.json", "--json")[1])["scales"]["age"] == -128.0
+    assert run("report", "raw.json", "-o", "card.html")[0] == 0
+    assert "scale of age" in Path("card.html").read_text()
+    for scale in ("1e-310", "1e101", "inf", "nan", "0"):
+        assert run("fit", "people.csv", *common, "--scale", f"age={scale}", "-o", "x.json")[0] == 2
+
+
+@pytest.mark.parametrize("alias", ["same", "dotted", "symlink", "hard link", "link to folder"])
+def test_an_input_is_never_overwritten(run, folder, alias):
+    """13-C4: `-o` with --overwrite replaced the training table, the ledger or the model."""
+    Ledger("budget.db", epsilon=9.0, delta=1e-6)
+    Path("facts.toml").write_text("row_norm = 1.0\n")
+    run("fit", "rows.svm", "-o", "m.json", *QUICK)
+    run("fit", "rows.svm", "-o", "large.npz", *QUICK)
+
+    def other_name(path):
+        if alias == "symlink":
+            Path("link").symlink_to(path)
+        elif alias == "hard link":
+            os.link(path, "link")
+        elif alias == "link to folder":
+            Path("folder").symlink_to(folder)
+        names = {"same": path, "dotted": f"./{path}", "link to folder": f"folder/{path}"}
+        return names.get(alias, "link")
+
+    fit = [
+        "fit",
+        "rows.svm",
+        *QUICK,
+        "--overwrite",
+        "--ledger",
+        "budget.db",
+        "--domain",
+        "facts.toml",
+    ]
+    commands = [
+        ("rows.svm", fit), ("budget.db", fit), ("facts.toml", fit),
+        ("m.json", ["predict", "m.json", "rows.svm", "--overwrite"]),
+        ("rows.svm", ["predict", "m.json", "rows.svm", "--overwrite"]),
+        ("m.json", ["report", "m.json", "--overwrite"]),
+        ("budget.db", ["report", "m.json", "--ledger", "budget.db", "--overwrite"]),
+    ]  # fmt: skip
+    for path, command in commands:
+        before, head = Path(path).read_bytes(), Ledger("budget.db").head
+        name = other_name(path)
+        code, out, err = run(*command, "-o", name)
+        assert (code, out) == (6, "")
+        assert_one_line(err)
+        assert Path(path).read_bytes() == before
+        assert Ledger("budget.db").head == head
+        for link in ("link", "folder"):
+            Path(link).unlink(missing_ok=True)
+
+
+def test_a_large_model_does_not_replace_the_table_beside_it(run, folder, monkeypatch):
+    """Above 1e5 weights NAME.json becomes NAME.npz, which may be what was read."""
+    monkeypatch.setattr("dpsparse.models.JSON_LIMIT", 0)
+    Path("rows.npz").write_bytes(Path("rows.svm").read_bytes())
+    before = Path("rows.npz").read_bytes()
+    fit = ["fit", "rows.npz", "--format", "svmlight", *QUICK, "-o", "rows.json", "--overwrite"]
+    assert run(*fit)[0] == 6
+    assert Path("rows.npz").read_bytes() == before
+
+
+def test_only_regular_files_are_written(run, folder):
+    os.mkfifo("pipe")
+    assert run("fit", "rows.svm", *QUICK, "-o", "pipe", "--overwrite")[0] == 6
+    assert run("fit", "rows.svm", *QUICK, "-o", "/dev/null", "--overwrite")[0] == 6
+    assert not Path("/dev/null").is_file()
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """fsync fails with ENOSPC below the given folders, as a full disk does at the latest."""
+    import errno
+
+    real, full = os.fsync, []
+
+    def fsync(descriptor):
+        place = os.readlink(f"/proc/self/fd/{descriptor}")
+        if any(place.startswith(str(f)) for f in full):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return full
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux's /proc")
+def test_a_full_disk_after_a_paid_fit_keeps_the_model(
+    run, folder, full_disk, monkeypatch, tmp_path_factory
+):
+    """13-C4: the epsilon was spent and the model was lost."""
+    spare = tmp_path_factory.mktemp("spare")
+    for name in ("tmp", "home"):
+        (spare / name).mkdir()
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(spare / "tmp"))
+    monkeypatch.setenv("HOME", str(spare / "home"))
+    Ledger("budget.db", epsilon=9.0, delta=1e-6)
+    fit = ["fit", "rows.svm", *QUICK, "-o", "m.json", "--ledger", "budget.db"]
+    full_disk.append(folder)
+    for place, also_full in (("tmp", spare / "tmp"), ("home", spare / "home")):
+        code, out, err = run(*fit)
+        assert (code, out) == (6, "")
+        assert_one_line(err)
+        assert "No space left" in err
+        assert "epsilon is spent" in err
+        kept = next((spare / place).rglob("m.json"))
+        assert str(kept) in err
+        assert load(kept).privacy_.proven
+        full_disk.append(also_full)
+    code, out, err = run(*fit)
+    assert code == 6
+    assert "on stdout" in err
+    full_disk.clear()
+    Path("copied.json").write_text(out)
+    assert load("copied.json").n_features_in_ == 3
+    assert not Path("m.json").exists()
+    assert not list(Path().glob(".dpsparse-*"))
+    assert [e.committed for e in Ledger("budget.db").history()] == [True] * 3
+
+
+def test_a_ledger_that_fails_after_the_fit_does_not_hide_the_model(run, folder, monkeypatch):
+    def fail(self):
+        raise LedgerError("The ledger cannot be read.")
+
+    Ledger("budget.db", epsilon=9.0, delta=1e-6)
+    monkeypatch.setattr(Ledger, "spent", fail)
+    code, _, err = run("fit", "rows.svm", *QUICK, "-o", "m.json", "--ledger", "budget.db")
+    assert code == 5
+    assert_one_line(err)
+    assert "its model is in m.json" in err
+    assert load("m.json").privacy_.proven
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_result_that_cannot_be_written_is_told(folder):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = f"{sys.executable} -m dpsparse methods > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env)
+    assert done.returncode == 6
+    assert_one_line(done.stderr)
 
 
 def test_domain_file(run, folder):

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
-from dpsparse import Domain, DPGradientClassifier
+from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, estimators
 from dpsparse.exceptions import (
     BudgetWarning,
     DomainError,
@@ -159,6 +159,26 @@ def test_a_seed_warns_and_voids_the_guarantee(problem):
     with pytest.warns(NotPrivateWarning):
         again = clone(model).fit(*problem)
     np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_the_plan_of_a_seeded_estimator_is_not_private(name):
+    """13-C3: plan() said proven where fit said not private."""
+    kind = getattr(estimators, name)
+    facts = {"classes": [0, 1]} if "Classifier" in name else {"target_bound": 1.0}
+    domain = Domain(row_norm=1.0, n_samples=400, **facts)
+    assert kind(domain).plan(30).proven
+    seeded = kind(domain, random_state=3).plan(30)
+    assert not seeded.proven
+    assert "seed" in str(seeded)
+
+
+def test_a_scan_lists_its_float_assumption():
+    """13-C3: float64 sums of score and Gumbel noise, under a plan that did not say so."""
+    domain = Domain(classes=[0, 1], n_samples=400)
+    for selection in ("auto", "hotcold", "blocks", "scan"):
+        plan = DPLassoClassifier(domain, selection=selection).plan(30)
+        assert any("real arithmetic" in a for a in plan.assumptions) == (selection == "scan")
 
 
 def test_secure_fits_differ(problem):

@@ -1,6 +1,7 @@
 """epsilon(delta) and delta(epsilon): exact where a closed form exists, bounds everywhere."""
 
 import math
+from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -22,7 +23,9 @@ from dpsparse.privacy import (
     Pure,
     RenyiCurve,
     Repeated,
+    RoundedGaussian,
     Sequence,
+    calibrate,
     delta,
     epsilon,
     rdp,
@@ -196,6 +199,85 @@ def test_the_exact_hockey_stick_of_composed_two_point_mechanisms_is_below(eta, e
         np.maximum(small - math.exp(eps) * big, 0).sum(),
     )
     assert exact <= delta(Repeated(Exponential(eta), count), eps) * (1 + 1e-9) + 1e-13
+
+
+# ---- noise that is drawn by a real sampler ------------------------------------------------------
+
+
+def scale_of(eps, d, size, n_iter, other=None):
+    """Noise scale of a calibrated run of rounded Gaussians, after another event if there is one."""
+
+    def run(scale):
+        steps = Repeated(RoundedGaussian(scale, 1.0, size), n_iter)
+        return steps if other is None else Sequence((other, steps))
+
+    return calibrate(run, eps, d)
+
+
+@given(
+    log_eps=st.floats(math.log(1e-3), math.log(200.0)),
+    rise=st.floats(0.0, 3.0),
+    log_delta=st.floats(-25.0, -5.0),
+    size=st.sampled_from([1, 10**3, 10**6, 10**9]),
+    n_iter=st.integers(1, 300),
+    more=st.integers(1, 30),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_calibrated_noise_is_monotone_in_epsilon_delta_and_n_iter(
+    log_eps, rise, log_delta, size, n_iter, more
+):
+    eps, d = math.exp(log_eps), math.exp(log_delta)
+    here = scale_of(eps, d, size, n_iter) * (1 + 1e-9)
+    assert scale_of(min(200.0, eps * math.exp(rise)), d, size, n_iter) <= here
+    assert scale_of(eps, min(0.1, d * math.exp(rise)), size, n_iter) <= here
+    assert scale_of(eps, d, size, n_iter + more) * (1 + 1e-9) >= here / (1 + 1e-9)
+    assert scale_of(eps, d, size + more, n_iter) * (1 + 1e-9) >= here / (1 + 1e-9)
+
+
+@pytest.mark.parametrize("other", [None, Exponential(0.5)])
+def test_noise_falls_up_to_epsilon_200(other):
+    """A real sampler costs less than 1 % of the noise of an ideal one, at every epsilon."""
+    scales = []
+    for eps in (1.0, 10.0, 30.0, 40.0, 100.0, 200.0):
+        real = scale_of(eps, 1e-6, 10**6, 100, other)
+        tail = [] if other is None else [other]
+        ideal = calibrate(lambda s, t=tail: Sequence((*t, Repeated(Gaussian(s), 100))), eps, 1e-6)
+        assert ideal * (1 - 1e-9) <= real <= 1.01 * ideal
+        scales.append(real)
+    assert all(later < 0.9 * earlier for earlier, later in pairwise(scales))
+
+
+@given(
+    mu=st.floats(0.01, 8.0),
+    size=st.sampled_from([1, 10**4, 10**8, 10**12]),
+    eps=st.floats(0.0, 200.0),
+    step=st.floats(0.0, 20.0),
+)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_delta_of_a_real_sampler_is_monotone_and_above_the_ideal_one(mu, size, eps, step):
+    real, ideal = RoundedGaussian(1 / mu, 1.0, size), Gaussian(1 / mu)
+    assert delta(real, eps) >= delta(ideal, eps)
+    assert delta(real, eps + step) <= delta(real, eps) * (1 + 1e-9)
+    # At a smaller epsilon with the plain bound of Lemma 4: never better than what is found.
+    for at in np.linspace(0.0, eps, 9):
+        plain = delta(ideal, float(at)) + (1 + math.exp(min(at, 700.0))) * real.slack
+        assert delta(real, eps) <= plain * (1 + 1e-9)
+
+
+def test_the_sampler_is_charged():
+    """Both bounds of Lemma 4 by hand."""
+    many, ideal = RoundedGaussian(1.0, 1.0, 2**60), Gaussian(1.0)  # too many values for a shift
+    plain = (1 + math.e) * 2.0**-30
+    assert delta(many, 1.0) - delta(ideal, 1.0) == pytest.approx(plain, rel=1e-6)
+    run = Repeated(RoundedGaussian(0.5, 1.0, 2**20), 12)
+    mu, tail, shift = math.sqrt(48.0), 12 * 2.0**-53 + 48 * 2.0**-43, 48 * 2.0**-21 + 2.0**-33
+    by_hand = delta(Gaussian(1 / mu), 90.0 - shift) + tail
+    assert delta(run, 90.0) == pytest.approx(by_hand, rel=1e-9, abs=0)
+    assert epsilon(run, 1e-6) == pytest.approx(
+        epsilon(Gaussian(1 / mu), 1e-6 - tail) + shift, rel=1e-12
+    )
+    # Noise far smaller than what it hides is outside the sampler's reach.
+    assert delta(RoundedGaussian(0.1, 1.0, 2**20), 90.0) > 1e-3
 
 
 # Oracles, for tests only.

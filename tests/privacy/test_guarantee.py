@@ -3,10 +3,13 @@
 import json
 import math
 import pickle
+import re
+from fractions import Fraction
 
+import mpmath
 import pytest
 
-from dpsparse.exceptions import ParameterError, UnknownEventError
+from dpsparse.exceptions import CalibrationError, ParameterError, UnknownEventError
 from dpsparse.privacy import Exponential, Gaussian, Guarantee, NonPrivate, Phase, Plan, Repeated
 
 
@@ -58,7 +61,7 @@ def test_the_text_names_everything_an_officer_asks():
 @pytest.mark.parametrize(
     "guarantee",
     [
-        make(epsilon=0.1 + 0.2, delta=1 / 3 * 1e-7),
+        make(epsilon=0.1 + 0.2, delta=1 / 3 * 1e-7, events=(("select", Exponential(0.01)),)),
         make().seeded(),
         make(epsilon=math.inf, delta=1.0, proven=False, events=(("fit", NonPrivate()),)),
         make(adjacency="replace-one", unit="one patient, at most one row each"),
@@ -95,11 +98,42 @@ def test_the_record_answers_nist_sp_800_226():
         {"delta": 1.0},
         {"randomness": "seeded"},
         {"events": (("a", Gaussian(1.0)), ("b", Repeated(NonPrivate(), 1)))},
+        {"events": ()},
     ],
 )
 def test_false_guarantees_cannot_be_made(change):
     with pytest.raises(ParameterError):
         make(**change)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "event"),
+    [
+        (0.01, Gaussian(0.1)),  # 13-C2: printed "proven"
+        (0.99, Repeated(Exponential(0.0139), 1000)),
+        (0.1, Repeated(Gaussian(10.0), 10)),
+    ],
+)
+def test_a_guarantee_recomputes_its_events(epsilon, event):
+    with pytest.raises(CalibrationError, match="spends more"):
+        make(epsilon=epsilon, events=(("step", event),))
+    record = make(epsilon=100.0, delta=1e-2, events=(("step", event),)).to_dict()
+    with pytest.raises(CalibrationError, match="spends more"):
+        Guarantee.from_dict(record | {"epsilon": 1e-3})
+    assert not make(epsilon=epsilon, events=(("step", event),), proven=False).proven
+
+
+def printed_factor(text):
+    return Fraction(re.search(r"e\^epsilon = ([\d.e+]+),", text)[1])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1.001, 1.1, 2.0, 3.3, 7.6, 10.0, 20.0, 30.0, 49.9])
+def test_the_printed_factor_is_rounded_up(epsilon):
+    """Three digits of e^1.1 = 3.0042 are 3.01: "at most 3" would be false."""
+    with mpmath.workdps(50):
+        true = mpmath.e ** mpmath.mpf(epsilon)
+        assert true <= mpmath.mpf(str(float(printed_factor(str(make(epsilon=epsilon))))))
+        assert float(printed_factor(str(make(epsilon=epsilon)))) < 1.011 * true
 
 
 def test_damaged_records_are_refused():
@@ -114,7 +148,7 @@ def test_damaged_records_are_refused():
 
 def test_epsilon_can_be_recomputed_from_the_events():
     assert make().recompute() <= 1.0
-    assert make(events=()).recompute() == 0.0
+    assert make(events=(), proven=False).recompute() == 0.0
     assert math.isinf(make(delta=1.0, proven=False).recompute())
 
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dpsparse import Domain, DPGradientClassifier
-from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
+from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy import (
     ZCDP,
     Exponential,
@@ -193,6 +193,20 @@ def test_reserved_counts_as_spent_without_a_commit(path):
     assert first.hash != second.hash
     assert [entry.committed for entry in ledger.history()] == [False, True]
     assert Ledger(path).spent() == ledger.spent() > 0.5
+
+
+@pytest.mark.parametrize("ceiling", [1.0, 20.0, 27.7, 35.0, 100.0, 600.0, 1e4])
+def test_a_large_ceiling_does_not_lock_itself(ceiling):
+    """Fits with real samplers leave room for the next one, at any ceiling."""
+    ledger = Ledger(epsilon=ceiling, delta=DELTA)
+    model = DPGradientClassifier(DOMAIN, epsilon=0.1, delta=DELTA)
+    for _ in range(3):
+        ledger.reserve(model.plan(10**6))
+    assert ledger.spent() < 0.2
+    assert ledger.remaining() > 0.95 * ceiling
+    step = DPGradientClassifier(DOMAIN, epsilon=0.6 * ceiling, delta=DELTA)
+    ledger.reserve(step.plan(1000))
+    assert ledger.remaining() > 0.3 * ceiling
 
 
 def test_adjacency_must_match():
@@ -470,8 +484,10 @@ def test_a_consistent_rewrite_is_found_by_an_anchor(book):
     )
     assert Ledger(book).verify() == 4
     assert Ledger(book).verify(anchor=old) == 4
-    with pytest.raises(LedgerError, match="rewritten or rolled back"):
-        ledger.verify(anchor=noted)
+    with pytest.raises(LedgerRolledBackError, match="rewritten or rolled back"):
+        Ledger(book).verify(anchor=noted)
+    with pytest.raises(LedgerRolledBackError, match="entry 6"):
+        ledger.verify()  # this object has seen what was dropped
 
 
 def test_a_book_that_overspends_is_found(book):

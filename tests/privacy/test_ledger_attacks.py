@@ -1,8 +1,11 @@
 """The book under attack: many processes, kill -9, a full disk, a read-only file, a wrong clock."""
 
+import json
 import os
+import pickle
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +14,10 @@ import ledger_worker as worker
 import pytest
 from ledger_worker import ENVIRONMENT, WORKER, check_race, check_readers, start
 
-from dpsparse.exceptions import LedgerError
+from dpsparse.exceptions import LedgerError, LedgerRolledBackError
 from dpsparse.privacy import Ledger
+from dpsparse.privacy.ledger_book import digest_of
+from dpsparse.privacy.ledger_store import SQLiteStore
 
 
 def test_three_processes_get_exactly_what_there_is(tmp_path):
@@ -148,8 +153,143 @@ def test_a_restored_backup_is_found_by_its_anchor(tmp_path):
     shutil.copy(path, backup)
     noted = ledger.reserve(worker.PLAN).hash
     shutil.copy(backup, path)
+    fresh = Ledger(path)  # has not seen the lost entry: only the anchor tells
+    assert fresh.verify() == 1
+    with pytest.raises(LedgerRolledBackError, match="rolled back"):
+        fresh.verify(anchor=noted)
+
+
+def test_rollback_under_a_live_object_raises(tmp_path):
+    """Whoever has seen an entry never goes on with a book that has forgotten it."""
+    path, backup = tmp_path / "budget.db", tmp_path / "backup.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    ledger.reserve(worker.PLAN)
+    shutil.copy(path, backup)
+    receipt = ledger.reserve(worker.PLAN)
+    copied = pickle.loads(pickle.dumps(ledger))
+    shutil.copy(backup, path)
+    looks = (ledger.spent, ledger.remaining, ledger.history, ledger.verify, copied.spent)
+    for look in (*looks, lambda: ledger.reserve(worker.PLAN), receipt.commit):
+        with pytest.raises(LedgerRolledBackError, match="entry 2"):
+            look()
+    Ledger(path).reserve(worker.PLAN)  # the same fit in the same second is another entry 2
+    for look in (*looks, receipt.commit):
+        with pytest.raises(LedgerRolledBackError, match="entry 2"):
+            look()
+    path.unlink()
+    Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    with pytest.raises(LedgerRolledBackError):
+        ledger.spent()
+
+
+def test_a_new_account_in_place_of_an_empty_one_raises(tmp_path):
+    path = tmp_path / "budget.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    path.unlink()
+    Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    with pytest.raises(LedgerRolledBackError, match="another one"):
+        ledger.reserve(worker.PLAN)
+
+
+# ---- one file, one name -------------------------------------------------------------------------
+
+
+def test_two_names_of_one_file_are_refused(tmp_path):
+    path, other = tmp_path / "budget.db", tmp_path / "other.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    os.link(path, other)
+    for action in (ledger.spent, lambda: ledger.reserve(worker.PLAN), lambda: Ledger(other)):
+        with pytest.raises(LedgerError, match="2 names"):
+            action()
+    other.unlink()
+    ledger.reserve(worker.PLAN)
+
+
+def test_the_lock_follows_the_file_and_not_its_name(tmp_path):
+    """Another process that comes by another name finds the book locked."""
+    path, other = tmp_path / "budget.db", tmp_path / "other.db"
+    Ledger(path, epsilon=1.0, delta=worker.DELTA).reserve(worker.PLAN)
+    code = (
+        f"import sqlite3; sqlite3.connect({str(other)!r}, timeout=0.1).execute('BEGIN IMMEDIATE')"
+    )
+    with SQLiteStore(str(path)).transaction(write=True):
+        os.link(path, other)
+        intruder = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        other.unlink()
+    assert "database is locked" in intruder.stderr
+
+
+def test_a_single_mounted_file_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "two words"
+    folder.mkdir()
+    path = folder / "budget.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    ledger.reserve(worker.PLAN)
+    escaped = str(path.resolve()).replace(" ", "\\040")
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"29 1 8:1 / / rw - ext4 /dev/x rw\n36 29 8:1 /x {escaped} rw - ext4 /dev/x rw\n"
+    )
+    monkeypatch.setattr("dpsparse.privacy.ledger_store.MOUNTS", mounts)
+    with pytest.raises(LedgerError, match="Mount the folder"):
+        ledger.reserve(worker.PLAN)
+    mounts.unlink()  # not Linux: unknown
+    ledger.reserve(worker.PLAN)
+
+
+def test_a_file_replaced_while_in_use_takes_no_reservation(tmp_path):
+    """The reservation would be written to a file that no longer has a name."""
+    path, backup = tmp_path / "budget.db", tmp_path / "backup.db"
+    ledger = Ledger(path, epsilon=1.0, delta=worker.DELTA)
+    shutil.copy(path, backup)
+
+    def reserve_while_it_is_replaced():
+        with ledger._store.transaction(write=True) as session:
+            book = ledger._read(session)
+            ledger._append(session, book, {"kind": "commit", "of": 0, "time": ""})
+            os.replace(backup, path)
+
+    with pytest.raises(LedgerError, match="replaced by another file"):
+        reserve_while_it_is_replaced()
+    assert Ledger(path).verify() == 0
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_book_in_wal_mode_moves_to_the_rollback_journal(tmp_path, killed):
+    """As dpsparse 0.1 wrote it, also with a log that a killed process has left behind."""
+    path, old = tmp_path / "budget.db", tmp_path / "old.db"
+    Ledger(old, epsilon=1.0, delta=worker.DELTA)
+    connection = sqlite3.connect(old, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA wal_autocheckpoint=0")
+    text = json.dumps({"kind": "commit", "of": 0, "time": ""})
+    [(head,)] = connection.execute("SELECT head FROM dpsparse_account")
+    digest = digest_of(head, text)
+    connection.execute("INSERT INTO dpsparse_entry VALUES ('default', 1, ?, ?)", (text, digest))
+    connection.execute("UPDATE dpsparse_account SET n_entries = 1, head = ?", (digest,))
+    if killed:  # what is on disk at this moment, the entry in the log only
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{old}{suffix}", f"{path}{suffix}")
+    connection.close()
+    if not killed:
+        shutil.copy(old, path)
+    ledger = Ledger(path)
     assert ledger.verify() == 1
-    with pytest.raises(LedgerError, match="rolled back"):
-        ledger.verify(anchor=noted)
-    ledger.reserve(worker.PLAN)  # the cached book is dropped, not extended with a gap
-    assert ledger.verify() == 2
+    ledger.reserve(worker.PLAN)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("budget")] == ["budget.db"]
+
+
+def test_a_foreign_database_keeps_its_journal(tmp_path):
+    path = tmp_path / "foreign.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    with pytest.raises(LedgerError, match="not a dpsparse ledger"):
+        Ledger(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()

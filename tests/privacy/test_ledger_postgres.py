@@ -6,12 +6,14 @@ import pwd
 import shutil
 import socket
 import subprocess
+import traceback
 
 import pytest
 from ledger_worker import DELTA, PLAN, ceiling, check_race, check_readers
 
 from dpsparse.exceptions import BudgetError, LedgerError
 from dpsparse.privacy import Ledger
+from dpsparse.privacy.ledger_store import PostgresStore
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg (extra [postgres]) is not installed")
 
@@ -101,3 +103,32 @@ def test_a_server_that_is_away_is_a_clear_error():
     with pytest.raises(LedgerError, match="cannot be used") as error:
         Ledger("postgresql://someone:secret@127.0.0.1:1/none", epsilon=1.0, delta=1e-6)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://someone:secret@127.0.0.1:1/none",
+        "postgresql://127.0.0.1:1/none?user=someone&password=secret",
+        "postgresql://127.0.0.1:1/none?password=s@secret&sslpassword=secret",
+        "postgresql://someone:top/secret@127.0.0.1:1/none",
+        "postgresql://someone:top?secret@127.0.0.1:1/none",
+        "postgresql://someone:top%secret@127.0.0.1:1/none",
+        "postgresql://127.0.0.1:1/none?secret",
+        "postgresql://127.0.0.1:1/none?pass=secret",
+        "host=127.0.0.1 port=1 password=secret",
+    ],
+)
+def test_a_password_in_a_url_is_never_shown(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LedgerError) as error:
+        Ledger(url, epsilon=1.0, delta=1e-6)
+    shown = "".join(traceback.format_exception(error.value, limit=0))
+    assert "secret" not in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_host_and_database_are_shown():
+    assert PostgresStore("postgresql://me:pw@db.example:5433/claims?sslmode=require").location == (
+        "postgresql://db.example:5433/claims"
+    )

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dpsparse import Domain, DPHardThresholdClassifier
 from dpsparse.exceptions import NotPrivateWarning
@@ -11,6 +12,7 @@ from dpsparse.losses import Logistic, Squared
 from dpsparse.published import _minimum, wang_zhang_2020_admm
 from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
     default_ridge,
+    noisy_winners,
     tilt_scale,
     tilted_fit,
     voted_support,
@@ -72,7 +74,11 @@ def test_two_stage_constants_and_votes():
     )
     assert default_ridge(8, 2.0, logistic=True) == pytest.approx(2.0)
     votes = np.array([0.0, 60, 1, 64, 0])
-    assert voted_support(votes, 64, 2, 1e9, make_generator(0)).tolist() == [1, 3]
+    assert noisy_winners(votes, 64, 2, 1e9, make_generator(0)).tolist() == [1, 3]
+    rows, y = rows_and_labels(2000)
+    for X in (rows, sp.csr_array(rows)):
+        found = voted_support(X, y, make_generator(0), n_nonzero=1, n_blocks=20, epsilon=10.0)
+        assert found.tolist() == [0]
 
 
 @pytest.mark.parametrize("logistic", [True, False])

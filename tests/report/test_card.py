@@ -74,7 +74,7 @@ def test_a_private_model():
         "Differentially private",
         model.privacy_.headline,
         "factor of at most 2.72",
-        "73.1 % certain",
+        "73.2 % certain",
         "n_samples=400 is public",
         describe(model.plan_.phases[-1].event),
         "30 of 120 weights are not zero",
@@ -119,6 +119,22 @@ def test_weights_within_their_noise_are_told():
     text = text_of(privacy_card(model))
     assert "5 of them are larger than 3.1 standard deviations" in text
     assert text.count("maybe noise") == 20
+
+
+def test_promised_numbers_are_rounded_up():
+    """e^1.1 = 3.0042 and delta 1.4e-6: "at most 3" and "at most 1e-06" would be false."""
+    text = text_of(privacy_card(fitted(epsilon=1.1, delta=1.41e-6)))
+    assert (
+        "by a factor of at most 3.01, apart from a further probability of at most 1.5e-06" in text
+    )
+    assert "more than 75.1 % certain" in text  # 0.75026...
+
+
+def test_declared_scales_are_on_the_card():
+    model = fitted()
+    assert "scale of" not in text_of(privacy_card(model))
+    model.scales_ = {"age": 100.0}
+    assert "scale of age divided by 100 before training" in text_of(privacy_card(model))
 
 
 def test_many_classes_and_constant_models():

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dpsparse.published import khanna_lu_raff_2023_sparsifier as printed
 from dpsparse.random import make_generator
 from dpsparse.reproduce import experiments_folder
 
 
 @pytest.fixture(scope="module")
-def modules():
+def operations():
     folder = str(experiments_folder())
     sys.path.insert(0, folder)
     import _operations
 
-    yield _operations,
+    yield _operations
     sys.path.remove(folder)
 
 
@@ -26,13 +27,13 @@ def problem(n=60, d=12):
     return X, (X @ rng.standard_normal(d) > 0).astype(np.int64)
 
 
-def reference(X, y, radius, n_iter, scale, rng, step_of_002):
+def reference(X, y, radius, n_iter, scale, rng, exact_sign):
     """Algorithm 1 of 004 (or of 002), dense and literal."""
     n, p = X.shape
     w = np.zeros(p)
     for t in range(1, n_iter + 1):
         g = X.T @ (1 / (1 + np.exp(-X @ w)) - y) / n
-        if step_of_002:
+        if exact_sign:
             j = np.argmax(np.abs(g + rng.laplace(0, scale, p)))
             vertex = -np.sign(g[j]) * radius * np.eye(p)[j]
         else:
@@ -43,32 +44,32 @@ def reference(X, y, radius, n_iter, scale, rng, step_of_002):
     return w
 
 
-@pytest.mark.parametrize(("scale", "step_of_002"), [(0.0, False), (0.3, False), (0.3, True)])
-def test_private_lasso_is_the_printed_one(modules, scale, step_of_002):
+@pytest.mark.parametrize(("scale", "exact_sign"), [(0.0, False), (0.3, False), (0.3, True)])
+def test_private_lasso_is_the_printed_one(scale, exact_sign):
     X, y = problem()
-    ours = modules[1].frank_wolfe(
-        sp.csr_array(X), y, 5.0, 80, scale, make_generator(7), step_of_002=step_of_002
+    ours = printed.private_lasso(
+        sp.csr_array(X), y, 5.0, 80, scale, make_generator(7), exact_sign=exact_sign
     )
     assert ours == pytest.approx(
-        reference(X, y, 5.0, 80, scale, make_generator(7), step_of_002), abs=1e-10
+        reference(X, y, 5.0, 80, scale, make_generator(7), exact_sign), abs=1e-10
     )
 
 
-def test_count_is_a_coin_flip(modules):
+def test_count_is_a_coin_flip():
     rng = make_generator(0)
-    counts = [modules[1].noisy_count(20, 100, 0.05, rng) for _ in range(400)]
+    counts = [printed.noisy_count(20, 100, 0.05, rng) for _ in range(400)]
     assert min(counts) == 10
     assert max(counts) == 20
     # noise of scale 200 on a range of 10: 2.5 % of the draws lie strictly inside; 8 % is far out
     assert np.mean([10 < c < 20 for c in counts]) < 0.08
 
 
-def test_keep_largest(modules):
-    assert modules[1].keep_largest(np.array([1.0, -3.0, 2.0]), 2).tolist() == [0, -3, 2]
-    assert modules[1].keep_largest(np.array([1.0]), 0).tolist() == [0]
+def test_keep_largest():
+    assert printed.keep_largest(np.array([1.0, -3.0, 2.0]), 2).tolist() == [0, -3, 2]
+    assert printed.keep_largest(np.array([1.0]), 0).tolist() == [0]
 
 
-def test_synthetic_values_of_each_mode(modules):
+def test_synthetic_values_of_each_mode(operations):
     """004 as printed divides by the largest magnitudes, its published numbers do not; proven by a constant."""
     import _data004
 
@@ -83,43 +84,84 @@ def test_synthetic_values_of_each_mode(modules):
 
 
 @pytest.mark.parametrize(("method", "n_iter"), [("", 1000), (", as printed", 30)])
-def test_noise_of_private_lasso_stopped_early(modules, monkeypatch, method, n_iter):
+def test_noise_of_private_lasso_stopped_early(operations, monkeypatch, method, n_iter):
     """Published mode keeps the noise of 1000 iterations; as printed the noise is that of the iterations run."""
     import paper004_tables as tables
 
     used = {}
 
-    def record(X, y, radius, steps, scale, rng, *, step_of_002):
-        used.update(steps=steps, scale=scale, step_of_002=step_of_002)
+    def record(X, y, radius, steps, scale, rng, *, exact_sign):
+        used.update(steps=steps, scale=scale, exact_sign=exact_sign)
         return np.zeros(X.shape[1])
 
-    monkeypatch.setattr(tables, "frank_wolfe", record)
+    monkeypatch.setattr(tables, "private_lasso", record)
     X, y = problem()
     config = {"dataset": "splice", "method": tables.LASSO + method, "mode": "published"}
     tables._weights(config, sp.csr_array(X), y, 0, 30)
     assert used["steps"] == 30
     assert used["scale"] == pytest.approx(10 * np.sqrt(8 * n_iter * np.log(60)) / 60)
-    assert used["step_of_002"] == (not method)
+    assert used["exact_sign"] == (not method)
 
 
 @pytest.mark.slow
-def test_fast_equals_standard_where_every_row_owns_every_feature(modules):
+def test_fast_equals_standard_where_every_row_owns_every_feature(operations):
     """Then no slope is ever stale, and Algorithms 1, 2 and 3 take the same steps."""
     X, y = problem()
-    w1, gaps1, ops1 = modules[0].standard(sp.csr_array(X), y, 5.0, 60)
-    w2, gaps2, ops2, pops = modules[0].fast(sp.csr_array(X), y, 5.0, 60)
+    w1, gaps1, ops1 = operations.standard(sp.csr_array(X), y, 5.0, 60)
+    w2, gaps2, ops2, pops = operations.fast(sp.csr_array(X), y, 5.0, 60)
     assert w2 == pytest.approx(w1, abs=1e-10)
     assert gaps2 == pytest.approx(gaps1, abs=1e-10)
     assert pops.min() >= 1
     assert (np.diff(ops1) > 0).all()
     assert (np.diff(ops2) > 0).all()
-    assert modules[0].exact_gap(sp.csr_array(X), y, np.zeros(12), 5.0) == pytest.approx(gaps1[0])
+    assert operations.exact_gap(sp.csr_array(X), y, np.zeros(12), 5.0) == pytest.approx(gaps1[0])
 
 
 @pytest.mark.slow
-def test_fast_is_stale_on_sparse_rows(modules):
+def test_fast_is_stale_on_sparse_rows(operations):
     """Rows e1 and e2, both positive, radius 10: the second step shrinks the first row's margin."""
     X, y = sp.csr_array(np.eye(2)), np.array([1, 1])
-    w1, *_ = modules[0].standard(X, y, 10.0, 50)
-    w2, *_ = modules[0].fast(X, y, 10.0, 50)
+    w1, *_ = operations.standard(X, y, 10.0, 50)
+    w2, *_ = operations.fast(X, y, 10.0, 50)
     assert np.abs(w1 - w2).sum() > 0.01
+
+
+@pytest.mark.parametrize("exact_sign", [False, True])
+def test_many_runs_at_once_are_single_runs(operations, exact_sign):
+    """Without noise every column is the printed algorithm (float32 margins)."""
+    import _batched
+
+    X, y = problem()
+    scale = 1e-12 if exact_sign else 0.0
+    one = printed.private_lasso(X, y, 5.0, 60, scale, make_generator(1), exact_sign=exact_sign)
+    many = _batched.lasso_runs(X, y, 5.0, 60, scale, make_generator(1), 3, exact_sign=exact_sign)
+    for run in range(3):
+        assert many[:, run] == pytest.approx(one, abs=1e-4)
+
+
+def test_noise_of_many_runs_has_the_printed_scale(operations):
+    """One step, two features: how often the worse vertex wins, against single runs (2,000 each, 5 sigma)."""
+    import _batched
+
+    X, y = np.array([[1.0, 0.2], [1.0, -0.1]]), np.array([1, 1])
+    rng = make_generator(2)
+    many = _batched.lasso_runs(X, y, 1.0, 1, 0.5, rng, 2000)[0] > 0
+    single = np.array([printed.private_lasso(X, y, 1.0, 1, 0.5, rng)[0] > 0 for _ in range(2000)])
+    assert abs(many.mean() - single.mean()) < 5 * np.sqrt(2 * 0.25 / 2000)
+    assert 0.3 < single.mean() < 0.95
+
+
+def test_hard_thresholding_runs_at_once(operations):
+    import _batched
+
+    from dpsparse.losses import Logistic
+    from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
+
+    X, y = problem()
+    many = _batched.hard_threshold_runs(X, y, 3, 20, 1.0, 0.0, make_generator(0), 2)
+    one = private_hard_threshold(
+        X, y, Logistic(), make_generator(0), n_nonzero=3, n_iter=20, step=1.0, epsilon=np.inf,
+        delta=1e-5, gradient_bound=1.0,
+    )  # fmt: skip
+    assert many[:, 0] == pytest.approx(one, abs=1e-4)
+    assert many[:, 1] == pytest.approx(one, abs=1e-4)

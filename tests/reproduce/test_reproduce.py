@@ -22,7 +22,8 @@ from dpsparse.reproduce import (
 )
 from dpsparse.reproduce.book import write_book
 from dpsparse.reproduce.command import reproduce
-from dpsparse.reproduce.runner import rows_file
+from dpsparse.reproduce.experiment import AFTER_THE_FACT, AS_PRINTED
+from dpsparse.reproduce.runner import pack, packed, rows_file
 from dpsparse.reproduce.summary import Average, Published
 
 TOY = """
@@ -251,3 +252,28 @@ def test_of_several_tunings_the_best_mean_is_shown(folder, tmp_path):
     assert summary.cells == [{"data": "a", "method": "m"}]
     assert summary.values("score", "proven", data="a") == [0.4, 0.4]
     assert (summary.fits, len(summary.rows)) == (4, 2)
+
+
+def test_packed_rows_are_the_same_and_a_run_goes_on_from_them(folder, tmp_path):
+    experiment = find("009-table1", folder)
+    path = rows_file(tmp_path, experiment, quick=True)
+    rows = run(experiment, folder, path, quick=True)
+    pack(path)
+    assert packed(path).exists()
+    assert not path.exists()
+    assert read_rows(path) == rows
+    assert run(experiment, folder, path, quick=True) == rows  # nothing left to do
+    assert not path.exists()
+
+
+def test_matches_are_counted_by_kind(folder, tmp_path):
+    experiment = find("009-table1", folder)
+    path = rows_file(tmp_path, experiment, quick=False)
+    rows = run(experiment, folder, path, quick=False)
+    kinds = {"a": AS_PRINTED, "b": AFTER_THE_FACT, "exact": AS_PRINTED}
+    sorted_out = dataclasses.replace(experiment, kind=lambda cell, metric: kinds[cell["data"]])
+    summary = summarise(sorted_out, rows, folder)
+    assert sum(n for _, n in summary.matched_by_kind.values()) == summary.matched[1]
+    assert sum(g for g, _ in summary.matched_by_kind.values()) == summary.matched[0]
+    assert set(summary.matched_by_kind) == {AS_PRINTED, AFTER_THE_FACT}
+    assert "(reading)" in summary.table()

@@ -2,7 +2,7 @@
 
 import math
 import tracemalloc
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,53 +10,15 @@ import scipy.sparse as sp
 
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPGradientClassifier, DPGradientRegressor
-from dpsparse.losses import get_loss
 from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Rows, UnitRows
 from dpsparse.solvers import gradient
-from dpsparse.solvers._noise import NoisySums
 from dpsparse.sparsify import PrivateCount
+from recording import replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 BINARY = Domain(classes=[0, 1])
-
-
-class Replay(NoisySums):
-    """Releases on one table are forced upon its neighbour; `ratios` collects |change|/scale."""
-
-    script: ClassVar[list] = []
-    ratios: ClassVar[list] = []
-    replaying = False
-
-    def _release(self, exact, scale):
-        if not Replay.replaying:
-            noise = scale * self._rngs[0].standard_normal(exact.shape)
-            Replay.script.append((exact, noise, scale))
-            return exact + noise
-        old, noise, old_scale = Replay.script[len(Replay.ratios)]
-        assert scale == old_scale
-        Replay.ratios.append(float(np.linalg.norm(exact - old)) / scale)
-        return old + noise
-
-    def pull(self, slopes, weight, scale, out, decay=0.0, gain=1.0, positive=False):
-        exact = np.zeros_like(out)
-        super().pull(slopes, weight, 0.0, exact, positive=positive)
-        alive = (weight != 0)[:, None]
-        out[:] = np.where(alive, decay * out + gain * self._release(exact * alive, scale), 0.0)
-
-    def total(self, contributions, scale):
-        return self._release(np.asarray(contributions.sum(axis=0)), scale)
-
-
-def replay(monkeypatch, model, table, neighbour):
-    """Ratios of all releases when the same outputs come out of both tables."""
-    monkeypatch.setattr(gradient, "NoisySums", Replay)
-    monkeypatch.setattr(Replay, "script", [])
-    monkeypatch.setattr(Replay, "ratios", [])
-    for replaying, (X, y) in ((False, table), (True, neighbour)):
-        monkeypatch.setattr(Replay, "replaying", replaying)
-        model.fit(X, y)
-    assert len(Replay.ratios) == len(Replay.script)
-    return np.array(Replay.ratios), model.plan_.parameters["mu"]
 
 
 def make_table(n=300, d=40, classes=2, seed=0):
@@ -64,6 +26,13 @@ def make_table(n=300, d=40, classes=2, seed=0):
     X = sp.random_array((n, d), density=0.3, rng=rng, format="csr").toarray() * 2 - 0.5
     w = rng.standard_normal((d, classes))
     return X, (X @ w).argmax(axis=1)
+
+
+def assert_paid(again, model):
+    """Every phase moved by at most what it pays for."""
+    for phase in model.plan_.phases:
+        spent = float(np.sum(again.of(phase.name) ** 2))
+        assert spent <= (phase.event.sensitivity / phase.event.scale) ** 2, phase.name
 
 
 NEIGHBOURS = {
@@ -77,7 +46,7 @@ NEIGHBOURS = {
 @pytest.mark.parametrize("which", NEIGHBOURS)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("prune", [False, True])
-def test_replay_add_remove(monkeypatch, which, classes, prune):
+def test_replay_add_remove(which, classes, prune):
     X, y = make_table(classes=classes)
     row, label = NEIGHBOURS[which]
     domain = Domain(classes=list(range(classes)), n_samples=300)
@@ -85,32 +54,33 @@ def test_replay_add_remove(monkeypatch, which, classes, prune):
         domain, epsilon=2.0, prune=prune, n_nonzero=10, random_state=1,
         clip=0.2 if which == "outlier" else None,
     )  # fmt: skip
-    ratios, mu = replay(monkeypatch, model, (X, y), (np.vstack([X, row]), np.append(y, label)))
-    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
+    again = replay(model, (X, y), (np.vstack([X, row]), np.append(y, label)))
+    assert_paid(again, model)
     if which == "outlier" and classes == 2 and not prune:
-        # counts, masses, T steps (features, then the constant), four sums of the intercept;
-        # 300 rows are too few for a length
-        gradients = ratios[2:-4]
-        share = model.plan_.parameters["gradients_share"]
-        assert np.sum(gradients**2) >= 0.98 * share * mu**2  # attained: the constant is not loose
-        assert ratios[0] == pytest.approx(mu * math.sqrt(0.02), rel=1e-9)
-        assert ratios[1] == pytest.approx(mu * math.sqrt(0.15), rel=1e-4)
+        mu, share = model.plan_.parameters["mu"], model.plan_.parameters["gradients_share"]
+        assert (
+            np.sum(again.of("gradients") ** 2) >= 0.98 * share * mu**2
+        )  # the constant is not loose
+        assert again.of("prior") == pytest.approx([mu * math.sqrt(0.02)], rel=1e-6)
+        assert again.of("masses") == pytest.approx([mu * math.sqrt(0.15)], rel=1e-4)
 
 
-def test_replay_of_the_length_counts(monkeypatch):
+def test_replay_of_the_length_counts():
     """A row shorter than every point moves each of the counts by 1: the share is attained."""
     X, y = make_table(3000)
     domain = Domain(classes=[0, 1], n_samples=3000)
     model = DPGradientClassifier(domain, epsilon=4.0, n_iter=5, random_state=1)
-    near = np.vstack([X, 1e-40 * np.eye(40)[0]]), np.append(y, 1)
-    ratios, mu = replay(monkeypatch, model, (X, y), near)
-    rounds = ratios[2 : 2 + gradient.MEDIAN_ROUNDS]  # after counts and masses
-    assert np.sum(rounds**2) == pytest.approx(0.01 * mu**2, rel=1e-9)
-    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
+    near = np.vstack([X, 1e-20 * np.eye(40)[0]]), np.append(y, 1)
+    again = replay(model, (X, y), near)
+    assert len(again.of("length")) == gradient.MEDIAN_ROUNDS
+    assert np.sum(again.of("length") ** 2) == pytest.approx(
+        0.01 * model.plan_.parameters["mu"] ** 2, rel=1e-6
+    )
+    assert_paid(again, model)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_replay_replace_one(monkeypatch, classes):
+def test_replay_replace_one(classes):
     X, y = make_table(classes=classes)
     near = X.copy()
     X[0], near[0] = np.eye(40)[0], np.eye(40)[1]
@@ -118,14 +88,15 @@ def test_replay_replace_one(monkeypatch, classes):
     y[0], other[0] = 1, 0
     domain = Domain(classes=list(range(classes)))
     model = DPGradientClassifier(domain, epsilon=2.0, adjacency="replace-one", random_state=1)
-    ratios, mu = replay(monkeypatch, model, (X, y), (near, other))
-    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
-    assert ratios[0] == pytest.approx(mu * math.sqrt(0.02), rel=1e-9)  # sqrt 2 attained
-    assert ratios[1] == pytest.approx(mu * math.sqrt(0.15), rel=1e-4)
+    again = replay(model, (X, y), (near, other))
+    assert_paid(again, model)
+    mu = model.plan_.parameters["mu"]
+    assert again.of("prior") == pytest.approx([mu * math.sqrt(0.02)], rel=1e-6)  # sqrt 2 attained
+    assert again.of("masses") == pytest.approx([mu * math.sqrt(0.15)], rel=1e-4)
 
 
 @pytest.mark.nojit
-def test_replay_replace_one_attains_twice_the_clip(monkeypatch):
+def test_replay_replace_one_attains_twice_the_clip():
     """The same features, the other label: slopes +c and -c."""
     X, y = make_table()
     y = (np.arange(300) % 2).astype(int)
@@ -140,14 +111,14 @@ def test_replay_replace_one_attains_twice_the_clip(monkeypatch):
         n_iter=3,
         random_state=1,
     )
-    ratios, mu = replay(monkeypatch, model, (X, y), (X, other))
-    share = model.plan_.parameters["gradients_share"]
-    assert 0.98 * share * mu**2 <= np.sum(ratios[2:-4] ** 2) <= share * mu**2
+    again = replay(model, (X, y), (X, other))
+    share = model.plan_.parameters["gradients_share"] * model.plan_.parameters["mu"] ** 2
+    assert 0.98 * share <= np.sum(again.of("gradients") ** 2) <= share
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("target", [-5.0, 5.0])
-def test_replay_regression(monkeypatch, adjacency, target):
+def test_replay_regression(adjacency, target):
     X, _ = make_table()
     y = X @ np.linspace(-1, 1, 40)
     domain = Domain(target_bound=5.0, n_samples=300)
@@ -158,20 +129,26 @@ def test_replay_regression(monkeypatch, adjacency, target):
     else:
         near = np.vstack([X[1:], row]), np.append(y[1:], target)
         X, y = np.vstack([X[1:], -row]), np.append(y[1:], -target)
-    ratios, mu = replay(monkeypatch, model, (X, y), near)
-    assert np.sum(ratios**2) <= mu**2 * (1 + 1e-9)
-    assert ratios[0] >= 0.99 * mu * math.sqrt(0.08)  # count and mean target
+    again = replay(model, (X, y), near)
+    assert_paid(again, model)
+    # count and mean target
+    assert again.of("prior")[0] >= 0.99 * model.plan_.parameters["mu"] * math.sqrt(0.08)
 
 
 def test_a_wrong_constant_is_caught(monkeypatch):
-    """The replay is sharp: with the clip of the solver doubled behind the plan's back it fails."""
+    """The replay is sharp: with slopes doubled behind the query's back it fails."""
     X, y = make_table()
-    original = gradient.Run.slopes
-    monkeypatch.setattr(gradient.Run, "slopes", lambda self, m: 2.0 * original(self, m))
+    honest = UnitRows.gradient
+
+    def doubled(self, *args, **options):
+        query = honest(self, *args, **options)
+        return replace(query, whole=lambda unit: 2 * query.whole(unit))
+
+    monkeypatch.setattr(UnitRows, "gradient", doubled)
     model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=300), epsilon=2.0, random_state=1)
     near = np.vstack([X, np.eye(40)[0]]), np.append(y, 1)
-    ratios, mu = replay(monkeypatch, model, (X, y), near)
-    assert np.sum(ratios**2) > 2 * mu**2
+    with pytest.raises(AssertionError):
+        assert_paid(replay(model, (X, y), near), model)
 
 
 @pytest.mark.nojit
@@ -185,19 +162,19 @@ def test_layouts_give_the_same_model():
         np.testing.assert_array_equal(models[0].coef_, model.coef_)
 
 
-def test_without_noise_it_learns_and_both_noises_agree():
+def test_it_learns_with_and_without_noise():
     X, y = make_table(2000)
     exact = DPGradientClassifier(BINARY, epsilon=math.inf).fit(X, y)
     assert exact.score(X, y) > 0.95
     assert not exact.privacy_.proven
-    for noise in ("grid", "float64"):
-        scores = [
-            DPGradientClassifier(BINARY, epsilon=8.0, noise=noise, random_state=s)
-            .fit(X, y)
-            .score(X, y)
-            for s in range(3)
-        ]
-        assert np.mean(scores) > 0.85
+    models = [DPGradientClassifier(BINARY, epsilon=8.0, random_state=s) for s in range(3)]
+    assert np.mean([model.fit(X, y).score(X, y) for model in models]) > 0.85
+
+
+def test_float_noise_is_deprecated():
+    with pytest.warns(FutureWarning, match="noise='grid'"):
+        plan = DPGradientClassifier(BINARY, noise="float64").plan(10)
+    assert plan.phases == DPGradientClassifier(BINARY).plan(10).phases
 
 
 def test_multinomial_learns():
@@ -282,8 +259,9 @@ def test_number_of_rows_is_not_read_under_add_remove():
     X, y = make_table()
     for adjacency, public in (("add-remove", False), ("replace-one", True)):
         model = DPGradientClassifier(BINARY, epsilon=1.0, adjacency=adjacency)
-        data = BINARY.clip(X, y, labels=np.array([0, 1]))
-        run = gradient.Run(data, None, 1, model._recipe(model.plan(40)), make_generator(0))
+        rows = Rows.clip(X, y, BINARY, labels=np.array([0, 1]))
+        plan = model.plan(40)
+        run = gradient.Run(rows, plan.public, Releases(plan, make_generator(0)))
         run.release_prior()
         assert (run.n == 300.0) == public
 
@@ -313,15 +291,12 @@ def test_memory_is_four_float32_vectors_beyond_the_data():
     rng = np.random.default_rng(0)
     X = sp.random_array((n, width), density=4e-6, rng=rng, format="csr")
     y = rng.integers(0, 2, n)
-    data = BINARY.clip(X, y, labels=np.array([0, 1]))
+    rows = Rows.clip(X, y, BINARY, labels=np.array([0, 1]))
     for n_nonzero, compiled in ((100, False), (None, True), (100, True)):
-        model = DPGradientClassifier(BINARY, n_nonzero=n_nonzero, n_iter=2)
-        recipe = model._recipe(model.plan(width))
-        run = gradient.Run(data, get_loss("logistic"), 1, recipe, make_generator(0))
-        already = run.weights.nbytes
+        plan = DPGradientClassifier(BINARY, n_nonzero=n_nonzero, n_iter=2).plan(width)
         tracemalloc.start()
-        run.solve()
-        peak = tracemalloc.get_traced_memory()[1] + already
+        gradient.solve(rows, plan.public, Releases(plan, make_generator(0)))
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         # 4 vectors; 1 for column starts that replace those of the data; 2,000 entries and 500 rows
         assert peak <= 5.4 * 4 * width or not compiled  # Numba's own memory is not the fit's

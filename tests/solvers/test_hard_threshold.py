@@ -8,10 +8,8 @@ import pytest
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.exceptions import DomainError
-from dpsparse.losses import get_loss
-from dpsparse.random import make_generator
-from dpsparse.solvers import gradient, hard_threshold
-from dpsparse.solvers.hard_threshold import Threshold, peel
+from dpsparse.rows import Rows
+from recording import replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -85,74 +83,51 @@ def test_published_calibration_is_marked():
     assert model.plan_.parameters["budget"] == pytest.approx(math.sqrt(rho))
 
 
-def make_run(X, y, seed=0, signed=1.0):
-    recipe = gradient.Recipe(
-        prior=math.inf, mass=math.inf, length=math.inf, gradient=math.inf, intercept=math.inf,
-        n_samples=100, signed=signed,
-    )  # fmt: skip
-    domain = Domain(feature_bound=0.5, row_norm=1.0, classes=[0, 1])
-    data = domain.clip(X, y, labels=np.array([0, 1]))
-    from dpsparse.losses import get_loss
-
-    run = gradient.Run(data, get_loss("logistic"), 1, recipe, make_generator(seed))
-    run.release_prior()
-    return run
-
-
-@pytest.mark.parametrize("signed", [1.0, 2.0])
-def test_peeling_moves_by_no_more_than_it_pays_for(monkeypatch, signed):
-    """Scores and values of neighbours: log-ratio range eta, noise ratio, both attained to 99 %."""
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_peeling_moves_by_no_more_than_it_pays_for(adjacency):
+    """Picks and values of neighbours: log-ratio range eta, noise ratio, both attained to 99 %."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-0.2, 0.2, (40, 12))
-    y = rng.integers(0, 2, 40)
-    seen = []
-
-    def record(scores, k, kappa, _):
-        seen.append((scores.copy(), kappa))
-        return np.arange(k)
-
-    scales = []
-    monkeypatch.setattr(hard_threshold, "gumbel_top_k", record)
-    monkeypatch.setattr(
-        hard_threshold, "gaussian", lambda rng, scale, size: scales.append(scale) or np.zeros(size)
-    )
-    public = Threshold("peeling", 4, 1, 1.0, 0.0, 1.0, 2.0, 0.3, 0.5, signed)
+    X, y = rng.uniform(-0.2, 0.2, (40, 12)), rng.integers(0, 2, 40)
     row = np.zeros(12)
     row[:4] = 0.5  # norm 1, entries at the feature bound
-    theta = np.full((12, 1), 5.0, dtype=np.float32)
-    outputs = []
-    for rows, labels in (
-        (X, y) if signed == 1.0 else (np.vstack([X, row]), np.append(y, 0)),
-        (np.vstack([X, row]), np.append(y, 1)),
-    ):
-        run = make_run(rows, labels)
-        run.offset = np.zeros(1)
-        slopes = np.where(labels == 1, -1.0, 1.0)[:, None]  # the largest slopes there can be
-        outputs.append(peel(run, public, theta, slopes, 1.0 / 100, 1.0)[:4, 0].astype(float))
-    (first, kappa), (second, _) = seen
-    change = kappa * (second - first)
-    spread = change.max() - change.min()
-    assert 0.99 * 0.3 / 2 <= np.abs(change).max() <= 0.3 / 2 * (1 + 1e-4)
-    assert spread <= 0.3 * (1 + 1e-4)
-    ratio = np.linalg.norm(outputs[1] - outputs[0]) / scales[0]
-    assert 0.99 * 2.0 <= ratio <= 2.0 * (1 + 1e-4)
+    domain = Domain(feature_bound=0.5, row_norm=1.0, classes=[0, 1], n_samples=4060)
+    model = DPHardThresholdClassifier(
+        domain, n_nonzero=4, n_iter=1, method="peeling", adjacency=adjacency, epsilon=50.0,
+        random_state=0,
+    )  # fmt: skip
+    # A prior of 99 % for one class makes slopes of nearly one for the other; twenty such rows keep sums
+    # away from zero, where magnitudes would hide a change of sign.
+    y[:] = 1
+    X = np.vstack([X, np.zeros((4000, 12)), np.tile(row, (20, 1))])
+    y = np.r_[y, np.ones(4000, int), np.zeros(20, int)]
+    if adjacency == "add-remove":
+        table, near = (X, y), (np.vstack([X, row]), np.append(y, 0))
+    else:
+        table, near = (
+            (np.vstack([X, -row]), np.append(y, 0)),
+            (np.vstack([X, row]), np.append(y, 0)),
+        )
+    again = replay(model, table, near)
+    events = {
+        phase.name: phase.event.event for phase in model.plan_.phases if phase.name != "prior"
+    }
+    moved = max(spread for _, spread in again.picks)
+    assert moved <= events["selection"].eta
+    # Four entries rise by the largest amount and none falls: half of the range.
+    assert moved >= 0.97 * events["selection"].eta / 2
+    paid = events["values"].sensitivity / events["values"].scale
+    assert 0.97 * paid <= again.of("values").max() <= paid
 
 
-def test_peeling_values_of_many_rows_keep_their_sensitivity(monkeypatch):
+def test_sums_of_many_rows_keep_their_sensitivity():
     """In float32 a sum of 300,001 equal rows rounds by more than one row moves it."""
-    seen = []
-
-    def spy(scores, k, kappa, rng):
-        seen.append((scores.copy(), kappa))
-        return np.arange(k)
-
-    monkeypatch.setattr(hard_threshold, "gumbel_top_k", spy)
-    public = Threshold("peeling", 1, 1, 1.0, 0.0, 1.0, 1.0, eta=0.1, feature_bound=1.0)
+    whole = []
     for n in (300_001, 300_002):
-        data = Domain().clip(np.full((n, 1), 0.7), np.zeros(n))
-        recipe = gradient.Recipe(1.0, 1.0, 1.0, 1.0, 1.0)
-        run = gradient.Run(data, get_loss("logistic"), 1, recipe, make_generator(0))
-        peel(run, public, np.zeros((1, 1), np.float32), np.ones((n, 1)), 1e-5, 1.0)
-    (before, kappa), (after, _) = seen
-    assert float(abs(after - before)[0]) == pytest.approx(0.7e-5, rel=1e-6)
-    assert 2.0 * kappa * float(abs(after - before)[0]) <= public.eta
+        domain = Domain(classes=[0, 1])
+        rows = Rows.clip(np.full((n, 1), 0.7), np.zeros(n, int), domain, labels=np.array([0, 1]))
+        sums = rows.entries(1.0, 1.0).gradient(
+            "logistic", np.zeros((1, 1)), np.array([40.0]), clip=1.0, cutoff=1.0, original=True
+        )
+        whole.append(int(sums.whole(1e-6)[0, 0]))
+    assert whole[1] - whole[0] == pytest.approx(0.7e6, abs=2)
+    assert whole[1] - whole[0] <= 0.7e6

@@ -23,6 +23,7 @@ from typing import Any
 
 import click
 
+from dpsparse._files import check_output, write_whole
 from dpsparse.exceptions import ParameterError
 
 REFUTED = 7  # exit code
@@ -36,8 +37,8 @@ def read_config(path: Path) -> tuple[Any, int]:
 
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ParameterError(f"{path} cannot be read as TOML: {error}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise ParameterError(f"{path} cannot be read as TOML.") from None
     unknown = sorted(set(config) - KEYS)
     if unknown:
         raise ParameterError(
@@ -79,11 +80,12 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
 
     if runs < 100 or not 0.5 < confidence < 1.0:
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
+    target = html if html is not None else config.with_suffix(".html")
+    check_output(target, True, (config,))
     estimator, n_features = read_config(config)
     verdict = attack(estimator, n_features, n_runs=runs, confidence=confidence, seed=seed)
     click.echo(str(verdict))
-    target = html if html is not None else config.with_suffix(".html")
-    target.write_text(page(verdict), encoding="utf-8")
+    write_whole(target, page(verdict).encode(), True)
     click.echo(f"page: {target}")
     if not verdict.holds:
         raise SystemExit(REFUTED)  # click's Exit is lost where a program is not standalone

@@ -32,9 +32,11 @@ def main() -> NoReturn:
     except ImportError:
         _fail("the command line needs its extra: pip install 'dpsparse[cli]'", 2)
     from dpsparse.cli.commands import program
+    from dpsparse.cli.output import spoken_warnings
 
     try:
-        program(standalone_mode=False)
+        with spoken_warnings():
+            program(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help())
     except click.ClickException as error:
@@ -51,18 +53,18 @@ def main() -> NoReturn:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """One line and an exit code. Advice about Domain(...) is given as the option to type."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    text = re.sub(r"Domain\((\w+)=([^)]*)\)", _as_option, text)
-    text = re.sub(r"Domain\.(\w+)", lambda m: "--" + m[1].replace("_", "-"), text)
+    """One line and an exit code. Advice about Domain(...) is given as the option to type.
+
+    The text of a foreign error is not shown: it may quote a private cell.
+    """
     for kind, code in EXIT_CODES.items():
         if isinstance(error, kind):
-            return text, code
+            text = " ".join(str(error).split()) or type(error).__name__
+            text = re.sub(r"Domain\((\w+)=([^)]*)\)", _as_option, text)
+            return re.sub(r"Domain\.(\w+)", lambda m: "--" + m[1].replace("_", "-"), text), code
     if isinstance(error, MemoryError):
         return "not enough memory for this file", 3
-    if isinstance(error, (ValueError, OSError)):
-        return text[:300], 3
-    return f"unexpected {type(error).__name__}: {text[:300]} (DPSPARSE_DEBUG=1 shows where)", 1
+    return f"unexpected {type(error).__name__} (DPSPARSE_DEBUG=1 shows where)", 1
 
 
 def _as_option(match: re.Match[str]) -> str:

@@ -97,7 +97,7 @@ def history(ledger: str, dataset: str | None, as_json: bool) -> None:
 @click.option("--anchor", help="A head or receipt hash noted earlier; must still be in the chain.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def verify(ledger: str, dataset: str | None, anchor: str | None, as_json: bool) -> None:
-    """Re-read the whole chain; exit code 5 if a row was edited, removed or inserted."""
+    """Re-read the chain and re-add its totals; exit code 5 if a row was edited, removed or added."""
     accounts = _accounts(ledger, dataset)
     if anchor is not None and len(accounts) > 1:
         raise click.UsageError("State --dataset, the account the --anchor belongs to.")

@@ -11,11 +11,13 @@ from typing import Any
 import click
 
 import dpsparse
+from dpsparse._files import check_output, write_whole
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
-from dpsparse.cli.output import check_output, emit, spoken_warnings, stage, write_text
-from dpsparse.exceptions import SchemaError
+from dpsparse.cli.evaluate import evaluate
+from dpsparse.cli.output import emit, say, stage
+from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
 from dpsparse.reproduce.command import reproduce
 
 EXIT_HELP = (
@@ -34,6 +36,7 @@ def program() -> None:
 program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
+program.add_command(evaluate)
 
 
 @program.command()
@@ -66,9 +69,11 @@ def fit(
     **options: Any,
 ) -> None:
     """Train a private model on DATA (svmlight, CSV or Parquet; also .gz, .bz2, .xz)."""
-    from dpsparse.models import save
+    import numpy as np
 
-    check_output(output, overwrite)
+    inputs = (data, options["domain_file"], options["ledger_path"])
+    check_output(output, overwrite, inputs)
+    check_output(output.with_suffix(".npz"), True, inputs)  # where a large model goes
     domain, scales = opt.make_domain(options)
     ledger = opt.open_ledger(options)
     model = opt.make_estimator(options, domain, ledger)
@@ -78,26 +83,32 @@ def fit(
         table = opt.read_training_data(data, options)
         factors = opt.column_scales(table, scales)
         X = opt.scaled(table.X, factors)
-    with spoken_warnings():
-        if reveal_training_score and ledger is not None:
-            ledger.reserve(_score_plan(model))
-        with stage("fitting"):
-            model.fit(X, table.y)
-    record = {"training_score": model.score(X, table.y)} if reveal_training_score else {}
-    if factors is not None:  # weights for the columns as they are in the file
+    score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
+    if score_plan is not None and not ledger.would_allow(score_plan):
+        ledger.reserve(score_plan)  # raises, and says why
+    with stage("fitting"):
+        model.fit(X, table.y)
+    if factors is not None:  # weights and their noise for the columns as they are in the file
         model.coef_ = model.coef_ * factors
-    path = save(model, output, feature_names=table.feature_names, overwrite=overwrite)
-    record |= {"model": path, **_facts(model)}
+        if hasattr(model, "coef_noise_"):
+            model.coef_noise_ = model.coef_noise_ * np.abs(factors)
+        model.scales_ = scales
+    path = _save_paid(model, output, table.feature_names, overwrite)
+    record: dict[str, Any] = {"model": path, **_facts(model)}
+    if score_plan is not None:
+        ledger.reserve(score_plan)  # not before the fit, which may refuse the data
+    if reveal_training_score:
+        record["training_score"] = model.score(table.X, table.y)
     text = f"{path}: {_summary(model)}\n{model.privacy_.headline}"
     if reveal_training_score:
         text += f"\nscore on the private training rows, NOT covered: {record['training_score']:.4f}"
     if ledger is not None:
-        record["budget"] = {
-            "spent": ledger.spent(),
-            "remaining": ledger.remaining(),
-            "head": ledger.head,
-        }
-        text += f"\n{budget_line(ledger)}"
+        try:
+            spent, remaining, head = ledger.spent(), ledger.remaining(), ledger.head
+            record["budget"] = {"spent": spent, "remaining": remaining, "head": head}
+            text += f"\n{budget_line(ledger)}"
+        except LedgerError as error:
+            raise LedgerError(f"{error} The fit is paid and its model is in {path}.") from None
     emit(record, text, as_json)
 
 
@@ -117,9 +128,9 @@ def predict(
     from dpsparse.models import load
     from dpsparse.readers import read_table
 
-    fitted: Any = load(model)
     if output is not None:
-        check_output(output, overwrite)
+        check_output(output, overwrite, (model, data))
+    fitted: Any = load(model)
     if proba and not hasattr(fitted, "classes_"):
         raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
     names = fitted.feature_names_
@@ -147,9 +158,9 @@ def predict(
         rows.writerow(["prediction"])
         rows.writerows([label] for label in labels)
     if output is None:
-        click.echo(buffer.getvalue(), nl=False)
+        say(buffer.getvalue(), end="")
     else:
-        write_text(output, buffer.getvalue(), overwrite)
+        write_whole(output, buffer.getvalue().encode(), overwrite)
 
 
 @program.command()
@@ -170,6 +181,7 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
         *(f"  {v:+12.6g}  {name}" for name, v in weights),
     ]
     record = _facts(fitted) | {
+        "scales": fitted.scales_,
         "parameters": {k: v for k, v in fitted.get_params(deep=False).items() if k != "ledger"},
         "plan": dict(fitted.plan_.parameters),
         "top_weights": [{"feature": name, "weight": value} for name, value in weights],
@@ -190,8 +202,6 @@ def plan(n_features: int, as_json: bool, **options: Any) -> None:
     domain, _ = opt.make_domain(options)
     ledger = opt.open_ledger(options)
     price = opt.make_estimator(options, domain, ledger).plan(n_features)
-    if options["random_state"] is not None:
-        price = price.seeded()
     record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
     text = str(price)
     if ledger is not None:
@@ -217,10 +227,11 @@ def report(
     from dpsparse.privacy import Ledger
     from dpsparse.report import privacy_card
 
-    check_output(output, overwrite)
+    check_output(output, overwrite, (model, ledger_path))
     ledger = Ledger(ledger_path, dataset=dataset) if ledger_path is not None else None
-    write_text(output, privacy_card(load(model), title=model.name, ledger=ledger), overwrite)
-    click.echo(f"{output}: privacy card of {model.name}")
+    page = privacy_card(load(model), title=model.name, ledger=ledger)
+    write_whole(output, page.encode(), overwrite)
+    say(f"{output}: privacy card of {model.name}")
 
 
 @program.command()
@@ -258,7 +269,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     with stage("fitting without privacy"):
         plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
     model: Any = DPGradientClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
-    with spoken_warnings(), stage(f"fitting {rows:,} rows x {features:,} features privately"):
+    with stage(f"fitting {rows:,} rows x {features:,} features privately"):
         model.fit(X[train], y[train])
     accuracy = float(model.score(X[test], y[test]))
     reference = float(plain.score(X[test], y[test]))
@@ -273,6 +284,31 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
 
 
 # ---- shared by the commands ---------------------------------------------------------------------
+
+
+def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) -> Path:
+    """The saved model. Where its place fails, another one: what is paid for is not thrown away."""
+    import tempfile
+
+    from dpsparse.models import dumps, save
+
+    try:
+        return save(model, output, feature_names=feature_names, overwrite=overwrite)
+    except ModelFileError as error:
+        reason = f"{error} The fit is done and its epsilon is spent"
+    for folder in (tempfile.gettempdir(), Path.home(), Path.cwd()):
+        try:
+            rescue = Path(tempfile.mkdtemp(prefix="dpsparse-", dir=folder))  # ours alone
+        except OSError:
+            continue
+        try:
+            kept = save(model, rescue / output.name, feature_names=feature_names)
+        except ModelFileError:
+            rescue.rmdir()
+            continue
+        raise ModelFileError(f"{reason}; the model is kept in {kept}, move it from there.")
+    say(dumps(model, feature_names=feature_names))
+    raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
 
 
 def _score_plan(model: Any) -> Any:

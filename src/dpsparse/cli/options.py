@@ -225,9 +225,11 @@ def make_domain(options: Options) -> tuple[Domain, dict[str, float]]:
         facts["classes"] = label_list(options["classes"])
     scales |= dict(_pair(text, float) for text in options["scales"])
     for name, scale in scales.items():
-        if not 0 < abs(scale) < math.inf:
+        # Beyond these the weights for the unscaled column may overflow, after they were paid for.
+        if not 1e-100 <= abs(scale) <= 1e100:
             raise ParameterError(
-                f"The scale of column {name!r} must be a finite number other than 0."
+                f"The scale of column {name!r} must be a number between 1e-100 and 1e100 "
+                "(or minus that)."
             )
     return Domain(**facts), scales
 

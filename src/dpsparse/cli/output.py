@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -48,7 +47,18 @@ def spoken_warnings() -> Iterator[None]:
 
 def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
     """The result, for a machine or for a person."""
-    click.echo(json.dumps(plain(record), indent=1, ensure_ascii=False) if as_json else text)
+    say(json.dumps(plain(record), indent=1, ensure_ascii=False) if as_json else text)
+
+
+def say(text: str, *, end: str = "\n") -> None:
+    """Text on stdout, all of it: a full disk behind `> file` is an error of ours."""
+    try:
+        click.echo(text + end, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ModelFileError(f"The result cannot be written: {error.strerror}.") from None
 
 
 def plain(value: Any) -> Any:
@@ -62,25 +72,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def check_output(path: Path, overwrite: bool) -> None:
-    """Refuse before anything is read or spent."""
-    if path.exists() and not overwrite:
-        raise ModelFileError(f"{path} exists; choose another name or add --overwrite.")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ModelFileError(f"{path} cannot be written: there is no such folder.")
-    probe = path.with_name(f".{path.name}.probe")
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None
-
-
-def write_text(path: Path, text: str, overwrite: bool) -> None:
-    check_output(path, overwrite)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be written: {error.strerror}.") from None

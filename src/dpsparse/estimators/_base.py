@@ -17,11 +17,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from dpsparse.domain import BoundedData, Domain
-from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
+from dpsparse._checks import check_choice as check_choice
+from dpsparse._checks import check_count as check_count
+from dpsparse._checks import check_positive as check_positive
+from dpsparse._checks import is_number
+from dpsparse.domain import BoundedData, Domain, refuse_malformed
+from dpsparse.estimators._schema import check_labels, checked_data, checked_score
+from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
 from dpsparse.random import is_seeded, make_generator
@@ -36,9 +40,23 @@ SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 ADJACENCIES = ("add-remove", "replace-one")
 
 
+class _Fitted(BaseEstimator):
+    """Attributes of a fitted model; a class of its own, since fields of the next one are parameters."""
+
+    coef_: Any
+    intercept_: Any
+    classes_: np.ndarray
+    privacy_: Guarantee
+    plan_: Plan
+    n_iter_: int
+    coef_noise_: np.ndarray
+    n_features_in_: int
+
+
 @dataclass(eq=False, repr=False)
-class BaseDPLinearModel(BaseEstimator):
-    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor, and what a fitted linear model can do."""
+class BaseDPLinearModel(_Fitted):
+    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor,
+    and what a fitted linear model can do."""
 
     domain: Domain | None = None
     _: KW_ONLY
@@ -49,15 +67,6 @@ class BaseDPLinearModel(BaseEstimator):
     ledger: Ledger | None = None
     random_state: int | None = None
     verbose: int = 0
-
-    if TYPE_CHECKING:  # attributes of a fitted model, not parameters
-        coef_: Any
-        intercept_: Any
-        privacy_: Guarantee
-        plan_: Plan
-        n_iter_: int
-        coef_noise_: np.ndarray
-        n_features_in_: int
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
 
@@ -85,7 +94,7 @@ class BaseDPLinearModel(BaseEstimator):
                 f"domain is required: {name}(domain=Domain(...)) states the public bounds of the data."
             )
         check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
-        if not _is_number(self.delta) or not 0 < self.delta < 1:
+        if not is_number(self.delta) or not 0 < self.delta < 1:
             raise ParameterError(
                 f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6."
             )
@@ -114,7 +123,11 @@ class BaseDPLinearModel(BaseEstimator):
         """
         check_count("n_features", n_features)
         self._check_parameters()
-        return self._make_plan(int(n_features), self._labels(None))
+        return self._priced(int(n_features), self._labels(None))
+
+    def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        plan = self._make_plan(n_features, labels)
+        return plan.seeded() if is_seeded(self.random_state) else plan
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a private model.
@@ -131,11 +144,10 @@ class BaseDPLinearModel(BaseEstimator):
         self
         """
         self._check_parameters()
+        refuse_malformed(X)
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
         labels = self._labels(y)
-        plan = self._make_plan(X.shape[1], labels)
-        if is_seeded(self.random_state):
-            plan = plan.seeded()
+        plan = self._priced(X.shape[1], labels)
         rows = Rows.clip(X, y, self._domain, labels=labels)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
@@ -173,6 +185,7 @@ class BaseDPLinearModel(BaseEstimator):
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        refuse_malformed(X)
         X = checked_data(self, X, reset=False)
         coef = self.coef_
         margins = X @ coef.T
@@ -231,12 +244,9 @@ class BaseDPLinearModel(BaseEstimator):
 class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
     """Classification: labels come from the domain, probabilities from the logistic link."""
 
-    if TYPE_CHECKING:
-        classes_: np.ndarray
-
     def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
         if y is not None:
-            check_classification_targets(y)
+            check_labels(y)
         return self._domain.class_labels(y)
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
@@ -268,6 +278,10 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose label is predicted; exact, not private if the rows are."""
+        return checked_score(self, super().score, X, y, sample_weight)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # a few dozen rows cannot be learnt from privately
@@ -295,70 +309,14 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         """Predicted targets x.w + intercept."""
         return self._margins(X).ravel()
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the predictions; exact, not private if the rows are."""
+        return checked_score(self, super().score, X, y, sample_weight)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-
-# ---- checks shared by the families -------------------------------------------------------------
-
-
-def checked_data(estimator: BaseDPLinearModel, X: Any, *y: Any, **checks: Any) -> Any:
-    """scikit-learn's schema checks; its messages that quote values of rows are replaced by ours."""
-    try:
-        return validate_data(estimator, X, *y, accept_sparse="csr", dtype="numeric", **checks)
-    except ValueError as error:
-        for quoting, ours in _QUOTING_MESSAGES.items():
-            if quoting in str(error):
-                raise SchemaError(ours) from None
-        raise
-
-
-_NOT_NUMERIC = (
-    "X must be numeric (and y, for a regressor); encode text columns with a public vocabulary first, "
-    "for instance sklearn's FeatureHasher."
-)
-_QUOTING_MESSAGES = {
-    "could not convert": _NOT_NUMERIC,
-    "cannot convert": _NOT_NUMERIC,
-    "dtype='numeric'": _NOT_NUMERIC,
-    "Complex data": "Complex data not supported; pass real numbers in X and y.",
-    "Expected 2D array": "Expected 2D array X with one row per sample. Reshape your data, for instance "
-    "with X.reshape(-1, 1) for a single feature.",
-}
-
-
-def _is_number(value: object) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
-        value, bool
-    )
-    return number and not math.isnan(value)  # type: ignore[arg-type]
-
-
-def check_positive(name: str, value: object, remedy: str = "") -> None:
-    """Refuse anything but a number above zero (infinity included)."""
-    if not _is_number(value) or not value > 0:  # type: ignore[operator]
-        hint = f"; {remedy}" if remedy else ""
-        raise ParameterError(f"{name} must be a positive number, got {value!r}{hint}.")
-
-
-def check_count(name: str, value: object, *, optional: bool = False) -> None:
-    """Refuse anything but a whole number of at least one."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if optional and value is None:
-        return
-    if not whole or value < 1:  # type: ignore[operator]
-        also = " or None" if optional else ""
-        raise ParameterError(f"{name} must be a whole number of at least 1{also}, got {value!r}.")
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse anything that is not one of the named choices."""
-    if value not in choices:
-        raise ParameterError(
-            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
-        )
 
 
 def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:

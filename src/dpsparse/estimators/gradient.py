@@ -42,7 +42,6 @@ from dpsparse.solvers.gradient import (
 from dpsparse.sparsify import check_n_nonzero, count_event
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
-_LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
 
 _NOTES = {
     "prior": "noisy class counts (or count and mean of the targets)",
@@ -133,6 +132,12 @@ class _DPGradient(BaseDPLinearModel):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         if isinstance(self.masses, np.ndarray) and self.masses.shape != (n_features,):
             raise ParameterError("masses must hold one public number per feature.")
+        if isinstance(self.masses, np.ndarray) and not np.all(
+            (self.masses == 0) | ((self.masses >= TINY) & (self.masses <= HUGE))
+        ):
+            raise ParameterError(
+                "masses must be 0 (drop the feature) or lie between 2**-100 and 2**100."
+            )
         n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
         n_classes = 2 if labels is None else len(labels)
         private = not math.isinf(self.epsilon)
@@ -159,10 +164,6 @@ class _DPGradient(BaseDPLinearModel):
                 self.epsilon,
                 self.delta,
             )
-            if mu > _LIMIT:
-                raise ParameterError(
-                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
-                )
         phases = [
             Phase(name, event(name, mu) if private else NonPrivate(), _NOTES[name])
             for name in shares
@@ -204,7 +205,7 @@ class _DPGradient(BaseDPLinearModel):
             n_outputs=n_outputs,
             n_samples=domain.n_samples,
             longest=longest,
-            target_bound=domain.target_bound if self._labels_are_numbers else 1.0,
+            target_bound=domain.target_bound or 1.0,
             n_iter=self.n_iter,
             step=self.step_size,
             momentum=self.momentum,

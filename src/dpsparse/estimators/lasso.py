@@ -141,7 +141,7 @@ class _Lasso(BaseDPLinearModel):
             calibration=calibration,
             proven=proven,
             source="docs/proofs/frank_wolfe.md",
-            assumptions=_assumptions(calibration),
+            assumptions=_assumptions(calibration, self.selection),
             parameters={
                 "n_iter": n_iter,
                 "radius": radius,
@@ -460,10 +460,13 @@ def _published_slope_bound(loss: Loss, slope_bound: float) -> float:
     return 1.0 if loss.name == "logistic" else slope_bound
 
 
-def _assumptions(calibration: str) -> tuple[str, ...]:
+def _assumptions(calibration: str, selection: str) -> tuple[str, ...]:
     if calibration == "published-laplace":
         return ("Laplace noise in ideal real arithmetic",)
-    return ("the stream of random bits is uniform", "running time is not observed")
+    stream = ("the stream of random bits is uniform", "running time is not observed")
+    if selection == "scan":  # float64 sums of score and noise, not whole-number weights
+        return ("Gumbel noise in ideal real arithmetic", *stream)
+    return stream
 
 
 class _Bar:

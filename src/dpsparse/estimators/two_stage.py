@@ -106,14 +106,13 @@ class _DPTwoStage(DPSupportFirst):
         values, data, rng = plan.parameters, rows.table(), releases.rng
         n_rows, n_features = data.X.shape
         s = min(self.n_nonzero, n_features)
-        blocks = releases.blocks(rows, values["n_blocks"])
+        selector = self._selector()
         parts = []
-        for k, y in enumerate(targets(data, values["n_outputs"])):
-            mine = rows if values["n_outputs"] == 1 else rows.against_rest(k)
-            votes = mine.votes(blocks, s, self._selector()).whole(1.0)
+        for y in targets(data, values["n_outputs"]):
             support = published.voted_support(
-                votes, values["n_blocks"], s, values["epsilon_support"], rng
-            )
+                data.X, y, rng, n_nonzero=s, n_blocks=values["n_blocks"],
+                epsilon=values["epsilon_support"], selector=selector,
+            )  # fmt: skip
             columns = np.ones((n_rows, s + self.fit_intercept))
             columns[:, :s] = data.X[:, support].toarray()
             theta = published.tilted_fit(

@@ -3,7 +3,7 @@
     Renyi      delta = min_a e^{(a-1)(RDP(a)-eps)}/(a-1) (1-1/a)^a   (Canonne, Kamath, Steinke)
     Gaussian   delta = Phi(mu/2-eps/mu) - e^eps Phi(-mu/2-eps/mu),   mu^2 = sum (D/s)^2
                for runs of Gaussian events only                      (Balle, Wang)
-               plus (1+e^eps) slack for rounded Gaussians
+               rounded Gaussians add what their sampler may be off (rounded_gaussian.md)
     objective  a single objective perturbation has its own profile (privacy/objective.py)
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
                for runs of pure events only
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpsparse.exceptions import ParameterError
@@ -61,9 +61,9 @@ def epsilon(event: Event, delta: float) -> float:
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append(_pure_to_epsilon(pure, delta))
-    mu, slack = gaussian_mu(counts), sampler_slack(counts)
+    mu = gaussian_mu(counts)
     if delta > 0.0 and mu is not None:
-        bounds.append(_epsilon_with_slack(lambda d: _gaussian_epsilon(mu, d), slack, delta))
+        bounds.append(_epsilon_with_slack(lambda d: gaussian_epsilon(mu, d), counts, delta))
     elif delta > 0.0:
 
         def renyi(delta: float) -> float:
@@ -74,7 +74,7 @@ def epsilon(event: Event, delta: float) -> float:
 
             return max(0.0, _minimise(bound, counts))
 
-        bounds.append(_epsilon_with_slack(renyi, slack, delta))
+        bounds.append(_epsilon_with_slack(renyi, counts, delta))
         alone = _single_perturbation(counts)
         if alone is not None and bounds[-1] > 0.0:
             bounds.append(_perturbation_epsilon(alone, delta, bounds[-1]))
@@ -94,14 +94,16 @@ def delta(event: Event, epsilon: float) -> float:
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append(_pure_to_delta(pure, epsilon))
-    mu, slack = gaussian_mu(counts), sampler_slack(counts)
-    # A guarantee at a smaller epsilon is one at this epsilon: e^eps must not blow up the slack.
-    for at in {min(epsilon, cap) for cap in (10.0, 20.0, math.inf)} if slack > 0.0 else {epsilon}:
+    mu = gaussian_mu(counts)
+
+    def ideal(epsilon: float) -> float:
         if mu is not None:
-            log_delta = _gaussian_log_delta(mu, at)
+            log_delta = _gaussian_log_delta(mu, epsilon)
         else:
-            log_delta = _minimise(partial(_renyi_log_delta, counts, at), counts)
-        bounds.append(math.exp(min(0.0, log_delta)) + _slack_delta(slack, at))
+            log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon), counts)
+        return math.exp(min(0.0, log_delta))
+
+    bounds.append(_delta_with_slack(ideal, counts, epsilon))
     if mu is None:
         alone = _single_perturbation(counts)
         if alone is not None:
@@ -215,25 +217,82 @@ def sampler_slack(counts: dict[Event, int]) -> float:
     return sum(count * e.slack for e, count in counts.items() if isinstance(e, RoundedGaussian))
 
 
+# Lemma 4 of rounded_gaussian.md has two bounds. Up to 12 standard deviations a sampler is off by a
+# relative error only, so at an epsilon lower by a shift its tail counts once, and no e^eps does.
+SHIFT = 2.0**-33
+TAIL_LIMIT = 2.0**-19  # below it a run has fewer than 2^54 values, as SHIFT assumes
+_TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43, 2.0**-21, 4.5
+
+
+def sampler_tail(counts: dict[Event, int], epsilon: float = math.inf) -> tuple[float, float]:
+    """(delta, shift) that samplers cost beside SHIFT, by the cheaper bound for each event."""
+    delta = shift = 0.0
+    for event, count in counts.items():
+        if isinstance(event, RoundedGaussian):
+            mu = event.sensitivity / event.scale
+            large = mu * mu if mu > 1.0 else 0.0  # at most so many values can move by more than 1
+            tail = event.size * _TAIL_OF_A_VALUE + large * _TAIL_OF_MU2
+            plain = _slack_delta(event.slack, epsilon)
+            if mu > _LARGEST_MU or plain <= tail:
+                delta += count * plain
+            else:
+                delta, shift = delta + count * tail, shift + count * large * _SHIFT_OF_MU2
+    return delta, shift
+
+
 def _slack_delta(slack: float, epsilon: float) -> float:
     """P, Q within `slack` of P', Q': P(S) <= e^eps Q(S) + delta' + (1 + e^eps) slack."""
-    return (1.0 + math.exp(min(epsilon, 700.0))) * slack * (1.0 + 1e-12) if slack > 0.0 else 0.0
+    if slack == 0.0 or epsilon > 700.0:
+        return math.inf if slack > 0.0 else 0.0
+    return (1.0 + math.exp(epsilon)) * slack * (1.0 + 1e-12)
 
 
-def _epsilon_with_slack(ideal: Callable[[float], float], slack: float, delta: float) -> float:
-    """An epsilon at which the ideal run leaves room for the slack; `ideal` maps delta to epsilon."""
+def _epsilon_with_slack(
+    ideal: Callable[[float], float], counts: dict[Event, int], delta: float
+) -> float:
+    """An epsilon at which the ideal run leaves room for its samplers; `ideal` maps delta to it."""
+    slack = sampler_slack(counts)
     value = ideal(delta)
     if slack == 0.0 or not math.isfinite(value):
         return value
+    tail, shift = sampler_tail(counts)
+    shifted = math.inf
+    if tail < min(delta, TAIL_LIMIT):
+        shifted = ideal(delta - tail) + shift + SHIFT
     for _ in range(100):  # rises: a larger epsilon leaves less delta to the ideal run
         left = delta - _slack_delta(slack, value)
-        if left <= 0.0:
-            return math.inf
+        # With at least 15/16 left the next step is far smaller than this one.
+        if left < 0.9375 * delta or value >= shifted:
+            return shifted
         ahead = ideal(left)
         if ahead <= value:
             return value
         value = ahead * (1.0 + 1e-15)
-    return math.inf
+    return shifted
+
+
+def _delta_with_slack(
+    ideal: Callable[[float], float], counts: dict[Event, int], epsilon: float
+) -> float:
+    """A delta that covers the samplers; `ideal` maps epsilon to the delta of the ideal run."""
+    slack = sampler_slack(counts)
+    if slack == 0.0:
+        return ideal(epsilon)
+
+    def covered(at: float) -> float:
+        return ideal(at) + _slack_delta(slack, at)
+
+    value, (tail, shift) = covered(epsilon), sampler_tail(counts)
+    if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
+        value = min(value, ideal(epsilon - shift - SHIFT) + tail)
+    if value > ideal(epsilon) * (1.0 + 1e-12):
+        # A guarantee at a smaller epsilon is one at this: `covered` is convex in e^eps.
+        end = min(epsilon, -math.log(slack))
+        found = minimize_scalar(
+            covered, bounds=(0.0, end), method="bounded", options={"xatol": 1e-9}
+        )
+        value = min(value, float(found.fun))
+    return value
 
 
 def _gaussian_log_delta(mu: float, epsilon: float) -> float:
@@ -264,7 +323,7 @@ def _mills(z: Array | float) -> Array:
     return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)), dtype=np.float64)
 
 
-def _gaussian_epsilon(mu: float, delta: float) -> float:
+def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon with delta(epsilon) <= delta, from the safe side."""
     target = math.log(delta)
 

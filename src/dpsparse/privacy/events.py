@@ -10,20 +10,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any
 
+from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 
 def _require_positive(event: object, *names: str) -> None:
     for name in names:
         value = getattr(event, name)
-        if isinstance(value, bool) or not (isinstance(value, Real) and float(value) > 0):
+        if not (is_real(value) and float(value) > 0):
             kind = type(event).__name__
             raise ParameterError(f"{kind}.{name} must be a positive number, got {value!r}.")
         # NumPy scalars become plain numbers, so that records are equal, hashed and saved alike.
-        plain = int(value) if isinstance(value, Integral) else float(value)
+        plain = int(value) if is_whole(value) else float(value)
         object.__setattr__(event, name, plain)
 
 
@@ -207,9 +207,9 @@ class Repeated(Event):
         if not isinstance(self.event, Event):
             raise UnknownEventError(f"Repeated.event must be an event, got {self.event!r}.")
         count: object = self.count
-        if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 0:
+        if not is_whole(count) or int(self.count) < 0:
             raise ParameterError(f"Repeated.count must be a whole number, got {count!r}.")
-        object.__setattr__(self, "count", int(count))
+        object.__setattr__(self, "count", int(self.count))
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
+from functools import lru_cache
 from typing import Any
 
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.privacy import events as ev
 from dpsparse.privacy.conversion import epsilon as event_epsilon
-from dpsparse.privacy.html import guarantee_html
+from dpsparse.privacy.html import guarantee_html, likelihood_factor, rounded_up
 from dpsparse.privacy.rdp import leaves
 
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
@@ -33,7 +33,8 @@ NOT_PROTECTED = (
 class Guarantee:
     """(epsilon, delta)-differential privacy of one release, with everything it rests on.
 
-    `proven=False` means no promise at all; `epsilon` and `delta` are then nominal.
+    `proven=False` means no promise at all; `epsilon` and `delta` are then nominal. A proven one
+    is recomputed from its events when it is made, and refused if they spend more than it says.
     `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
     hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
     """
@@ -72,6 +73,11 @@ class Guarantee:
             object.__setattr__(self, name, value)
         if self.proven and self._flaw:
             raise ParameterError(f"A guarantee cannot be proven here: {self._flaw}.")
+        # The accountant has the last word on what may be claimed; 1e-9 is for rounding alone.
+        if self.proven and self.recompute() > self.epsilon * (1.0 + 1e-9):
+            raise CalibrationError(
+                f"What is recorded here spends more than the epsilon it claims ({self.epsilon!r})."
+            )
 
     @property
     def event(self) -> ev.Event:
@@ -80,7 +86,7 @@ class Guarantee:
 
     def recompute(self) -> float:
         """Epsilon at this delta, from the events alone; at most `epsilon` if all is well."""
-        return event_epsilon(self.event, self.delta) if self.delta < 1.0 else math.inf
+        return _spent(self.event, self.delta) if self.delta < 1.0 else math.inf
 
     def seeded(self) -> Guarantee:
         """The same run with a reproducible stream: whoever knows the seed removes the noise."""
@@ -95,16 +101,24 @@ class Guarantee:
             return "no noise was added (epsilon is infinite)"
         if self.randomness == SEEDED:
             return "seeded random numbers: whoever knows the seed can remove the noise"
+        if not self.events:
+            return "no mechanism is recorded"
         if ev.NonPrivate() in leaves(self.event):
             return "one step has no guarantee"
         return ""
 
     @property
+    def neighbours(self) -> str:
+        """Which tables must look alike, in words: what is added, removed or replaced is the unit."""
+        words = ADJACENCIES[self.adjacency]
+        return words if self.unit == "one row" else words.replace("one row", "one person")
+
+    @property
     def headline(self) -> str:
         """One line, for a log or the head of a report."""
-        adjacency = ADJACENCIES[self.adjacency]
+        adjacency = self.neighbours
         if self.proven:
-            return f"({_shown(self.epsilon)}, {_shown(self.delta)})-DP, {adjacency}, proven"
+            return f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-DP, {adjacency}, proven"
         return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
 
     def __str__(self) -> str:
@@ -118,12 +132,12 @@ class Guarantee:
             lines.append(
                 f"Whether {self.unit} {change} changes the probability of any outcome by at most "
                 f"a factor e^epsilon = {_factor(self.epsilon)}, apart from an additional "
-                f"probability of {_shown(self.delta)}."
+                f"probability of {rounded_up(self.delta)}."
             )
         else:
             lines.append(
                 "Treat the model as if it contained the training data. Nominal parameters, which "
-                f"promise nothing: epsilon {_shown(self.epsilon)}, delta {_shown(self.delta)}."
+                f"promise nothing: epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}."
             )
         lines += [f"  step        {name}: {event}" for name, event in self.events]
         lines += [f"  assumes     {text}" for text in self.assumptions]
@@ -135,8 +149,11 @@ class Guarantee:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Any]] = [("epsilon", self.epsilon), ("delta", self.delta)]
-        rows += [("neighbours", ADJACENCIES[self.adjacency]), ("unit", self.unit)]
+        rows: list[tuple[str, Any]] = [
+            ("epsilon", rounded_up(self.epsilon)),
+            ("delta", rounded_up(self.delta)),
+        ]
+        rows += [("neighbours", self.neighbours), ("unit", self.unit)]
         rows += [(f"step: {name}", event) for name, event in self.events]
         rows += [("assumes", text) for text in self.assumptions]
         rows += [("randomness", self.randomness), ("proof", self.source or "none")]
@@ -193,7 +210,7 @@ class Guarantee:
                 "accounting": "Renyi curves composed adaptively; analytic for Gaussian-only runs",
             },
             "unit_of_privacy": self.unit,
-            "adjacency": ADJACENCIES[self.adjacency],
+            "adjacency": self.neighbours,
             "trust_model": TRUST_MODEL,
             "mechanisms": [f"{name}: {event}" for name, event in self.events],
             "randomness": self.randomness,
@@ -207,12 +224,10 @@ def _encode(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
 
 
-def _shown(value: float) -> str:
-    """At most six digits, rounded up: a printed guarantee never understates the loss."""
-    if len(repr(value)) <= 8:
-        return repr(value)
-    return repr(float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(value)))
+@lru_cache(maxsize=256)
+def _spent(event: ev.Event, delta: float) -> float:
+    return event_epsilon(event, delta)
 
 
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 50.0 else "astronomical"
+    return rounded_up(likelihood_factor(epsilon), 3) if epsilon < 50.0 else "astronomical"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import fields
+from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
@@ -26,6 +28,18 @@ def guarantee_html(headline: str, proven: bool, rows: Iterable[tuple[str, Any]])
         f'<div style="font-weight:600;color:{colour}">{escape(headline)}</div>'
         f'<table style="border-collapse:collapse;font-size:90%">{cells}</table></div>'
     )
+
+
+def rounded_up(value: float, digits: int = 6) -> str:
+    """A number of a promise in few digits, rounded up: what is printed never understates a loss."""
+    if len(repr(value)) <= digits + 2:
+        return repr(value)
+    return repr(float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value)))
+
+
+def likelihood_factor(epsilon: float) -> float:
+    """e^epsilon, never below it: the factor by which a probability may change."""
+    return math.nextafter(math.exp(min(epsilon, 700.0)), math.inf) if epsilon else 1.0
 
 
 def show(value: Any) -> str:

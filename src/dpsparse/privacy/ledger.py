@@ -10,6 +10,9 @@ Between the lock and the first statement all earlier reservations are composed, 
 filter that is valid for prices chosen after looking at results is asked whether the new one still
 fits. What is reserved is spent, whether or not a commit follows. Disjoint partitions compose in
 parallel: each sees the entries on all rows and its own. Proofs: docs/proofs/ledger.md.
+
+An object remembers the last entry it has seen. A book that no longer holds it was rolled back to
+an older copy, and is refused.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError
+from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
@@ -30,10 +34,12 @@ from dpsparse.privacy.ledger_book import (
     Book,
     Entry,
     Terms,
+    check_name,
     check_terms,
     digest_of,
     is_proven,
     now,
+    part_of,
     read_terms,
 )
 from dpsparse.privacy.ledger_store import SealedStore, Session, Store, open_store
@@ -43,11 +49,14 @@ _READ_ACCOUNT = "SELECT terms, n_entries, head FROM dpsparse_account WHERE datas
 _READ_ENTRIES = (
     "SELECT seq, body, hash FROM dpsparse_entry WHERE dataset = ? AND seq > ? ORDER BY seq"
 )
+_READ_HASH = "SELECT hash FROM dpsparse_entry WHERE dataset = ? AND seq = ?"
 _APPEND = "INSERT INTO dpsparse_entry (dataset, seq, body, hash) VALUES (?, ?, ?, ?)"
 _ADVANCE = (
     "UPDATE dpsparse_account SET n_entries = ?, head = ? "
     "WHERE dataset = ? AND n_entries = ? AND head = ?"
 )
+# Two ways to add up the same book may differ by this much: long ones are folded (ledger_book.py).
+_SAME_TOTAL = 2e-3
 _OPEN = "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)"
 
 
@@ -70,7 +79,7 @@ class Ledger:
         Several data sets may share one file; each has its own ceiling.
     partition : str or None, default=None
         The fits of this ledger use only the rows of a partition of that name. Partitions must be
-        disjoint by a rule that looks at one row alone. They need "add-remove".
+        disjoint for good, by a rule that looks at one row alone. They need "add-remove".
     allow_unproven : bool, default=False
         Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
         them. The ceiling then holds for the proven fits only, and the data set as a whole has no
@@ -93,9 +102,13 @@ class Ledger:
             raise LedgerError(
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
-        self.dataset, self.partition, self.allow_unproven = dataset, partition, allow_unproven
+        if not isinstance(dataset, str):
+            raise LedgerError(f"dataset must be a text, got {dataset!r}.")
+        self.dataset, self.allow_unproven = dataset, allow_unproven
+        self.partition = None if partition is None else check_name("partition", partition)
         self._store: Store = open_store(path)
         self._book: Book | None = None
+        self._seen: tuple[int, str] | None = None  # the last entry this object knows of
         self.terms = self._open(wanted, adjacency)
         if partition is not None and self.terms.adjacency != "add-remove":
             raise LedgerError(
@@ -118,17 +131,20 @@ class Ledger:
                 text = json.dumps(
                     {
                         "format": FORMAT,
-                        "dataset": self.dataset,
+                        "dataset": check_name("dataset", self.dataset),
                         "epsilon": wanted.epsilon,
                         "delta": wanted.delta,
                         "adjacency": wanted.adjacency,
                         "opened": now(),
+                        "nonce": secrets.token_hex(8),
                     },
                     sort_keys=True,
                 )
                 session.change(_OPEN, (self.dataset, text, digest_of("", text)))
+                self._seen = 0, digest_of("", text)
                 return wanted
             terms = read_terms(rows[0][0])
+            self._seen = int(rows[0][1]), rows[0][2]
         if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
             raise LedgerError(
                 f"Data set {self.dataset!r} already has an account with epsilon {terms.epsilon:g}, "
@@ -174,9 +190,12 @@ class Ledger:
                 "delta": guarantee.delta if proven else 1.0,
                 "proven": proven,
                 "total": total if math.isfinite(total) else "inf",
+                "version": _version(),
                 "time": now(),
+                "nonce": secrets.token_hex(8),  # no two entries are alike, nor are their hashes
             }
             seq, digest = self._append(session, book, body)
+        self._remember(seq, digest)
         return Receipt(self, seq, digest)
 
     def would_allow(self, plan: Plan, *, force: bool = False) -> bool:
@@ -218,14 +237,16 @@ class Ledger:
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:
         text = json.dumps(body, sort_keys=True, allow_nan=False)
         seq, digest = book.n_entries + 1, digest_of(book.head, text)
+        book.copy().read(seq, text, digest)  # nothing is written that could not be read again
         session.change(_APPEND, (self.dataset, seq, text, digest))
         moved = session.change(_ADVANCE, (seq, digest, self.dataset, book.n_entries, book.head))
         if moved != 1:
             raise LedgerError("The ledger changed under its own lock. Nothing was spent.")
         return seq, digest
 
-    def _commit(self, seq: int) -> None:
+    def _commit(self, seq: int, digest: str) -> None:
         with self._store.transaction(write=True) as session:
+            self._require(session, seq, digest)
             book = self._read(session)
             self._append(session, book, {"kind": "commit", "of": seq, "time": now()})
 
@@ -239,26 +260,59 @@ class Ledger:
 
     # ----------------------------------------------------------------- reading
 
-    def _read(self, session: Session) -> Book:
-        """The book up to date; only rows newer than the last look are read."""
+    def _account(self, session: Session) -> tuple[str, int, str]:
+        """Terms, number of entries and head, of a book that still holds what we have seen."""
+        seen = self._seen  # read first: another thread may append after our snapshot
         rows = session.execute(_READ_ACCOUNT, (self.dataset,))
         if not rows:
-            raise LedgerError(f"The account of data set {self.dataset!r} is gone from the ledger.")
+            raise LedgerRolledBackError(
+                f"The account of data set {self.dataset!r} is gone from the ledger."
+            )
         terms, n_entries, head = rows[0]
+        if seen is not None:
+            seq, digest = seen
+            if seq > 0:
+                self._require(session, seq, digest)
+            elif digest != digest_of("", terms):
+                raise LedgerRolledBackError(
+                    f"The account of data set {self.dataset!r} was replaced by another one."
+                )
+        return terms, int(n_entries), head
+
+    def _require(self, session: Session, seq: int, digest: str) -> None:
+        """Raise unless entry `seq` is in the book with this hash."""
+        if session.execute(_READ_HASH, (self.dataset, seq)) != [(digest,)]:
+            raise LedgerRolledBackError(
+                f"The ledger no longer holds entry {seq}, which this process has seen: the book "
+                "was rewritten, or rolled back to an older copy that has forgotten what was spent "
+                "since. Restore the newest copy. This call spent nothing."
+            )
+
+    def _remember(self, seq: int, digest: str) -> None:
+        if self._seen is None or seq >= self._seen[0]:
+            self._seen = seq, digest
+
+    def _read(self, session: Session) -> Book:
+        """The book up to date; only rows newer than the last look are read."""
+        terms, n_entries, head = self._account(session)
         genesis = digest_of("", terms)
         book = self._book
-        if book is None or book.genesis != genesis or book.n_entries > n_entries:
+        if book is None or book.genesis != genesis:
             book = Book(self.terms, genesis, genesis)
         book = book.copy()  # a broken chain or another thread must not see a half-read book
         for seq, body, digest in session.execute(_READ_ENTRIES, (self.dataset, book.n_entries)):
             book.read(int(seq), body, digest)
+        self._check_end(book, n_entries, head)
+        self._book = book
+        return book
+
+    def _check_end(self, book: Book, n_entries: int, head: str) -> None:
         if (book.n_entries, book.head) != (n_entries, head):
             raise LedgerError(
                 "The ledger is not complete: its last entries do not match its head. Rows were "
                 "removed or the file is damaged; restore it from a backup."
             )
-        self._book = book
-        return book
+        self._remember(n_entries, head)
 
     def spent(self) -> float:
         """Composed epsilon at the ledger's delta; infinity once an unproven fit is on record.
@@ -305,9 +359,7 @@ class Ledger:
 
     def history(self) -> list[Entry]:
         """Every reservation in order, with whether its fit was completed."""
-        with self._store.transaction(write=False) as session:
-            rows = session.execute(_READ_ENTRIES, (self.dataset, 0))
-        bodies = [(int(seq), json.loads(body), digest) for seq, body, digest in rows]
+        bodies = [(seq, body, digest) for seq, body, digest, _ in self._replay()[1]]
         done = {body["of"] for _, body, _ in bodies if body["kind"] == "commit"}
         return [
             Entry(
@@ -336,34 +388,43 @@ class Ledger:
     def verify(self, anchor: str | None = None) -> int:
         """Re-read the whole chain and re-add every total; returns the number of entries.
 
-        Raises LedgerError at the first edited, removed or inserted row. Whoever can write the file
-        can rewrite all of it consistently; `anchor`, a `head` or receipt hash noted elsewhere,
-        finds that too.
+        Raises LedgerError at the first edited, removed or inserted row, if the entries add up to
+        more than the ceiling, or to another total than was recorded with them. Whoever can write
+        the file can rewrite all of it consistently; `anchor`, a `head` or receipt hash noted
+        elsewhere, finds that too.
         """
-        with self._store.transaction(write=False) as session:
-            rows = session.execute(_READ_ACCOUNT, (self.dataset,))
-            entries = session.execute(_READ_ENTRIES, (self.dataset, 0))
-        if not rows:
-            raise LedgerError(f"The account of data set {self.dataset!r} is gone from the ledger.")
-        terms, n_entries, head = rows[0]
-        if read_terms(terms) != self.terms:
-            raise LedgerError("The terms of the account were changed after it was opened.")
-        genesis = digest_of("", terms)
-        book = Book(self.terms, genesis, genesis)
-        seen = {genesis}
-        for seq, body, digest in entries:
-            book.read(int(seq), body, digest)
-            seen.add(digest)
-        if (book.n_entries, book.head) != (n_entries, head):
-            raise LedgerError("The last entries do not match the head: rows were removed.")
-        if anchor is not None and anchor not in seen:
-            raise LedgerError(
+        book, entries = self._replay(totals=True)
+        if anchor is not None and anchor not in {
+            book.genesis,
+            *(digest for _, _, digest, _ in entries),
+        }:
+            raise LedgerRolledBackError(
                 "The noted hash is not in the chain: the book was rewritten or rolled back to an "
                 "older copy since it was noted."
             )
         if not book.allows(None):
             raise LedgerError("The entries add up to more than the ceiling.")
+        for seq, body, _, total in entries:
+            if body["kind"] == "reserve":
+                _check_total(seq, body, total)
         return len(entries)
+
+    def _replay(self, totals: bool = False) -> tuple[Book, list[tuple[int, Any, str, float]]]:
+        """The whole chain, checked: every entry with its hash and, on demand, its total."""
+        with self._store.transaction(write=False) as session:
+            terms, n_entries, head = self._account(session)
+            rows = session.execute(_READ_ENTRIES, (self.dataset, 0))
+        if read_terms(terms) != self.terms:
+            raise LedgerError("The terms of the account were changed after it was opened.")
+        genesis = digest_of("", terms)
+        book, entries = Book(self.terms, genesis, genesis), []
+        for seq, text, digest in rows:
+            body, total = book.read(int(seq), text, digest), math.nan
+            if totals and body["kind"] == "reserve":
+                total = math.inf if book.unproven else book.spent_epsilon(part_of(body))
+            entries.append((int(seq), body, digest, total))
+        self._check_end(book, n_entries, head)
+        return book, entries
 
     # --------------------------------------- one account, however it is copied
 
@@ -402,10 +463,37 @@ class Receipt:
     def commit(self) -> None:
         """Mark the fit as completed. A book that cannot be written now only warns: it is paid."""
         try:
-            self.ledger._commit(self.seq)
+            self.ledger._commit(self.seq, self.hash)
+        except LedgerRolledBackError:  # the payment itself is gone: the fit may not be released
+            raise
         except LedgerError as error:
             warnings.warn(
                 f"The fit is paid and valid, but its completion could not be noted: {error}",
                 BudgetWarning,
                 stacklevel=2,
             )
+
+
+def _version() -> str:
+    from dpsparse import __version__
+
+    return __version__
+
+
+def _check_total(seq: int, body: dict[str, Any], total: float) -> None:
+    """Compare what an entry says was spent with what its predecessors and it add up to.
+
+    A total of another version may be higher, as accountants get better, but never lower.
+    """
+    try:
+        recorded = float(body["total"])
+    except (KeyError, TypeError, ValueError):
+        recorded = math.nan
+    low, high = total * (1.0 - _SAME_TOTAL), total * (1.0 + _SAME_TOTAL)
+    if body.get("version") != _version():
+        high = math.inf
+    if not low <= recorded <= high:
+        raise LedgerError(
+            f"Entry {seq} says that {recorded:.4g} was spent in all; the entries up to it add up "
+            f"to {total:.4g}. The total was edited, or written by a faulty program."
+        )

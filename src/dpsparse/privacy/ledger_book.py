@@ -10,14 +10,22 @@ import functools
 import hashlib
 import json
 import math
+import unicodedata
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from dpsparse.exceptions import LedgerError
-from dpsparse.privacy.conversion import epsilon, gaussian_mu, sampler_slack
+from dpsparse.exceptions import DPSparseError, LedgerError
+from dpsparse.privacy.conversion import (
+    SHIFT,
+    TAIL_LIMIT,
+    epsilon,
+    gaussian_epsilon,
+    gaussian_mu,
+    sampler_tail,
+)
 from dpsparse.privacy.events import (
     Event,
     Gaussian,
@@ -66,6 +74,8 @@ class Entry:
 MIXED_SHARE = 2.0**-7
 # This share of delta pays for the distance of samplers from their ideal law.
 SAMPLER_SHARE = 2.0**-14
+# And this share of epsilon: it covers every run of plans, as their mu^2 is at most 2 epsilon.
+SHIFT_SHARE = 2.0**-20
 
 
 # `spent`, which informs and does not decide, is exact up to MANY kinds of events. More are folded
@@ -88,7 +98,8 @@ class Spending:
     first: tuple[int, Event] | None = None
     n_fits: int = 0
     pure: float = 0.0  # sum of pure epsilons; infinite once an event is not pure
-    slack: float = 0.0  # sum of the distances of samplers from their law
+    slack: float = 0.0  # what samplers that are not ideal add to delta ...
+    shift: float = 0.0  # ... and to epsilon
     mu2: float = 0.0  # Gaussian events: sum of (sensitivity/scale)^2
     mixed: bool = False  # whether an event is not Gaussian
     renyi: tuple[float, float] = (0.0, 0.0)  # RDP at the orders of the two kinds of account
@@ -96,13 +107,17 @@ class Spending:
     folded: np.ndarray | None = None  # ... and not in the folded curve yet
 
     def add(self, seq: int, event: Event) -> None:
+        counts = leaves(event)
+        if not counts:  # a plan without noise or data costs nothing and decides nothing
+            return
         self.first = self.first or (seq, event)
         self.n_fits += 1
         pure, in_gaussian_account, in_other_account = _prices(event, self.terms)
         self.pure += pure
         self.renyi = (self.renyi[0] + in_gaussian_account, self.renyi[1] + in_other_account)
-        self.slack += sampler_slack(leaves(event))
-        for leaf, count in leaves(event).items():
+        tail, shift = sampler_tail(counts, self.terms.epsilon)
+        self.slack, self.shift = self.slack + tail, self.shift + shift
+        for leaf, count in counts.items():
             mu = gaussian_mu({leaf: count})
             if mu is not None:
                 self.mu2 += mu**2
@@ -129,6 +144,7 @@ class Spending:
             n_fits=self.n_fits + other.n_fits,
             pure=self.pure + other.pure,
             slack=self.slack + other.slack,
+            shift=self.shift + other.shift,
             mu2=self.mu2 + other.mu2,
             mixed=self.mixed or other.mixed,
             renyi=(self.renyi[0] + other.renyi[0], self.renyi[1] + other.renyi[1]),
@@ -161,17 +177,17 @@ class Spending:
         if self.n_fits == 1:  # nothing was adaptive yet
             return epsilon(first, delta)
         bounds = [self.pure]  # basic composition of pure events
-        off = (1.0 + math.exp(min(self.terms.epsilon, 700.0))) * self.slack
-        if off <= delta * SAMPLER_SHARE:
+        shift = SHIFT + self.terms.epsilon * SHIFT_SHARE
+        if self.slack <= min(delta * SAMPLER_SHARE, TAIL_LIMIT) and self.shift + SHIFT <= shift:
             delta *= 1.0 - SAMPLER_SHARE
             gaussian_first = gaussian_mu(leaves(first)) is not None
             if gaussian_first and not self.mixed:
-                merged = Gaussian(1.0 / math.sqrt(self.mu2))
-                bounds.append(epsilon(merged, delta * (1.0 - MIXED_SHARE)))
+                merged = gaussian_epsilon(math.sqrt(self.mu2), delta * (1.0 - MIXED_SHARE))
+                bounds.append(merged + shift)
             share = MIXED_SHARE if gaussian_first else 1.0
             order = np.array(filter_order(self.terms, share))
             renyi = self.renyi[0] if gaussian_first else self.renyi[1]
-            bounds.append(renyi + float(conversion(order, delta * share)))
+            bounds.append(renyi + float(conversion(order, delta * share)) + shift)
         return max(0.0, min(bounds))
 
 
@@ -218,13 +234,20 @@ class Book:
                 f"Entry {seq} of the ledger does not follow from the one before: a row was edited, "
                 "removed or inserted. Restore the file from a backup."
             )
-        entry: dict[str, Any] = json.loads(body)
-        if entry["kind"] == "reserve":
-            if entry["proven"]:
-                part = self.spent.setdefault(entry["partition"], Spending(self.terms))
-                part.add(seq, from_dict(entry["event"]))
-            else:
-                self.unproven += 1
+        try:
+            entry: dict[str, Any] = json.loads(body)
+            if entry["kind"] == "reserve":
+                if entry["proven"]:
+                    part = part_of(entry)
+                    spent = self.spent.setdefault(part, Spending(self.terms))
+                    spent.add(seq, from_dict(entry["event"]))
+                else:
+                    self.unproven += 1
+        except (KeyError, TypeError, ValueError, DPSparseError) as error:
+            raise LedgerError(
+                f"Entry {seq} of the ledger is not one that this dpsparse can read; it may be of a "
+                "newer version. Nothing was spent."
+            ) from error
         self.n_entries, self.head = seq, digest
         return entry
 
@@ -245,16 +268,37 @@ class Book:
         return any(view.mixed for view in self._views(partition, None))
 
     def _views(self, partition: str | None, extra: Event | None) -> list[Spending]:
-        """What each partition has seen: the entries on all rows and its own."""
+        """What a row can see: the entries on all rows and those on its part.
+
+        For all rows (None) that is one view for each part with entries, and always the view of a
+        row in no such part: it will be that of every part whose first entry is still to come.
+        """
         nothing = Spending(self.terms)
         common = self.spent.get(None, nothing)
         names = [p for p in self.spent if p is not None] if partition is None else [partition]
         views = [common.merged(self.spent.get(name, nothing)) for name in names]
-        views = views or [common.copy()]
+        if partition is None:
+            views.append(common.copy())
         if extra is not None:
             for view in views:
                 view.add(self.n_entries + 1, extra)
         return views
+
+
+def part_of(entry: dict[str, Any]) -> str | None:
+    """The part of an entry; early books hold 2024 and " 2024", which are one part."""
+    return None if entry["partition"] is None else str(entry["partition"]).strip()
+
+
+def check_name(argument: str, name: Any) -> str:
+    """A name that cannot be taken for another one, or an error that names the argument."""
+    stripped = isinstance(name, str) and name and name == name.strip()
+    if stripped and name.isprintable() and unicodedata.is_normalized("NFC", name):
+        return str(name)
+    raise LedgerError(
+        f"{argument} must be a printable text without spaces around it, such as "
+        f"{argument}='2024', got {name!r}: names that only look alike would be separate accounts."
+    )
 
 
 def is_proven(plan: Plan) -> bool:

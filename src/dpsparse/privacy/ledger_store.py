@@ -4,6 +4,10 @@ A store runs one transaction at a time. `transaction()` takes the write lock bef
 read (`BEGIN IMMEDIATE`; in PostgreSQL a table lock), so that what a reservation reads is still
 true when it writes. Connections live for one transaction: a forked or pickled ledger has nothing
 to inherit, and a killed process leaves nothing but a rolled-back journal.
+
+SQLite runs with a rollback journal, whose locks are locks of the file itself. (The locks of WAL
+mode live in a second file found by name: two names of one book would not see each other.) The
+journal, too, is found by name, so a book with a second name is refused.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,10 +66,8 @@ def open_store(path: str | os.PathLike[str] | None) -> Store:
     text = os.fspath(path)
     if text.startswith(("postgresql://", "postgres://")):
         return PostgresStore(text)
-    if "://" in text:
-        raise LedgerError(
-            f"A ledger is a file or a postgresql:// URL; {text.split('://')[0]!r} is neither."
-        )
+    if "://" in text or "password=" in text:  # which may not be shown
+        raise LedgerError("A ledger is the path of a file or a postgresql:// URL.")
     return SQLiteStore(text)
 
 
@@ -98,7 +101,7 @@ def _sqlite_transaction(connection: sqlite3.Connection, write: bool) -> Iterator
 
 
 class SQLiteStore:
-    """A file in WAL mode; every commit is on disk (synchronous=FULL) before it returns."""
+    """A file with a rollback journal; every commit is on disk before it returns."""
 
     def __init__(self, path: str) -> None:
         self.location = str(Path(path).absolute())
@@ -112,14 +115,43 @@ class SQLiteStore:
                 "Ledger(path, epsilon=..., delta=...)."
             )
         try:
+            before = self._file() if Path(self.location).exists() else None
             connection = self._connect(create)
             try:
+                opened = before or self._file()
                 with _sqlite_transaction(connection, write) as session:
                     yield session
+                    if write and self._file() != opened:
+                        raise LedgerError(
+                            f"The ledger {self.location} was replaced by another file while it "
+                            "was in use. Nothing was spent."
+                        )
             finally:
                 connection.close()
         except sqlite3.Error as error:
             raise LedgerError(_explain(error, self.location)) from error
+
+    def _file(self) -> tuple[int, int]:
+        """Which file the name stands for, once it is sure to be its only name."""
+        try:
+            file = os.stat(self.location)
+        except OSError as error:
+            raise LedgerError(
+                f"The ledger {self.location} cannot be used: {error.strerror}. Nothing was spent."
+            ) from error
+        if file.st_nlink > 1:
+            raise LedgerError(
+                f"The ledger {self.location} has {file.st_nlink} names (hard links). After a crash "
+                "SQLite finds the unfinished transaction by name, so a book must have one name "
+                "only. Remove the other links; nothing was spent."
+            )
+        if _is_mount_point(self.location):
+            raise LedgerError(
+                f"The ledger {self.location} is mounted as a single file, so its journal would lie "
+                "in another folder than for the other users of the file. Mount the folder that "
+                "holds it; nothing was spent."
+            )
+        return file.st_dev, file.st_ino
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -129,15 +161,49 @@ class SQLiteStore:
             isolation_level=None,
         )
         try:
-            connection.execute("PRAGMA synchronous=FULL")
+            # EXTRA also syncs the folder: the journal's deletion is the commit and must last.
+            connection.execute("PRAGMA synchronous=EXTRA")
             if create:
-                connection.execute("PRAGMA journal_mode=WAL")
                 for statement in (*SCHEMA, *APPEND_ONLY):
                     connection.execute(statement)
+            if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+                _leave_wal(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _leave_wal(connection: sqlite3.Connection) -> None:
+    """Books of dpsparse 0.1 are in WAL mode; SQLite moves their log into the file and leaves it.
+
+    That needs a moment without any other user of the book.
+    """
+    ours = "SELECT 1 FROM sqlite_master WHERE name = 'dpsparse_account'"
+    if not connection.execute(ours).fetchone():
+        return
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=DELETE")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+def _is_mount_point(location: str) -> bool:
+    """Whether a file is mounted by itself; known on Linux only."""
+    try:
+        mounts = MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return False
+    escaped = (line.split()[4].decode("unicode_escape") for line in mounts)  # a space is \\040
+    return os.fsencode(os.path.realpath(location)) in {p.encode("latin-1") for p in escaped}
 
 
 class MemoryStore:
@@ -188,7 +254,7 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self.address: str | None = url
-        self.location = url.split("://", 1)[0] + "://" + url.split("@")[-1].split("://")[-1]
+        self.location = _public_part(url)
 
     @contextmanager
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
@@ -220,11 +286,33 @@ class PostgresStore:
                 "Ledger(url, epsilon=..., delta=...)."
             ) from error
         except psycopg.Error as error:
+            if self.location == HIDDEN:  # libpq quotes the part of a URL that it cannot read
+                raise LedgerError(
+                    "The URL of the ledger cannot be read; special characters in a password are "
+                    "written %40 for @, %2F for /. Nothing was spent."
+                ) from None
             reason = str(error).strip().splitlines()[:1]
             raise LedgerError(
                 f"The ledger at {self.location} cannot be used ({' '.join(reason)}). Nothing was "
                 "released; a reservation that did reach the server counts as spent."
             ) from error
+
+
+HIDDEN = "postgresql://(not shown)"
+
+
+def _public_part(url: str) -> str:
+    """Host, port and database of a URL: what may be shown, as user and query hold secrets."""
+    try:
+        from psycopg.conninfo import conninfo_to_dict
+
+        known = conninfo_to_dict(url)
+    except Exception:  # no driver, or a URL that libpq cannot read: show nothing of it
+        return HIDDEN
+    host, port, name = (str(known.get(key) or "") for key in ("host", "port", "dbname"))
+    if "@" in host + port + name or (port and not port.replace(",", "").isdigit()):
+        return HIDDEN  # a password with a bare @ or / was taken apart at the wrong place
+    return f"postgresql://{host}{':' if port else ''}{port}/{name}"
 
 
 def _explain(error: sqlite3.Error, location: str) -> str:

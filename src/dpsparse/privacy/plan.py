@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpsparse.exceptions import CalibrationError
-from dpsparse.privacy.events import Event, Sequence
+from dpsparse.exceptions import ParameterError
+from dpsparse.privacy.events import Event, RoundedGaussian, Sequence
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.html import guarantee_html
+from dpsparse.privacy.rdp import leaves
+
+_LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must fit 63 bits
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,17 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
-    public: Any = field(default=None, repr=False)  # the solver's record, made once and passed on
+    unit: str = "one row"
+    # the solver's record, made once and passed on
+    public: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # The accountant has the last word on what a plan may claim; 1e-9 is for rounding alone.
-        if self.guarantee.proven and self.guarantee.recompute() > self.epsilon * (1.0 + 1e-9):
-            raise CalibrationError(
-                f"The plan of {self.method} spends more than the epsilon it claims; this is a bug."
-            )
+        for leaf in leaves(self.event):
+            if isinstance(leaf, RoundedGaussian) and leaf.sensitivity > _LIMIT * leaf.scale:
+                raise ParameterError(
+                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
+                )
+        self.guarantee  # noqa: B018 - recomputed from the events; refuses a plan that claims too little
 
     @property
     def event(self) -> Event:
@@ -68,6 +74,7 @@ class Plan:
             source=self.source,
             calibration=self.calibration,
             randomness=self.randomness,
+            unit=self.unit,
         )
 
     def seeded(self) -> Plan:

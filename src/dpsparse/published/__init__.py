@@ -12,5 +12,5 @@
 
 Every function takes arrays, numbers and a generator, and depends on nothing but the losses: the proven
 solvers may change without moving a printed number. Estimators reach them by `calibration="published"`,
-which promises nothing. What each paper gets wrong is said in its file and attacked in experiments/leaks.py.
+which promises nothing. What each paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
 """

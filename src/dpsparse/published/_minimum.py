@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import fmin_l_bfgs_b
 
 from dpsparse.losses import Loss
 
@@ -27,6 +27,7 @@ def tilted_minimum(
         value = float(loss.value(margin, y).sum()) + 0.5 * ridge * away @ away + tilt @ theta
         return value, rows.T @ loss.slope(margin, y) + ridge * away + tilt
 
-    options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-7 * max(ridge, 1e-3)}
-    found = minimize(objective, centre, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x)
+    found, _, _ = fmin_l_bfgs_b(
+        objective, centre, maxiter=2000, factr=10.0, pgtol=1e-7 * max(ridge, 1e-3)
+    )
+    return np.asarray(found)

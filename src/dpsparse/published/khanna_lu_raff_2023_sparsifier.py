@@ -24,7 +24,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, softmax
+from scipy.special import softmax
+
+from dpsparse.losses import Logistic, Loss
 
 
 def laplace_scale(radius: float, n_iter: int, n: int, epsilon: float, delta: float) -> float:
@@ -41,15 +43,19 @@ def private_lasso(
     rng: np.random.Generator | None,
     *,
     exact_sign: bool = False,
+    loss: Loss | None = None,
 ) -> np.ndarray:
-    """Algorithm 1: weights after `n_iter` steps; scale 0 is the non-private algorithm."""
-    columns = sp.csc_array(X)
-    rows_of, values, starts = columns.indices, columns.data, columns.indptr
-    transposed = columns.T
+    """Algorithm 1: weights after `n_iter` steps; scale 0 is the non-private algorithm.
+
+    Another `loss` than the logistic one is Talwar, Thakurta and Zhang (2015), from whom it comes.
+    """
+    dense = isinstance(X, np.ndarray)
+    columns = X if dense else sp.csc_array(X)
+    transposed, slope = columns.T, (loss or Logistic()).slope
     n, p = X.shape
     w, margins = np.zeros(p), np.zeros(n)
     for t in range(1, n_iter + 1):
-        gradient = transposed @ (expit(margins) - y) / n
+        gradient = transposed @ slope(margins, y) / n
         if exact_sign and rng is not None:
             j = int(np.argmax(np.abs(gradient + rng.laplace(0.0, scale, p))))
             sign = -float(np.sign(gradient[j]))
@@ -63,8 +69,11 @@ def private_lasso(
         w *= 1.0 - step
         w[j] += step * sign * radius
         margins *= 1.0 - step  # margins = X w, kept up with one column a step
-        column = slice(starts[j], starts[j + 1])
-        margins[rows_of[column]] += step * sign * radius * values[column]
+        if dense:
+            margins += step * sign * radius * columns[:, j]
+        else:
+            at = slice(columns.indptr[j], columns.indptr[j + 1])
+            margins[columns.indices[at]] += step * sign * radius * columns.data[at]
     return w
 
 

@@ -1,6 +1,6 @@
 """Two-Stage as later papers implement it (Kifer, Smith and Thakurta, COLT 2012).
 
-    S     = the s largest of votes_j/k + Lap(2 s/(k epsilon/2))          k = sqrt(n) blocks, s votes each
+    S     = the s largest of votes_j/k + Lap(2 s/(k epsilon/2))    k = sqrt(n) blocks, s votes each, by correlation
     theta = argmin of sum_i l(x_S.theta, y_i) + ridge/2 |theta|^2 + b.theta
             b ~ N(0, xi^2 (8 log(2/delta) + 4 epsilon)/epsilon^2 I)     Algorithm 1, objective perturbation
 
@@ -12,19 +12,51 @@ is stated here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from dpsparse.losses import Logistic
 from dpsparse.published._minimum import tilted_minimum
 
+Selector = Callable[[Any, np.ndarray, int], np.ndarray]
+
 
 def voted_support(
+    X: sp.csr_array,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    n_nonzero: int,
+    n_blocks: int,
+    epsilon: float,
+    selector: Selector | None = None,
+) -> np.ndarray:
+    """Stage one: the features with the largest noisy share of random blocks that name them."""
+    block, votes = rng.integers(n_blocks, size=X.shape[0]), np.zeros(X.shape[1])
+    for k in np.unique(block):
+        rows = np.flatnonzero(block == k)
+        named = np.unique((selector or correlated)(X[rows], y[rows], n_nonzero))
+        votes[named[:n_nonzero]] += 1.0
+    return noisy_winners(votes, n_blocks, n_nonzero, epsilon, rng)
+
+
+def noisy_winners(
     votes: np.ndarray, n_blocks: int, n_nonzero: int, epsilon: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Stage one: the features with the largest noisy share of blocks."""
     noise = rng.laplace(scale=2.0 * n_nonzero / (n_blocks * epsilon), size=len(votes))
     return np.sort(np.argsort(-(votes / n_blocks + noise))[:n_nonzero])
+
+
+def correlated(X: Any, y: np.ndarray, n_nonzero: int) -> np.ndarray:
+    """The features with the largest |x_j.(y - mean y)| / |x_j| of one block."""
+    dense = isinstance(X, np.ndarray)
+    squares = np.einsum("ij,ij->j", X, X) if dense else X.multiply(X).sum(axis=0)
+    scores = np.abs(X.T @ (y - y.mean())) / np.sqrt(np.maximum(np.ravel(squares), 1e-300))
+    best = np.argsort(-scores, kind="stable")[:n_nonzero]
+    return np.asarray(best[scores[best] > 0.0])
 
 
 def tilt_scale(n_nonzero: int, epsilon: float, delta: float, *, logistic: bool) -> float:
@@ -47,7 +79,7 @@ def tilted_fit(
     logistic: bool,
 ) -> np.ndarray:
     """Stage two on the columns of the support (and the constant, if there is one)."""
-    tilt = scale * rng.standard_normal(rows.shape[1])
+    tilt = np.asarray(scale * rng.standard_normal(rows.shape[1]))
     if logistic:
         return tilted_minimum(rows, y, Logistic(), ridge=ridge, tilt=tilt)
     hessian = rows.T @ rows + ridge * np.eye(rows.shape[1])

@@ -17,7 +17,7 @@ Both gamma and mu read the private rows, which the paper's conditions allow. mu 
 supports and all theta in Condition 4.2, which nobody can compute; the teacher's own support is the natural
 stand-in, and it gives less noise. No privacy: over |theta|_0 <= s the teacher is not a continuous
 function of the rows. One row can switch its support, and the theorem bounds its movement as if it
-could not (docs/proofs/transfer.md, experiments/leaks.py).
+could not (docs/proofs/transfer.md, experiments/paper_leaks.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse.losses import Loss, Squared
 
@@ -81,8 +80,8 @@ def answer_scale(
 def largest_gradient_entry(X: Any, y: np.ndarray, loss: Loss, theta: np.ndarray) -> float:
     """gamma: max_i |slope_i| max_j |x_ij| at `theta`."""
     largest = abs(X).max(axis=1)
-    largest = largest.toarray() if sp.issparse(largest) else np.asarray(largest)
-    return float(np.max(np.abs(loss.slope(_margin(X, theta), y)) * largest.ravel()))
+    largest = np.ravel(largest if isinstance(largest, np.ndarray) else largest.toarray())
+    return float(np.max(np.abs(loss.slope(_margin(X, theta), y)) * largest))
 
 
 def sparse_curvature(

@@ -24,11 +24,13 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes
 
 BLOCK = 1 << 22  # 4 MB: block and entries stay near the cache
 LONGEST_LINE = 1 << 28
+UNREADABLE = "Not a readable svmlight file"
 _POWER = 290  # 10^e for |e| <= _POWER is a normal double-double
 
 _OK, _BAD_INDEX, _BAD_ORDER, _BAD_TEXT = 0, 1, 2, 3
@@ -65,6 +67,16 @@ def read_svmlight(
     X : csr_array of float64
     y : array of float64
     """
+    return quietly(f"{UNREADABLE}.", _read_whole, path, n_features, zero_based, start, stop)
+
+
+def _read_whole(
+    path: str | os.PathLike[str],
+    n_features: int | None,
+    zero_based: bool,
+    start: int,
+    stop: int | None,
+) -> tuple[sp.csr_array, np.ndarray]:
     total = _plain_size(path)
     columns: np.ndarray = np.empty(0, _index_type(n_features))
     values = np.empty(0)
@@ -98,12 +110,20 @@ def iter_svmlight(
     block_bytes: int = BLOCK,
 ) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
     """The same file as a stream of matrices, one per block of bytes: memory stays bounded."""
-    for block in _line_blocks(path, start, stop, block_bytes):
+    blocks = _line_blocks(path, start, stop, block_bytes)
+
+    def next_part() -> tuple[sp.csr_array, np.ndarray] | None:
+        block = next(blocks, None)
+        if block is None:
+            return None
         room = block.entries_at_most
         columns: np.ndarray = np.empty(room, _index_type(n_features))
         values = np.empty(room)
         (counts, y), entries = block.parse(n_features, zero_based, columns, values)
-        yield _matrix([counts], columns[:entries].copy(), values[:entries].copy(), n_features), y
+        return _matrix([counts], columns[:entries].copy(), values[:entries].copy(), n_features), y
+
+    while (part := quietly(f"{UNREADABLE}.", next_part)) is not None:
+        yield part
 
 
 def _matrix(
@@ -162,7 +182,7 @@ class _Block:
             columns, values, counts, y, hard,
         )  # fmt: skip
         if status != _OK:
-            raise SchemaError(f"Not a readable svmlight file: {_MESSAGES[status]}.")
+            raise SchemaError(f"{UNREADABLE}: {_MESSAGES[status]}.")
         for at, begin, end in hard[:n_hard]:
             number = _slow_float(self.buffer[begin:end].tobytes())
             if at >= 0:
@@ -178,7 +198,7 @@ def _slow_float(token: bytes) -> float:
             raise ValueError
         return float(token)
     except ValueError:
-        raise SchemaError(f"Not a readable svmlight file: {_MESSAGES[_BAD_TEXT]}.") from None
+        raise SchemaError(f"{UNREADABLE}: {_MESSAGES[_BAD_TEXT]}.") from None
 
 
 def _line_blocks(
@@ -207,9 +227,7 @@ def _line_blocks(
                 held = size
                 if held == len(store) - 1:
                     if held > LONGEST_LINE:
-                        raise SchemaError(
-                            f"Not a readable svmlight file: a line exceeds {LONGEST_LINE} bytes."
-                        )
+                        raise SchemaError(f"{UNREADABLE}: a line exceeds {LONGEST_LINE} bytes.")
                     store = store + bytes(len(store))  # a new one: the old may still be seen
                 continue
             last = False

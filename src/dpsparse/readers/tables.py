@@ -1,7 +1,8 @@
 """CSV and Parquet as sparse matrices, and one `read_table` for every format.
 
 A table has named columns: one is the target, the others are features and must be numeric.
-Messages name columns, which are public, and never rows or cells.
+Messages show no cell. A column is named only if the caller named it, and told by its position
+otherwise: the first line of a table without a header is a person's row.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import read_svmlight
@@ -36,7 +38,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
 class Table:
     """What a file holds: features, targets (None if no target was asked for), column names."""
 
@@ -77,13 +79,16 @@ def read_table(
     if kind == "svmlight":
         X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
         if X.shape[0] == 0:
-            raise SchemaError(f"{Path(path).name} holds no rows.")
+            raise _no_rows(path)
         return Table(X, y, None)
     reader = {"csv": _read_csv, "tsv": _read_csv, "parquet": _read_parquet}.get(kind)
     if reader is None:
         raise SchemaError(f"Unknown format {kind!r}; use svmlight, csv, tsv or parquet.")
     separator = "\t" if kind == "tsv" else ","
-    return reader(path, separator, lambda names: _choose(names, target, drop, features))
+    return quietly(
+        f"{Path(path).name} is not a readable table.",
+        reader, path, separator, lambda names: _choose(names, target, drop, features),
+    )  # fmt: skip
 
 
 def _format_of(path: Path) -> str:
@@ -111,7 +116,7 @@ def _choose(
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}; the columns are: {_shortened(names)}."
+            f"There is no column {missing[0]!r}. The first line of a CSV file must name the columns."
         )
     where = {name: position for position, name in enumerate(names)}
     if features is None:
@@ -119,10 +124,6 @@ def _choose(
     if not features:
         raise SchemaError("There is no column left to learn from.")
     return [where[name] for name in features], None if target is None else where[target]
-
-
-def _shortened(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
 
 
 # ---- CSV ----------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> 
                 )
             if not rows:
                 continue
-            blocks.append(sp.csr_array(_numbers(rows, columns, names)))
+            blocks.append(sp.csr_array(_numbers(rows, columns)))
             if target is not None:
                 targets += [row[target] for row in rows]
     return _table(path, blocks, targets, columns, target, names)
@@ -182,7 +183,7 @@ def _header(lines: Iterator[str], separator: str, name: str) -> list[str]:
     return names
 
 
-def _numbers(rows: list[list[str]], columns: list[int], names: list[str]) -> np.ndarray:
+def _numbers(rows: list[list[str]], columns: list[int]) -> np.ndarray:
     """The feature cells as float64. NumPy parses text cells as Python's float() does."""
     try:
         cells = [row if len(columns) == len(row) else [row[j] for j in columns] for row in rows]
@@ -193,10 +194,7 @@ def _numbers(rows: list[list[str]], columns: list[int], names: list[str]) -> np.
         try:
             np.array([row[j] for row in rows], dtype=np.float64)
         except ValueError:
-            raise SchemaError(
-                f"Column {names[j]!r} is not numeric throughout; drop it, or encode it with a public "
-                "vocabulary and fill missing cells with a public constant."
-            ) from None
+            raise _not_numeric(j) from None
     raise SchemaError("The table is not numeric.")
 
 
@@ -218,7 +216,7 @@ def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser)
             columns, target = choose(names)
             wanted = [names[j] for j in columns] + ([names[target]] if target is not None else [])
             for batch in file.iter_batches(ROWS, columns=wanted):
-                cells = [_arrow_numbers(batch.column(names[j]), names[j]) for j in columns]
+                cells = [_arrow_numbers(batch.column(names[j]), j) for j in columns]
                 blocks.append(sp.csr_array(np.column_stack(cells)))
                 if target is not None:
                     targets += batch.column(names[target]).to_pylist()
@@ -227,13 +225,10 @@ def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser)
     return _table(path, blocks, targets, columns, target, names)
 
 
-def _arrow_numbers(column: Any, name: str) -> np.ndarray:
+def _arrow_numbers(column: Any, position: int) -> np.ndarray:
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in "biuf":
-        raise SchemaError(
-            f"Column {name!r} is not numeric throughout; drop it, or encode it with a public "
-            "vocabulary and fill missing cells with a public constant."
-        )
+        raise _not_numeric(position)
     return np.asarray(values, dtype=np.float64)
 
 
@@ -249,9 +244,20 @@ def _table(
     names: list[str],
 ) -> Table:
     if not blocks:
-        raise SchemaError(f"{Path(path).name} holds no rows.")
+        raise _no_rows(path)
     y = None if target is None else target_array(targets)
     return Table(sp.vstack(blocks, format="csr"), y, tuple(names[j] for j in columns))
+
+
+def _no_rows(path: str | os.PathLike[str]) -> SchemaError:
+    return SchemaError(f"{Path(path).name} holds no rows.")
+
+
+def _not_numeric(position: int) -> SchemaError:
+    return SchemaError(
+        f"Column number {position + 1} is not numeric throughout; drop it, or encode it with a "
+        "public vocabulary and fill missing cells with a public constant."
+    )
 
 
 def target_array(cells: list[Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 import dpsparse
 from dpsparse.exceptions import DPSparseError
 from dpsparse.privacy import Guarantee, Ledger, epsilon
-from dpsparse.privacy.html import describe, show
+from dpsparse.privacy.html import describe, likelihood_factor, rounded_up, show
 from dpsparse.report import plots
 
 SHOWN_WEIGHTS = 25
@@ -38,6 +38,7 @@ def privacy_card(model: Any, *, title: str = "", ledger: Ledger | None = None) -
         raise DPSparseError("The card needs jinja2: pip install 'dpsparse[cli]'.") from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["show"] = show
+    environment.filters["rounded_up"] = rounded_up
     template = environment.from_string(
         files(__package__).joinpath("card.html.j2").read_text("utf-8")
     )
@@ -53,6 +54,7 @@ def privacy_card(model: Any, *, title: str = "", ledger: Ledger | None = None) -
         cost_plot=_cost_plot(guarantee),
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
         domain=_domain_rows(model),
+        scales=getattr(model, "scales_", None) or {},
         weights=_weights(model),
         budget=None if ledger is None else _budget(ledger),
     )
@@ -64,17 +66,18 @@ def _in_words(g: Guarantee) -> list[str]:
         return [
             "No promise can be made about this model. Treat it as if it contained the training data.",
             "The numbers asked for, which promise nothing here, were epsilon "
-            f"{show(g.epsilon)} and delta {show(g.delta)}.",
+            f"{rounded_up(g.epsilon)} and delta {rounded_up(g.delta)}.",
         ]
-    odds = math.exp(min(g.epsilon, 700.0))
+    odds = likelihood_factor(g.epsilon)
     certain = min(1.0, odds / (1.0 + odds) + g.delta)
+    percent = math.ceil(1000.0 * certain) / 10.0
     change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
     return [
         f"Whether {g.unit} {change} changes the probability of anything that can be seen from "
-        f"this model by a factor of at most {odds:.3g}, apart from a further probability of at most "
-        f"{g.delta:.1g}.",
+        f"this model by a factor of at most {rounded_up(odds, 3)}, apart from a further "
+        f"probability of at most {rounded_up(g.delta, 2)}.",
         "Someone who thinks it equally likely that a person's row was used or not, and who knows "
-        f"all other rows, cannot become more than {100 * certain:.1f} % certain by looking at the "
+        f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
         "model (50 % means nothing was learnt).",
         "This holds whatever else is known or will become known, and for everything computed from "
         "the model later.",
@@ -86,7 +89,10 @@ def _nist_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
     rows = []
     for key, value in g.to_dict()["nist_sp_800_226"].items():
         if isinstance(value, dict):
-            lines = [f"{name.replace('_', ' ')}: {show(part)}" for name, part in value.items()]
+            lines = [
+                f"{name.replace('_', ' ')}: {rounded_up(part) if isinstance(part, float) else part}"
+                for name, part in value.items()
+            ]
         elif isinstance(value, list):
             lines = [str(part) for part in value]
         else:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse.privacy.html import rounded_up
+
 INK, CLEAR, FAINT, WRONG = "#1f2933", "#1a6b6b", "#b8c4cc", "#b3261e"
 _WIDTH = 4.8  # inches: narrow, so that text keeps its size on a phone
 
@@ -52,7 +54,7 @@ def cost_bars(names: Sequence[str], costs: Sequence[float], total: float) -> str
         length = value if np.isfinite(value) else 1.15 * longest
         colour = WRONG if not np.isfinite(value) else (INK if row == len(names) else CLEAR)
         axes.barh(row, length, height=0.55, color=colour)
-        text = f"{value:.3g}" if np.isfinite(value) else "unlimited"
+        text = rounded_up(float(value), 3) if np.isfinite(value) else "unlimited"
         axes.text(length + 0.01 * longest, row, text, va="center", fontsize=10, color=INK)
     axes.set_yticks(range(len(labels)), labels)
     axes.set_xlim(0, 1.22 * longest)

@@ -9,12 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsparse.reproduce.experiment import Experiment, discover, experiments_folder, find
+    from dpsparse.reproduce.experiment import (
+        AFTER_THE_FACT,
+        AS_PRINTED,
+        BY_CONSTRUCTION,
+        Experiment,
+        discover,
+        experiments_folder,
+        find,
+    )
     from dpsparse.reproduce.runner import read_rows, run
     from dpsparse.reproduce.statistics import derive_seed, sign_test, wilcoxon
     from dpsparse.reproduce.summary import Summary, summarise
 
 _HOMES = {
+    "AFTER_THE_FACT": "experiment",
+    "AS_PRINTED": "experiment",
+    "BY_CONSTRUCTION": "experiment",
     "Experiment": "experiment",
     "Summary": "summary",
     "derive_seed": "statistics",
@@ -29,6 +40,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "AFTER_THE_FACT",
+    "AS_PRINTED",
+    "BY_CONSTRUCTION",
     "Experiment",
     "Summary",
     "derive_seed",

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from dpsparse.reproduce.summary import Summary
 
 VARIABLE = "DPSPARSE_EXPERIMENTS"
+# What a matching number is worth: the printed protocol gave it; it came out under a reading that was chosen
+# because it gives such numbers; or the protocol fixes it beforehand, so that it could hardly differ.
+AS_PRINTED, AFTER_THE_FACT, BY_CONSTRUCTION = KINDS = (
+    "as printed",
+    "under a reading chosen after the fact",
+    "by construction",
+)
 Config = dict[str, Any]
 Trial = Callable[[Config, int], Any]
 
@@ -50,6 +57,8 @@ class Experiment:
     reasons: Mapping[str, str] = field(default_factory=dict)  # why a cell does not match
     many: bool = False
     tuned_by: str = ""  # metric whose smallest mean picks a "tuning", in hindsight
+    kind: Callable[[Config, str], str] = lambda cell, metric: AS_PRINTED  # of a match
+    table: Callable[[Summary], str] | None = None  # instead of one line per cell and metric
     rows_of: str = ""  # another experiment whose rows this one shows
 
     @property

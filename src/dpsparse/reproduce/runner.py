@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import platform
 import sys
 import time
@@ -24,12 +25,25 @@ def rows_file(results: Path, experiment: Experiment, *, quick: bool) -> Path:
     return results / ("quick" if quick else "full") / f"{experiment.rows_name}.jsonl"
 
 
+def packed(path: Path) -> Path:
+    """Where the same rows are kept compressed, for the repository."""
+    return path.with_name(f"{path.name}.xz")
+
+
+def pack(path: Path) -> None:
+    """Move the rows of a file into its compressed twin."""
+    rows = read_rows(path)
+    with lzma.open(packed(path), "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    path.unlink(missing_ok=True)
+
+
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file; a last line cut short by an interruption is dropped."""
-    if not path.exists():
-        return []
+    """The rows of a file and of its compressed twin; a last line cut short is dropped."""
+    text = lzma.decompress(packed(path).read_bytes()).decode() if packed(path).exists() else ""
+    text += path.read_text() if path.exists() else ""
     rows = []
-    for line in path.read_text().splitlines():
+    for line in text.splitlines():
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError:
@@ -64,8 +78,10 @@ def run(
     if not todo:
         return kept
     path.parent.mkdir(parents=True, exist_ok=True)
-    if rows and not path.read_text().endswith("\n"):  # after an interruption
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if path.exists() and not path.read_text().endswith("\n"):  # after an interruption
+        path.write_text(
+            path.read_text().rpartition("\n")[0] + "\n" if "\n" in path.read_text() else ""
+        )
     bar = _bar(len(todo), experiment.name, progress)
     with path.open("a") as file:
         for row in _results(experiment, folder, todo, n_jobs):

@@ -19,11 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.reproduce.experiment import Config, Experiment
+from dpsparse.reproduce.experiment import (
+    AFTER_THE_FACT,
+    AS_PRINTED,
+    BY_CONSTRUCTION,
+    KINDS,
+    Config,
+    Experiment,
+)
 from dpsparse.reproduce.runner import Row
 
 MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")
+_MARKS = {AS_PRINTED: "", AFTER_THE_FACT: " (reading)", BY_CONSTRUCTION: " (construction)"}
 # How a cell is run, not which cell it is.
 _NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "quick"}
 
@@ -78,6 +86,7 @@ class Summary:
     published_cells: list[dict[str, Any]]
     fits: int  # with all tunings
     seconds: float
+    source: str = ""  # authors, year and title of the paper
 
     # ---- access for verdicts, tests and plots -------------------------------------------------
 
@@ -161,6 +170,16 @@ class Summary:
         outcomes = [printed.matches(ours) for _, _, printed, ours in self.comparisons()]
         return sum(outcomes), len(outcomes)
 
+    @cached_property
+    def matched_by_kind(self) -> dict[str, tuple[int, int]]:
+        """The same for each kind of match."""
+        found = {kind: [0, 0] for kind in KINDS}
+        for cell, metric, printed, ours in self.comparisons():
+            tally = found[self.experiment.kind(cell, metric)]
+            tally[0] += printed.matches(ours)
+            tally[1] += 1
+        return {kind: (good, compared) for kind, (good, compared) in found.items() if compared}
+
     @property
     def guarantees(self) -> list[str]:
         """Different guarantees by mode, as the rows carry them."""
@@ -198,6 +217,7 @@ class Summary:
             match = "other data"
         elif printed is not None and as_published is not None:
             match = "yes" if printed.matches(as_published) else "no"
+            match += _MARKS[self.experiment.kind(cell, metric)]
             match = match if printed.can_judge(as_published) else "too few trials"
         trials = sorted({a.trials for a in averages.values() if a is not None})
         return [
@@ -220,7 +240,12 @@ def summarise(experiment: Experiment, rows: list[Row], folder: Path) -> Summary:
     parts = [part for row in rows for part in _parts(row)]
     shown = _best_tuning(parts, experiment.tuned_by)
     seconds = float(sum(row["seconds"] for row in rows))
-    return Summary(experiment, shown, cells, len(parts), seconds)
+    return Summary(experiment, shown, cells, len(parts), seconds, _source(experiment, folder))
+
+
+def _source(experiment: Experiment, folder: Path) -> str:
+    path = folder / "published" / "papers.json"
+    return str(json.loads(path.read_text()).get(experiment.paper, "")) if path.exists() else ""
 
 
 def count(summary: Summary, test: Callable[[Config], bool | None]) -> tuple[int, int]:

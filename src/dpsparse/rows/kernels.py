@@ -69,30 +69,28 @@ def _within(x, limit):
 
 
 @_jit
-def count_kept(indptr, indices, place, start, stop, out):
-    """out[i + 1] <- number of entries of row i in kept columns."""
+def count_kept(indptr, indices, scaling, start, stop, out):
+    """out[i + 1] <- number of entries of row i in columns of a scale other than 0."""
     for i in range(start, stop):
         count = 0
         for p in range(indptr[i], indptr[i + 1]):
-            count += place[indices[p]] >= 0
+            count += scaling[indices[p]] != 0.0
         out[i + 1] = count
 
 
 @_jit
 def unit_rows(
-    indptr, indices, values, place, scale, constant, shortest, fixed, longest, start, stop,
+    indptr, indices, values, scaling, place, constant, shortest, fixed, longest, start, stop,
     out_indptr, out_columns, out_z, out_constant, out_norm, out_length,
 ):  # fmt: skip
     """Z_i, the length of D x_i, and the norm it was divided by (`fixed`, if positive), on kept columns;
-    whole rows longer than `longest` times 2^29 count as empty."""
+    whole rows longer than `longest` times 2^29 count as empty. `place` is empty if all columns are kept:
+    then columns keep their numbers and are not written again."""
     limit = (longest * ROW) ** 2 * CERTAIN
     for i in range(start, stop):
         squares = 0.0
-        at = out_indptr[i]
         for p in range(indptr[i], indptr[i + 1]):
-            j = place[indices[p]]
-            if j >= 0:
-                squares += (values[p] * scale[j]) ** 2
+            squares += (np.float64(values[p]) * scaling[indices[p]]) ** 2
         out_length[i] = np.sqrt(squares)
         norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
         out_norm[i] = norm
@@ -100,11 +98,14 @@ def unit_rows(
         z = _within(constant * factor, ROW)
         out_constant[i] = np.int32(z)
         total = z * z
+        at = out_indptr[i]
         for p in range(indptr[i], indptr[i + 1]):
-            j = place[indices[p]]
-            if j >= 0:
-                z = _within(values[p] * scale[j] * factor, ROW)
-                out_columns[at], out_z[at] = j, np.int32(z)
+            j = indices[p]
+            if scaling[j] != 0.0:
+                z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
+                out_z[at] = np.int32(z)
+                if place.size > 0:
+                    out_columns[at] = place[j]
                 at += 1
                 total += z * z
         if not total <= limit:
@@ -195,7 +196,7 @@ def gradient_many(
         whole = np.int64(0)
         for k in range(K):
             r[k] = _within(r[k] * unit, most)
-            whole = min(whole, SLOPE_SQUARES + 1) + np.int64(r[k]) * np.int64(r[k])
+            whole += np.int64(r[k]) ** 2  # at most 2^48 each: thousands of classes fit
         if whole > SLOPE_SQUARES:
             continue
         for p in range(indptr[i], indptr[i + 1]):

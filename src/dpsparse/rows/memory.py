@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,8 @@ class Rows:
         if n_parts == 1:
             return cls([domain.part(X, y, labels=labels)], domain)
         edges = np.linspace(0, X.shape[0], n_parts + 1).astype(int)
-        return cls(
-            [
-                domain.part(X[a:b], y[a:b], labels=labels)
-                for a, b in zip(edges[:-1], edges[1:], strict=True)
-            ],
-            domain,
-        )
+        parts = [domain.part(X[a:b], y[a:b], labels=labels) for a, b in pairwise(edges)]
+        return cls(parts, domain)
 
     def __len__(self) -> int:
         """Private under add-remove: `Releases.number_of_rows` knows when it may be told."""
@@ -106,8 +102,7 @@ class Rows:
     def against_rest(self, output: int) -> Rows:
         """The same rows with targets 1 for one class and 0 for all others."""
         parts = (
-            replace(part, targets=(part.targets == output).astype(np.int32))
-            for part in self._parts
+            replace(part, targets=(part.targets == output).astype(np.int32)) for part in self._parts
         )
         return Rows(tuple(parts), self.domain)
 
@@ -184,15 +179,22 @@ class UnitRows:
         longest: float = 1.0,
     ) -> None:
         self._by_entries = fixed > 0.0
-        self.kept = np.flatnonzero(scaling)  # released: their order is that of every answer
-        self.width = len(self.kept)
-        place = np.full(rows.n_features, -1, np.int32)
-        place[self.kept] = np.arange(self.width, dtype=np.int32)
-        scale = np.asarray(scaling, np.float64)[self.kept]
-        self._parts = [
-            _unit_part(part, place, scale, (constant, shortest, fixed, longest))
-            for part in rows._parts
-        ]
+        scaling = np.ascontiguousarray(scaling, np.float32)
+        self.width = int(np.count_nonzero(scaling))
+        self._kept = (
+            None if self.width == len(scaling) else np.flatnonzero(scaling).astype(np.int32)
+        )
+        place = np.empty(0, np.int32)
+        if self._kept is not None:
+            place = np.zeros(len(scaling), np.int32)
+            place[self._kept] = np.arange(self.width, dtype=np.int32)
+        lengths = (constant, shortest, fixed, longest)
+        self._parts = [_unit_part(part, scaling, place, lengths) for part in rows._parts]
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The features of every answer, in order; released, as the scaling is."""
+        return np.arange(self.width, dtype=np.int32) if self._kept is None else self._kept
 
     # ---- queries -------------------------------------------------------------------------------
 
@@ -230,7 +232,7 @@ class UnitRows:
         of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
         """
         outputs = weights.shape[1]
-        kernel = kernels.gradient_one if outputs == 1 else kernels.gradient_many
+        run: Any = kernels.gradient_one if outputs == 1 else kernels.gradient_many
         last = np.zeros(outputs) if constant_weight is None else constant_weight
         weights = np.ascontiguousarray(weights, np.float64)
 
@@ -238,7 +240,7 @@ class UnitRows:
             fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
 
             def add(p: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
-                kernel(
+                run(
                     *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip, original,
                     stretch, fine, a, b, out[:-1], out[-1],
                 )  # fmt: skip
@@ -254,13 +256,14 @@ class UnitRows:
     def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
         """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
         last = np.zeros(weights.shape[1]) if constant_weight is None else constant_weight
+        run: Any = kernels.margins
         values = []
         for part in self._parts:
             out = np.empty((len(part.length), weights.shape[1]))
             edges = _edges(len(part.length), len(part.z))
 
             def one(b: int, part: Any = part, out: Any = out, edges: Any = edges) -> None:
-                kernels.margins(*part.rows, weights, last, edges[b], edges[b + 1], out)
+                run(*part.rows, weights, last, edges[b], edges[b + 1], out)
 
             in_threads(one, range(len(edges) - 1))
             values.append(out)
@@ -335,25 +338,26 @@ def _edges(n_rows: int, n_nonzero: int) -> list[int]:
 
 def _unit_part(
     part: Part,
+    scaling: np.ndarray,
     place: np.ndarray,
-    scale: np.ndarray,
     lengths: tuple[float, float, float, float],
 ) -> _UnitPart:
     n = len(part)
     indptr, columns = part.indptr, part.indices
-    if len(scale) < part.n_features:
+    if len(place):
         indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
-        kernels.count_kept(part.indptr, part.indices, place, 0, n, indptr)
+        kernels.count_kept(part.indptr, part.indices, scaling, 0, n, indptr)
         np.cumsum(indptr, out=indptr)
         columns = np.empty(indptr[-1], np.int32)
     z = np.empty(len(columns), np.int32)
     constants = np.empty(n, np.int32)
     norm, length = np.empty(n), np.empty(n)
     edges = _edges(n, len(z))
+    run: Any = kernels.unit_rows
 
     def one(b: int) -> None:
-        kernels.unit_rows(
-            part.indptr, part.indices, part.values, place, scale, *map(float, lengths),
+        run(
+            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths),
             edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
         )  # fmt: skip
 

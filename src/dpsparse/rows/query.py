@@ -38,7 +38,7 @@ class Query:
 
         def whole(unit: float) -> np.ndarray:
             start = np.rint(np.clip(base / unit, -(2.0**60), 2.0**60)).astype(np.int64)
-            return start.reshape(-1) - self.whole(unit).reshape(-1)[: base.size]
+            return np.asarray(start.reshape(-1) - self.whole(unit).reshape(-1)[: base.size])
 
         return Query((base.size,), self.sensitivity, remember(whole))
 

@@ -23,7 +23,8 @@ The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, 
 | u | releases.scale("masses", ...) | noise of a mass |
 
 A step costs one pass over the non-zeros of kept features and one noise value a kept feature; after
-features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each line is there: docs/frontier.md.
+features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each
+line is there: docs/frontier.md.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Run:
     offset: np.ndarray
     counts: np.ndarray
     scaling: np.ndarray
+    shortest: float  # rows are divided by this length at least
     units: UnitRows
     weights: np.ndarray  # of scaled rows, (kept features, outputs)
 
@@ -96,7 +98,7 @@ class Run:
         self.rows, self.public, self.releases = rows, public, releases
         self.n_outputs, self.width = public.n_outputs, rows.n_features
         self.constant, self.constant_weight = 0.0, np.zeros(public.n_outputs)
-        self.shortest = 0.0  # rows are divided by this length at least
+        self.shortest = 0.0
         self.n_iter = 0  # noisy gradients taken so far
 
     def solve(self) -> Solution:
@@ -130,12 +132,15 @@ class Run:
 
     def publish(self, weights: np.ndarray, noise: float) -> Solution:
         """The model on the original features, in the units of the targets."""
-        kept, bound = self.units.kept, self.public.target_bound
-        factors = bound * self.scaling[kept].astype(np.float64)
+        bound = self.public.target_bound
         coef = np.zeros((self.n_outputs, self.width))
-        coef[:, kept] = (weights * factors[:, None]).T
-        coef_noise = np.zeros(self.width, np.float32)
-        coef_noise[kept] = np.where(weights.any(axis=1), noise * factors, 0.0)
+        for k in range(self.n_outputs):
+            coef[k, self.units.kept] = weights[:, k]
+        coef *= self.scaling
+        coef *= bound
+        sd = np.float32(min(noise * bound, 1e30))  # where weights are that large, so is this
+        coef_noise = np.multiply(self.scaling, sd, out=self.scaling)
+        coef_noise[~coef.any(axis=0)] = 0.0  # a weight that was dropped has no noise to speak of
         return Solution(coef, self.offset * bound, self.n_iter, coef_noise)
 
     # ---- releases ------------------------------------------------------------------------------
@@ -176,14 +181,14 @@ class Run:
             return np.ones(self.width, np.float32)
         if not isinstance(masses, str):
             masses = np.asarray(masses, np.float32)
-            return np.where(masses > 0, masses, np.inf).astype(np.float32) ** np.float32(-0.5)
+            return np.asarray(np.where(masses > 0, masses, np.inf) ** -0.5, np.float32)
         query = self.rows.unit(np.ones(self.width, np.float32)).masses()
         scale = self.releases.scale("masses", query)
         noisy = self.releases.gaussian("masses", query)
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         dropped = noisy <= DROP * scale if self.wide and scale > 0 else None
         np.maximum(noisy, FLOOR * scale if scale > 0 else 1e-6, out=noisy)
-        scaling = np.power(noisy, -0.5).astype(np.float32)
+        scaling: np.ndarray = np.power(noisy, -0.5, out=noisy).astype(np.float32)
         if dropped is not None:
             scaling[dropped] = 0.0
         return scaling

@@ -83,9 +83,8 @@ def solve(rows: Rows, public: Threshold, releases: Releases) -> Solution:
                 releases, sums, decay / gain * theta, public.n_nonzero,
                 norm_bound=clip * public.row_clip / unit, share=share,
             )  # fmt: skip
-            theta = np.zeros(theta.size)
-            theta[chosen] = gain * values
-            theta = theta.reshape(rows.n_features, -1)
+            theta = np.zeros_like(theta)
+            theta.reshape(-1)[chosen] = gain * values
         else:
             gradient = releases.gaussian("gradients", sums, share)[:-1]
             theta = top_k(decay * theta - gain * gradient, public.n_nonzero)

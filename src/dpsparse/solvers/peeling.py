@@ -27,20 +27,20 @@ def peel(
     k: int,
     *,
     norm_bound: float,
+    share: float = 1.0,
     picks: str = "selection",
     values: str | None = "values",
-    share: float = 1.0,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Indices of `k` entries of base - sums, and their noisy values unless `values` is None.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of `k` entries of base - sums (paid by phase `picks`) and their noisy values (phase `values`;
+    none are released if it is None).
 
-    `norm_bound` bounds the L2 norm of a contribution; `share` is that of one round in the phase `values`.
+    `norm_bound` bounds the L2 norm of a contribution; `share` is that of one round in `values`.
     """
-    k = min(k, base.size)
-    v = sums.shifted(base)
+    v, k = sums.shifted(base), min(k, base.size)
     largest = sums.sensitivity("add-remove").value
-    moved = partial(clipped_gradient_sum, min(math.sqrt(k) * largest, norm_bound))
     if values is None:
-        return releases.top_k(picks, v.magnitudes(), k, largest * 2.0**-30), None
+        return releases.top_k(picks, v.magnitudes(), k, largest * 2.0**-30), np.empty(0)
+    moved = partial(clipped_gradient_sum, min(math.sqrt(k) * largest, norm_bound))
     # One grid for both, so that the sums are taken once.
     unit = releases.unit(values, v.entries(np.arange(k), moved), share)
     chosen = releases.top_k(picks, v.magnitudes(), k, unit)

@@ -2,7 +2,7 @@
 
 Papers: Khanna, Lu, Raff, "The Challenge of Differentially Private Screening Rules" (000) and
 "Differentially Private Iterative Screening Rules for Linear Regression" (001), both after Raj et
-al. (2016), Theorem 11. The printed algorithms live in `screening_published.py`.
+al. (2016), Theorem 11. The printed algorithms live in `published/`.
 
 The run is cut into public blocks. Inside a block the exponential mechanism picks one signed
 vertex a step among the live features; after a block a rule drops features for good:

@@ -124,7 +124,7 @@ def release_prior(
         return np.zeros(public.n_outputs)
     if public.loss == "huber":
         total = releases.gaussian("prior", rows.target_total())
-        return np.clip(total / first.n_samples, -1.0, 1.0)
+        return np.asarray(np.clip(total / first.n_samples, -1.0, 1.0))
     counts = releases.gaussian("prior", rows.class_counts(max(2, public.n_outputs)))
     floor = MIN_SHARE * first.n_samples
     own = np.maximum(counts, floor)
@@ -162,7 +162,7 @@ def peel_support(
             share=1.0 / max(1, (first.rounds - 1) * public.n_outputs),
         )  # fmt: skip
         theta = np.zeros_like(theta)
-        if values is not None:
+        if not last:
             theta[support, 0] = gain * values
     return support
 

@@ -1,0 +1,95 @@
+"""Checks every room uses: what is a number, and how foreign errors about private data are silenced.
+
+scikit-learn, NumPy, pandas and pyarrow quote cells and count rows in their messages. So whatever
+touches private rows runs through `quietly`: any error or warning of others ends there, and what
+leaves is a sentence of ours, chosen by the types and shapes of the input, never by their text.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+from numpy.exceptions import ComplexWarning
+
+from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def is_whole(value: object) -> bool:
+    """A whole number of Python or NumPy; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> bool:
+    """A real number of Python or NumPy, NaN and infinity included; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """A real number that is not NaN."""
+    return is_real(value) and not math.isnan(value)
+
+
+def check_positive(name: str, value: Any, remedy: str = "") -> None:
+    """Refuse anything but a number above zero (infinity included)."""
+    if not is_number(value) or not value > 0:
+        hint = f"; {remedy}" if remedy else ""
+        raise ParameterError(f"{name} must be a positive number, got {value!r}{hint}.")
+
+
+def check_count(name: str, value: Any, *, optional: bool = False) -> None:
+    """Refuse anything but a whole number of at least one."""
+    if optional and value is None:
+        return
+    if not is_whole(value) or value < 1:
+        also = " or None" if optional else ""
+        raise ParameterError(f"{name} must be a whole number of at least 1{also}, got {value!r}.")
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse anything that is not one of the named choices."""
+    if value not in choices:
+        raise ParameterError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
+        )
+
+
+def quietly(
+    explain: str | Callable[[], Exception],
+    work: Callable[P, T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """The result of `work`, which reads private data; whatever goes wrong is said in our words.
+
+    `explain` is the sentence, or a function that looks at types and shapes and returns the error
+    to raise. Our own errors pass, without the foreign ones they may carry along as context: the
+    new error is raised outside every handler, so no debugger or log finds a cell behind it.
+    """
+    error: Exception
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", ComplexWarning)  # values would be lost
+            return work(*args, **kwargs)
+    except DPSparseError as ours:
+        error = ours
+    except MemoryError:  # NumPy's tells the number of rows
+        error = MemoryError("There is not enough memory for this data.")
+    except Exception:
+        error = _explained(explain)
+    error.__context__ = error.__cause__ = None
+    raise error
+
+
+def _explained(explain: str | Callable[[], Exception]) -> Exception:
+    try:
+        return SchemaError(explain) if isinstance(explain, str) else explain()
+    except Exception:
+        return SchemaError("The data cannot be read as a table of numbers with targets.")

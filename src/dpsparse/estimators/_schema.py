@@ -1,0 +1,228 @@
+"""The door for private rows: scikit-learn's checks behind messages of our own.
+
+A refusal names the kind of fault, a column by its position, and types. It never shows a cell, nor
+the number of rows, which "add-remove" protects. A column's name is public, but a table read without
+its header has a person's cells for names; names are shown where scikit-learn's contract demands it
+(`predict` on other columns than `fit`) and they read like names.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsparse._checks import quietly
+from dpsparse.exceptions import NotNumericError, SchemaError
+
+_SHOWN_NAMES = 5
+_ENCODE = (
+    "encode text columns with a public vocabulary first, for instance sklearn's FeatureHasher, "
+    "and fill missing cells with a public constant"
+)
+
+
+def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
+    """scikit-learn's schema checks of X (and y); every refusal is one of ours."""
+    reset, numbers = checks.get("reset", True), checks.get("y_numeric", False)
+    out = quietly(
+        lambda: _fault(estimator, X, y, reset=reset, numbers=numbers),
+        _validated, estimator, X, *y, **checks,
+    )  # fmt: skip
+    if y and len(_shape(y[0])) == 2:
+        _warn(
+            "A column-vector y was passed when a 1d array was expected; pass y.ravel().",
+            DataConversionWarning,
+        )
+    if not reset:
+        fitted = hasattr(estimator, "feature_names_in_")
+        named = _names(X) is not None
+        name = type(estimator).__name__
+        if fitted and not named:
+            _warn(
+                f"X does not have valid feature names, but {name} was fitted with feature names",
+                UserWarning,
+            )
+        if named and not fitted:
+            _warn(f"X has feature names, but {name} was fitted without feature names", UserWarning)
+    return out
+
+
+def _validated(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
+    out = validate_data(estimator, X, *y, accept_sparse="csr", dtype="numeric", **checks)
+    rows = out[0] if y else out
+    if rows.dtype.kind not in "biuf":  # scikit-learn lets some objects and categories pass
+        raise TypeError
+    return out
+
+
+def check_labels(y: np.ndarray) -> None:
+    """Refuse targets that cannot be class labels, such as fractions or mixed types."""
+    quietly(
+        "Unknown label type: y must hold class labels, whole numbers or text, one kind throughout. "
+        "For numbers use a regressor.",
+        check_classification_targets, y,
+    )  # fmt: skip
+
+
+def checked_score(
+    estimator: Any, score: Callable[..., Any], X: Any, y: Any, sample_weight: Any
+) -> float:
+    """A score of scikit-learn's; its metrics quote labels and count rows when they refuse."""
+    check_is_fitted(estimator)
+    sentence = (
+        "y cannot be compared with the predictions; pass one target per row of X, of the kind the "
+        "model was fitted with."
+    )
+    return float(quietly(sentence, score, X, y, sample_weight=sample_weight))
+
+
+# ---- what is wrong, by types and shapes ---------------------------------------------------------
+
+
+def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: bool) -> Exception:
+    name = type(estimator).__name__
+    if y and y[0] is None:
+        return SchemaError(f"{name} requires y to be passed, but the target y is None.")
+    names, shape = _names(X), _shape(X)
+    if not reset and names is not None and hasattr(estimator, "feature_names_in_"):
+        seen = list(estimator.feature_names_in_)
+        if seen != names:
+            return SchemaError(_other_names(seen, names))
+    if len(shape) != 2:
+        return SchemaError(
+            "Expected 2D array X with one row per sample. Reshape your data, for instance with "
+            "X.reshape(-1, 1) for a single feature."
+        )
+    if names is None and any(isinstance(column, str) for column in getattr(X, "columns", ())):
+        return SchemaError("The columns of X must all be named by text, or none of them.")
+    fault = _not_numeric("X", X)
+    if fault is not None:
+        return fault
+    if shape[1] == 0:
+        return SchemaError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    if shape[0] == 0:
+        return SchemaError("X holds no rows.")
+    if not reset and shape[1] != estimator.n_features_in_:
+        return SchemaError(
+            f"X has {shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
+            "features as input."
+        )
+    if y:
+        fault = _fault_of_targets(y[0], shape[0], numbers)
+        if fault is not None:
+            return fault
+    if not _finite(X):
+        return SchemaError(
+            "Input X contains NaN or infinity; replace missing values by a public constant."
+        )
+    return SchemaError(
+        "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
+    )
+
+
+def _fault_of_targets(y: Any, n_rows: int, numbers: bool) -> Exception | None:
+    shape = _shape(y)
+    if sp.issparse(y) or len(shape) not in (1, 2) or (len(shape) == 2 and shape[1] != 1):
+        return SchemaError("y should be a 1d array: one target per row of X.")
+    fault = _not_numeric("y", y) if numbers or _kind(y) == "c" else None
+    if fault is not None:
+        return fault
+    if shape[0] != n_rows:
+        return SchemaError("X and y have different numbers of rows; pass one target per row.")
+    if not _finite(y):
+        return SchemaError("Input y contains NaN or infinity; leave out rows without a target.")
+    return None
+
+
+def _not_numeric(name: str, values: Any) -> Exception | None:
+    """Complex numbers and what cannot become a number; a column is told by position and dtype."""
+    if _kind(values) == "c":
+        return SchemaError(f"Complex data not supported; pass real numbers in {name}.")
+    if _converts(values):
+        return None
+    where = ""
+    dtypes = getattr(values, "dtypes", None)
+    if name == "X" and dtypes is not None:
+        for position, dtype in enumerate(dtypes):
+            if not _converts(values.iloc[:, position]):
+                where = f"; column {position}, counted from 0, is of type {type(dtype).__name__}"
+                break
+    return NotNumericError(
+        f"{name} must be numeric (an argument must be a numeric string or a number){where}; "
+        f"{_ENCODE}."
+    )
+
+
+def _converts(values: Any) -> bool:
+    try:
+        np.asarray(_cells(values), dtype=np.float64)
+    except Exception:
+        return False
+    return True
+
+
+def _finite(values: Any) -> bool:
+    try:
+        return bool(np.isfinite(np.asarray(_cells(values), dtype=np.float64)).all())
+    except Exception:
+        return True  # text; not a question of finiteness
+
+
+def _cells(values: Any) -> Any:
+    sparse: bool = sp.issparse(values)
+    return values.data if sparse else values
+
+
+def _kind(values: Any) -> str:
+    try:
+        return str((values if hasattr(values, "dtype") else np.asarray(values)).dtype.kind)
+    except Exception:
+        return "O"
+
+
+def _shape(values: Any) -> tuple[int, ...]:
+    shape = getattr(values, "shape", None)
+    if shape is None:
+        try:
+            shape = np.shape(values)
+        except Exception:  # ragged lists
+            return ()
+    return tuple(shape)
+
+
+def _names(X: Any) -> list[str] | None:
+    """Column names of a data frame, if all of them are text."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not len(columns) or not all(isinstance(c, str) for c in columns):
+        return None
+    return list(columns)
+
+
+def _other_names(seen: list[str], names: list[str]) -> str:
+    """In scikit-learn's words, which its contract for estimators prescribes."""
+    lines = ["The feature names should match those that were passed during fit."]
+    unseen, missing = sorted(set(names) - set(seen)), sorted(set(seen) - set(names))
+    readable = [name for name in unseen if name.isidentifier()]
+    if unseen:
+        lines += ["Feature names unseen at fit time:", *_listed(readable, len(unseen))]
+    if missing:
+        lines += ["Feature names seen at fit time, yet now missing:", *_listed(missing)]
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(names: list[str], n_all: int | None = None) -> list[str]:
+    shown = [f"- {name}" for name in names[:_SHOWN_NAMES]]
+    return shown if len(shown) == (len(names) if n_all is None else n_all) else [*shown, "- ..."]
+
+
+def _warn(text: str, category: type[Warning]) -> None:
+    warnings.warn(text, category, stacklevel=4)

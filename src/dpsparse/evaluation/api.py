@@ -1,0 +1,136 @@
+"""dp_evaluate: how good is a model on private rows?
+
+The corridor of every release: check -> score rows -> plan -> reserve -> draw noise -> report. Whatever can be
+refused is refused before the ledger is charged, and the ledger is charged before noise is drawn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dpsparse.estimators._base import ADJACENCIES, check_choice, check_positive
+from dpsparse.evaluation import classification, regression
+from dpsparse.evaluation.plan import PERSON, ROW, make_plan
+from dpsparse.evaluation.released import release_labels, release_numbers
+from dpsparse.evaluation.report import Report
+from dpsparse.evaluation.scores import assumptions, describe_model, score_rows
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.random import is_seeded, make_generator
+from dpsparse.release import Releases
+from dpsparse.rows.histogram import ScoredLabels
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+
+def dp_evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    ledger: Ledger | None = None,
+    groups: Any = None,
+    adjacency: str = "add-remove",
+    metrics: Iterable[str] | None = None,
+    target_bound: float | None = None,
+    error_bound: float | None = None,
+    level: float = 0.95,
+    random_state: int | None = None,
+) -> Report:
+    """Private metrics of a fitted model, each with an interval that counts sampling and privacy noise.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor, of dpsparse or any other with scikit-learn's methods
+        It is taken as public. A model that was fitted on the same rows without privacy is not.
+    X, y : the private rows and their targets
+    epsilon, delta : float
+        The guarantee of the whole report; ``epsilon=math.inf`` is the exact evaluation.
+    ledger : Ledger or None
+        Account that pays, once, before noise is drawn.
+    groups : array of shape (n_samples,) or None
+        The person of every row. The report then protects a person with all of their rows, and every metric is
+        a mean over persons (each counts once, however many rows they have).
+    adjacency : {"add-remove", "replace-one"}
+    metrics : list of str or None
+        Which metrics to pay for: fewer are sharper. None takes all that the model allows.
+    target_bound, error_bound : float or None
+        Regressors: targets and predictions are clipped to +-target_bound (None: that of the model's domain) and
+        errors count as at most error_bound (None: target_bound).
+    level : float
+        Of the intervals.
+    random_state : int or None
+        An int repeats the noise, for experiments; the report is then not private.
+
+    Returns
+    -------
+    Report
+        ``report.accuracy``, ``report.auc`` ... are `Estimate`; ``report.roc`` ... are tables.
+
+    Notes
+    -----
+    Which metrics, what the intervals cover and what they do not: docs/evaluation.md. Proof:
+    docs/proofs/evaluation.md.
+    """
+    _check(epsilon, delta, adjacency, ledger, groups, level, random_state)
+    subject = describe_model(model, target_bound, error_bound)
+    asked = subject.check(metrics)
+    plan = make_plan(
+        subject,
+        asked,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        unit=ROW if groups is None else PERSON,
+        assumptions=assumptions(model),
+    )
+    if is_seeded(random_state):
+        plan = plan.seeded()
+        warnings.warn(
+            "dp_evaluate: random_state makes the noise repeatable, so this report is NOT private.",
+            NotPrivateWarning,
+            stacklevel=2,
+        )
+    rows = score_rows(model, X, y, subject, groups)
+
+    receipt = ledger.reserve(plan) if ledger is not None else None
+    releases = Releases(plan, make_generator(random_state))
+    names = [phase.name for phase in plan.phases]
+    if isinstance(rows, ScoredLabels):
+        labels = model.classes_.tolist()
+        released = release_labels(rows, names, subject, releases)
+        found, tables = classification.measure(released, subject, asked, labels, level)
+    else:
+        released = release_numbers(rows, names, subject, releases)
+        found, tables = regression.measure(released, subject, asked, level), {}
+    report = Report(type(model).__name__, found, tables, plan, released, subject, level)
+    if receipt is not None:
+        receipt.commit()
+    return report
+
+
+def _check(
+    epsilon: Any, delta: Any, adjacency: Any, ledger: Any, groups: Any, level: Any, seed: Any
+) -> None:
+    check_positive("epsilon", epsilon, "use math.inf for the exact evaluation")
+    for name, value, example in (("delta", delta, "1e-6"), ("level", level, "0.95")):
+        check_positive(name, value)
+        if not value < 1.0:
+            raise ParameterError(
+                f"{name} must lie strictly between 0 and 1, got {value!r}; try {example}."
+            )
+    check_choice("adjacency", adjacency, ADJACENCIES)
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise ParameterError(
+            "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+        )
+    if ledger is not None and groups is not None:
+        raise ParameterError(
+            "A ledger counts what is known about rows, and groups= protects persons; neither price implies the "
+            "other. Evaluate persons without a ledger, and keep their account apart."
+        )
+    is_seeded(seed)

@@ -1,0 +1,279 @@
+"""Metrics of a classifier from released histograms; no row is seen here.
+
+accuracy, precision, recall     proportions of cells of the confusion matrix C
+F1 = 2J/(1 + J)                 J = TP/(TP + FP + FN), a proportion
+MCC                             a ratio of two forms of degree 2 in C
+ROC, AUC, calibration           the histogram H of scores by class
+log loss, Brier                 means of bounded numbers
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import expit
+
+from dpsparse.evaluation.intervals import Estimate, area_under_curve, mean, proportion, ratio
+from dpsparse.evaluation.plan import Subject
+from dpsparse.evaluation.released import Released
+from dpsparse.evaluation.tables import Table
+from dpsparse.exceptions import ParameterError
+from dpsparse.rows.histogram import LONGEST_LOSS
+
+
+def measure(
+    released: Released, subject: Subject, metrics: tuple[str, ...], labels: list[Any], level: float
+) -> tuple[dict[str, Estimate], dict[str, Table]]:
+    """Every asked metric with its interval, and the tables behind the curves."""
+    found: dict[str, Estimate] = {}
+    tables: dict[str, Table] = {}
+    if "accuracy" in metrics:
+        found["accuracy"] = _accuracy(released, subject, level)
+    if "confusion" in released.numbers:
+        _counted(released, subject, metrics, labels, level, found, tables)
+    if "histogram" in released.numbers:
+        curve = Curve.of(released, subject.has_chances)
+        if "auc" in metrics:
+            found["auc"], found["auc_certain"] = curve.area(level)
+        if "roc" in metrics:
+            tables["roc"] = curve.roc(level)
+        if "calibration" in metrics:
+            tables["calibration"] = curve.calibration(level)
+    for name, reach in (
+        ("log_loss", LONGEST_LOSS),
+        ("brier", 1.0 if subject.n_classes == 2 else 2.0),
+    ):
+        if name in metrics:
+            found[name] = _loss(released, name, reach, level)
+    return found, tables
+
+
+def _accuracy(released: Released, subject: Subject, level: float) -> Estimate:
+    if subject.n_classes > 2:
+        v = released.variance["outcomes"]
+        wrong, right = released.numbers["outcomes"]
+        return proportion(float(right), float(wrong), v, v, level)
+    v, cells = released.variance["confusion"], released.numbers["confusion"]
+    return proportion(
+        float(cells[0] + cells[3]), float(cells[1] + cells[2]), 2.0 * v, 2.0 * v, level
+    )
+
+
+def _loss(released: Released, name: str, reach: float, level: float) -> Estimate:
+    N, v_N = number(released)
+    S = float(released.numbers[name][0]) + N / 2.0
+    v_S = released.variance[name]
+    Q = float(released.numbers[f"{name}_squares"][0]) + N / 2.0
+    spare = math.sqrt(released.variance[f"{name}_squares"] + v_N / 4.0)
+    # One standard deviation upwards, since a Q too small makes the interval too short; v^2 <= v bounds it.
+    Q = min(max(Q + spare, 0.0), max(S, 0.0) + math.sqrt(v_S + v_N / 4.0))
+    return mean(S, N, Q, v_S, v_N, level, reach)
+
+
+def number(released: Released) -> tuple[float, float]:
+    """How many rows or persons, and the variance of that number."""
+    if released.n_units is not None:
+        return float(released.n_units), 0.0
+    name = next(n for n in ("outcomes", "confusion", "count") if n in released.numbers)
+    cells = released.numbers[name]
+    return float(cells.sum()), cells.size * released.variance[name]
+
+
+# ---- confusion matrix ----------------------------------------------------------------------------
+
+
+def _counted(
+    released: Released,
+    subject: Subject,
+    metrics: tuple[str, ...],
+    labels: list[Any],
+    level: float,
+    found: dict[str, Estimate],
+    tables: dict[str, Table],
+) -> None:
+    K, v = subject.n_classes, released.variance["confusion"]
+    C = released.numbers["confusion"].reshape(K, K)
+    per_class: dict[str, list[Estimate]] = {"precision": [], "recall": [], "f1": []}
+    for k in range(K):
+        hit, row, column = float(C[k, k]), float(C[k].sum()), float(C[:, k].sum())
+        per_class["precision"].append(proportion(hit, column - hit, v, (K - 1) * v, level))
+        per_class["recall"].append(proportion(hit, row - hit, v, (K - 1) * v, level))
+        jaccard = proportion(hit, row + column - 2.0 * hit, v, 2 * (K - 1) * v, level)
+        per_class["f1"].append(jaccard.mapped(lambda j: 2.0 * j / (1.0 + j)))
+    for name, parts in per_class.items():
+        if name in metrics:
+            found[name] = parts[1] if K == 2 else _average(parts, independent=name != "f1")
+    if "mcc" in metrics:
+        found["mcc"] = _correlation(C, v, level)
+    if {"precision", "recall", "f1"} & set(metrics):
+        columns = {
+            f"{name}{end}": np.array([getattr(e, end[1:] or "value") for e in parts])
+            for name, parts in per_class.items()
+            for end in ("", "_low", "_high")
+        }
+        tables["per_class"] = Table({"class": np.array(labels), **columns})
+    if "confusion" in metrics:
+        total = float(C.sum())
+        cells = [
+            proportion(float(c), total - float(c), v, (K * K - 1) * v, level) for c in C.ravel()
+        ]
+        tables["confusion"] = Table(
+            {
+                "actual": np.repeat(np.array(labels), K),
+                "guessed": np.tile(np.array(labels), K),
+                "count": C.ravel(),
+                "share": np.array([e.value for e in cells]),
+                "low": np.array([e.low for e in cells]),
+                "high": np.array([e.high for e in cells]),
+            }
+        )
+
+
+def _average(parts: list[Estimate], independent: bool) -> Estimate:
+    """The mean over classes (macro). Rows of C are independent of each other and so are columns: squares of the
+    half widths add up. F1 values share cells: the half widths themselves are added, which is never too short."""
+    value = float(np.mean([e.value for e in parts]))
+    down, up = [e.value - e.low for e in parts], [e.high - e.value for e in parts]
+    total = np.linalg.norm if independent else np.sum
+    low, high = value - float(total(down)) / len(parts), value + float(total(up)) / len(parts)
+    return Estimate(value, max(low, 0.0), min(high, 1.0), parts[0].level)
+
+
+def _correlation(C: np.ndarray, v: float, level: float) -> Estimate:
+    """MCC = S/G, S = s trace C - sum_k p_k t_k, G = sqrt((s^2 - |p|^2)(s^2 - |t|^2)), p and t its margins."""
+    t, p, s = C.sum(axis=1), C.sum(axis=0), float(C.sum())
+    right = float(np.trace(C))
+    A, B = s * s - float(p @ p), s * s - float(t @ t)
+    if s <= 0.0 or A <= 0.0 or B <= 0.0:
+        return Estimate(0.0, -1.0, 1.0, level)
+    G = math.sqrt(A * B)
+    S_slope = np.eye(len(C)) * s + right - t[None, :] - p[:, None]
+    G_slope = (B * (s - p[None, :]) + A * (s - t[:, None])) / G
+    weight = np.maximum(C, 0.0) + v
+    variance = (
+        float(np.sum(weight * S_slope**2)),
+        float(-2.0 * np.sum(weight * S_slope * G_slope)),
+        float(np.sum(weight * G_slope**2)),
+    )
+    return ratio(s * right - float(p @ t), G, variance, -1.0, 1.0, 0.0, level)
+
+
+# ---- scores --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Threshold:
+    """Answer "yes" where the score is above `value`; intervals hold for all thresholds at once."""
+
+    value: float
+    precision: Estimate
+    recall: Estimate
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g}: precision {self.precision}, recall {self.recall}"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Histograms of the score by class; `cuts` are functions of released numbers, never scores of rows."""
+
+    cuts: np.ndarray
+    H0: np.ndarray
+    H1: np.ndarray
+    v: float
+    as_chance: bool  # show thresholds as probabilities
+
+    @classmethod
+    def of(cls, released: Released, as_chance: bool) -> Curve:
+        assert released.cuts is not None
+        H0, H1 = released.numbers["histogram"].reshape(2, -1)
+        return cls(released.cuts, H0, H1, released.variance["histogram"], as_chance)
+
+    @property
+    def thresholds(self) -> np.ndarray:
+        return np.asarray(expit(self.cuts)) if self.as_chance else self.cuts
+
+    def area(self, level: float) -> tuple[Estimate, Estimate]:
+        """AUC of the binned score, and an interval that also holds for the AUC of the score itself: they differ
+        by at most half of the probability that both rows fall into one bin."""
+        area = area_under_curve(self.H0, self.H1, self.v, level)
+        n0, n1 = float(self.H0.sum()), float(self.H1.sum())
+        if n0 <= 0.0 or n1 <= 0.0:
+            return area, area
+        tie = float(np.maximum(self.H0, 0.0) @ np.maximum(self.H1, 0.0)) / (n0 * n1)
+        low, high = max(area.low - tie / 2.0, 0.0), min(area.high + tie / 2.0, 1.0)
+        return area, Estimate(area.value, low, high, level)
+
+    def roc(self, level: float) -> Table:
+        """True and false positive rate above every cut, each with its own interval."""
+        columns = {"threshold": self.thresholds}
+        for name, H in (("fpr", self.H0), ("tpr", self.H1)):
+            parts = [
+                proportion(
+                    float(H[j:].sum()), float(H[:j].sum()), (len(H) - j) * self.v, j * self.v, level
+                )
+                for j in range(1, len(H))
+            ]
+            low, high = (np.array([getattr(e, end) for e in parts]) for end in ("low", "high"))
+            rates = np.array([e.value for e in parts])
+            if len(rates):
+                rates = isotonic_regression(rates, increasing=False).x
+            columns |= {name: np.clip(rates, low, high), f"{name}_low": low, f"{name}_high": high}
+        return Table(columns)
+
+    def calibration(self, level: float) -> Table:
+        """How often "yes" (or the guess) is right in every bin of the probability."""
+        edges = np.concatenate([[0.0], expit(self.cuts), [1.0]])
+        parts = [
+            proportion(float(a), float(b), self.v, self.v, level)
+            for a, b in zip(self.H1, self.H0, strict=True)
+        ]
+        return Table(
+            {
+                "from": edges[:-1],
+                "to": edges[1:],
+                "rows": self.H0 + self.H1,
+                "observed": np.array([e.value for e in parts]),
+                "low": np.array([e.low for e in parts]),
+                "high": np.array([e.high for e in parts]),
+            }
+        )
+
+    def threshold_for(
+        self, precision: float | None, recall: float | None, level: float
+    ) -> Threshold:
+        """The threshold with the best other rate among those that reach the target."""
+        if (precision is None) == (recall is None):
+            raise ParameterError("State one target: threshold_for(precision=0.9) or recall=0.9.")
+        target = precision if precision is not None else recall
+        assert target is not None
+        if not 0.0 < target < 1.0:
+            raise ParameterError(f"The target must lie strictly between 0 and 1, got {target!r}.")
+        n_cuts = len(self.cuts)
+        # The threshold is chosen by looking, so every interval is made to hold for all of them (Bonferroni).
+        each = 1.0 - (1.0 - level) / max(2 * n_cuts, 1)
+        found = []
+        for j in range(1, n_cuts + 1):
+            above = [float(H[j:].sum()) for H in (self.H0, self.H1)]
+            v, below = (n_cuts + 1 - j) * self.v, float(self.H1[:j].sum())
+            found.append(
+                Threshold(
+                    float(self.thresholds[j - 1]),
+                    proportion(above[1], above[0], v, v, each),
+                    proportion(above[1], below, v, j * self.v, each),
+                )
+            )
+        wanted, other = (
+            ("precision", "recall") if precision is not None else ("recall", "precision")
+        )
+        able = [t for t in found if getattr(t, wanted).value >= target]
+        if not able:
+            best = max((getattr(t, wanted).value for t in found), default=0.0)
+            raise ParameterError(
+                f"No threshold reaches {wanted} {target:g}; the largest of the report is {best:.3g}."
+            )
+        return max(able, key=lambda t: getattr(t, other).value)

@@ -1,0 +1,188 @@
+"""What an evaluation releases and what it costs, before any row is read.
+
+Every release is a histogram or a sum with Gaussian noise; a share f of the budget means m^2 = f mu^2. Only what
+the asked metrics need is released, and the shares are stretched to fill the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsparse.exceptions import ParameterError
+from dpsparse.privacy import Event, NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
+
+ROW, PERSON = "one row", "one person, all of their rows"
+MOST_BINS = 64
+# Public cells of scores: +-2^(k/4), from 1/256 to 64.
+_POWERS = 2.0 ** (np.arange(-32, 25) / 4.0)
+EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
+_LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
+
+# Shares of mu^2 for two classes, several classes, numbers.
+_TWO = {
+    "confusion": 0.20, "cells": 0.15, "histogram": 0.40,
+    "log_loss": 0.07, "log_loss_squares": 0.055, "brier": 0.07, "brier_squares": 0.055,
+}  # fmt: skip
+_MANY = {
+    "outcomes": 0.15, "confusion": 0.25, "cells": 0.10, "histogram": 0.25,
+    "log_loss": 0.07, "log_loss_squares": 0.055, "brier": 0.07, "brier_squares": 0.055,
+}  # fmt: skip
+_NUMBERS = {
+    "count": 0.15, "total": 0.10, "absolute": 0.15, "squares": 0.20, "spread": 0.15,
+    "squares_squares": 0.10, "spread_squares": 0.05, "cross": 0.10,
+}  # fmt: skip
+
+_NOTES = {
+    "confusion": "rows by class and guess",
+    "outcomes": "rows guessed right and wrong",
+    "cells": "rows by public cell of the score: where to cut",
+    "histogram": "rows by class (or right and wrong) and bin of the score",
+    "log_loss": "sum of the log loss, cut at 6",
+    "log_loss_squares": "sum of its squares: sampling error",
+    "brier": "sum of the squared errors of the probabilities",
+    "brier_squares": "sum of their squares: sampling error",
+    "count": "number of rows or persons",
+    "total": "sum of the targets",
+    "absolute": "sum of the absolute errors",
+    "squares": "sum of the squared errors",
+    "spread": "sum of the squared targets about their mean",
+    "squares_squares": "sum of fourth powers of the errors: sampling error",
+    "spread_squares": "sum of fourth powers of the targets: sampling error",
+    "cross": "sum of squared error times squared target: sampling error",
+}
+
+_COUNTED = ("accuracy", "precision", "recall", "f1", "mcc", "confusion")
+_RANKED = ("roc", "auc")
+_CHANCES = ("calibration", "log_loss", "brier")
+NUMBER_METRICS = ("mae", "mse", "r2")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Public facts about a model: how many classes (0: it predicts numbers) and what it can say of a row."""
+
+    n_classes: int
+    ranks: bool = True  # a score for every row
+    has_chances: bool = True  # probabilities of the classes
+    target_bound: float = 1.0
+    error_bound: float = 1.0
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What can be measured for such a model."""
+        if self.n_classes == 0:
+            return NUMBER_METRICS
+        ranked = _RANKED if self.ranks and self.n_classes == 2 else ()
+        return (*_COUNTED, *ranked, *(_CHANCES if self.has_chances else ()))
+
+    def check(self, metrics: Iterable[str] | None) -> tuple[str, ...]:
+        """The asked metrics, or all; one that this model has not is refused."""
+        asked = self.metrics if metrics is None else tuple(metrics)
+        if isinstance(metrics, str) or not asked:
+            raise ParameterError("metrics must be a list of names, or None for all.")
+        for name in asked:
+            if name not in self.metrics:
+                raise ParameterError(
+                    f"There is no metric {name!r} for this model; there are: {', '.join(self.metrics)}."
+                )
+        return asked
+
+
+def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str, float]:
+    """Share of the budget of every release that the metrics need; they add up to 1."""
+    table = _NUMBERS if subject.n_classes == 0 else _TWO if subject.n_classes == 2 else _MANY
+    needed: set[str] = set()
+    for metric in metrics:
+        needed |= _needs(metric, subject, number_is_public=adjacency == "replace-one")
+    total = sum(table[name] for name in needed)
+    return {name: share / total for name, share in table.items() if name in needed}
+
+
+def _needs(metric: str, subject: Subject, number_is_public: bool) -> set[str]:
+    counting = "confusion" if subject.n_classes == 2 else "outcomes"
+    if subject.n_classes == 0:
+        needs = {
+            "mae": {"absolute", "squares"},
+            "mse": {"squares", "squares_squares"},
+            "r2": {"total", "squares", "spread", "squares_squares", "spread_squares", "cross"},
+        }[metric]
+        return needs if number_is_public else needs | {"count"}
+    if metric in ("log_loss", "brier"):
+        return {metric, f"{metric}_squares"} | (set() if number_is_public else {counting})
+    if metric in ("roc", "auc", "calibration"):
+        return {"cells", "histogram"}
+    return {counting} if metric == "accuracy" else {"confusion"}
+
+
+def make_plan(
+    subject: Subject,
+    metrics: tuple[str, ...],
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    unit: str = ROW,
+    assumptions: tuple[str, ...] = (),
+) -> Plan:
+    """The price of an evaluation, from public facts only."""
+    parts = shares(subject, metrics, adjacency)
+    sizes = {
+        "confusion": subject.n_classes**2,
+        "outcomes": 2,
+        "cells": len(EDGES) + 1,
+        "histogram": 2 * MOST_BINS,
+    }
+
+    def event(name: str, mu: float) -> Event:
+        return RoundedGaussian(1.0 / (mu * math.sqrt(parts[name])), 1.0, sizes.get(name, 1))
+
+    mu = math.inf
+    if not math.isinf(epsilon):
+        mu = calibrate(lambda m: Sequence(tuple(event(name, m) for name in parts)), epsilon, delta)
+        if mu > _LIMIT:
+            raise ParameterError(
+                f"epsilon={epsilon!r} is no privacy; use math.inf for the exact evaluation."
+            )
+    phases = tuple(
+        Phase(name, NonPrivate() if math.isinf(mu) else event(name, mu), _NOTES[name])
+        for name in parts
+    )
+    if adjacency == "replace-one":
+        of = "persons" if unit == PERSON else "rows"
+        assumptions = (*assumptions, f"the number of {of} is public (replace-one)")
+    return Plan(
+        method="dp_evaluate",
+        phases=phases,
+        epsilon=float(epsilon),
+        delta=delta,
+        adjacency=adjacency,
+        unit=unit,
+        source="docs/proofs/evaluation.md",
+        assumptions=assumptions,
+        parameters={"metrics": ", ".join(metrics), "mu": mu},
+        public=(subject, metrics),
+    )
+
+
+def number_of_bins(n: float, mu: float) -> int:
+    """Bins of the histogram: sqrt(rows * mu), so that a bin holds more than its noise. 8 to 64."""
+    product = min(max(n, 0.0) * mu, 1e9) if n > 0.0 else 0.0
+    return int(np.clip(round(math.sqrt(product)), 8, MOST_BINS))
+
+
+def cuts(cells: np.ndarray, sd: float, n_bins: int) -> np.ndarray:
+    """Cut points at the quantiles of a released coarse histogram; linear inside a cell."""
+    mass = np.where(cells >= 2.0 * sd, np.maximum(cells, 0.0), 0.0)
+    if mass.sum() <= 0.0:
+        return EDGES[:: -(-len(EDGES) // (n_bins - 1))]
+    rising = np.concatenate([[0.0], np.cumsum(mass) / mass.sum()])
+    quantiles = np.arange(1, n_bins) / n_bins
+    at = np.clip(np.searchsorted(rising, quantiles) - 1, 0, len(mass) - 1)
+    left = np.concatenate([[1.25 * EDGES[0]], EDGES])[at]
+    right = np.concatenate([EDGES, [1.25 * EDGES[-1]]])[at]
+    inside = (quantiles - rising[at]) / np.maximum(rising[at + 1] - rising[at], 1e-12)
+    return np.unique(left + (right - left) * np.clip(inside, 0.0, 1.0))

@@ -1,0 +1,66 @@
+"""MAE, MSE and R2 from released moments; errors are cut at `error_bound`, targets at `target_bound`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpsparse.evaluation.classification import number
+from dpsparse.evaluation.intervals import Estimate, mean, ratio
+from dpsparse.evaluation.plan import Subject
+from dpsparse.evaluation.released import Released
+
+
+def measure(
+    released: Released, subject: Subject, metrics: tuple[str, ...], level: float
+) -> dict[str, Estimate]:
+    """Every asked metric with its interval, in the unit of the targets."""
+    N, v_N = number(released)
+    found: dict[str, Estimate] = {}
+    c = subject.error_bound
+
+    def moment(name: str, up: float = 0.0) -> float:
+        """A sum of numbers in [0, 1], moved by `up` standard deviations of its noise."""
+        sd = math.sqrt(released.variance[name] + v_N / 4.0)
+        return float(released.numbers[name][0]) + N / 2.0 + up * sd
+
+    def average(name: str, of_squares: str, reach: float) -> Estimate:
+        S, v_S = moment(name), released.variance[name]
+        # v^2 <= v for v in [0, 1] bounds the sum of squares where its noise is large.
+        Q = min(max(moment(of_squares, 1.0), 0.0), max(S, 0.0) + 2.0 * math.sqrt(v_S + v_N / 4.0))
+        return mean(S, N, Q, v_S, v_N, level, reach)
+
+    if "mae" in metrics:
+        found["mae"] = average("absolute", "squares", c)
+    if "mse" in metrics:
+        found["mse"] = average("squares", "squares_squares", c * c)
+    if "r2" in metrics:
+        found["r2"] = _r2(released, subject, N, v_N, moment, level)
+    return found
+
+
+def _r2(
+    released: Released,
+    subject: Subject,
+    N: float,
+    v_N: float,
+    moment: Callable[..., float],
+    level: float,
+) -> Estimate:
+    """1 - t, t = a S_e/(b S_w - shift): a row adds a e^2 - t b w to the difference whose size is tested."""
+    a = subject.error_bound**2
+    b = (subject.target_bound * (1.0 + abs(released.centre))) ** 2
+    v_e, v_w = released.variance["squares"], released.variance["spread"]
+    # The centre is a noisy mean: the spread about it is larger than about the mean by N d^2 on average.
+    off = released.variance["total"] + released.centre**2 * v_N
+    shift = subject.target_bound**2 * off / max(N, 1.0)
+    Q_ee, Q_ww = max(moment("squares_squares", 1.0), 0.0), max(moment("spread_squares", 1.0), 0.0)
+    Q_ew = moment("cross", -1.0)
+    variance = (
+        a * a * (Q_ee + v_e + v_N / 4.0),
+        -2.0 * a * b * (Q_ew + v_N / 4.0),
+        b * b * (Q_ww + v_w + v_N / 4.0),
+    )
+    rest = b * moment("spread") - shift
+    t = ratio(a * moment("squares"), rest, variance, 0.0, math.inf, 1.0, level)
+    return Estimate(1.0 - t.value, 1.0 - t.high, 1.0 - t.low, level)

@@ -1,0 +1,128 @@
+"""What a private evaluation found: numbers with intervals, curves, and what was promised for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from dpsparse.evaluation.classification import Curve, Threshold
+from dpsparse.evaluation.intervals import Estimate
+from dpsparse.evaluation.plan import PERSON, Subject
+from dpsparse.evaluation.released import Released
+from dpsparse.evaluation.tables import Table
+from dpsparse.exceptions import ParameterError
+from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.html import guarantee_html
+from dpsparse.privacy.plan import Plan
+
+COVERS = (
+    "Intervals count sampling and privacy noise. They cover the metric of this fixed model on the population from "
+    "which the {unit} were drawn independently; not other populations, and not a model chosen on the same rows."
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """Estimates and tables by name (`report.accuracy`, `report.roc`), the plan and the released numbers.
+
+    Everything here is computed from released numbers: looking at it again, or computing more, is free.
+    """
+
+    model: str
+    estimates: Mapping[str, Estimate]
+    tables: Mapping[str, Table]
+    plan_: Plan
+    released: Released
+    subject: Subject
+    level: float = 0.95
+
+    @property
+    def privacy_(self) -> Guarantee:
+        return self.plan_.guarantee
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            for found in (self.estimates, self.tables):
+                if name in found:
+                    return found[name]
+        raise AttributeError(f"The report has no {name!r}; it has: {', '.join(self)}.")
+
+    def __iter__(self) -> Any:
+        return iter([*self.estimates, *self.tables])
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+    @property
+    def covers(self) -> str:
+        """What the intervals are about."""
+        unit = "persons" if self.plan_.unit == PERSON else "rows"
+        text = COVERS.format(unit=unit)
+        if unit == "persons":
+            text += " Every metric is a mean over persons."
+        if self.subject.n_classes == 0:
+            text += (
+                f" Errors beyond {self.subject.error_bound:g} count as that, targets are clipped to "
+                f"+-{self.subject.target_bound:g}."
+            )
+        if "log_loss" in self.estimates:
+            text += " The log loss of a row counts as at most 6."
+        return text
+
+    def threshold_for(
+        self, *, precision: float | None = None, recall: float | None = None
+    ) -> Threshold:
+        """A decision threshold for a target precision or recall, free of charge.
+
+        Of the thresholds that reach the target, by estimate, the one with the best other rate. Its intervals hold
+        for all thresholds of the report at once, since it was chosen by looking at them.
+        """
+        if "histogram" not in self.released.numbers or self.subject.n_classes != 2:
+            raise ParameterError(
+                "A threshold needs the curve of a classifier of two classes; evaluate with metrics=['roc', ...]."
+            )
+        curve = Curve.of(self.released, self.subject.has_chances)
+        return curve.threshold_for(precision, recall, self.level)
+
+    def plot(self) -> Any:
+        """A matplotlib figure: estimates with intervals and, for two classes, ROC and calibration."""
+        from dpsparse.report.evaluation import evaluation_figure
+
+        return evaluation_figure(self)
+
+    def to_html(self, title: str = "") -> str:
+        """A self-contained page."""
+        from dpsparse.report.evaluation import evaluation_page
+
+        return evaluation_page(self, title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types: estimates, tables, released numbers, guarantee."""
+        return {
+            "format": 1,
+            "model": self.model,
+            "level": self.level,
+            "estimates": {name: part.to_dict() for name, part in self.estimates.items()},
+            "tables": {name: part.to_dict() for name, part in self.tables.items()},
+            "released": self.released.to_dict(),
+            "covers": self.covers,
+            "guarantee": self.privacy_.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Evaluation of {self.model}: {self.privacy_.headline}"]
+        lines += [f"  {name:<12} {part}" for name, part in self.estimates.items()]
+        if self.tables:
+            lines.append(f"  tables: {', '.join(self.tables)}")
+        lines.append(f"{100 * self.level:g} % intervals. {self.covers}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(name, str(part)) for name, part in self.estimates.items()]
+        head = f"Evaluation of {self.model}: {self.privacy_.headline}"
+        note = f'<p style="font-size:85%;opacity:.8">{escape(self.covers)}</p>'
+        return guarantee_html(head, self.privacy_.proven, rows) + note

@@ -1,0 +1,93 @@
+"""A scikit-learn scorer that pays: every call is one private evaluation with its own epsilon."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpsparse.evaluation.api import dp_evaluate
+from dpsparse.exceptions import BudgetWarning, ParameterError
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+# scikit-learn's name -> metric, sign; a larger score must be better
+_NAMES = {
+    "accuracy": ("accuracy", 1.0),
+    "precision": ("precision", 1.0),
+    "recall": ("recall", 1.0),
+    "f1": ("f1", 1.0),
+    "matthews_corrcoef": ("mcc", 1.0),
+    "roc_auc": ("auc", 1.0),
+    "neg_log_loss": ("log_loss", -1.0),
+    "neg_brier_score": ("brier", -1.0),
+    "neg_mean_absolute_error": ("mae", -1.0),
+    "neg_mean_squared_error": ("mse", -1.0),
+    "r2": ("r2", 1.0),
+}
+
+
+@dataclass(frozen=True)
+class DPScorer:
+    """Call it as scikit-learn does: scorer(model, X, y). Pays `epsilon` at every call."""
+
+    metric: str
+    epsilon: float
+    delta: float = 1e-6
+    ledger: Ledger | None = None
+    adjacency: str = "add-remove"
+    target_bound: float | None = None
+
+    def __call__(self, model: Any, X: Any, y: Any) -> float:
+        if self.ledger is None:
+            warnings.warn(
+                f"This scorer spends epsilon={self.epsilon:g} at every call and nobody counts; pass "
+                "ledger=Ledger(path).",
+                BudgetWarning,
+                stacklevel=2,
+            )
+        name, sign = _NAMES[self.metric]
+        report = dp_evaluate(
+            model,
+            X,
+            y,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            ledger=self.ledger,
+            adjacency=self.adjacency,
+            metrics=[name],
+            target_bound=self.target_bound,
+        )
+        return sign * float(report.estimates[name])
+
+    def __repr__(self) -> str:
+        return f"make_dp_scorer({self.metric!r}): pays epsilon={self.epsilon:g}, delta={self.delta:g} at every call"
+
+
+def make_dp_scorer(
+    metric: str,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    ledger: Ledger | None = None,
+    adjacency: str = "add-remove",
+    target_bound: float | None = None,
+) -> DPScorer:
+    """A scorer for `cross_val_score` and its like. IT PAYS AT EVERY CALL: k folds cost k times epsilon.
+
+    Parameters
+    ----------
+    metric : str
+        scikit-learn's name: "accuracy", "roc_auc", "neg_log_loss", "r2", ...
+    epsilon, delta : float
+        Price of one call; all of it is spent on this metric.
+    ledger : Ledger or None
+        Account that pays. Without it every call warns.
+    adjacency, target_bound : see `dp_evaluate`
+    """
+    if metric not in _NAMES:
+        raise ParameterError(
+            f"There is no private scorer {metric!r}; there are: {', '.join(_NAMES)}."
+        )
+    return DPScorer(metric, epsilon, delta, ledger, adjacency, target_bound)

@@ -1,0 +1,196 @@
+"""From a public model and private rows to scored rows: the last place where an evaluation sees rows.
+
+Whatever can be refused is refused here, before anything is spent, and no message quotes a row. What only one row
+could cause (a score that is not a number, a class that does not occur, equal scores) is never refused: the refusal
+would show that row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.estimators._base import BaseDPLinearModel, check_positive, checked_data
+from dpsparse.evaluation.plan import Subject
+from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.rows import kernels
+from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
+
+ONE_BY_ONE = (
+    "the model scores every row by itself: the score of a row does not depend on other rows"
+)
+NOT_EMPTY = "tables have at least one row"
+
+
+def describe_model(
+    model: Any, target_bound: float | None = None, error_bound: float | None = None
+) -> Subject:
+    """Public facts about a fitted model."""
+    if not hasattr(model, "predict"):
+        raise ParameterError(
+            "model must be a fitted classifier or regressor with a method predict."
+        )
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        if getattr(model, "_estimator_type", "") == "classifier" or hasattr(model, "predict_proba"):
+            raise ParameterError("The model is not fitted: it has no classes_. Fit it first.")
+        return _describe_regressor(model, target_bound, error_bound)
+    if target_bound is not None or error_bound is not None:
+        raise ParameterError(
+            "target_bound and error_bound are for regressors; this model has classes."
+        )
+    if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 2:
+        raise ParameterError("The model must know two or more classes of one target (classes_).")
+    has_chances = hasattr(model, "predict_proba")
+    ranks = has_chances or hasattr(model, "decision_function")
+    return Subject(len(classes), ranks=ranks, has_chances=has_chances)
+
+
+def _describe_regressor(
+    model: Any, target_bound: float | None, error_bound: float | None
+) -> Subject:
+    if target_bound is None:
+        target_bound = getattr(getattr(model, "domain", None), "target_bound", None)
+    if target_bound is None:
+        raise ParameterError(
+            "A regressor needs the public bound of its targets; declare it: target_bound=10.0."
+        )
+    check_positive("target_bound", target_bound)
+    error_bound = target_bound if error_bound is None else error_bound
+    check_positive("error_bound", error_bound)
+    if not np.isfinite(target_bound + error_bound):
+        raise ParameterError("target_bound and error_bound must be finite numbers.")
+    return Subject(0, target_bound=float(target_bound), error_bound=float(error_bound))
+
+
+def assumptions(model: Any) -> tuple[str, ...]:
+    """Our linear models are evaluated row by row here; of others this is assumed."""
+    own = isinstance(model, BaseDPLinearModel)
+    return (NOT_EMPTY,) if own else (NOT_EMPTY, ONE_BY_ONE)
+
+
+def score_rows(
+    model: Any, X: Any, y: Any, subject: Subject, groups: Any = None
+) -> ScoredLabels | ScoredNumbers:
+    """Private rows with what the model says about them."""
+    n = _n_rows(X)
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or len(y) != n:
+        raise SchemaError("X and y have different numbers of rows; pass one target per row.")
+    if n == 0:
+        raise SchemaError("There are no rows to evaluate on. Nothing was spent.")
+    persons = _persons(groups, n)
+    if subject.n_classes == 0:
+        return _score_numbers(model, X, y, subject, persons)
+    labels = np.asarray(model.classes_)
+    truth = _codes(y, labels, "y holds a label that the model does not know (classes_).")
+    if isinstance(model, BaseDPLinearModel):
+        margins = _margins(model, X)
+        chances = np.empty((n, len(labels)))
+        kernels.probabilities(margins, np.zeros(margins.shape[1]), chances)
+        guess = (margins[:, 0] > 0).astype(np.intp) if margins.shape[1] == 1 else margins.argmax(1)
+        score = margins[:, 0] if margins.shape[1] == 1 else _logit(chances.max(axis=1))
+        return ScoredLabels(truth, guess, score, chances, len(labels), persons)
+    given = _ask(model.predict, X, n)
+    guess = _codes(given, labels, "The model predicts a label that is not in its classes_.")
+    chance_table = _ask(model.predict_proba, X, n) if subject.has_chances else None
+    return ScoredLabels(
+        truth,
+        guess,
+        _scores(model, X, n, subject, chance_table),
+        chance_table,
+        len(labels),
+        persons,
+    )
+
+
+def _scores(
+    model: Any, X: Any, n: int, subject: Subject, chances: np.ndarray | None
+) -> np.ndarray | None:
+    """The margin behind a probability: log p - log(1 - p). Without probabilities, the decision function."""
+    if chances is not None:
+        if chances.shape != (n, subject.n_classes):
+            raise SchemaError("predict_proba must give one probability per row and class.")
+        return _logit(chances[:, 1] if subject.n_classes == 2 else chances.max(axis=1))
+    if not subject.ranks or subject.n_classes > 2:
+        return None
+    return np.ravel(_ask(model.decision_function, X, n)).astype(np.float64)
+
+
+def _score_numbers(
+    model: Any, X: Any, y: np.ndarray, subject: Subject, persons: np.ndarray | None
+) -> ScoredNumbers:
+    bound = subject.target_bound
+    if y.dtype.kind not in "biuf" or not np.isfinite(y.astype(np.float64)).all():
+        raise SchemaError("y must hold finite numbers; replace missing targets or leave them out.")
+    targets = np.clip(y.astype(np.float64), -bound, bound)
+    own = isinstance(model, BaseDPLinearModel)
+    guess = _margins(model, X)[:, 0] if own else np.ravel(_ask(model.predict, X, len(y)))
+    guess = np.clip(np.nan_to_num(guess.astype(np.float64), nan=0.0), -bound, bound)
+    return ScoredNumbers((targets - guess) / subject.error_bound, targets / bound, persons)
+
+
+def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:
+    """Margins by the loops of a sparse product: a dense one adds in an order that depends on all rows."""
+    rows = sp.csr_array(checked_data(model, X, reset=False))
+    coef = model.coef_
+    dense = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
+    return np.asarray(rows @ dense.T + model.intercept_).reshape(rows.shape[0], -1)
+
+
+def _logit(p: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(p) - np.log1p(-np.asarray(p, np.float64)))
+
+
+def _ask(method: Callable[[Any], Any], X: Any, n: int) -> np.ndarray:
+    """What a model says; its own complaints may quote rows, so they are not passed on."""
+    try:
+        found = np.asarray(method(X))
+    except Exception as error:
+        raise SchemaError(
+            f"The model could not score these rows ({type(error).__name__}); try {method.__name__} on them "
+            "where they may be seen. Nothing was spent."
+        ) from None
+    if len(found) != n:
+        raise SchemaError(f"{method.__name__} must give one answer per row.")
+    return found
+
+
+def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
+    order = np.argsort(labels)
+    try:
+        places = np.searchsorted(labels, y, sorter=order)
+    except TypeError:  # text against numbers
+        raise SchemaError(complaint) from None
+    codes = order[np.minimum(places, len(labels) - 1)]
+    if not np.array_equal(labels[codes], y):
+        raise SchemaError(complaint)
+    return np.asarray(codes)
+
+
+def _persons(groups: Any, n: int) -> np.ndarray | None:
+    if groups is None:
+        return None
+    names = np.asarray(groups)
+    if names.ndim != 1 or len(names) != n:
+        raise SchemaError("groups must name one person per row; it has another length than X.")
+    missing = (names != names) if names.dtype.kind in "fO" else np.zeros(n, bool)
+    if names.dtype.kind == "O":
+        missing = missing | np.array([name is None for name in names], bool)
+    if np.any(missing):
+        raise SchemaError("groups must name the person of every row; some names are missing.")
+    return names.astype(str) if names.dtype.kind == "O" else names
+
+
+def _n_rows(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    try:
+        return int(shape[0]) if shape is not None else len(X)
+    except (TypeError, IndexError):
+        raise SchemaError("X must be a table with one row per sample.") from None

@@ -1,0 +1,134 @@
+"""A private evaluation as a figure, as a section of the privacy card, and as a page of its own."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import dpsparse
+from dpsparse.exceptions import DPSparseError
+from dpsparse.report.plots import CLEAR, FAINT, INK, _svg
+
+if TYPE_CHECKING:
+    from dpsparse.evaluation.report import Report
+
+_TITLES = {
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "mcc": "MCC",
+    "auc": "AUC",
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "mae": "MAE",
+    "mse": "MSE",
+    "r2": "R2",
+}
+
+
+def evaluation_figure(report: Report) -> Any:
+    """Estimates with their intervals; beside them ROC and calibration where the report has them."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ModuleNotFoundError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
+    panels = [_draw_estimates]
+    panels += [_draw_roc] if "roc" in report.tables else []
+    panels += [_draw_calibration] if "calibration" in report.tables else []
+    figure = Figure(figsize=(4.4 * len(panels), 3.8), layout="constrained")
+    for axes, draw in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        axes.tick_params(labelsize=9, colors=INK)
+        draw(axes, report)
+    return figure
+
+
+def _draw_estimates(axes: Any, report: Report) -> None:
+    shown = [(_TITLES[k], e) for k, e in report.estimates.items() if k in _TITLES]
+    for row, (_, e) in enumerate(shown):
+        low = e.low if np.isfinite(e.low) else min(e.value, 0.0)
+        axes.hlines(row, low, e.high, color=FAINT, linewidth=6)
+        axes.plot(e.value, row, "|", color=CLEAR, markersize=13, markeredgewidth=2.5)
+        # Beside the interval and not on it, so that the text hides nothing.
+        axes.annotate(
+            f"{e.value:.3g}", (e.high, row), (6, 0), textcoords="offset points", va="center",
+            fontsize=9, color=INK,
+        )  # fmt: skip
+    axes.set_yticks(range(len(shown)), [name for name, _ in shown])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    left, right = axes.get_xlim()
+    axes.set_xlim(min(left, 0.0), right + 0.15 * (right - min(left, 0.0)))
+    axes.set_title(f"{100 * report.level:g} % intervals", fontsize=10, color=INK, loc="left")
+
+
+def _draw_roc(axes: Any, report: Report) -> None:
+    roc = report.tables["roc"]
+    fpr, tpr, low, high = (
+        np.concatenate([[1.0], roc[name], [0.0]]) for name in ("fpr", "tpr", "tpr_low", "tpr_high")
+    )
+    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1, linestyle="--")
+    axes.fill_between(fpr, low, high, color=CLEAR, alpha=0.2, linewidth=0)
+    axes.plot(fpr, tpr, color=CLEAR, linewidth=1.8)
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+    axes.set_xlabel("false positive rate", color=INK)
+    axes.set_ylabel("true positive rate", color=INK)
+    auc = report.estimates.get("auc")
+    title = "ROC" if auc is None else f"ROC, AUC {auc.value:.3f}; band: true positive rate"
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+
+
+def _draw_calibration(axes: Any, report: Report) -> None:
+    bins = report.tables["calibration"]
+    middle = 0.5 * (bins["from"] + bins["to"])
+    known = bins["high"] - bins["low"] < 0.999  # others say nothing
+    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1, linestyle="--")
+    axes.vlines(
+        middle[known], bins["low"][known], bins["high"][known], color=CLEAR, alpha=0.35, linewidth=3
+    )
+    axes.plot(middle[known], bins["observed"][known], "o", color=CLEAR, markersize=4)
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+    axes.set_xlabel("probability the model gives", color=INK)
+    axes.set_ylabel("how often it is true", color=INK)
+    axes.set_title("calibration", fontsize=10, color=INK, loc="left")
+
+
+def evaluation_section(report: Report) -> str:
+    """The part of a card that is about an evaluation: an HTML fragment in the classes of the card."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise DPSparseError("The section needs jinja2: pip install 'dpsparse[cli]'.") from error
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    text = files(__package__).joinpath("evaluation.html.j2").read_text("utf-8")
+    return environment.from_string(text).render(
+        report=report,
+        g=report.privacy_,
+        rows=[
+            (_TITLES[name], f"{e.value:.4g}", f"{e.low:.4g}", f"{e.high:.4g}")
+            for name, e in report.estimates.items()
+            if name in _TITLES
+        ],
+        plot=_svg(report.plot(), "evaluation"),
+    )
+
+
+def evaluation_page(report: Report, title: str = "") -> str:
+    """A page of its own: the section below the style of the privacy card."""
+    from html import escape
+
+    card = files(__package__).joinpath("card.html.j2").read_text("utf-8")
+    style = card[card.index("<style>") : card.index("</style>") + len("</style>")]
+    name = escape(title or report.model)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Evaluation: {name}</title>\n{style}\n</head>\n<body>\n<main>\n"
+        f"<h1>Evaluation: {name}</h1>\n{evaluation_section(report)}\n"
+        f"<footer>Made by dpsparse {dpsparse.__version__}. Everything on this page is computed from released "
+        "numbers.</footer>\n</main>\n</body>\n</html>\n"
+    )

@@ -1,0 +1,143 @@
+"""The tape of an evaluation: replayed on neighbours nothing else moves, what moves is paid, the noise has its law."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpsparse import dp_evaluate
+from dpsparse.evaluation.plan import Subject, make_plan
+from dpsparse.evaluation.released import release_labels, release_numbers
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
+
+RNG = np.random.default_rng(0)
+# Rows (class, feature); the model shows the feature itself as margin.
+N = 300
+ROWS = np.column_stack([RNG.integers(0, 2, N), RNG.normal(size=N)])
+EXTREME = [(0, 1e9), (1, -1e9), (1, 0.0), (0, 2.0**-8), (1, np.nextafter(2.0**-8, 1)), (0, 64.0)]
+
+
+class Shown:
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return (X[:, 0] > 0).astype(int)
+
+    def predict_proba(self, X):
+        with np.errstate(over="ignore"):
+            p = 1.0 / (1.0 + np.exp(-X[:, 0]))
+        return np.column_stack([1.0 - p, p])
+
+
+class Line:
+    def predict(self, X):
+        return 0.5 * X[:, 0]
+
+
+class Tape(Releases):
+    """Records whole numbers before and after noise; with a script it answers what the script says."""
+
+    script = None
+    entries = ()
+
+    def _answer(self, phase, query, scale, unit):
+        exact = query.whole(unit).reshape(-1).copy()
+        out = super()._answer(phase, query, scale, unit)
+        cls = type(self)
+        if cls.script is not None:
+            out = cls.script[len(cls.entries)][3].copy()
+        cls.entries.append((phase, scale, unit, out.copy(), exact))
+        return out
+
+
+def run(monkeypatch, rows, script=None, **keywords):
+    monkeypatch.setattr("dpsparse.evaluation.api.Releases", Tape)
+    Tape.script, Tape.entries = script, []
+    model = Line() if "target_bound" in keywords else Shown()
+    report = dp_evaluate(model, rows[:, 1:], rows[:, 0], epsilon=1.0, **keywords)
+    return report, Tape.entries
+
+
+def neighbours(adjacency):
+    for row in EXTREME:
+        if adjacency == "add-remove":
+            yield ROWS, np.vstack([ROWS, [row]])
+            yield np.vstack([[row], ROWS]), ROWS
+        else:
+            changed = ROWS.copy()
+            changed[7] = row
+            yield ROWS, changed
+
+
+@pytest.mark.parametrize("task", ["classifier", "regressor"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_replay_on_neighbours(monkeypatch, adjacency, task):
+    keywords = {"adjacency": adjacency} | ({"target_bound": 1.0} if task == "regressor" else {})
+    tightest = 0.0
+    for first, second in neighbours(adjacency):
+        report, tape = run(monkeypatch, first, **keywords)
+        again, other = run(monkeypatch, second, tape, **keywords)
+        assert [(e[0], e[1], e[2]) for e in tape] == [(e[0], e[1], e[2]) for e in other]
+        assert report.to_dict() == again.to_dict()  # every number is a function of released ones
+        squares = sum(
+            float(np.sum(((a[4] - b[4]) * a[2] / a[1]) ** 2))
+            for a, b in zip(tape, other, strict=True)
+        )
+        tightest = max(tightest, math.sqrt(squares) / report.plan_.parameters["mu"])
+    assert tightest <= 1.0
+    # Not all sums can move by their bound at once; still the plan is not paid for nothing.
+    assert tightest > 0.6
+
+
+def test_thresholds_do_not_move_under_a_replayed_tape(monkeypatch):
+    """They are cuts made from a released histogram; those of sklearn's roc_curve are scores of rows."""
+    report, tape = run(monkeypatch, ROWS)
+    for row in EXTREME:
+        again, _ = run(monkeypatch, np.vstack([ROWS, [row]]), tape)
+        np.testing.assert_array_equal(report.roc["threshold"], again.roc["threshold"])
+        np.testing.assert_array_equal(report.calibration["from"], again.calibration["from"])
+    scores = Shown().predict_proba(ROWS[:, 1:])[:, 1]
+    assert not np.isin(report.roc["threshold"], scores).any()
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_output_law(adjacency):
+    """Released minus exact, over the stated standard deviation, is standard normal: Kolmogorov-Smirnov on some
+    4,000 numbers of each kind, false alarms 2e-6 in all; every phase by itself has the stated variance (6 sd)."""
+    noise = make_generator(1)
+    truth, margin = ROWS[:, 0].astype(np.intp), ROWS[:, 1]
+    chances = Shown().predict_proba(margin[:, None])
+    labels = ScoredLabels(truth, (margin > 0).astype(np.intp), margin, chances, 2)
+    numbers = ScoredNumbers(0.1 * margin, truth - 0.5)
+    for subject, rows, release in (
+        (Subject(2), labels, release_labels),
+        (Subject(0), numbers, release_numbers),
+    ):
+        plan = make_plan(subject, subject.metrics, epsilon=1.0, delta=1e-6, adjacency=adjacency)
+        names = [phase.name for phase in plan.phases]
+        deviations = {name: [] for name in names}
+        for _ in range(30 if subject.n_classes else 500):
+            Tape.script, Tape.entries = None, []
+            released = release(rows, names, subject, Tape(plan, noise))
+            for phase, scale, unit, out, exact in Tape.entries:
+                assert released.variance[phase] == scale**2
+                np.testing.assert_array_equal(released.numbers[phase], out * unit)
+                deviations[phase] += ((out - exact) * unit / scale).tolist()
+        everything = np.concatenate([np.array(d) for d in deviations.values()])
+        assert len(everything) > 3000
+        assert stats.kstest(everything, "norm").pvalue > 1e-6
+        for phase, parts in deviations.items():
+            n = len(parts)
+            assert abs(np.var(parts) * n - n) < 6 * math.sqrt(2 * n) + 12, phase
+        # What the plan pays for is what was drawn: scale times sensitivity of the lemma.
+        for phase in plan.phases:
+            query_scale = math.sqrt(released.variance[phase.name])
+            bound = query_scale / phase.event.scale
+            expected = {
+                "add-remove": (1.0, 0.5),
+                "replace-one": (math.sqrt(2.0), 1.0, 2.0),
+            }[adjacency]
+            assert min(abs(bound - e) for e in expected) < 1e-9, phase.name

@@ -1,0 +1,228 @@
+"""Where contributions become whole numbers: bounds hold for every float there is, and are attained.
+
+The rows of issue "floats" among them: subnormals, values that round up, huge ones, many tiny entries.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpsparse.domain import HUGE, TINY, Domain
+from dpsparse.exceptions import DomainError, SchemaError
+from dpsparse.rows import Rows
+
+F32, F64 = np.finfo(np.float32), np.finfo(np.float64)
+BOUNDARY = [
+    0.0, -0.0, 5e-324, -5e-324, 1e-320, 1e-310, float(F64.tiny), 7.0065e-46, 0.5001 * 2.0**-149,
+    2.0**-149, float(F32.tiny), float(F32.tiny) * (1 + 2.0**-24), TINY * (1 - 2.0**-53), TINY,
+    1e-20, 0.1, 1.0 - 2.0**-53, 1.0, 1.0 + 2.0**-52, 1.0 + 2.0**-24, 3.0, float(F32.max), HUGE,
+    2.0 * HUGE, 1e300, float(F64.max), -1.0, -float(F64.max),
+]  # fmt: skip
+WIDTH = 9
+LABELS = np.array([0, 1])
+
+
+def boundary_rows():
+    """More than 200 rows: every value alone, every pair, and rows full of one value."""
+    rows = [np.r_[v, np.zeros(WIDTH - 1)] for v in BOUNDARY]
+    rows += [np.r_[a, b, np.zeros(WIDTH - 2)] for a, b in itertools.combinations(BOUNDARY[:22], 2)]
+    rows += [np.full(WIDTH, v) for v in BOUNDARY]
+    rows += [np.full(WIDTH, v) * (-1.0) ** np.arange(WIDTH) for v in BOUNDARY]
+    return np.array(rows)
+
+
+DOMAINS = {
+    "unbounded": Domain(feature_bound=None, classes=[0, 1]),
+    "entries": Domain(classes=[0, 1]),
+    "norm": Domain(feature_bound=None, row_norm=1.0, classes=[0, 1]),
+    "tiny": Domain(feature_bound=1e-29, row_norm=2e-29, classes=[0, 1]),
+    "huge": Domain(feature_bound=1e29, row_norm=2e29, classes=[0, 1]),
+}
+SCALINGS = {
+    "ones": np.ones(WIDTH, np.float32),
+    "unequal": np.geomspace(1e-3, 1e3, WIDTH).astype(np.float32),
+    "dropped": np.where(np.arange(WIDTH) % 3, 0.0, 7.0).astype(np.float32),
+}
+
+
+def norm(whole):
+    """Exact L2 norm of whole numbers."""
+    return math.sqrt(sum(int(v) ** 2 for v in np.ravel(whole)))
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_no_boundary_row_exceeds_its_bound(domain, scaling, constant):
+    """Masses, gradients of one and three outputs, stretched or not: at most the stated sensitivity."""
+    domain, scaling = DOMAINS[domain], SCALINGS[scaling]
+    longest = 0.0
+    unit = 1e-6
+    kept = np.count_nonzero(scaling)
+    w = np.linspace(-1.0, 1.0, kept * 3).reshape(kept, 3) * 1e3
+    for x in boundary_rows():
+        rows = Rows.clip(sp.csr_array(x[None, :]), np.array([1]), domain, labels=LABELS)
+        units = rows.unit(scaling, constant=constant)
+        queries = [units.masses()]
+        for clip, stretch in ((1.0, 0.0), (0.3, 0.0), (0.7, 1e-3), (1.0, 1e29)):
+            options = {"clip": clip, "stretch": stretch, "original": stretch > 0}
+            queries.append(units.gradient("logistic", w[:, :1], np.zeros(1), **options))
+            queries.append(units.gradient("softmax", w, np.zeros(3), **options))
+        for query in queries:
+            bound = query.sensitivity("add-remove").value
+            moved = norm(query.whole(unit)) * unit
+            assert moved <= bound
+            longest = max(longest, moved / bound)
+    assert longest > 0.999  # and it is attained
+
+
+@pytest.mark.parametrize("domain", [d for d in DOMAINS if DOMAINS[d].feature_bound])
+def test_no_boundary_row_exceeds_its_entrywise_bound(domain):
+    domain = DOMAINS[domain]
+    bound, longest = domain.feature_bound, domain.row_norm or domain.feature_bound * 3.0
+    largest, unit = 0.0, 1e-6
+    for x in boundary_rows():
+        rows = Rows.clip(sp.csr_array(x[None, :]), np.array([0]), domain, labels=LABELS)
+        units = rows.entries(bound, longest / bound)
+        for loss, k, clip in (("logistic", 1, 1.0), ("softmax", 3, math.sqrt(2.0))):
+            query = units.gradient(
+                loss,
+                np.zeros((WIDTH, k)),
+                50.0 * np.arange(k),
+                clip=clip,
+                cutoff=1.0,
+                original=True,
+            )
+            whole = query.whole(unit)
+            assert np.abs(whole).max() * unit <= query.sensitivity("add-remove").value
+            assert norm(whole) * unit <= clip * longest / bound
+            largest = max(largest, np.abs(whole).max() * unit)
+    assert largest > 0.999
+
+
+def test_targets_at_the_boundary():
+    domain = Domain(target_bound=2.0, feature_bound=None)
+    for y in (v for v in BOUNDARY):
+        rows = Rows.clip(sp.csr_array(np.ones((1, 2))), np.array([y]), domain)
+        query = rows.count_and_total()
+        assert norm(query.whole(1e-6)) * 1e-6 <= math.sqrt(2.0)
+        for clip in (1e-20, 1.0, 1e20):
+            g = rows.unit(np.ones(2)).gradient(
+                "huber", np.full((2, 1), 1e25), np.zeros(1), clip=clip, cutoff=clip
+            )
+            assert norm(g.whole(clip * 1e-6)) * 1e-6 <= 1.0
+        residual = (
+            rows.unit(np.ones(2)).margins(np.full((2, 1), 1e30)).residual_total(np.zeros(1), 3.0)
+        )
+        assert abs(int(residual.whole(1e-6)[0])) * 1e-6 <= 3.0
+
+
+def test_weights_that_are_not_numbers_move_nothing_beyond_the_bound():
+    """Released weights are finite; were they not, a row would still add no more than it may."""
+    rows = Rows.clip(
+        sp.csr_array(np.ones((1, 2))), np.array([1]), Domain(classes=[0, 1]), labels=LABELS
+    )
+    units = rows.unit(np.ones(2))
+    for bad in (math.nan, math.inf, -math.inf, 1e308):
+        for loss, k in (("logistic", 1), ("softmax", 3)):
+            query = units.gradient(loss, np.full((2, k), bad), np.zeros(k), clip=1.0)
+            assert norm(query.whole(1e-6)) * 1e-6 <= 1.0
+        totals = units.margins(np.full((2, 1), bad)).class_totals(np.zeros(1))
+        assert norm(totals.whole(1e-6)) * 1e-6 <= 1.0
+
+
+@pytest.mark.parametrize("n_parts", [2, 7, 16])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_any_cut_into_parts_gives_the_same_sums(n_parts, classes):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 30), density=0.3, rng=rng, format="csr")
+    y = rng.integers(0, classes, 200)
+    labels = np.arange(classes)
+    domain = Domain(classes=list(range(classes)))
+    k = 1 if classes == 2 else classes
+    w = rng.standard_normal((30, k))
+    answers = []
+    for parts in (1, n_parts):
+        rows = Rows.clip(X, y, domain, labels=labels, n_parts=parts)
+        units = rows.unit(np.linspace(0.5, 2.0, 30), constant=0.1)
+        loss = "logistic" if k == 1 else "softmax"
+        queries = [
+            rows.class_counts(classes), units.masses(), units.count_shorter(1.0),
+            units.gradient(loss, w, np.zeros(k), clip=0.4), units.margins(w).class_totals(np.zeros(k)),
+        ]  # fmt: skip
+        answers.append([q.whole(1e-7) for q in queries])
+    for a, b in zip(*answers, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_sums_are_those_of_a_dense_reference():
+    """Rows, masses, lengths and gradients against NumPy, to the grid."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 12)) * (rng.random((60, 12)) < 0.5)
+    y = rng.integers(0, 2, 60)
+    scaling = np.linspace(0.5, 2.0, 12).astype(np.float32)
+    scaling[4] = 0.0
+    rows = Rows.clip(sp.csr_array(X), y, Domain(feature_bound=None, classes=[0, 1]), labels=LABELS)
+    units = rows.unit(scaling, constant=0.3, shortest=0.2)
+    kept = np.flatnonzero(scaling)
+    scaled = np.column_stack([(X * scaling)[:, kept], np.full(60, 0.3)])
+    z = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 0.2)
+    unit = 1e-9
+    np.testing.assert_allclose(
+        units.masses().whole(unit) * unit, np.abs(z[:, :-1]).sum(0), atol=1e-4
+    )
+    w, last = rng.standard_normal((len(kept), 1)), np.array([0.4])
+    r = 1.0 / (1.0 + np.exp(-(z @ np.r_[w[:, 0], last] + 0.1))) - y
+    r = np.clip(r, -0.3, 0.3)
+    query = units.gradient("logistic", w, np.array([0.1]), clip=0.3, constant_weight=last)
+    np.testing.assert_allclose(query.whole(unit)[:, 0] * unit, z.T @ r, atol=1e-4)
+    margins = (X * scaling)[:, kept] @ w
+    totals = units.margins(w).class_totals(np.zeros(1)).whole(unit) * unit
+    p = 1.0 / (1.0 + np.exp(-margins[:, 0]))
+    np.testing.assert_allclose(totals, [np.sum(1 - p), np.sum(p)], atol=1e-4)
+
+
+class TestDoor:
+    """What `Domain.part` lets in."""
+
+    def test_out_of_range_indices_are_refused(self):
+        for bad in (-1, 5, 2**31 - 1):
+            X = sp.csr_array((3, 5))
+            X.indptr, X.indices, X.data = np.array([0, 1, 1, 1]), np.array([bad]), np.array([1.0])
+            with pytest.raises(SchemaError, match="malformed"):
+                Domain().part(X)
+
+    def test_falling_row_pointers_are_refused(self):
+        X = sp.csr_array(np.eye(3))
+        X.indptr = np.array([0, 2, 1, 3])
+        with pytest.raises(SchemaError, match="malformed"):
+            Domain().part(X)
+
+    def test_a_stale_flag_does_not_hide_duplicates(self):
+        """Two entries of one cell add up before they are clipped, whatever the flags say."""
+        X = sp.csr_array((np.array([0.7, 0.7]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
+        X.has_canonical_format = True
+        part = Domain(feature_bound=None, row_norm=1.0).part(X)
+        assert np.linalg.norm(part.values.astype(float)) <= 1.0
+        assert len(part.values) == 1
+
+    def test_float32_input_is_shared_where_nothing_changes(self):
+        X = sp.random_array((50, 20), density=0.3, rng=np.random.default_rng(0), format="csr")
+        X = X.astype(np.float32)
+        assert np.shares_memory(Domain().part(X).values, X.data)
+        assert not np.shares_memory(Domain(feature_bound=0.5).part(X).values, X.data)
+
+    def test_values_are_stored_towards_zero(self):
+        for bound in (0.1, 1e-29, 1e29):
+            X = sp.csr_array(np.array([[bound, -bound, bound / 3]]))
+            part = Domain(feature_bound=bound).part(X)
+            assert np.all(np.abs(part.values.astype(float)) <= [bound, bound, bound / 3])
+
+    @pytest.mark.parametrize("name", ["feature_bound", "row_norm", "target_bound"])
+    @pytest.mark.parametrize("value", [1e-310, 1e40, 5e-324, 1e300])
+    def test_bounds_that_cannot_be_worked_with_are_refused(self, name, value):
+        with pytest.raises(DomainError, match="another unit"):
+            Domain(**{name: value})
