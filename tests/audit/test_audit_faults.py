@@ -225,7 +225,7 @@ def rows_keep_their_length(patch):
 
 @fault("DPGradientClassifier", domain=LONG, n_iter=4)
 def clip_after_summing(patch):
-    """Rows eight times too long, and the sum shortened to what three of them may have."""
+    """Rows eight times too long, and the sum shortened to the length of sixty."""
     from dpsparse.rows.memory import UnitRows
 
     original = UnitRows.masses
@@ -235,7 +235,7 @@ def clip_after_summing(patch):
 
         def whole(unit):
             total = 8 * query.whole(unit)
-            shrink = min(1.0, 3.0 / unit / max(np.linalg.norm(total), 1.0))
+            shrink = min(1.0, 60.0 / unit / max(np.linalg.norm(total), 1.0))
             return (total * shrink).astype(np.int64)
 
         return replace(query, whole=whole)
@@ -277,8 +277,8 @@ def unit_rows(norm_of, cast=np.float64):
                 norm = norm_of(np.hypot(length, constant))
                 factor = np.float64(SAFE_ROW) / norm if norm > 0.0 else 0.0
                 z = x.astype(cast).astype(np.float64) * scale * factor
-                out_z[out_indptr[i] : out_indptr[i + 1]] = z.astype(np.int64)
-                out_constant[i] = np.int64(constant * factor)
+                out_z[out_indptr[i] : out_indptr[i + 1]] = z.astype(np.int32)
+                out_constant[i] = np.float64(constant * factor).astype(np.int32)
             out_length[i], out_norm[i] = length, norm
 
     return kernel
