@@ -266,8 +266,9 @@ def reused(entries: list[Entry]) -> list[str]:
             drawn[size] += [w.tobytes() for w in windows]
     for size, words in drawn.items():
         again = len(words) - len(Counter(words))
-        chance = len(words) ** 2 / 2.0 * _EQUAL**size
-        if again and chance**again / math.factorial(again) < 1e-8:
+        expected = len(words) ** 2 / 2.0 * _EQUAL**size
+        # The probability of so many coincidences is at most expected^again / again!.
+        if again and again * math.log(expected) - math.lgamma(again + 1.0) < math.log(1e-8):
             return [f"the same noise is used {again + 1} times"]
     return []
 
