@@ -43,7 +43,7 @@ class Report:
         return self.plan_.guarantee
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("estimates", "tables"):  # a report under construction
+        if name.startswith("_"):  # also asked of a report that has no fields yet, by pickle
             raise AttributeError(name)
         for found in (self.estimates, self.tables):
             if name in found:
