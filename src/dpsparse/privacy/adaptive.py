@@ -102,7 +102,7 @@ class Profile:
         y, weights, floor = other.hinges
         reach = len(self.values) + math.ceil(len(other.values) * other.spacing / self.spacing)
         nodes = self.spacing * np.arange(reach)
-        values = np.array([weights @ self.delta(node - y) for node in nodes]) + floor
+        values = self.delta(nodes[:, None] - y) @ weights + floor
         return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
 
 

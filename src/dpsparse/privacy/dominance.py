@@ -28,8 +28,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpsparse.privacy.adaptive import BoundedRangeStep, bounded_range_profile
+from dpsparse.privacy.events import ObjectivePerturbation
 from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.gaussian import profile as gaussian_profile
+from dpsparse.privacy.objective import delta_profile
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -173,3 +175,43 @@ def _table() -> tuple[list[int], list[float], list[float]]:
         raise RuntimeError("gaussian_table.json was certified on another grid.")
     rows = table["entries"]
     return [r["steps"] for r in rows], [r["c"] for r in rows], [r["k"] for r in rows]
+
+
+# Objective perturbation is compared on these shares of its range; delta below LEAK is slack.
+_SHARES = np.linspace(0.0, 1.0, 401) ** 2
+LEAK = 1e-30
+
+
+@lru_cache(maxsize=1024)
+def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
+    """(mu, slack) of one objective perturbation, from its own profile.
+
+    A profile falls, so on a cell its left end is compared with the Gaussian's right end.
+    """
+    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    replace_one = event.adjacency == "replace-one"
+    m = 2.0 * mu if replace_one else mu
+    top = math.log1p(flatness) + m * m / 2.0 + m * math.sqrt(-2.0 * math.log(LEAK / 100.0))
+    epsilons = top * _SHARES
+    deltas = np.array(
+        [delta_profile(mu, flatness, event.loss, replace_one, float(e)) for e in epsilons]
+    )
+    if deltas[-1] > LEAK or deltas[0] >= 1.0:
+        return math.inf, 0.0
+    paid = (deltas[:-1] - LEAK) * (1.0 + 1e-9)
+
+    def good(candidate: float) -> bool:
+        value, error = log_profile(candidate, epsilons[1:])
+        return bool(np.all(paid <= np.exp(value - error)))
+
+    low, high = m, -2.1 * float(ndtri((1.0 - deltas[0]) / 2.0)) + 0.1 * m
+    for _ in range(20):
+        if good(high):
+            break
+        high *= 1.3
+    else:
+        return math.inf, 0.0
+    while high - low > 1e-5 * high:  # `high` is good
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high, LEAK

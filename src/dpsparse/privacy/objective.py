@@ -19,7 +19,7 @@ two costs are never paid together. Proofs (replace-one too): docs/proofs/objecti
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,19 @@ def _gaussian_delta(e: float, mu: float) -> float:
 
 def _logistic_delta(mu: float, flatness: float, epsilon: float) -> float:
     """Upper sum: the loss increases with Z, so every cell is charged its right end."""
+    masses, losses, beyond = _logistic_cells(mu, flatness)
+    paid = -np.expm1(np.minimum(0.0, epsilon - losses))
+    return float(masses @ paid + beyond)
+
+
+@lru_cache(maxsize=16)
+def _logistic_cells(mu: float, flatness: float) -> tuple[Array, Array, float]:
+    """Masses of the cells of Z, the loss at their right ends, and the mass above the last."""
     edges = np.linspace(-_Z_LAST, _Z_LAST, _Z_CELLS + 1)
     losses = _logistic_losses(mu, flatness, edges)[1:]
     edges[0] = -np.inf
     masses = ndtr(-edges[:-1]) - ndtr(-edges[1:])  # upper tails: no cancellation where it matters
-    paid = -np.expm1(np.minimum(0.0, epsilon - losses))
-    return float(masses @ paid + ndtr(-edges[-1]))
+    return masses, losses, float(ndtr(-edges[-1]))
 
 
 def _logistic_rdp(mu: float, flatness: float, orders: Array) -> Array:

@@ -1,0 +1,190 @@
+"""A run as independent pairs side by side: a profile for steps that are few, one Gaussian for the rest.
+
+Every kind of step is dominated by a pair of laws that answers it step by step (docs/proofs/accounting.md,
+section 7), so a run of several kinds, interleaved in any order, is dominated by their product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpsparse.privacy.adaptive import Profile, bounded_range_profile, pure_profile
+from dpsparse.privacy.dominance import SLACK, bounded_range_mu, perturbation_mu
+from dpsparse.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    Geometric,
+    Laplace,
+    NoisyMax,
+    ObjectivePerturbation,
+    Pure,
+    RoundedGaussian,
+)
+from dpsparse.privacy.gaussian import log_profile
+from dpsparse.privacy.gaussian import profile as gaussian_profile
+from dpsparse.privacy.rdp import leaves
+
+# Up to so many steps of a kind the profile is computed; beyond, the dominating Gaussian is
+# within a few tenths of a per cent of it and costs nothing.
+_FEW = 128
+
+
+def gaussian_parameter(event: Event) -> tuple[float, float]:
+    """(mu, slack): with probability 1 - slack the run reveals no more than N(mu, 1) against N(0, 1).
+
+    Runs compose by adding mu^2 and slack, in any order and interleaved, also when a later run is
+    chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
+    dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
+    """
+    total, slack = 0.0, 0.0
+    for leaf, count in leaves(event).items():
+        mu, leak = _leaf_mu(leaf, count)
+        total, slack = total + mu * mu, slack + leak
+    return math.sqrt(total) * (1.0 + 1e-15), min(1.0, slack)
+
+
+def _leaf_mu(leaf: Event, count: int) -> tuple[float, float]:
+    if isinstance(leaf, (Gaussian, RoundedGaussian)):
+        return leaf.sensitivity / leaf.scale * math.sqrt(count), 0.0
+    if isinstance(leaf, ObjectivePerturbation):
+        mu, slack = perturbation_mu(leaf)
+        return mu * math.sqrt(count), slack * count
+    kind, size = _kind(leaf)
+    if kind == "":
+        return math.inf, 0.0
+    eta = size if kind == "range" else 2.0 * size
+    return bounded_range_mu(eta, count), (SLACK * count if count > 1 else 0.0)
+
+
+def _kind(leaf: Event) -> tuple[str, float]:
+    """The class of pairs a step belongs to: ("range", eta), ("pure", epsilon) or ("", 0)."""
+    if isinstance(leaf, Exponential):
+        return "range", leaf.eta
+    if isinstance(leaf, (Pure, NoisyMax)):
+        return "pure", leaf.epsilon
+    if isinstance(leaf, (Laplace, Geometric)):
+        return "pure", leaf.sensitivity / leaf.scale
+    return "", 0.0
+
+
+@dataclass(frozen=True)
+class AdaptiveRun:
+    """The product that dominates a run: kinds of steps with a profile, and mu for the rest."""
+
+    kinds: tuple[tuple[str, float, int], ...]
+    mu: float
+    slack: float
+    scale: float  # standard deviation of the loss, about
+    beats_renyi: bool
+
+    def delta(self, epsilon: float) -> float:
+        """The bound at one epsilon >= 0."""
+        if self.slack >= 1.0 or not math.isfinite(self.mu):
+            return 1.0
+        if not self.kinds:
+            return min(1.0, float(gaussian_profile(self.mu, np.array(epsilon))) + self.slack)
+        if self._alone:
+            return _single_delta(self.kinds[0][1], epsilon)
+        guess = float(log_profile(self.scale, np.array(epsilon))[0]) / math.log(10.0)
+        if guess < -250.0:
+            return 1.0
+        side = self._side(guess)
+        if self.mu == 0.0:
+            return min(1.0, float(side.delta(np.array(epsilon))) + self.slack)
+        return min(1.0, side.with_gaussian(self.mu, epsilon) + self.slack)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which the bound is at most `delta`, from the safe side."""
+        target = (delta - self.slack) * (1.0 - 1e-15)
+        if not (target > 0.0 and math.isfinite(self.mu)):
+            return math.inf
+        if self._alone:
+            return _single_epsilon(self.kinds[0][1], target)
+        if self.kinds and self.mu == 0.0:
+            return self._side(math.log10(target)).epsilon(target)
+
+        def excess(epsilon: float) -> float:
+            if not self.kinds:
+                value, error = log_profile(self.mu, np.array(epsilon))
+                return float(value) + float(error) - math.log(target)
+            return math.log(side.with_gaussian(self.mu, epsilon) / target)
+
+        side = self._side(math.log10(target)) if self.kinds else None  # type: ignore[assignment]
+        if excess(0.0) <= 0.0:
+            return 0.0
+        high = self.scale * (self.scale / 2.0 + math.sqrt(-2.0 * math.log(target)))
+        for _ in range(10):
+            if excess(high) <= 0.0:
+                break
+            high *= 1.2
+        else:
+            return math.inf
+        root = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-12, maxiter=200))
+        nudge = 1e-14
+        while excess(root) > 0.0:
+            root, nudge = root * (1.0 + nudge), 2.0 * nudge
+        return root
+
+    @property
+    def _alone(self) -> bool:
+        return len(self.kinds) == 1 and self.mu == 0.0 and self.kinds[0][::2] == ("range", 1)
+
+    def _side(self, log10_delta: float) -> Profile:
+        # Rounded to four decades, so that epsilon and delta of one run share a profile.
+        smallest = 10.0 ** (4.0 * math.floor(log10_delta / 4.0) - 4.0)
+        return _product(self.kinds, smallest)
+
+
+@lru_cache(maxsize=128)
+def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
+    """The product for these steps and counts, or None if one of them is dominated by no pair."""
+    kinds: dict[tuple[str, float], int] = {}
+    square, slack, spread, small = 0.0, 0.0, 0.0, False
+    for leaf, count in key:
+        kind, size = _kind(leaf)
+        if kind and count <= _FEW:
+            kinds[kind, size] = kinds.get((kind, size), 0) + count
+            spread += count * (size if kind == "pure" else size / 2.0) ** 2
+            small = small or count < 32
+            continue
+        mu, leak = _leaf_mu(leaf, count)
+        square, slack = square + mu * mu, slack + leak
+    if not math.isfinite(square) or not (kinds or square > 0.0):
+        return None
+    scale = math.sqrt(square + spread)
+    bounded = all(isinstance(leaf, (Exponential, Gaussian, RoundedGaussian)) for leaf, _ in key)
+    return AdaptiveRun(
+        kinds=tuple((kind, size, count) for (kind, size), count in kinds.items()),
+        mu=math.sqrt(square) * (1.0 + 1e-15),
+        slack=slack,
+        scale=scale,
+        beats_renyi=bounded and not small and scale < 1.5,
+    )
+
+
+@lru_cache(maxsize=64)
+def _product(kinds: tuple[tuple[str, float, int], ...], smallest: float) -> Profile:
+    return reduce(Profile.times, (_profile(*kind, smallest) for kind in kinds))
+
+
+def _profile(kind: str, size: float, count: int, smallest: float) -> Profile:
+    if kind == "pure":
+        return pure_profile(size, count)
+    return bounded_range_profile(size, count, 32 if count <= 32 else 16, smallest)
+
+
+def _single_delta(eta: float, epsilon: float) -> float:
+    """One bounded-range step, exactly: (1 - e^{(epsilon-eta)/2})^2/(1 - e^-eta)."""
+    return math.expm1(min(0.0, (epsilon - eta) / 2.0)) ** 2 / -math.expm1(-eta) * (1.0 + 1e-14)
+
+
+def _single_epsilon(eta: float, delta: float) -> float:
+    """Inverse of `_single_delta`."""
+    root = math.sqrt(-delta * math.expm1(-eta))
+    return max(0.0, eta + 2.0 * math.log1p(-root) + 1e-15 * eta) if root < 1.0 else 0.0
