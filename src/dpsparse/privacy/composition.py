@@ -33,6 +33,8 @@ from dpsparse.privacy.rdp import leaves
 # Up to so many steps of a kind the profile is computed; beyond, the dominating Gaussian is
 # within a few tenths of a per cent of it and costs nothing.
 _FEW = 128
+# Beyond this standard deviation of the loss nothing is private, and e^epsilon would overflow.
+_LARGE = 5.0
 
 
 def gaussian_parameter(event: Event) -> tuple[float, float]:
@@ -85,37 +87,25 @@ class AdaptiveRun:
 
     def delta(self, epsilon: float) -> float:
         """The bound at one epsilon >= 0."""
-        if self.slack >= 1.0 or not math.isfinite(self.mu):
-            return 1.0
-        if not self.kinds:
-            return min(1.0, float(gaussian_profile(self.mu, np.array(epsilon))) + self.slack)
         if self._alone:
             return _single_delta(self.kinds[0][1], epsilon)
         guess = float(log_profile(self.scale, np.array(epsilon))[0]) / math.log(10.0)
-        if guess < -250.0:
-            return 1.0
-        side = self._side(guess)
-        if self.mu == 0.0:
-            return min(1.0, float(side.delta(np.array(epsilon))) + self.slack)
-        return min(1.0, side.with_gaussian(self.mu, epsilon) + self.slack)
+        return min(1.0, self._at(epsilon, self._side(guess)) + self.slack)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which the bound is at most `delta`, from the safe side."""
         target = (delta - self.slack) * (1.0 - 1e-15)
-        if not (target > 0.0 and math.isfinite(self.mu)):
+        if target <= 0.0:
             return math.inf
         if self._alone:
             return _single_epsilon(self.kinds[0][1], target)
-        if self.kinds and self.mu == 0.0:
-            return self._side(math.log10(target)).epsilon(target)
+        side = self._side(math.log10(target))
+        if side is not None and self.mu == 0.0:
+            return side.epsilon(target)
 
         def excess(epsilon: float) -> float:
-            if not self.kinds:
-                value, error = log_profile(self.mu, np.array(epsilon))
-                return float(value) + float(error) - math.log(target)
-            return math.log(side.with_gaussian(self.mu, epsilon) / target)
+            return math.log(max(self._at(epsilon, side), 1e-300) / target)
 
-        side = self._side(math.log10(target)) if self.kinds else None  # type: ignore[assignment]
         if excess(0.0) <= 0.0:
             return 0.0
         high = self.scale * (self.scale / 2.0 + math.sqrt(-2.0 * math.log(target)))
@@ -126,18 +116,28 @@ class AdaptiveRun:
         else:
             return math.inf
         root = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-12, maxiter=200))
-        nudge = 1e-14
+        nudge = 1e-13
         while excess(root) > 0.0:
             root, nudge = root * (1.0 + nudge), 2.0 * nudge
         return root
+
+    def _at(self, epsilon: float, side: Profile | None) -> float:
+        if side is None:
+            return float(gaussian_profile(self.mu, np.array(epsilon)))
+        if self.mu == 0.0:
+            return float(side.delta(np.array(epsilon)))
+        return side.with_gaussian(self.mu, epsilon)
 
     @property
     def _alone(self) -> bool:
         return len(self.kinds) == 1 and self.mu == 0.0 and self.kinds[0][::2] == ("range", 1)
 
-    def _side(self, log10_delta: float) -> Profile:
+    def _side(self, log10_delta: float) -> Profile | None:
+        """The product of the kinds that have a profile, resolved down to about this delta."""
+        if not self.kinds:
+            return None
         # Rounded to four decades, so that epsilon and delta of one run share a profile.
-        smallest = 10.0 ** (4.0 * math.floor(log10_delta / 4.0) - 4.0)
+        smallest = 10.0 ** (4.0 * math.floor(max(log10_delta, -240.0) / 4.0) - 4.0)
         return _product(self.kinds, smallest)
 
 
@@ -155,9 +155,9 @@ def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
             continue
         mu, leak = _leaf_mu(leaf, count)
         square, slack = square + mu * mu, slack + leak
-    if not math.isfinite(square) or not (kinds or square > 0.0):
-        return None
     scale = math.sqrt(square + spread)
+    if not 1e-100 < scale < _LARGE:
+        return None
     bounded = all(isinstance(leaf, (Exponential, Gaussian, RoundedGaussian)) for leaf, _ in key)
     return AdaptiveRun(
         kinds=tuple((kind, size, count) for (kind, size), count in kinds.items()),
@@ -176,7 +176,8 @@ def _product(kinds: tuple[tuple[str, float, int], ...], smallest: float) -> Prof
 def _profile(kind: str, size: float, count: int, smallest: float) -> Profile:
     if kind == "pure":
         return pure_profile(size, count)
-    return bounded_range_profile(size, count, 32 if count <= 32 else 16, smallest)
+    resolution = 64 if count <= 12 else 32 if count <= 48 else 16
+    return bounded_range_profile(size, count, resolution, smallest)
 
 
 def _single_delta(eta: float, epsilon: float) -> float:

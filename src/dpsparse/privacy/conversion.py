@@ -45,6 +45,8 @@ from dpsparse.privacy.rdp import Array, leaves, spend
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
 _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
 _ZOOM = np.linspace(-1.0, 1.0, 33)
+# Below this delta the slack of the dominating Gaussian may matter: Renyi is always asked.
+_FAR = 1e-30
 
 
 def epsilon(event: Event, delta: float) -> float:
@@ -75,8 +77,8 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
         run = adaptive_run(tuple(counts.items()))
         if run is not None:
             bounds.append((_epsilon_with_slack(run.epsilon, slack, delta), "adaptive"))
-        if run is None or not run.beats_renyi:
-            renyi = partial(_renyi_epsilon, counts)
+        if run is None or not run.beats_renyi or delta < _FAR:
+            renyi = partial(renyi_epsilon, event)
             bounds.append((_epsilon_with_slack(renyi, slack, delta), "Renyi"))
         alone = _single_perturbation(counts)
         if alone is not None and bounds[-1][0] > 0.0:
@@ -109,7 +111,7 @@ def delta(event: Event, epsilon: float) -> float:
             ideal = math.exp(min(0.0, _gaussian_log_delta(mu, at)))
         if run is not None:
             ideal = min(ideal, run.delta(at))
-        if mu is None and (run is None or not run.beats_renyi):
+        if mu is None and (run is None or not run.beats_renyi or ideal < _FAR):
             log_delta = _minimise(partial(_renyi_log_delta, counts, at), counts)
             ideal = min(ideal, math.exp(min(0.0, log_delta)))
         bounds.append(ideal + _slack_delta(slack, at))
@@ -120,8 +122,9 @@ def delta(event: Event, epsilon: float) -> float:
     return max(0.0, min(bounds))
 
 
-def _renyi_epsilon(counts: dict[Event, int], delta: float) -> float:
-    log_delta = math.log(delta)
+def renyi_epsilon(event: Event, delta: float) -> float:
+    """Epsilon at `delta` > 0 by the Renyi curve alone, samplers taken as ideal."""
+    counts, log_delta = leaves(event), math.log(delta)
 
     def bound(a: Array, y: Array) -> Array:
         return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)

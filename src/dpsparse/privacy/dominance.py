@@ -36,11 +36,11 @@ from dpsparse.privacy.objective import delta_profile
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 # What a certificate leaves unchecked: profiles below this number. Far below any delta.
-CUT = 1e-250
-# The same after the scaling lemma, which may multiply it by e^{y/2}: e^35 on the table's range.
-SLACK = 1e-200
+CUT = 1e-60
+# The same after the scaling lemma, which may multiply it by e^{y/2} eta/eta_i: below 1e12.
+SLACK = 1e-48
 # The table is certified at K eta^2/4 = FIRST, GRID, 2 GRID, ..., LAST.
-FIRST, GRID, LAST = 1e-12, 0.004, 4.0
+FIRST, GRID, LAST = 1e-12, 0.008, 2.8
 
 
 def is_dominated(values: Array, spacing: float, mu: float) -> bool:
