@@ -21,7 +21,7 @@ from dpsparse.privacy import dominance
 DIRECT = {1: 128, 2: 128, 3: 128, 4: 128, 6: 128, 8: 64, 12: 64, 16: 64, 24: 64, 32: 64, 64: 48}
 CHAINED = {128: 96, 256: 96, 512: 96, 1024: 96}
 # Longer runs keep the last price; they are here because their eta needs a finer grid.
-LONG = [2048, 4096, 8192, 16384]
+LONG = [4096, 16384]
 PATH = Path(dominance.__file__).with_name("gaussian_table.json")
 
 Entry = dict[str, float]

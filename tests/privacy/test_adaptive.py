@@ -72,7 +72,10 @@ def exact_delta(play, eps):
 def test_the_best_adversary_stays_below_and_comes_within_a_thousandth(
     eta, count, cells, resolution
 ):
-    play, profile = adversary(eta, count, cells), bounded_range_profile(eta, count, resolution, 1e-12)
+    play, profile = (
+        adversary(eta, count, cells),
+        bounded_range_profile(eta, count, resolution, 1e-12),
+    )
     scale = eta * math.sqrt(count) / 2.0
     for eps in (0.0, scale, 2.5 * scale):
         exact = exact_delta(play, eps)
@@ -137,7 +140,9 @@ def _pure(rng, eps):
 
 def _gaussian(rng, mu):
     """A Gaussian pair that is only seen in bins: post-processing."""
-    cuts = np.concatenate([[-np.inf], np.sort(rng.normal(mu / 2, 1.0, rng.integers(1, 6))), [np.inf]])
+    cuts = np.concatenate(
+        [[-np.inf], np.sort(rng.normal(mu / 2, 1.0, rng.integers(1, 6))), [np.inf]]
+    )
     return np.diff(ndtr(cuts - mu)), np.diff(ndtr(cuts))
 
 
@@ -166,7 +171,11 @@ def test_no_random_interleaved_run_exceeds_the_bound():
     closest = 0.0
     for _ in range(300):
         run = [
-            (str(rng.choice(list(KINDS))), float(np.exp(rng.uniform(-2.0, 1.0))), int(rng.integers(1, 3)))
+            (
+                str(rng.choice(list(KINDS))),
+                float(np.exp(rng.uniform(-2.0, 1.0))),
+                int(rng.integers(1, 3)),
+            )
             for _ in range(rng.integers(1, 4))
         ]
         p, q = np.array(_law(rng, run)).T
@@ -215,7 +224,10 @@ def test_fifty_digits_agree_with_the_kernel():
 
                     low, high = mp.mpf(0), mp.mpf(1)  # golden section: concave on the cell
                     for _ in range(70):
-                        x, z = low + (high - low) * mp.mpf("0.382"), low + (high - low) * mp.mpf("0.618")
+                        x, z = (
+                            low + (high - low) * mp.mpf("0.382"),
+                            low + (high - low) * mp.mpf("0.618"),
+                        )
                         low, high = (x, high) if value(x) < value(z) else (low, z)
                     best = max(best, value(low), value(mp.mpf(0)), value(mp.mpf(1)))
                 new.append(best)
@@ -248,7 +260,10 @@ def test_monotone_in_steps_eta_and_grid(eta):
     assert np.all(more >= finer)
     wider = bounded_range_profile(eta * 1.01, 20, 32, 1e-12).delta(at)
     assert np.all(wider >= finer * (1 - 1e-3))  # on another grid: the chord may hide a little
-    spent = [epsilon(Repeated(Exponential(eta), n), 1e-6) for n in (1, 2, 3, 12, 13, 48, 49, 128, 129, 500)]
+    spent = [
+        epsilon(Repeated(Exponential(eta), n), 1e-6)
+        for n in (1, 2, 3, 12, 13, 48, 49, 128, 129, 500)
+    ]
     assert spent == sorted(spent)
     etas = eta * np.geomspace(0.5, 2.0, 60)
     for count in (40, 700):

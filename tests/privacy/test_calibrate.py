@@ -49,9 +49,7 @@ def test_the_adaptive_optimum_allows_more_per_step_than_the_renyi_curve(
 
 
 @pytest.mark.parametrize(("eps", "steps", "zcdp", "renyi", "digit", "least"), TABLE)
-def test_the_renyi_curve_gives_back_the_epsilon_of_the_table(
-    eps, steps, zcdp, renyi, digit, least
-):
+def test_the_renyi_curve_gives_back_the_epsilon_of_the_table(eps, steps, zcdp, renyi, digit, least):
     """Fails if the count is dropped or a constant of the curve is halved."""
     spent = renyi_epsilon(Repeated(Exponential(renyi), steps), 1e-6)
     assert spent == pytest.approx(eps, rel=2 * digit / renyi + 1e-6)

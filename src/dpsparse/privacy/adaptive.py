@@ -55,7 +55,7 @@ class Profile:
         ahead = self.values[np.minimum(j + 1, len(self.values) - 1)]
         chord = ((1.0 - share) * self.values[j] + share * ahead) * (1.0 + 1e-14)
         mirror = -np.expm1(-distance) + np.exp(-distance) * chord
-        return np.minimum(np.where(epsilon >= 0.0, chord, mirror), 1.0)
+        return np.asarray(np.minimum(np.where(epsilon >= 0.0, chord, mirror), 1.0))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which the bound is at most `delta`; infinite if none is."""
@@ -73,7 +73,7 @@ class Profile:
     def hinges(self) -> tuple[Array, Array, float]:
         """(y_j, w_j g_j, floor): the chords as a sum of w_j (g_j - g)_+ and a constant."""
         last = len(self.values) - 1
-        y = self.spacing * np.arange(-last, last + 1)
+        y: Array = self.spacing * np.arange(-last, last + 1.0)
         mirrored = -np.expm1(y[:last]) + np.exp(y[:last]) * self.values[:0:-1]
         values = np.concatenate([mirrored, self.values])
         per_rise = np.exp(-y[:-1]) / math.expm1(self.spacing)  # 1/(g_{j+1} - g_j)
@@ -84,7 +84,8 @@ class Profile:
         # Differences cancel: what rounding can hide in a hinge is added to it.
         hidden = 4e-16 * (values[:-1] + values[1:]) * per_rise
         hidden = np.concatenate([[-4e-16 * first], hidden]) + np.append(hidden, 0.0)
-        return y, (np.maximum(bends, 0.0) + hidden) * np.exp(y), float(values[-1])
+        weights: Array = (np.maximum(bends, 0.0) + hidden) * np.exp(y)
+        return y, weights, float(values[-1])
 
     def with_gaussian(self, mu: float, epsilon: float) -> float:
         """The bound at one epsilon when a Gaussian pair of parameter `mu` comes on top.
@@ -100,8 +101,8 @@ class Profile:
         if other.spacing > self.spacing:
             return other.times(self)
         y, weights, floor = other.hinges
-        reach = len(self.values) + math.ceil(len(other.values) * other.spacing / self.spacing)
-        nodes = self.spacing * np.arange(reach)
+        reach = len(self.values) * self.spacing + len(other.values) * other.spacing
+        nodes = self.spacing * np.arange(math.ceil(reach / self.spacing))
         values = self.delta(nodes[:, None] - y) @ weights + floor
         return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
 
@@ -170,10 +171,8 @@ class BoundedRangeStep:
         return np.minimum(out, 1.0)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _maximise(
-    wide: Array, live: int, ends: Array, rise: float, decay: float, out: Array
-) -> None:
+@numba.njit(cache=True, nogil=True)
+def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, out: Array) -> None:
     """max over t of p H(y - t) + (1 - p) H(y - t + eta) on the nodes 0..live-1.
 
     On a cell both H are linear in a = e^-t, and so are a p and a (1 - p). With s from 0 to 1 across

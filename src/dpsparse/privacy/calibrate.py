@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
 
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.privacy.conversion import delta as event_delta
 from dpsparse.privacy.conversion import epsilon as event_epsilon
 from dpsparse.privacy.events import Event
+from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.rdp import rdp
 
 _LOG_LIMIT = math.log(1e30)  # the parameter is sought in [1e-30, 1e30]
@@ -52,15 +56,25 @@ def _depth(delta: float) -> float:
     return math.sqrt(-2.0 * math.log(delta)) if delta > 0.0 else math.inf
 
 
+@lru_cache(maxsize=256)
+def _gaussian_mu(epsilon: float, delta: float) -> float:
+    """About the mu of the Gaussian mechanism that spends (epsilon, delta): a first guess."""
+    spread = math.sqrt(-2.0 * math.log(delta))
+    mu = math.sqrt(spread * spread + 2.0 * epsilon) - spread  # where the depth of the tail is spread
+    for _ in range(4):  # the true tail is thinner than e^{-depth^2/2}
+        found = float(log_profile(mu, np.array(epsilon))[0])
+        mu *= spread / math.sqrt(max(-2.0 * found, 1e-6))
+    return mu
+
+
 def _start(
     make_event: Callable[[float], Event], epsilon: float, delta: float
 ) -> tuple[float, float]:
     """(+1 if the cost rises with the parameter, else -1; log of a first guess).
 
-    The guess is where RDP at order 2 is that of the zCDP run of this (epsilon, delta).
+    The guess is where RDP at order 2 is that of the Gaussian that spends (epsilon, delta).
     """
-    depth = -math.log(delta)
-    goal = 2.0 * math.log(math.sqrt(depth + epsilon) - math.sqrt(depth)) + math.log(2.0)
+    goal = 2.0 * math.log(_gaussian_mu(epsilon, delta))
     for x in (1.0, 1e-3, 1e3, 1e-9, 1e9):
         here, there = (float(rdp(make_event(v), 2.0)) for v in (x, 2.0 * x))
         if here != there:
@@ -69,7 +83,7 @@ def _start(
         raise CalibrationError("The cost of make_event does not depend on its parameter.")
     rising, y = (1.0 if there > here else -1.0), math.log(x)
     for _ in range(4):  # the cost is about quadratic where it matters
-        if not (0.0 < here < math.inf and abs(math.log(here) - goal) > 0.05):
+        if not (0.0 < here < math.inf and abs(math.log(here) - goal) > 1e-3):
             break
         y += rising * (goal - math.log(here)) / 2.0
         y = min(_LOG_LIMIT, max(-_LOG_LIMIT, y))

@@ -28,6 +28,7 @@ from dpsparse.privacy.events import (
 )
 from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.gaussian import profile as gaussian_profile
+from dpsparse.privacy.objective import delta_profiles
 from dpsparse.privacy.rdp import leaves
 
 # Up to so many steps of a kind the profile is computed; beyond, the dominating Gaussian is
@@ -35,6 +36,10 @@ from dpsparse.privacy.rdp import leaves
 _FEW = 128
 # Beyond this standard deviation of the loss nothing is private, and e^epsilon would overflow.
 _LARGE = 5.0
+
+
+# What a step is: ("range", eta), ("pure", epsilon) or ("objective", event), and how often.
+Kind = tuple[str, float | ObjectivePerturbation, int]
 
 
 def gaussian_parameter(event: Event) -> tuple[float, float]:
@@ -57,29 +62,29 @@ def _leaf_mu(leaf: Event, count: int) -> tuple[float, float]:
     if isinstance(leaf, ObjectivePerturbation):
         mu, slack = perturbation_mu(leaf)
         return mu * math.sqrt(count), slack * count
-    kind, size = _kind(leaf)
-    if kind == "":
+    size = _loss(leaf)
+    if size is None:
         return math.inf, 0.0
-    eta = size if kind == "range" else 2.0 * size
+    eta = size if isinstance(leaf, Exponential) else 2.0 * size
     return bounded_range_mu(eta, count), (SLACK * count if count > 1 else 0.0)
 
 
-def _kind(leaf: Event) -> tuple[str, float]:
-    """The class of pairs a step belongs to: ("range", eta), ("pure", epsilon) or ("", 0)."""
+def _loss(leaf: Event) -> float | None:
+    """The range of a bounded-range step, the epsilon of a pure one, else None."""
     if isinstance(leaf, Exponential):
-        return "range", leaf.eta
+        return leaf.eta
     if isinstance(leaf, (Pure, NoisyMax)):
-        return "pure", leaf.epsilon
+        return leaf.epsilon
     if isinstance(leaf, (Laplace, Geometric)):
-        return "pure", leaf.sensitivity / leaf.scale
-    return "", 0.0
+        return leaf.sensitivity / leaf.scale
+    return None
 
 
 @dataclass(frozen=True)
 class AdaptiveRun:
     """The product that dominates a run: kinds of steps with a profile, and mu for the rest."""
 
-    kinds: tuple[tuple[str, float, int], ...]
+    kinds: tuple[Kind, ...]
     mu: float
     slack: float
     scale: float  # standard deviation of the loss, about
@@ -130,54 +135,84 @@ class AdaptiveRun:
 
     @property
     def _alone(self) -> bool:
+        """One bounded-range step and nothing else: there is a closed form."""
         return len(self.kinds) == 1 and self.mu == 0.0 and self.kinds[0][::2] == ("range", 1)
 
     def _side(self, log10_delta: float) -> Profile | None:
         """The product of the kinds that have a profile, resolved down to about this delta."""
         if not self.kinds:
             return None
-        # Rounded to four decades, so that epsilon and delta of one run share a profile.
-        smallest = 10.0 ** (4.0 * math.floor(max(log10_delta, -240.0) / 4.0) - 4.0)
+        # Rounded to two decades, so that epsilon and delta of one run share a profile.
+        smallest = 10.0 ** (2.0 * math.floor(max(log10_delta, -240.0) / 2.0) - 3.0)
         return _product(self.kinds, smallest)
 
 
 @lru_cache(maxsize=128)
 def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
     """The product for these steps and counts, or None if one of them is dominated by no pair."""
-    kinds: dict[tuple[str, float], int] = {}
-    square, slack, spread, small = 0.0, 0.0, 0.0, False
+    kinds: dict[tuple[str, float | ObjectivePerturbation], int] = {}
+    square, slack, spread = 0.0, 0.0, 0.0
+    renyi_may_win = False
     for leaf, count in key:
-        kind, size = _kind(leaf)
-        if kind and count <= _FEW:
+        size = _loss(leaf)
+        if size is not None and count <= _FEW:
+            kind = "range" if isinstance(leaf, Exponential) else "pure"
             kinds[kind, size] = kinds.get((kind, size), 0) + count
-            spread += count * (size if kind == "pure" else size / 2.0) ** 2
-            small = small or count < 32
-            continue
-        mu, leak = _leaf_mu(leaf, count)
-        square, slack = square + mu * mu, slack + leak
+            spread += count * (size / 2.0 if kind == "range" else size) ** 2
+            renyi_may_win = renyi_may_win or kind == "pure" or count < 32
+        elif isinstance(leaf, ObjectivePerturbation) and count <= 3:
+            kinds["objective", leaf] = count
+            spread += count * _spread(leaf) ** 2
+            renyi_may_win = True
+        else:
+            mu, leak = _leaf_mu(leaf, count)
+            square, slack = square + mu * mu, slack + leak
+            renyi_may_win = renyi_may_win or size is not None and not isinstance(leaf, Exponential)
     scale = math.sqrt(square + spread)
     if not 1e-100 < scale < _LARGE:
         return None
-    bounded = all(isinstance(leaf, (Exponential, Gaussian, RoundedGaussian)) for leaf, _ in key)
     return AdaptiveRun(
         kinds=tuple((kind, size, count) for (kind, size), count in kinds.items()),
         mu=math.sqrt(square) * (1.0 + 1e-15),
         slack=slack,
         scale=scale,
-        beats_renyi=bounded and not small and scale < 1.5,
+        beats_renyi=not renyi_may_win and scale < 1.5,
     )
 
 
+def _spread(event: ObjectivePerturbation) -> float:
+    """About the standard deviation of the loss, for the width of a grid."""
+    mu = event.gradient_bound / event.scale * (2.0 if event.adjacency == "replace-one" else 1.0)
+    return mu + math.log1p(event.curvature / event.ridge) / 5.0
+
+
 @lru_cache(maxsize=64)
-def _product(kinds: tuple[tuple[str, float, int], ...], smallest: float) -> Profile:
-    return reduce(Profile.times, (_profile(*kind, smallest) for kind in kinds))
+def _product(kinds: tuple[Kind, ...], smallest: float) -> Profile:
+    # With several kinds each may be a little coarser; the product smooths them.
+    coarse = 2 if len(kinds) > 1 else 1
+    return reduce(Profile.times, [_profile(*kind, smallest, coarse) for kind in kinds])
 
 
-def _profile(kind: str, size: float, count: int, smallest: float) -> Profile:
+def _profile(
+    kind: str, size: float | ObjectivePerturbation, count: int, smallest: float, coarse: int
+) -> Profile:
+    if isinstance(size, ObjectivePerturbation):
+        return reduce(Profile.times, [_perturbation_profile(size, smallest)] * count)
     if kind == "pure":
         return pure_profile(size, count)
     resolution = 64 if count <= 12 else 32 if count <= 48 else 16
-    return bounded_range_profile(size, count, resolution, smallest)
+    return bounded_range_profile(size, count, max(16, resolution // coarse), smallest)
+
+
+def _perturbation_profile(event: ObjectivePerturbation, smallest: float) -> Profile:
+    """The proven deltas on a grid: the true profile is convex, so its chords lie above it."""
+    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    replace_one = event.adjacency == "replace-one"
+    m = 2.0 * mu if replace_one else mu
+    top = math.log1p(flatness) + m * m / 2.0 + m * math.sqrt(-2.0 * math.log(smallest))
+    epsilons = np.linspace(0.0, top, 161)
+    deltas = delta_profiles(mu, flatness, event.loss, replace_one, epsilons)
+    return Profile(top / 160.0, np.minimum.accumulate(deltas))
 
 
 def _single_delta(eta: float, epsilon: float) -> float:

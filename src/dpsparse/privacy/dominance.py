@@ -31,7 +31,7 @@ from dpsparse.privacy.adaptive import BoundedRangeStep, bounded_range_profile
 from dpsparse.privacy.events import ObjectivePerturbation
 from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.gaussian import profile as gaussian_profile
-from dpsparse.privacy.objective import delta_profile
+from dpsparse.privacy.objective import delta_profiles
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -49,7 +49,7 @@ def is_dominated(values: Array, spacing: float, mu: float) -> bool:
     G is convex in g, so its tangents at the two ends of a cell lie below it; a chord that is
     below both ends and below the crossing of the tangents is below G on the whole cell.
     """
-    y = spacing * np.arange(len(values))
+    y: Array = spacing * np.arange(float(len(values)))
     log_value, error = log_profile(mu, y)
     gaussian = np.exp(np.maximum(log_value - error, -700.0)) * (1.0 - 1e-11)
     live = values[:-1] > CUT
@@ -83,7 +83,7 @@ def _step_after(eta: float, variance: float, resolution: int) -> tuple[Array, fl
     mu = eta * math.sqrt(variance) / 2.0
     spacing = eta / resolution * (1.0 + 2.0**-50)
     top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(CUT / 100.0))
-    y = spacing * np.arange(2 + math.ceil((top + eta) / spacing))
+    y: Array = spacing * np.arange(2.0 + math.ceil((top + eta) / spacing))
     step = BoundedRangeStep(spacing, resolution)
     return step.before(gaussian_profile(mu, y), len(y)), spacing
 
@@ -193,9 +193,7 @@ def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
     m = 2.0 * mu if replace_one else mu
     top = math.log1p(flatness) + m * m / 2.0 + m * math.sqrt(-2.0 * math.log(LEAK / 100.0))
     epsilons = top * _SHARES
-    deltas = np.array(
-        [delta_profile(mu, flatness, event.loss, replace_one, float(e)) for e in epsilons]
-    )
+    deltas = delta_profiles(mu, flatness, event.loss, replace_one, epsilons)
     if deltas[-1] > LEAK or deltas[0] >= 1.0:
         return math.inf, 0.0
     paid = (deltas[:-1] - LEAK) * (1.0 + 1e-9)
