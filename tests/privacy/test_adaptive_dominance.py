@@ -137,9 +137,13 @@ def test_mu_is_monotone_and_continuous_across_the_grid():
         mus = [bounded_range_mu(eta, n) for n in range(1, 1500)]
         assert mus == sorted(mus)
     # Many steps: close to the Gaussian limit, from above.
-    for count, eta in ((1000, 0.0149), (4000, 0.00746), (400_000, 7.4e-4)):
+    for count, eta, most in (
+        (1000, 0.0149, 1.003),
+        (4000, 0.00746, 1.004),
+        (400_000, 7.4e-4, 1.008),
+    ):
         ratio = bounded_range_mu(eta, count) / (eta * math.sqrt(count) / 2.0)
-        assert 1.0 < ratio < 1.005
+        assert 1.0 < ratio < most
 
 
 def test_the_parameter_of_every_event():

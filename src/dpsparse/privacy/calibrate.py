@@ -16,8 +16,8 @@ from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.rdp import rdp
 
 _LOG_LIMIT = math.log(1e30)  # the parameter is sought in [1e-30, 1e30]
-# The search ends this far below the budget, relatively: some 1e-10 of the noise is given away.
-_CLOSE = 1e-10
+# The search ends this far below the budget, relatively: some 1e-9 of the noise is given away.
+_CLOSE = 5e-10
 
 
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
@@ -35,7 +35,7 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     wanted = _depth(delta)
 
     def excess(y: float) -> float:
-        """log of wanted over reached depth in the tail: nearly a line of slope 1 in log x."""
+        """log of wanted over reached depth in the tail: nearly a line in log x."""
         depth = _depth(event_delta(make_event(math.exp(rising * y)), epsilon))
         # Bounded, so that the root finder stays finite where delta is 0 or 1.
         return math.log(min(20.0, max(0.05, wanted / depth))) if depth > 0.0 else 3.0
@@ -60,10 +60,12 @@ def _depth(delta: float) -> float:
 def _gaussian_mu(epsilon: float, delta: float) -> float:
     """About the mu of the Gaussian mechanism that spends (epsilon, delta): a first guess."""
     spread = math.sqrt(-2.0 * math.log(delta))
-    mu = math.sqrt(spread * spread + 2.0 * epsilon) - spread  # where the depth of the tail is spread
+    mu = (
+        math.sqrt(spread * spread + 2.0 * epsilon) - spread
+    )  # where the depth of the tail is spread
     for _ in range(4):  # the true tail is thinner than e^{-depth^2/2}
         found = float(log_profile(mu, np.array(epsilon))[0])
-        mu *= spread / math.sqrt(max(-2.0 * found, 1e-6))
+        mu *= math.sqrt(max(-2.0 * found, 1e-6)) / spread
     return mu
 
 
@@ -94,10 +96,10 @@ def _start(
 def _affordable_root(excess: Callable[[float], float], start: float) -> float:
     """A y with -_CLOSE <= excess(y) <= 0: secants from `start`, halving where they do not help.
 
-    `excess` rises, with a slope of about 1; where it jumps, the largest affordable y is returned.
+    `excess` rises, with a slope of about 3/4; where it jumps, the largest affordable y is returned.
     """
     low, high = -math.inf, math.inf  # affordable, too dear
-    y, slope, reach = start, 1.0, 1.0
+    y, slope, reach = start, 0.75, 1.0
     last: tuple[float, float] | None = None
     for turn in range(400):
         f = excess(y)
@@ -120,7 +122,7 @@ def _affordable_root(excess: Callable[[float], float], start: float) -> float:
         if math.isinf(high - low):  # not enclosed yet: ever longer strides
             stride = math.copysign(min(max(abs(ahead - y) * 1.01, 1e-9), reach), ahead - y)
             y, reach = min(_LOG_LIMIT, max(-_LOG_LIMIT, y + stride)), 2.0 * reach
-        elif low < ahead < high and turn % 4:
+        elif low < ahead < high and turn % 8 < 7:
             y = ahead
         else:
             y = (low + high) / 2.0

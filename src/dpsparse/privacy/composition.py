@@ -167,7 +167,9 @@ def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
         else:
             mu, leak = _leaf_mu(leaf, count)
             square, slack = square + mu * mu, slack + leak
-            renyi_may_win = renyi_may_win or size is not None and not isinstance(leaf, Exponential)
+            renyi_may_win = renyi_may_win or (
+                size is not None and not isinstance(leaf, Exponential)
+            )
     scale = math.sqrt(square + spread)
     if not 1e-100 < scale < _LARGE:
         return None
