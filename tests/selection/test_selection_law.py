@@ -167,3 +167,44 @@ def test_published_sign_is_read_off():
         counts = counts_of(selection, 2000, 3)
         assert counts[1] == counts[3] == counts[5] == 0
         assert p_value(counts[[0, 4, 2]], np.full(3, 1 / 3)) > 1e-5
+
+
+def skewed_scores():
+    """Three dense columns far apart and 500 rare ones: cells from 2^-20 of the top down are cold."""
+    rare = np.random.default_rng(0).integers(-40, 41, 500)
+    return np.append([9_000, -7_500, 6_000], rare).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_three_dense_and_many_rare_columns(seed):
+    """An earlier run of this case gave p = 0.0018; 20 seeds of a right law give p < 1e-6 once in 50,000."""
+    selection = HotColdSampler(1e-3)
+    selection.rebuild(skewed_scores())
+    counts = counts_of(selection, 20_000, 503, seed=100 + seed)
+    assert p_value(counts, exact_law(skewed_scores(), 1e-3)) > 1e-6
+
+
+class Floored(HotColdSampler):
+    """Fault: whatever is less likely than 2^-10 of the most likely pair cannot happen."""
+
+    def draw(self, rng):
+        while True:
+            cell, sign = super().draw(rng)
+            score = self.state.sampler.score
+            if self.kappa * (np.abs(score).max() - sign * score[cell]) < 10 * np.log(2.0):
+                return cell, sign
+
+
+@pytest.mark.parametrize("kind", [*PRIVATE, Floored])
+def test_unlikely_vertices_are_possible(kind):
+    """All pairs below 2^-10 of the best together: expected 200 of 20,000, never none."""
+    scores = np.append([8_000], np.full(60, 500)).astype(np.int64)
+    selection = kind(1e-3)
+    selection.rebuild(scores)
+    law = exact_law(scores, 1e-3)
+    unlikely = law < law.max() * 2.0**-10
+    expected = 20_000 * law[unlikely].sum()
+    assert 100 < expected < 3000
+    seen = counts_of(selection, 20_000, scores.size)[unlikely].sum()
+    caught = abs(seen - expected) > 6.0 * np.sqrt(expected)  # false alarm below 1e-8
+    assert caught == (kind is Floored)

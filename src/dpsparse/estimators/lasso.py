@@ -95,7 +95,6 @@ class _Lasso(BaseDPLinearModel):
         loss = self._loss(labels)
         n_outputs = len(labels) if loss.name == "softmax" and labels is not None else 1
         slope_bound = loss.slope_bound(self._domain, radius)
-        check_public(radius, bound, slope_bound)  # before anything is spent
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
         count = count_event(self.n_nonzero)
         extra = [] if count is None or isinstance(count, NonPrivate) else [count]
@@ -117,6 +116,10 @@ class _Lasso(BaseDPLinearModel):
             resolution = choose_resolution(
                 self._domain.n_samples, 4.0 * kappa * bound * slope_bound
             )
+        # What floats cannot carry is refused here, before anything is spent.
+        check_public(
+            radius, bound, slope_bound, (), kappa * bound * slope_bound / (resolution or 1)
+        )
         phases = [Phase("vertices", event, note)]
         if count is not None:
             phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))

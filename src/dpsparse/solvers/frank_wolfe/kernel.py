@@ -30,7 +30,7 @@ file, because Numba's cache does not see edits in another.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -105,9 +105,6 @@ def make_scalars() -> np.record:
     return scalars
 
 
-ENTRY = np.dtype([("row", np.uint32), ("x", np.float32)])  # of a column: one cache line each
-
-
 class Matrix(NamedTuple):
     """The rows as they came and, beside them, the same entries by columns."""
 
@@ -116,7 +113,8 @@ class Matrix(NamedTuple):
     values: np.ndarray  # float32 or float64, not yet divided by the feature bound
     label_of: np.ndarray  # feature -> label: the HEAVY fullest columns first, no empty ones
     colptr: np.ndarray  # by label
-    entries: np.ndarray  # ENTRY
+    owners: np.ndarray  # rows of the entries of each column, uint32
+    shares: np.ndarray  # and what they hold: entry / feature bound, float32
 
 
 class Rows(NamedTuple):
@@ -167,10 +165,12 @@ class State(NamedTuple):
     sc: np.record
 
 
-# Callable from Python, and from other kernels only (Python would crash). Nothing here allocates, so references need not
-# be counted (`_nrt`): together with the missing wrappers this halves the time to compile.
-_kernel = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
-_inner = njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False)
+# Kernels can be called from Python; inner functions only from kernels (Python would crash), whose
+# cached code holds them. Nothing here allocates, so references need not be counted (`_nrt`):
+# together with the missing wrappers this halves the time to compile.
+_OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+_kernel: Any = njit(cache=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
+_inner: Any = njit(no_cpython_wrapper=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
 
 
 @_inner
@@ -359,7 +359,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
     K, unit, factor = sc.outputs, sc.resolution / SLOPE_UNITS, sc.factor
     scale, ahead = _scale(sc, t), 0.5 * max(sc.theta, 0.0)
     top, width, light = sc.top, sc.width, limit.size - 1
-    n_risers, n_scattered = sc.n_risers, 0
+    n_risers, n_scattered = sc.n_risers, np.int64(0)
     if 3 * sc.n_leavers > rows.y.size:
         sc.event = PULL  # pulling all columns is cheaper than scattering so many rows
     for r in range(sc.n_leavers):
@@ -405,18 +405,23 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
 
 
 @_kernel
-def pull(colptr, entries, slopes, score, sc, first, last):
+def pull(colptr, owners, shares, slopes, score, sc, first, last):
     """Scores of the labels first..last-1 from the given slopes, column by column."""
-    K, unit = sc.outputs, sc.resolution / SLOPE_UNITS
-    lo = np.int64(colptr[first])
+    K, unit = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS
+    lo = np.uint64(colptr[first])  # unsigned positions allow vector instructions
     for label in range(first, last):
-        hi = np.int64(colptr[label + 1])
-        for k in range(K):
+        hi = np.uint64(colptr[label + 1])
+        if K == 1:
             g = np.int64(0)
             for p in range(lo, hi):
-                e = entries[p]
-                g += _part(slopes[np.int64(e.row) * K + k], unit, e.x)
-            score[label * K + k] = g
+                g += _part(slopes[owners[p]], unit, shares[p])
+            score[label] = g
+        else:
+            for k in range(K):
+                g = np.int64(0)
+                for p in range(lo, hi):
+                    g += _part(slopes[owners[p] * K + k], unit, shares[p])
+                score[np.uint64(label) * K + k] = g
         lo = hi
 
 
@@ -425,23 +430,22 @@ def _exact_score(matrix, rows, sc, cell, t):
     """The score of one cell at the true margins."""
     K, unit, scale = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t)
     label, k = cell // K, cell % K
-    entries, units = matrix.entries, rows.units
+    owners, shares, units = matrix.owners, matrix.shares, rows.units
     g = np.int64(0)
     if label >= matrix.colptr.size - 1:
         return g
     lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
     sc.verified += hi - lo
+    if sc.fresh_at == t:  # the slopes are known: a fast read
+        sc.debt += (hi - lo) // 32
+        for p in range(lo, hi):
+            g += _part(rows.fresh[np.int64(owners[p]) * K + k], unit, shares[p])
+        return g
     sc.debt += (hi - lo) // 4
     sc.renewed += (hi - lo) // 8
     for p in range(lo, hi):
-        e = entries[p]
-        i = np.int64(e.row)
-        if sc.fresh_at == t:
-            q = rows.fresh[i * K + k]
-        else:
-            _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, i)
-            q = units[k]
-        g += _part(q, unit, e.x)
+        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, np.int64(owners[p]))
+        g += _part(units[k], unit, shares[p])
     return g
 
 
@@ -689,7 +693,7 @@ def _serve(st, t):
 def _move(st, t, cell, sign):
     """Move along the vertex (the shrink is in _scale) and note the rows that leave their box."""
     matrix, rows, calendar, sc = st.matrix, st.rows, st.calendar, st.sc
-    v, mref, due, entries = rows.v, rows.mref, calendar.due, matrix.entries
+    v, mref, due, owners, shares = rows.v, rows.mref, calendar.due, matrix.owners, matrix.shares
     K, theta, boxes = sc.outputs, sc.theta, sc.boxes
     label, k = cell // K, cell % K
     if label >= matrix.colptr.size - 1:
@@ -699,9 +703,8 @@ def _move(st, t, cell, sign):
     n = sc.n_leavers
     lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
     for p in range(lo, hi):
-        e = entries[p]
-        i = np.int64(e.row)
-        v[i * K + k] += step * np.float64(e.x)
+        i = np.int64(owners[p])
+        v[i * K + k] += step * np.float64(shares[p])
         if not boxes:
             continue
         if _outside(v, mref, K, theta, i, scale):
@@ -819,7 +822,7 @@ def label_columns(counts, tally, colptr, stops):
 
 
 @_kernel
-def fill_columns(indptr, indices, values, factor, place, entries, cursor, stops):
+def fill_columns(indptr, indices, values, factor, place, owners, shares, cursor, stops):
     """The transpose; blocks of columns keep the places written to in the cache."""
     for block in range(stops.size):
         stop = stops[block]
@@ -829,8 +832,7 @@ def fill_columns(indptr, indices, values, factor, place, entries, cursor, stops)
                 j = indices[p]
                 f = np.int64(place[j])
                 place[j] = f + 1
-                entries[f].row = i
-                entries[f].x = _entry(values[p], factor)
+                owners[f], shares[f] = i, _entry(values[p], factor)
                 p += 1
             cursor[i] = p
 
@@ -852,7 +854,7 @@ def label_of_places(place, colptr, n_heavy):
 
 
 @_kernel
-def column_bounds(colptr, entries, mass, count):
+def column_bounds(colptr, shares, mass, count):
     """Sum of magnitudes and number of entries of the heavy columns; the largest of all others."""
     for label in range(colptr.size - 1):
         c = min(label, HEAVY)
@@ -861,5 +863,5 @@ def column_bounds(colptr, entries, mass, count):
         if n > mass[c]:  # entries are at most 1: fewer cannot weigh more
             total = 0.0
             for p in range(colptr[label], colptr[label + 1]):
-                total += abs(entries[p].x)
+                total += abs(shares[p])
             mass[c] = max(mass[c], total)

@@ -44,7 +44,9 @@ from dpsparse.solvers.frank_wolfe.kernel import HEAVY, SLOPE_UNITS, B
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
 _INT32_MAX = 2**31 - 1
 # Bytes of the transpose written in one pass over the rows: a part of the last-level cache.
-_BLOCK_BYTES = 2**23
+_BLOCK_BYTES = 2**22
+# Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
+_DOUBT = 1.0
 Progress = Callable[[int], None] | None
 
 
@@ -75,7 +77,9 @@ class Problem:
     offset: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        check_public(self.radius, self.feature_bound, self.slope_bound, self.offset)
+        check_public(
+            self.radius, self.feature_bound, self.slope_bound, self.offset, self.unit_kappa
+        )
         if self.offset and len(self.offset) != self.n_outputs:
             raise ParameterError("offset needs one number per output.")
         S = self.resolution
@@ -89,9 +93,13 @@ class Problem:
 
 
 def check_public(
-    radius: float, feature_bound: float, slope_bound: float, offset: tuple[float, ...] = ()
+    radius: float,
+    feature_bound: float,
+    slope_bound: float,
+    offset: tuple[float, ...] = (),
+    unit_kappa: float = math.inf,
 ) -> None:
-    """Refuse public numbers that floats cannot carry through a run; call it before spending."""
+    """Refuse public numbers that cannot be carried through a run; call it before spending."""
     numbers = {
         "radius": radius,
         "feature_bound": feature_bound,
@@ -104,6 +112,8 @@ def check_public(
             raise ParameterError(
                 f"{name} must be between 2^-100 and 2^100, got {number!r}; rescale the features."
             )
+    if not unit_kappa >= 2.0**-56:  # a depth of the sampler must be a 64-bit number
+        raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
     if not all(abs(b) <= 2.0**100 for b in offset):
         raise ParameterError("offset must be finite and at most 2^100.")
 
@@ -270,12 +280,14 @@ class Run:
         self._track_all = track_all
         matrix = lay_out(rows, problem)
         self.column_mass, self.column_count = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1, np.int64)
-        kernel.column_bounds(matrix.colptr, matrix.entries, self.column_mass, self.column_count)
+        kernel.column_bounds(matrix.colptr, matrix.shares, self.column_mass, self.column_count)
         # The width of the sums is invisible in the law: the sums are exact either way.
         bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
         self.state = _make_state(rows, problem, matrix, bound > _INT32_MAX, track_all)
         self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
         self._light = 0  # largest |score| of a light column at the last pull of all
+        self._seek_leaders = 0  # catch-ups until it is tried again to pull a few columns only
+        self._since, self._pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         sc = self.state.sc
         if problem.freshness == "tolerance":
             self.set_tau(problem.tolerance)
@@ -383,7 +395,8 @@ class Run:
         state = self.state
         self._pull_labels(0, state.matrix.colptr.size - 1)
         light = state.sampler.score[HEAVY * self.problem.n_outputs :]
-        self._light = max(int(light.max(initial=0)), -int(light.min(initial=0)))
+        if light.size:
+            self._light = max(int(light.max()), -int(light.min()))
         self._drift[:] = 0.0
         state.sc.rebuild = 1
         state.sc.pulls += 1
@@ -391,37 +404,51 @@ class Run:
     def _pull_labels(self, first: int, last: int) -> None:
         matrix, sampler = self.state.matrix, self.state.sampler
         kernel.pull(
-            matrix.colptr, matrix.entries, self.state.rows.q, sampler.score, self.state.sc,
-            first, last,
+            matrix.colptr, matrix.owners, matrix.shares, self.state.rows.q, sampler.score,
+            self.state.sc, first, last,
         )  # fmt: skip
 
     def _catch_up(self) -> None:
         """The slopes have moved further than the slack allows: pull the columns that matter.
 
         A column pulled now is exact. One that is not has drifted by at most the sum of the lags
-        since its last pull. Those that cannot win anyway need not be pulled: with a small noise a
+        since its last pull. Those that cannot win anyway need not be pulled: with little noise a
         few heavy columns lead, and the millions of others are left alone for many steps.
         """
-        state, sc, K = self.state, self.state.sc, self.problem.n_outputs
+        state, sc = self.state, self.state.sc
         np.copyto(state.rows.q, state.rows.fresh)
         self._drift += float(sc.lag)
         sc.lag = 0
-        slack = self._slack_of(self._drift)
-        score, n_heavy = state.sampler.score, min(HEAVY, state.matrix.colptr.size - 1)
-        size = np.abs(score[: n_heavy * K].astype(np.int64)).reshape(n_heavy, K).max(axis=1)
-        floor = max((size - slack[:n_heavy]).max(initial=0), self._light - slack[HEAVY])
-        floor -= 30.0 / self._kappa
-        doubtful = self._kappa * slack > 0.1
-        matters = doubtful[:n_heavy] & (size + slack[:n_heavy] > floor)
-        light_matters = doubtful[HEAVY] and self._light + slack[HEAVY] > floor
-        work = self.column_count[:n_heavy][matters].sum()
-        if light_matters or 3 * work > state.matrix.entries.size:
+        if self._seek_leaders > 0 or not self._pull_leaders():
             self._pull()
-        else:
-            for label in np.flatnonzero(matters).tolist():
-                self._pull_labels(label, label + 1)
-            self._drift[:n_heavy][matters] = 0.0
+            self._seek_leaders = (self._seek_leaders or 8) - 1  # not soon again
         self._set_reserve()
+
+    def _pull_leaders(self) -> bool:
+        """Pull the heavy columns that may hold the largest score; False if all should be pulled.
+
+        No column reaches further than its stale score and its slack, nor than its entries allow.
+        From the furthest reach down, columns are pulled until the next one stays 30 / kappa below
+        the best: there it has e^-30 of the weight, exact or not.
+        """
+        K, n_heavy = self.problem.n_outputs, min(HEAVY, self.state.matrix.colptr.size - 1)
+        size = np.zeros(HEAVY + 1, np.int64)
+        heavy = self.state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
+        size[:n_heavy] = np.abs(heavy.astype(np.int64)).max(axis=1)
+        size[HEAVY] = self._light
+        most = self.problem.resolution * self.column_mass * (1.0 + 1e-6) + self.column_count
+        reach = np.minimum(size + self._slack_of(self._drift), most)
+        floor, work = 0.0, 0
+        for label in np.argsort(-reach).tolist():
+            if reach[label] <= floor:
+                return True
+            work += 3 * int(self.column_count[label])
+            if label == HEAVY or work > self.state.matrix.shares.size:
+                return False
+            self._pull_labels(label, label + 1)
+            self._drift[label] = 0.0
+            floor = max(floor, float(np.abs(heavy[label]).max()) - 30.0 / self._kappa)
+        return False
 
     def exact_scores(self) -> np.ndarray:
         """Scores at the true margins, (features, outputs), the intercept last; refreshes all."""
@@ -448,13 +475,13 @@ class Run:
     def scale(self) -> float:
         """Margins are offset + scale * v."""
         t = self.step
-        return 2.0 * self.state.sc.reach / ((t + 1.0) * (t + 2.0))
+        return float(2.0 * self.state.sc.reach / ((t + 1.0) * (t + 2.0)))
 
     @property
     def _kappa(self) -> float:
         """Per unit of score; for the arg max as if a few rivals were in doubt."""
-        if self.state.sc.kappa > 0.0:
-            return float(self.state.sc.kappa)
+        if not math.isinf(self.problem.kappa):
+            return self.problem.unit_kappa
         return 30.0 / (float(np.abs(self.state.sampler.score[:HEAVY]).max(initial=0)) + 1.0)
 
     def _slack_of(self, drift: np.ndarray) -> np.ndarray:
@@ -467,12 +494,10 @@ class Run:
         return np.ceil(moved).astype(np.int64) + self.column_count
 
     def _set_reserve(self) -> None:
-        """Let all slopes together move by so much that a draw is in doubt about every third time."""
+        """Let all slopes together move by so much that a score is uncertain by `_DOUBT` / kappa."""
         sc = self.state.sc
-        units = 0.35 / self._kappa
-        sc.reserve = min(int(units * SLOPE_UNITS / self.problem.resolution), 2**62)
+        sc.reserve = min(int(_DOUBT / self._kappa * SLOPE_UNITS / self.problem.resolution), 2**62)
         self.state.sampler.slack[:] = self._slack_of(self._drift + float(sc.reserve))
-        sc.rebuild = 1
 
     def set_tau(self, tau: float) -> None:
         """Boxes in which every slope stays within tau * slope_bound, and the slack that follows."""
@@ -492,7 +517,14 @@ class Run:
     def _choose_way(self) -> None:
         """Boxes with the tau of `_choose_tau`, or no boxes where they would not pay."""
         sc, t = self.state.sc, self.step
+        if not sc.boxes and t > self._since[0]:  # learn how often lagging scores are pulled
+            self._pull_rate = (sc.pulls - self._since[1]) / (t - self._since[0])
+        self._since = t, int(sc.pulls)
         sc.renewed, sc.look = 0, t + t // 2 + 16
+        # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
+        n, K = self.state.rows.y.size, self.problem.n_outputs
+        row = 100 + 3 * K * self.state.matrix.shares.size / max(n, 1)
+        sc.afford = 1 + 2 * K * n / row + self._pull_rate * sc.refresh_cost
         tau = self._choose_tau()
         if tau > 0.0:
             self.set_tau(tau)
@@ -514,11 +546,14 @@ class Run:
         state, sc, kappa = self.state, self.state.sc, self._kappa
         K, score = self.problem.n_outputs, state.sampler.score
         largest = max(self._light, int(np.abs(score[: HEAVY * K].astype(np.int64)).max(initial=0)))
-        # Only cells within e^-40 of the largest count; usually they are few.
-        cells = np.flatnonzero(np.abs(score) >= largest - 40.0 / kappa)
+        # All heavy cells, and every so many of the light ones for all of them.
+        n_heavy = min(HEAVY * K, score.size)
+        stride = 1 + (score.size - n_heavy) // 20_000
+        cells = np.append(np.arange(n_heavy), np.arange(n_heavy, score.size, stride))
         likely = np.exp(kappa * (np.abs(score[cells].astype(np.float64)) - largest))
+        likely[n_heavy:] *= stride
         labels = cells // K
-        length = np.diff(state.matrix.colptr)[labels] if cells.size else cells
+        length = state.matrix.colptr[labels + 1] - state.matrix.colptr[labels]
         column = np.minimum(labels, HEAVY)
         mass = np.bincount(column, likely, HEAVY + 1)
         work = np.bincount(column, likely * length, HEAVY + 1)
@@ -640,25 +675,32 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
     colptr = np.empty(int(np.count_nonzero(place)) + 1, pointer)
     stops = np.empty(1 + 8 * nnz // _BLOCK_BYTES, np.int64)
     kernel.label_columns(place, np.zeros(n + 1, np.int64), colptr, stops)
-    entries = np.empty(nnz, kernel.ENTRY).view(np.recarray)
+    owners, shares = np.empty(nnz, np.uint32), np.empty(nnz, np.float32)
     if problem.fit_intercept:
         first = int(place[p])
-        entries.row[first : first + n] = np.arange(n, dtype=np.uint32)
-        entries.x[first : first + n] = 1.0
+        owners[first : first + n], shares[first : first + n] = np.arange(n), 1.0
         place[p] = first + n
     cursor[:] = indptr[:-1]
     kernel.fill_columns(
-        indptr, rows.indices, values, 1.0 / problem.feature_bound, place, entries, cursor, stops
+        indptr,
+        rows.indices,
+        values,
+        1.0 / problem.feature_bound,
+        place,
+        owners,
+        shares,
+        cursor,
+        stops,
     )
     kernel.label_of_places(place, colptr, min(HEAVY, colptr.size - 1))
-    return kernel.Matrix(indptr, rows.indices, values, place, colptr, entries)
+    return kernel.Matrix(indptr, rows.indices, values, place, colptr, owners, shares)
 
 
 def _make_state(
     rows: RowArrays, problem: Problem, matrix: kernel.Matrix, wide: bool, track_all: bool
 ) -> kernel.State:
     n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
-    nnz, cells = matrix.entries.size, (matrix.colptr.size - 1) * K
+    nnz, cells = matrix.shares.size, (matrix.colptr.size - 1) * K
     drawing = not math.isinf(problem.kappa) and not track_all
     sc = kernel.make_scalars()
     sc.outputs, sc.loss, sc.steps = K, kernel.LOSSES[problem.loss.name], T
@@ -673,11 +715,8 @@ def _make_state(
         sc.kappa = problem.unit_kappa
         sc.width = math.ceil(math.log(2.0) / sc.kappa * (1.0 + 1e-12))
     sc.debt_limit = cells // 8 + nnz // 16 + 1000
-    # Rough costs in nanoseconds: new boxes for a row, a refresh of all, a step without boxes.
-    row = 100 + 3 * K * nnz / max(n, 1)
-    refresh = K * (3 * n + 0.7 * nnz) + 2 * cells
-    sc.refresh_cost = 1 + refresh / row
-    sc.afford = 1 + (2 * K * n + refresh / 6) / row
+    # A refresh of all rows and scores in new boxes of rows, from rough costs in nanoseconds.
+    sc.refresh_cost = 1 + (K * (3 * n + 0.7 * nnz) + 2 * cells) / (100 + 3 * K * nnz / max(n, 1))
     pool = (cells if cells <= 10**6 else cells // 8) * 2 + 64 * (B + 2) if drawing else 1
     return kernel.State(
         matrix,
