@@ -208,11 +208,10 @@ def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     return out
 
 
-def _leaf(event: Event) -> tuple[Event, int]:
+def _leaf(event: Event, count: int = 1) -> tuple[Event, int]:
     """What is repeated, and how often."""
-    count = 1
-    while isinstance(event, Repeated):
-        event, count = event.event, count * event.count
+    if isinstance(event, Repeated):
+        return _leaf(event.event, count * event.count)
     return event, count
 
 

@@ -124,13 +124,13 @@ def release_prior(
         return np.zeros(public.n_outputs)
     if public.loss == "huber":
         total = releases.gaussian("prior", rows.target_total())
-        return np.clip(total / first.n_samples, -1.0, 1.0)
+        return np.asarray(np.clip(total / first.n_samples, -1.0, 1.0))
     counts = releases.gaussian("prior", rows.class_counts(max(2, public.n_outputs)))
     floor = MIN_SHARE * first.n_samples
     own = np.maximum(counts, floor)
     rest = np.maximum(counts.sum() - counts, floor)
     odds = np.log(own / rest)
-    return odds[1:] if public.n_outputs == 1 else odds
+    return np.asarray(odds[1:] if public.n_outputs == 1 else odds)
 
 
 def slope_bound_at(loss: str, cutoff: float, margin: float) -> float:
