@@ -235,12 +235,11 @@ def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     return out
 
 
-def _leaf(event: Event) -> tuple[Event, int]:
+def _leaf(event: Event, count: int = 1) -> tuple[Event, int]:
     """What is repeated, and how often."""
-    if not isinstance(event, Repeated):
-        return event, 1
-    inner, count = _leaf(event.event)
-    return inner, count * event.count
+    if isinstance(event, Repeated):
+        return _leaf(event.event, count * event.count)
+    return event, count
 
 
 def _squares(event: Event) -> float:

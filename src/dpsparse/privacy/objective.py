@@ -126,13 +126,18 @@ def _logistic_cells(mu: float, flatness: float) -> tuple[Array, Array, float]:
 
 def _logistic_rdp(mu: float, flatness: float, orders: Array) -> Array:
     """E e^{k loss(Z)} from above: the loss is convex in Z, so its exponential lies below chords."""
-    nodes, log_weights = _hats()
-    losses = _logistic_losses(mu, flatness, nodes)
+    log_weights, losses = _hats()[1], _losses_at_hats(mu, flatness)
     k = orders - 1.0
     body = logsumexp(np.multiply.outer(k, losses) + log_weights, axis=-1)
     # Above the last node the loss is at most c + mu Z + mu^2/2.
     tail = k * math.log1p(flatness) + k * orders * mu**2 / 2 + log_ndtr(k * mu - _Z_LAST)
     return np.asarray(np.logaddexp(body, tail) / k)
+
+
+@lru_cache(64)
+def _losses_at_hats(mu: float, flatness: float) -> Array:
+    """An accountant asks for the same event at one set of orders after another."""
+    return _logistic_losses(mu, flatness, _hats()[0])
 
 
 @cache
