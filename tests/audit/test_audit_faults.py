@@ -246,7 +246,6 @@ def clip_after_summing(patch):
 @fault("DPLassoClassifier", n_iter=5, radius=2.0)
 def one_side_of_the_range_only(patch):
     """A vertex and its mirror image move in opposite directions: the range is twice the move."""
-    from dpsparse.solvers.frank_wolfe import solve
 
     def vertex_score_range(*facts):
         true = dpsparse.sensitivity.vertex_score_range(*facts)
@@ -481,7 +480,6 @@ def a_warning_counts_rows(patch):
 @fault("DPLassoClassifier", n_iter=20, radius=1.0)
 def the_exact_sign(patch):
     """Paper 002: the feature is drawn, the sign is read off the gradient."""
-    from dpsparse.solvers.frank_wolfe import solve
     from dpsparse.solvers.frank_wolfe import run as solver
 
     original = solver.fast_frank_wolfe
@@ -495,7 +493,6 @@ def the_exact_sign(patch):
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
 def a_sampler_with_twice_the_temperature(patch):
-    from dpsparse.solvers.frank_wolfe import solve
     from dpsparse.solvers.frank_wolfe import run as solver
 
     original = solver.fast_frank_wolfe
