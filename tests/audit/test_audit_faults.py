@@ -251,7 +251,9 @@ def one_side_of_the_range_only(patch):
         true = dpsparse.sensitivity.vertex_score_range(*facts)
         return Sensitivity(true.value / 2, true.norm, true.adjacency, true.source)
 
-    patch.setattr(lasso, "vertex_score_range", vertex_score_range)
+    from dpsparse.solvers.frank_wolfe import solve
+
+    patch.setattr(solve, "vertex_score_range", vertex_score_range)
 
 
 # ---- floats that break their promises -------------------------------------------------------------
@@ -474,34 +476,31 @@ def a_warning_counts_rows(patch):
     after_fit(patch, "DPGradientClassifier", leak)
 
 
-# ---- Frank-Wolfe, not through the doors yet ---------------------------------------------------------
+# ---- Frank-Wolfe: noise drawn inside the kernel ------------------------------------------------------
+
+
+def with_problem(patch, **changes):
+    """Steps are drawn for another problem than the one that is paid for."""
+    from dpsparse.solvers.frank_wolfe import solve
+
+    honest = solve.extend
+
+    def extend(rows, problem, *rest):
+        wrong = {name: change(problem) for name, change in changes.items()}
+        return honest(rows, replace(problem, **wrong), *rest)
+
+    patch.setattr(solve, "extend", extend)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0)
 def the_exact_sign(patch):
-    """Paper 002: the feature is drawn, the sign is read off the gradient."""
-    from dpsparse.solvers.frank_wolfe import run as solver
-
-    original = solver.fast_frank_wolfe
-
-    def signed(data, problem, *rest):
-        return original(data, replace(problem, private_sign=False), *rest)
-
-    patch.setattr(solver, "fast_frank_wolfe", signed)
-    patch.setattr(lasso, "fast_frank_wolfe", signed)
+    """Raff, Khanna and Lu (2023): the feature is drawn, the sign is read off the gradient."""
+    with_problem(patch, private_sign=lambda problem: False)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
 def a_sampler_with_twice_the_temperature(patch):
-    from dpsparse.solvers.frank_wolfe import run as solver
-
-    original = solver.fast_frank_wolfe
-
-    def sharper(data, problem, *rest):
-        return original(data, replace(problem, kappa=2 * problem.kappa), *rest)
-
-    patch.setattr(solver, "fast_frank_wolfe", sharper)
-    patch.setattr(lasso, "fast_frank_wolfe", sharper)
+    with_problem(patch, kappa=lambda problem: 2 * problem.kappa)
 
 
 @pytest.mark.parametrize(("name", "parameters", "seed"), FAULTS)

@@ -166,19 +166,14 @@ class RecordedReleases(Releases):
                 assert past is not None
                 picks[t] = past.answer[0]
             history = steps.history(picks % cells, np.where(picks < cells, -1, 1))
-        moved = vertex_score(1.0, 1.0, self._adjacency).value * steps.problem.resolution
+        moved = vertex_score(1.0, 1.0, self._adjacency).value
+        bound = Fraction(moved) * steps.problem.resolution
         for pick, scores in zip(picks, steps.scores(history), strict=True):
             query = np.concatenate([scores, -scores]).astype(np.int64)
             self.entries.append(
                 Entry(
-                    phase,
-                    kind,
-                    query,
-                    np.array([pick]),
-                    steps.problem.unit_kappa,
-                    bound=Fraction(moved),
-                    norm="Linf",
-                )  # fmt: skip
+                    phase, kind, query, np.array([pick]), steps.problem.unit_kappa, 1, bound, "Linf"
+                )
             )
         return history
 

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.estimators._base import BaseDPLinearModel, check_positive, checked_data
+from dpsparse._checks import check_positive
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._schema import checked_data
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.rows import kernels
