@@ -24,11 +24,12 @@ ALLOWED = {
     "noise": {"random"},
     "losses": {"domain"},
     "selection": {"random", "domain"},
-    "sparsify": {"privacy", "random"},
+    "sparsify": {"privacy", "random", "sensitivity"},
     "rows": {"domain", "noise", "sensitivity"},
     "release": {"noise", "privacy", "rows", "selection"},
     "published": {"losses"},  # the papers as printed stand alone
-    "solvers": {"rows", "release", "selection", "losses", "domain", "sensitivity", "solution", "sparsify"},
+    # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
+    "solvers": {"random", "rows", "release", "selection", "losses", "domain", "sensitivity", "solution", "sparsify"},
     "estimators": {
         "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
         "sensitivity", "solution", "sparsify", "privacy", "report", "models",
@@ -117,6 +118,7 @@ KERNELS = {
     "kernel.py",
     "run.py",
     "reference.py",
+    "sampler.py",
     "solve.py",
 }  # of Frank-Wolfe: noise and rows meet there
 
