@@ -35,7 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
-from dpsparse.rows.query import Query, remember
+from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class RidgeProblem:
             return np.asarray(_to_grid(at.high, at.low, unit))
 
         size = self.rows.width if public_rows is None else len(public_rows)
-        return Query((size,), lemma, remember(whole), rounded=True)
+        return Query((size,), lemma, whole, rounded=True)
 
     def evaluate(
         self, theta: Precise, tilt: np.ndarray | None = None
