@@ -118,7 +118,7 @@ def table_trial(name):
 
 def _ight(task, X, y, n_nonzero, X_test, y_test):
     from dpsparse.losses import Logistic, Squared
-    from dpsparse.solvers.transfer import ight
+    from dpsparse.published.wang_gu_2020_transfer import ight
 
     loss = Squared() if task == "regression" else Logistic()
     margins = X_test @ ight(X, y, loss, n_nonzero=n_nonzero, n_iter=100)

@@ -28,7 +28,7 @@ from dpsparse import (
     DPTwoStageRegressor,
 )
 from dpsparse.losses import Logistic, Squared
-from dpsparse.solvers.transfer import ight
+from dpsparse.published.wang_gu_2020_transfer import ight
 
 SETTINGS = {"small": (800, 1000, 10), "large": (4000, 5000, 50)}
 EPSILONS = {"linear": (0.8, 1.5, 2.5, 3.5, 5.0), "logistic": (2.0, 4.0, 6.0, 8.0, 10.0)}
