@@ -120,7 +120,9 @@ BOUNDARY = np.array([
 @pytest.mark.parametrize("row_clip", [BIG, 1.0, 1e-20, SMALL])
 @pytest.mark.parametrize("relative", [ridge.LEAST_RIDGE, 1e-3, 10.0])
 @pytest.mark.parametrize("constant", [0.0, 1.0])
-def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(loss, row_clip, relative, constant):
+def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
+    loss, row_clip, relative, constant
+):
     """Huge and vanishing entries, cancelling pairs, a clip of 2^-100 of a row: the true gradient
     (120 digits) is below tol, nothing raises, nothing is infinite."""
     y = np.arange(len(BOUNDARY)) % 2 if loss == "logistic" else np.linspace(-1, 1, len(BOUNDARY))
@@ -139,7 +141,11 @@ def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(loss, row_clip,
 
 def test_one_float64_would_not_hold_theta():
     """Why theta is a sum of two: a long tilt on huge cancelling entries, and no float64 is near enough."""
-    facts = {"ridge": ridge.LEAST_RIDGE * 0.25 * math.sqrt(3.0) * BIG, "tol": 2.5e-7, "row_clip": 1.0}
+    facts = {
+        "ridge": ridge.LEAST_RIDGE * 0.25 * math.sqrt(3.0) * BIG,
+        "tol": 2.5e-7,
+        "row_clip": 1.0,
+    }
     task = problem(BOUNDARY, np.arange(len(BOUNDARY)) % 2, **facts)
     tilt = 1e5 * np.array([1.0, 1.0, 0.1])
     theta = ridge.minimise(task, tilt)
@@ -321,9 +327,7 @@ def test_rounding_of_the_tilt_stays_below_what_the_blur_covers():
     unit, worst = 0.1, 0.0
     for _ in range(20):
         b = 3.0 * rng.standard_normal(6)
-        exact, rounded = (
-            ridge.minimise(task, t).high for t in (b, unit * np.rint(b / unit))
-        )
+        exact, rounded = (ridge.minimise(task, t).high for t in (b, unit * np.rint(b / unit)))
         worst = max(worst, float(np.linalg.norm(exact - rounded)))
     bound = tilted_minimiser(0.5, 1e-10, 6, unit, "add-remove").value / 2
     assert 0.05 * bound < worst <= bound
