@@ -161,7 +161,7 @@ def tilted_minimiser(
 def linear_answers(vector: Sensitivity, operator_norm: float) -> Sensitivity:
     """A public linear map of a vector whose L2 sensitivity is known."""
     _require_positive(operator_norm=operator_norm)
-    source = "docs/proofs/transfer.md, Lemma 3"
+    source = "docs/proofs/transfer.md, Lemma 4"
     return replace(vector, value=vector.value * operator_norm, source=source)
 
 
