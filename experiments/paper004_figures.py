@@ -283,7 +283,11 @@ def verdict(metric, larger_is_better):
                 if not tested or (knowing == "known" and not _knows(summary)):
                     continue
                 share.append((leads + ties) / tested if mode == "published" else 1.0)
-                name = {READING: mode, PRINTED: "as printed"}[own]
+                name = (
+                    "as printed"
+                    if own == PRINTED
+                    else {"published": "with the exact sign"}.get(mode, mode)
+                )
                 told = f", s {knowing} to rivals" if _knows(summary) else ""
                 lines.append(
                     f"{name}{told}: leads at {leads}, ties at {ties} of {tested} budgets"
