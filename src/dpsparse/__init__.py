@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DPTwoStageClassifier,
         DPTwoStageRegressor,
     )
+    from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -41,6 +42,7 @@ _HOMES = {
     "DPLassoRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
     "DPScreenedLassoRegressor": "estimators",
+    "DPSearchCV": "model_selection",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -50,6 +52,7 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "sparsify",
+    "expected_accuracy": "model_selection",
     "load": "models",
     "save": "models",
     "to_sklearn": "models",
@@ -65,6 +68,7 @@ __all__ = [
     "DPLassoRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
+    "DPSearchCV",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
@@ -75,6 +79,7 @@ __all__ = [
     "Plan",
     "PrivateCount",
     "__version__",
+    "expected_accuracy",
     "load",
     "save",
     "to_sklearn",

@@ -16,6 +16,7 @@ from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.tune import tune
 from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
 from dpsparse.reproduce.command import reproduce
 
@@ -35,6 +36,7 @@ def program() -> None:
 program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
+program.add_command(tune)
 
 
 @program.command()

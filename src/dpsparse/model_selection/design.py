@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpsparse.exceptions import ParameterError
 from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import Candidate
 from dpsparse.privacy import Phase, Plan
 from dpsparse.release import Releases

@@ -1,9 +1,9 @@
 """Shares of mu^2: what the steps of a search cost together.
 
-    choice     the exponential mechanism of range eta is dominated by the Gaussian of parameter
-               mu = 2 Phi^-1(1/(1 + e^(-eta/2))), exactly (docs/proofs/tuning.md, Lemma 2)
-    merged     Gaussian events of several fits are one Gaussian event with the sum of their mu^2
-    affordable the largest common factor on all shares that the accountant lets pass
+choice     the exponential mechanism of range eta is dominated by the Gaussian of parameter
+           mu = 2 Phi^-1(1/(1 + e^(-eta/2))), exactly (docs/proofs/tuning.md, Lemma 2)
+merged     Gaussian events of several fits are one Gaussian event with the sum of their mu^2
+affordable the largest common factor on all shares that the accountant lets pass
 """
 
 from __future__ import annotations

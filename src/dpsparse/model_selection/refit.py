@@ -72,9 +72,7 @@ def refit_design(setting: Setting) -> RefitDesign:
         fits, finals = [], []
         for point in settings:
             model = configured(setting.estimator, point, share_of_rows=inside)
-            fits.append(
-                Fit(model, priced(model, mu * math.sqrt(f / k), delta, setting.context))
-            )
+            fits.append(Fit(model, priced(model, mu * math.sqrt(f / k), delta, setting.context)))
             model = configured(setting.estimator, point)
             finals.append(
                 Fit(model, priced(model, mu * math.sqrt(1.0 - f), delta, setting.context))

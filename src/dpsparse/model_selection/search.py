@@ -7,6 +7,7 @@ search reads; losers are never released, nor their scores, nor how many runs the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -31,7 +32,11 @@ from dpsparse.rows import Rows
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-DESIGNS = {"path": path_design, "refit": refit_design, "stopping": stopping_design}
+DESIGNS: dict[str, Callable[[Setting], Design]] = {
+    "path": path_design,
+    "refit": refit_design,
+    "stopping": stopping_design,
+}
 FEW = 5  # candidates up to which a refit is worth its searched fits
 # Parameters whose best value depends on the noise: a search at other noise than the final fit's misleads.
 _TIED_TO_NOISE = {"step_size", "clip", "n_iter", "momentum", "radius", "prune", "soft_threshold"}
@@ -137,7 +142,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
         setting = self._setting(n_features, labels)
         name = self._chosen_design(setting)
-        design: Design = DESIGNS[name](setting)
+        design = DESIGNS[name](setting)
         noise = 1.0 / design.kept
         secret = "how long the search takes is outside the guarantee, and depends on its secret number of runs"
         plan = Plan(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +37,7 @@ class Linear:
 def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
     """The rows outside block 0, and those inside it."""
     edges = np.cumsum([0, *(len(part) for part in rows._parts)])
-    inside = [blocks._of_row[a:b] == 0 for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    inside = [blocks._of_row[a:b] == 0 for a, b in pairwise(edges)]
     training = [_chosen(p, ~mask) for p, mask in zip(rows._parts, inside, strict=True)]
     testing = [_chosen(p, mask) for p, mask in zip(rows._parts, inside, strict=True)]
     return Rows(training, rows.domain), Rows(testing, rows.domain)
@@ -66,7 +67,7 @@ def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> n
         margins = np.asarray(table @ model.coef.T) + model.intercept
     if targets.dtype.kind != "i":
         guess = np.clip(margins[:, 0] / model.unit, -1.0, 1.0)
-        return np.nan_to_num(0.5 - np.abs(targets - guess) / 2.0, nan=-0.5)
+        return np.asarray(np.nan_to_num(0.5 - np.abs(targets - guess) / 2.0, nan=-0.5))
     guess = margins[:, 0] > 0.0 if margins.shape[1] == 1 else margins.argmax(axis=1)
     return np.where(guess == targets, 0.5, -0.5)
 
@@ -75,6 +76,4 @@ def _chosen(part: Part, mask: np.ndarray) -> Part:
     table = sp.csr_array(
         (part.values, part.indices, part.indptr), shape=(len(part), part.n_features)
     )[mask]
-    return Part(
-        table.indptr, table.indices, table.data, part.targets[mask], part.n_features
-    )
+    return Part(table.indptr, table.indices, table.data, part.targets[mask], part.n_features)
