@@ -61,9 +61,17 @@ class Winner:
 class Design(Protocol):
     """A priced search: phases to charge, and the run that spends them."""
 
-    phases: tuple[Phase, ...]
-    kept: float
-    facts: dict[str, Any]
+    @property
+    def setting(self) -> Setting: ...
+
+    @property
+    def phases(self) -> tuple[Phase, ...]: ...
+
+    @property
+    def kept(self) -> float: ...
+
+    @property
+    def facts(self) -> dict[str, Any]: ...
 
     def run(self, rows: Rows, rng: np.random.Generator) -> Winner: ...
 

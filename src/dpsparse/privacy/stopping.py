@@ -32,7 +32,7 @@ CELLS = 6000  # within 0.1 % of what 64,000 cells give for mu
 
 def mean_runs(gamma: float, eta: float) -> float:
     """E[K]."""
-    return _constant(gamma, eta) * gamma ** (-eta - 1.0)
+    return float(_constant(gamma, eta) * gamma ** (-eta - 1.0))
 
 
 def stopping_curve(mu: float, gamma: float, eta: float, a: Array) -> Array:
