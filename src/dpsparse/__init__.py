@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DPTwoStageRegressor,
     )
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
+    from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -42,6 +43,7 @@ _HOMES = {
     "DPLassoRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
     "DPScreenedLassoRegressor": "estimators",
+    "DPSearchCV": "model_selection",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -54,6 +56,7 @@ _HOMES = {
     "dp_evaluate": "evaluation",
     "evaluation_plan": "evaluation",
     "make_dp_scorer": "evaluation",
+    "expected_accuracy": "model_selection",
     "load": "models",
     "save": "models",
     "to_sklearn": "models",
@@ -69,6 +72,7 @@ __all__ = [
     "DPLassoRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
+    "DPSearchCV",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
@@ -81,6 +85,7 @@ __all__ = [
     "__version__",
     "dp_evaluate",
     "evaluation_plan",
+    "expected_accuracy",
     "load",
     "make_dp_scorer",
     "save",
