@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import dpsparse.estimators._base as base
 from dpsparse.domain import Domain
@@ -33,7 +34,8 @@ def data(model):
 
 
 class Seen(Releases):
-    """Everything that leaves a fit: (scale, query) of Gaussian noise, (kappa, query) of picks, (problem, unit, fine)."""
+    """Everything that leaves a fit: (scale, query) of Gaussian noise, (kappa, query) of picks,
+    (problem, unit, fine)."""
 
     answers: dict
     picks: list
@@ -277,8 +279,9 @@ def test_the_lowest_bit_of_a_weight_tells_nothing(index):
 
 @pytest.mark.parametrize("index", range(len(FAMILIES)))
 def test_no_plan_assumes_ideal_arithmetic(index):
-    assert not any("arithmetic" in line for line in FAMILIES[index].plan(9).assumptions)
-    assert FAMILIES[index].plan(9).proven
+    plan = clone(FAMILIES[index]).set_params(random_state=None).plan(9)
+    assert not any("arithmetic" in line for line in plan.assumptions)
+    assert plan.proven
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ def true_gradient_norm(task, theta, tilt):
     with localcontext() as context:
         context.prec = 120
         exact = [Decimal(float(h)) + Decimal(float(low)) for h, low in zip(*theta, strict=True)]
-        gradient = [Decimal(task.ridge) * (t - Decimal(float(c))) for t, c in zip(exact, task.centre, strict=True)]  # fmt: skip
+        away = zip(exact, task.centre, strict=True)
+        gradient = [Decimal(task.ridge) * (t - Decimal(float(c))) for t, c in away]
         if tilt is not None:
             gradient = [g + Decimal(float(b)) for g, b in zip(gradient, tilt, strict=True)]
         for part in task.rows._parts:
