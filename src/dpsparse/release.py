@@ -58,7 +58,7 @@ class Releases:
     # ---- what a solver calls -------------------------------------------------------------------
 
     def number_of_rows(self, rows: Sized) -> int | None:
-        """How many rows there are, where that is public: under replace-one, or without noise."""
+        """How many rows (or persons) there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._exact or self._adjacency == "replace-one" else None
 
     def budget(self, phase: str) -> float:
@@ -140,8 +140,13 @@ class Releases:
         return _times(self._tilted(phase, problem, unit, scale / STEPS), scale / STEPS)
 
     def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
-        """A block for every row, drawn without looking at it, for `rows.votes`; never told."""
+        """A block for every row or person, drawn without looking at them, for `rows.votes`; never told."""
         return Blocks(self._blocks(len(rows), n_blocks), n_blocks)
+
+    def capped(self, rows: Rows) -> Rows:
+        """At most `Domain.rows_per_unit` rows of every person, chosen by secret draws that ignore their content."""
+        m = rows.domain.rows_per_unit
+        return rows if m is None else rows.at_most(m, self.rng)
 
     def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
         """Public rows from uniform(-1, 1): they depend on no row and hide nothing."""

@@ -109,6 +109,9 @@ class _DPGradient(BaseDPLinearModel):
                 f"got {shares!r}."
             )
 
+    def _why_one_row(self) -> str:
+        return ""
+
     def _private_masses(self, n_features: int) -> bool:
         """On narrow data masses help to classify, where features are rare or one-hot, and hurt
         regression, where scaling up a small feature fits its noise."""
@@ -175,7 +178,7 @@ class _DPGradient(BaseDPLinearModel):
         n_samples = self._domain.n_samples
         assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
         if n_samples is None and self.adjacency == "replace-one":
-            assumptions.append("the number of rows is public (replace-one)")
+            assumptions.append(f"the number of {self._domain.unit}s is public (replace-one)")
         return Plan(
             method=type(self).__name__,
             phases=tuple(phases),
