@@ -282,7 +282,8 @@ def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    names = np.asarray(groups)
+    # A list as it is: NumPy would turn 1 and 1.0 beside a text into two names.
+    names = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     if names.shape != (n_rows,):
         raise SchemaError("groups must name one person per row of X, as a 1d array.")
     missing = np.array([name is None for name in names]) if names.dtype.kind == "O" else False

@@ -177,7 +177,7 @@ BAD = [
     ({"level": 2.0}, ParameterError, "level"),
     ({"adjacency": "rows"}, ParameterError, "adjacency"),
     ({"random_state": -1}, ParameterError, "random_state"),
-    ({"groups": np.arange(N)}, ParameterError, "persons"),
+    ({"groups": np.arange(N)}, BudgetError, "protects one person"),
 ]
 
 

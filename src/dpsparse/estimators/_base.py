@@ -109,8 +109,8 @@ class BaseDPLinearModel(_Fitted):
             refusal = self._why_one_row()
             if refusal:
                 raise ParameterError(
-                    f"{name}: {refusal} Declare Domain(unit='person', rows_per_unit=1), which keeps one row of "
-                    "every person at random."
+                    f"{name} and persons with several rows: {refusal} Declare Domain(unit='person', "
+                    "rows_per_unit=1), which keeps one row of every person at random."
                 )
 
     def _why_one_row(self) -> str:

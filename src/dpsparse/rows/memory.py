@@ -241,7 +241,10 @@ class UnitRows:
             fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
             if self._of_persons:  # slopes of one
                 return self._sum_by_person(
-                    1, lambda p: np.full((len(p.length), 1), kernels.SLOPE), fine / kernels.SLOPE, mass=True
+                    1,
+                    lambda p: np.full((len(p.length), 1), kernels.SLOPE),
+                    fine / kernels.SLOPE,
+                    mass=True,
                 )[:-1, 0]
             return self._sum(
                 (self.width,),

@@ -45,10 +45,9 @@ LOGISTIC, RESIDUAL = 0, 1
 KINDS = {"logistic": LOGISTIC, "huber": RESIDUAL}
 SMOOTHNESS = {"logistic": 0.25, "huber": 1.0}
 LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
-ONE_ROW = (
-    "Objective perturbation is proven for one row of a person; declare Domain(rows_per_unit=1), which keeps one "
-    "of their rows at random, or choose another method."
-)
+# Why persons with several rows are refused, or need a bound on their number.
+ONE_ROW = "objective perturbation is proven for one row of a person."
+MANY_ROWS = "every row of a person moves the minimiser, so the noise grows with a public bound on their number."
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
 _HALVINGS = 60
 
@@ -157,7 +156,12 @@ class RidgeProblem:
         # A person is a group of rows: each moves the minimiser by at most its own distance.
         many = self.rows._rows_per_unit
         lemma = partial(
-            ridge_minimiser, many * self.slope_bound, self.rows.row_clip, 1.0, self.ridge, tol=self.tol
+            ridge_minimiser,
+            many * self.slope_bound,
+            self.rows.row_clip,
+            1.0,
+            self.ridge,
+            tol=self.tol,
         )
         if public_rows is None:
             return self._query(lambda adjacency: lemma(adjacency=adjacency), None, None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,7 +51,7 @@ def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector:
         of_row = np.repeat(blocks._of_unit, np.concatenate(sizes))
         order = np.argsort(of_row, kind="stable")
         edges = np.searchsorted(of_row[order], np.arange(blocks.n_blocks + 1))
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in pairwise(edges):
             if first < last:  # empty blocks abstain
                 mine = order[first:last]
                 counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1
