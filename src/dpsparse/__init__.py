@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DPTwoStageRegressor,
     )
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
+    from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
     "DPADMMClassifier": "estimators",
+    "DPFeatureTest": "inference",
     "DPGradientClassifier": "estimators",
     "DPGradientRegressor": "estimators",
     "DPHardThresholdClassifier": "estimators",
@@ -52,6 +54,7 @@ _HOMES = {
     "Plan": "privacy",
     "PrivateCount": "sparsify",
     "dp_evaluate": "evaluation",
+    "dp_inference": "inference",
     "evaluation_plan": "evaluation",
     "make_dp_scorer": "evaluation",
     "load": "models",
@@ -61,6 +64,7 @@ _HOMES = {
 
 __all__ = [
     "DPADMMClassifier",
+    "DPFeatureTest",
     "DPGradientClassifier",
     "DPGradientRegressor",
     "DPHardThresholdClassifier",
@@ -80,6 +84,7 @@ __all__ = [
     "PrivateCount",
     "__version__",
     "dp_evaluate",
+    "dp_inference",
     "evaluation_plan",
     "load",
     "make_dp_scorer",

@@ -5,9 +5,9 @@
     S_j      = sum_i z_ij^2 + noise
     t_j      = g_j / sqrt(s_g^2 + p (1 - p) (S_j^+ + s_S) + var(p) min(N S_j, N^2))
 
-The three terms are the noise, the sampling of y given x, and p, which is noisy itself. p-values are two-sided; everything
-after the releases is post-processing. Benjamini-Hochberg bounds the false discovery rate for independent or
-positively dependent t, Benjamini-Yekutieli for any. Proof: docs/proofs/inference.md.
+The three terms are the noise, the sampling of y given x, and p, which is noisy itself. p-values are two-sided;
+everything after the releases is post-processing. Benjamini-Hochberg bounds the false discovery rate for independent
+or positively dependent t, Benjamini-Yekutieli for any. Proof: docs/proofs/inference.md.
 """
 
 from __future__ import annotations

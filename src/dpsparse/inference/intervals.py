@@ -53,8 +53,8 @@ class Inference:
     def covers(self) -> str:
         """What the intervals are intervals of, and what they leave out."""
         return (
-            f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, the "
-            "weight that minimises the logistic loss over the population the rows were drawn from (independently), on "
+            f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, "
+            "the weight that minimises the logistic loss over the population the rows were drawn from (independently), on "
             f"these columns, for rows (x, 1) scaled down to length {self.row_clip:g}. It counts sampling and privacy "
             "noise, and holds whether or not the logistic model is true. It does not hold for columns chosen on the "
             "same rows, for all weights at once, or for causes."
@@ -163,7 +163,9 @@ def dp_inference(
         raise ParameterError(f"level must lie strictly between 0 and 1, got {level!r}; try 0.95.")
     first = np.zeros(len(columns) + 1) if start is None else np.asarray(start, float)
     if first.shape != (len(columns) + 1,) or not np.all(np.isfinite(first)):
-        raise ParameterError("start must hold one finite weight per column of support, and one more.")
+        raise ParameterError(
+            "start must hold one finite weight per column of support, and one more."
+        )
     clip = _row_clip(row_clip, domain, len(columns))
     rows = _plan.read(X, y, domain, groups)
     if columns[-1] >= rows.n_features:
@@ -202,5 +204,7 @@ def _row_clip(row_clip: Any, domain: Domain, n_columns: int) -> float:
     if domain.feature_bound is not None:
         bounds.append(domain.feature_bound * math.sqrt(n_columns))
     if not bounds:
-        raise ParameterError("State row_clip, or Domain(row_norm=...): noise follows the longest row.")
+        raise ParameterError(
+            "State row_clip, or Domain(row_norm=...): noise follows the longest row."
+        )
     return math.hypot(1.0, min(bounds))

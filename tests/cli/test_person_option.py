@@ -1,0 +1,63 @@
+"""`--person COLUMN`: the guarantee of a model made on the command line is for persons."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpsparse.cli import program
+from dpsparse.readers import read_table
+
+
+@pytest.fixture
+def visits(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["age,dose,patient_id,died"]
+    for k in range(200):
+        lines.append(f"{rng.random():.3f},{rng.random():.3f}, p{k // 4},{rng.integers(0, 2)}")
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(*words):
+    result = CliRunner().invoke(program, [str(w) for w in words])
+    return result.exit_code, result.output
+
+
+def test_fit_for_persons_with_their_own_account(visits, tmp_path):
+    book, model = tmp_path / "b.db", tmp_path / "m.json"
+    code, _ = run("budget", "create", book, "--epsilon", 3, "--delta", 1e-5, "--unit", "person")
+    assert code == 0
+    words = ["fit", visits, "-o", model, "--target", "died", "--classes", "0,1", "--ledger", book]
+    code, text = run(*words)
+    assert code != 0
+    assert "protects" in text
+    code, text = run(*words, "--person", "patient_id", "--rows-per-person", 3)
+    assert code == 0, text
+    assert "add/remove one person" in text
+    saved = json.loads(model.read_text())
+    assert saved["guarantee"]["unit"] == "one person, all of their rows"
+    assert "p17" not in model.read_text()
+
+
+def test_plan_and_mistakes(visits):
+    words = ["--classes", "0,1", "--person", "patient_id"]
+    code, text = run("plan", *words, "--n-features", 2)
+    assert code == 0
+    assert "one person" in text
+    code, text = run("fit", visits, "-o", "m.json", "--target", "died", *words[:-1], "who")
+    assert code != 0
+    assert "There is no column 'who'" in text
+
+
+def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):
+    table = read_table(visits, target="died", person="patient_id")
+    assert table.feature_names == ("age", "dose")
+    assert len(np.unique(table.persons)) == 50
+    assert table.persons[0] == "p0"
+    hole = tmp_path / "hole.csv"
+    hole.write_text("a,who,y\n1,x,0\n2, ,1\n")
+    with pytest.raises(Exception, match="missing cells"):
+        read_table(hole, target="y", person="who")
