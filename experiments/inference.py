@@ -43,7 +43,9 @@ def target(s, true):
 
 
 def intervals(runs):
-    say("| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |\n|---|---|---|---|---|")
+    say(
+        "| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |\n|---|---|---|---|---|"
+    )
     for n, eps, s, true in INTERVALS:
         truth, hits, width = target(s, true), np.zeros(3), 0.0
         for k in range(runs):
@@ -52,15 +54,21 @@ def intervals(runs):
             y = (rng.random(n) < expit(margins(X, true))).astype(int)
             start = truth + rng.normal(0.0, 0.15, s + 1)
             for i, options in enumerate(({"start": start, "n_steps": 1}, {"start": start}, {})):
-                found = dp_inference(X, y, np.arange(s), DOMAIN, epsilon=eps, row_clip=R, random_state=k, **options)
+                found = dp_inference(
+                    X, y, np.arange(s), DOMAIN, epsilon=eps, row_clip=R, random_state=k, **options
+                )
                 hits[i] += np.mean((found.low <= truth) & (truth <= found.high)) / runs
                 width += float(np.mean(found.high - found.low)) / 2.0 / runs if i == 1 else 0.0
         shown = " | ".join(f"{100 * h:.1f} %" for h in hits)
-        say(f"| {n:,}, {eps:g}, {s} + 1{'' if true else ', misspecified'} | {shown} | {width:.3f} |")
+        say(
+            f"| {n:,}, {eps:g}, {s} + 1{'' if true else ', misspecified'} | {shown} | {width:.3f} |"
+        )
 
 
 def tests(runs):
-    say("| rows, features, epsilon | BH: false | BH: power | BY: false | BY: power |\n|---|---|---|---|---|")
+    say(
+        "| rows, features, epsilon | BH: false | BH: power | BY: false | BY: power |\n|---|---|---|---|---|"
+    )
     for n, d, eps in TESTS:
         found = np.zeros((2, 2))
         for k in range(runs):
@@ -69,9 +77,20 @@ def tests(runs):
             beta = rng.choice([-1.0, 1.0], 20) * rng.uniform(0.5, 2.0, 20)
             y = (rng.random(n) < expit(X[:, :20] @ beta - 0.3)).astype(int)
             for i, control in enumerate(("bh", "by")):
-                chosen = DPFeatureTest(DOMAIN, control=control, epsilon=eps, random_state=k).fit(X, y).support_
-                found[i] += np.array([np.sum(chosen >= 20) / max(len(chosen), 1), np.sum(chosen < 20) / 20]) / runs
-        say(f"| {n:,}, {d:,}, {eps:g} | " + " | ".join(f"{100 * v:.1f} %" for v in found.ravel()) + " |")
+                chosen = (
+                    DPFeatureTest(DOMAIN, control=control, epsilon=eps, random_state=k)
+                    .fit(X, y)
+                    .support_
+                )
+                found[i] += (
+                    np.array([np.sum(chosen >= 20) / max(len(chosen), 1), np.sum(chosen < 20) / 20])
+                    / runs
+                )
+        say(
+            f"| {n:,}, {d:,}, {eps:g} | "
+            + " | ".join(f"{100 * v:.1f} %" for v in found.ravel())
+            + " |"
+        )
 
 
 def say(text):

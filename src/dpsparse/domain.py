@@ -82,7 +82,9 @@ class Domain:
         if m is not None and not (is_whole(m) and m > 0):
             raise DomainError(f"Domain.rows_per_unit must be a positive whole number, got {m!r}.")
         if m is not None and self.unit == "row":
-            raise DomainError("Domain.rows_per_unit is for persons; declare Domain(unit='person').")
+            raise DomainError(
+                "Domain.rows_per_unit is about persons; declare unit='person' (command line: --person)."
+            )
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
                 raise DomainError(

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from dpsparse.cli import program
+from dpsparse.cli import main
 from dpsparse.readers import read_table
 
 
@@ -14,19 +13,27 @@ from dpsparse.readers import read_table
 def visits(tmp_path):
     rng = np.random.default_rng(0)
     lines = ["age,dose,patient_id,died"]
-    for k in range(200):
-        lines.append(f"{rng.random():.3f},{rng.random():.3f}, p{k // 4},{rng.integers(0, 2)}")
+    lines += [f"{v:.3f},{1 - v:.3f}, p{k // 4},{k % 2}" for k, v in enumerate(rng.random(200))]
     path = tmp_path / "visits.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def run(*words):
-    result = CliRunner().invoke(program, [str(w) for w in words])
-    return result.exit_code, result.output
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Exit code and everything printed."""
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["dpsparse", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capsys.readouterr()
+        return stopped.value.code, out + err
+
+    return call
 
 
-def test_fit_for_persons_with_their_own_account(visits, tmp_path):
+def test_fit_for_persons_with_their_own_account(run, visits, tmp_path):
     book, model = tmp_path / "b.db", tmp_path / "m.json"
     code, _ = run("budget", "create", book, "--epsilon", 3, "--delta", 1e-5, "--unit", "person")
     assert code == 0
@@ -34,7 +41,7 @@ def test_fit_for_persons_with_their_own_account(visits, tmp_path):
     code, text = run(*words)
     assert code != 0
     assert "protects" in text
-    code, text = run(*words, "--person", "patient_id", "--rows-per-person", 3)
+    code, text = run(*words, "--person", "patient_id", "--rows-per-unit", 3)
     assert code == 0, text
     assert "add/remove one person" in text
     saved = json.loads(model.read_text())
@@ -42,7 +49,7 @@ def test_fit_for_persons_with_their_own_account(visits, tmp_path):
     assert "p17" not in model.read_text()
 
 
-def test_plan_and_mistakes(visits):
+def test_plan_and_mistakes(run, visits):
     words = ["--classes", "0,1", "--person", "patient_id"]
     code, text = run("plan", *words, "--n-features", 2)
     assert code == 0
@@ -50,6 +57,9 @@ def test_plan_and_mistakes(visits):
     code, text = run("fit", visits, "-o", "m.json", "--target", "died", *words[:-1], "who")
     assert code != 0
     assert "There is no column 'who'" in text
+    code, text = run("plan", *words, "--method", "lasso", "--n-features", 2)
+    assert code == 2
+    assert "--rows-per-unit 1" in text
 
 
 def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):

@@ -103,9 +103,7 @@ def test_replay_stays_below_the_price(adjacency):
     worst = 0.0
     for x, label in ((np.full(3, 9.0), 1), (np.array([0.0, 0.0, -50.0]), 0), (np.zeros(3), 1)):
         one = np.vstack([X, x]), np.append(y, label)
-        other = (
-            (X, y) if adjacency == "add-remove" else (np.vstack([X, -x]), np.append(y, label))
-        )
+        other = (X, y) if adjacency == "add-remove" else (np.vstack([X, -x]), np.append(y, label))
         for plan, run in (
             (interval, lambda t, r: newton(units_of(*t), np.zeros(4), 2, r)),
             (test, lambda t, r: statistic(Rows.clip(*t, DOMAIN, labels=LABELS), r)),
@@ -327,7 +325,12 @@ def test_bad_input_costs_nothing(change, error, text):
 
 @pytest.mark.parametrize(
     ("change", "text"),
-    [({"q": 0.0}, "q"), ({"q": 1.0}, "q"), ({"control": "none"}, "control"), ({"domain": None}, "domain")],
+    [
+        ({"q": 0.0}, "q"),
+        ({"q": 1.0}, "q"),
+        ({"control": "none"}, "control"),
+        ({"domain": None}, "domain"),
+    ],
 )
 def test_bad_tests_are_refused(change, text):
     with pytest.raises(ParameterError, match=text):

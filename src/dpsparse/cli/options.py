@@ -98,8 +98,7 @@ domain_options = grouped(
         help="Column with the person of every row: persons are protected, with all of their rows.",
     ),
     click.option(
-        "--rows-per-person",
-        "rows_per_unit",
+        "--rows-per-unit",
         type=int,
         help="Use so many rows of a person at most, chosen at random.",
     ),

@@ -109,8 +109,8 @@ class BaseDPLinearModel(_Fitted):
             refusal = self._why_one_row()
             if refusal:
                 raise ParameterError(
-                    f"{name} and persons with several rows: {refusal} Declare Domain(unit='person', "
-                    "rows_per_unit=1), which keeps one row of every person at random."
+                    f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
+                    "keeps one row of every person at random."
                 )
 
     def _why_one_row(self) -> str:
@@ -150,7 +150,7 @@ class BaseDPLinearModel(_Fitted):
             facts.append(f"rows of a person beyond {m} are dropped at random")
         return tuple(facts)
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
         Parameters
@@ -167,6 +167,13 @@ class BaseDPLinearModel(_Fitted):
         -------
         self
         """
+        if "sample_weight" in refused:
+            raise ParameterError(
+                "fit takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
+                "classes are public: DPGradientClassifier(class_weight=...)."
+            )
+        if refused:
+            raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
         self._check_parameters()
         self._check_groups(groups)
         refuse_malformed(X)
@@ -194,7 +201,7 @@ class BaseDPLinearModel(_Fitted):
         if self._domain.unit == "person" and groups is None:
             raise ParameterError(
                 "The domain protects persons; name the person of every row: fit(X, y, groups=ids). "
-                "In a pipeline or search: set_fit_request(groups=True)."
+                "In a pipeline or search: set_fit_request(groups=True); on the command line: --person."
             )
         if self._domain.unit == "row" and groups is not None:
             raise ParameterError(

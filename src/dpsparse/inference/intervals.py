@@ -54,10 +54,10 @@ class Inference:
         """What the intervals are intervals of, and what they leave out."""
         return (
             f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, "
-            "the weight that minimises the logistic loss over the population the rows were drawn from (independently), on "
-            f"these columns, for rows (x, 1) scaled down to length {self.row_clip:g}. It counts sampling and privacy "
-            "noise, and holds whether or not the logistic model is true. It does not hold for columns chosen on the "
-            "same rows, for all weights at once, or for causes."
+            "the weight that minimises the logistic loss over the population the rows were drawn from, "
+            f"independently, on these columns, for rows (x, 1) scaled down to length {self.row_clip:g}. It counts "
+            "sampling and privacy noise, and holds whether or not the logistic model is true. It does not hold for "
+            "columns chosen on the same rows, for all weights at once, or for causes."
         )
 
     def to_frame(self) -> Any:

@@ -134,13 +134,14 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 
 # ---- gradients -----------------------------------------------------------------------------------
 # `original` takes margins of the original rows, norm_i z_i.w, instead of those of z_i. With `stretch` = 1/R the
-# contribution is that of the original row divided by R, norm_i/R r_i z_i, clipped as a whole.
+# contribution is that of the original row divided by R, norm_i/R r_i z_i, clipped as a whole. `boost` holds a public
+# weight of every class, or nothing; slopes are multiplied by it before they are clipped.
 
 
 @_jit
 def _whole_slope(
     i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch,
+    loss, cutoff, clip, original, stretch, boost,
 ):  # fmt: skip
     """R_i of one output."""
     m = constant[i] * constant_weight[0]
@@ -152,13 +153,15 @@ def _whole_slope(
     r = _slope(loss, m + offset[0], targets[i], cutoff)
     if stretch > 0.0:
         r *= norm[i] * stretch
+    if boost.size > 0:
+        r *= boost[np.int64(targets[i])]
     return _within(r * (SLOPE / clip), SLOPE)
 
 
 @_jit
 def _whole_slopes(
     i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    cutoff, clip, original, stretch, r,
+    cutoff, clip, original, stretch, boost, r,
 ):  # fmt: skip
     """r <- R_i of several outputs (softmax): at most `cutoff` each, as a vector clipped to norm `clip`.
     False, and zeros, where the whole numbers are too long."""
@@ -182,6 +185,8 @@ def _whole_slopes(
         r[k] = r[k] / total - (1.0 if k == targets[i] else 0.0)
         if stretch > 0.0:
             r[k] *= norm[i] * stretch
+        if boost.size > 0:
+            r[k] *= boost[np.int64(targets[i])]
         squares += r[k] * r[k]
     unit = SLOPE / max(clip, np.sqrt(squares) * (1.0 + 2.0**-40))
     most = np.trunc(min(cutoff / clip, 1.0) * SLOPE)
@@ -198,13 +203,13 @@ def _whole_slopes(
 @_jit
 def gradient_one(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, fine, start, stop, out, out_constant,
+    loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """One output: out_j += whole part of R_i Z_ij * fine."""
     for i in range(start, stop):
         r = _whole_slope(
             i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-            loss, cutoff, clip, original, stretch,
+            loss, cutoff, clip, original, stretch, boost,
         )  # fmt: skip
         if r == 0.0:
             continue
@@ -216,7 +221,7 @@ def gradient_one(
 @_jit
 def gradient_many(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, fine, start, stop, out, out_constant,
+    loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """Several outputs: the same with a vector of slopes."""
     K = weights.shape[1]
@@ -224,7 +229,7 @@ def gradient_many(
     for i in range(start, stop):
         sound = _whole_slopes(
             i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-            cutoff, clip, original, stretch, r,
+            cutoff, clip, original, stretch, boost, r,
         )  # fmt: skip
         if not sound:
             continue
@@ -239,19 +244,19 @@ def gradient_many(
 @_jit
 def slopes(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, start, stop, out,
+    loss, cutoff, clip, original, stretch, boost, start, stop, out,
 ):  # fmt: skip
     """out_i <- R_i, for sums that are taken person by person (persons.py)."""
     for i in range(start, stop):
         if out.shape[1] == 1:
             out[i, 0] = _whole_slope(
                 i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-                loss, cutoff, clip, original, stretch,
+                loss, cutoff, clip, original, stretch, boost,
             )  # fmt: skip
         else:
             _whole_slopes(
                 i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-                cutoff, clip, original, stretch, out[i],
+                cutoff, clip, original, stretch, boost, out[i],
             )  # fmt: skip
 
 

@@ -271,16 +271,19 @@ class UnitRows:
         original: bool = False,
         stretch: float = 0.0,
         constant_weight: np.ndarray | None = None,
+        class_weight: np.ndarray | None = None,
     ) -> Query:
         """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
 
         `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
         of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
+        A public `class_weight` multiplies slopes before they are clipped.
         """
         outputs = weights.shape[1]
         run: Any = kernels.gradient_one if outputs == 1 else kernels.gradient_many
         last = np.zeros(outputs) if constant_weight is None else constant_weight
         weights = np.ascontiguousarray(weights, np.float64)
+        boost = np.empty(0) if class_weight is None else class_weight
 
         def whole(unit: float) -> np.ndarray:
             fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
@@ -288,7 +291,7 @@ class UnitRows:
             def add(p: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
                 run(
                     *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip, original,
-                    stretch, fine, a, b, out[:-1], out[-1],
+                    stretch, boost, fine, a, b, out[:-1], out[-1],
                 )  # fmt: skip
 
             def slopes(p: _UnitPart) -> np.ndarray:
@@ -297,7 +300,7 @@ class UnitRows:
                 in_threads(
                     lambda b: one(
                         *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip,
-                        original, stretch, edges[b], edges[b + 1], out,
+                        original, stretch, boost, edges[b], edges[b + 1], out,
                     ),
                     range(len(edges) - 1),
                 )  # fmt: skip
