@@ -6,7 +6,6 @@ that differ in one row. All bounds are attained (tests/test_sensitivity.py).
 
     query                                     norm    add-remove           replace-one
     sum of gradients, each clipped to C       L2      C                    2 C
-    theta - step/n0 * sum, entries <= C       Linf    step C/n0            2 step C/n0
     sum of numbers in [-b, b]                 abs     b                    2 b
     signed vertex scores +-G_j                Linf    c L                  2 c L
     exponential mechanism on kappa * score    range   2 kappa c L          4 kappa c L
@@ -54,13 +53,6 @@ def clipped_gradient_sum(clip: float, adjacency: str) -> Sensitivity:
     """Sum over rows of gradients with L2 norm at most `clip` (Frobenius for K classes)."""
     _require_positive(clip=clip)
     return _of_rows(clip, 2 * clip, "L2", adjacency, "docs/proofs/gradient_sum.md, Lemma 1")
-
-
-def peeling_value(step: float, clip: float, n0: float, adjacency: str) -> Sensitivity:
-    """theta - step/n0 * sum_i g_i, each entry of each g_i at most `clip` in absolute value."""
-    _require_positive(step=step, clip=clip, n0=n0)
-    move = step * clip / n0
-    return _of_rows(move, 2 * move, "Linf", adjacency, "docs/proofs/gradient_sum.md, Lemma 2")
 
 
 def signed_sum(bound: float, adjacency: str) -> Sensitivity:

@@ -9,20 +9,29 @@ from scipy import stats
 from dpsparse import Domain
 from dpsparse.audit import law
 from dpsparse.audit.neighbours import add_row
+from dpsparse.audit.recorded import Entry
 from dpsparse.audit.replay import Subject
-from dpsparse.audit.tape import Entry
 from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
 from dpsparse.privacy import Exponential, Gaussian, calibrate, delta
-from dpsparse.random import gaussian, gumbel, make_generator
+from dpsparse.random import gaussian, gumbel, make_generator, two_sided_geometric
 
 NONE = np.empty(0)
+
+
+def gaussian_entry(scale, query, answer):
+    return Entry("phase", "gaussian", query, answer, 1.0 / scale)
+
+
+def picks_entry(keys, picks):
+    """One whole number is worth 1e-9: scores of a selection are integers."""
+    return Entry("phase", "picks", np.rint(1e9 * keys).astype(np.int64), np.array(picks), 1e-9)
 
 
 def gaussian_losses(scale, n, seed):
     rng = make_generator(seed)
     outputs = gaussian(rng, scale, n)
-    entries = [Entry("gaussian", scale, np.zeros(1), np.array([o]), NONE) for o in outputs]
-    other = Entry("gaussian", scale, np.ones(1), NONE, NONE)
+    entries = [gaussian_entry(scale, np.zeros(1), np.array([o])) for o in outputs]
+    other = gaussian_entry(scale, np.ones(1), NONE)
     return np.array([law.loss(entry, other) for entry in entries])
 
 
@@ -56,9 +65,8 @@ def test_selection_strength_is_half_the_claim():
     here, there = np.array([0.0, 1.0]), np.array([0.0, 1.0 - eta])
     losses = []
     for noise in gumbel(rng, (4000, 2)):
-        pick = np.array([int(np.argmax(there + noise))])
-        a = Entry("gumbel", 1.0, there, NONE, NONE, pick)
-        losses.append(law.loss(a, Entry("gumbel", 1.0, here, NONE, NONE, pick)))
+        pick = [int(np.argmax(there + noise))]
+        losses.append(law.loss(picks_entry(there, pick), picks_entry(here, pick)))
     reached = law.epsilon_below(np.array(losses), 1e-2)
     assert 0.5 <= reached <= 1.0
 
@@ -94,7 +102,7 @@ def test_ranking_is_the_law_of_gumbel_top_k():
     order = np.argsort(-(keys + gumbel(make_generator(8), (n, 3))), axis=1)[:, :2]
     seen = np.bincount(3 * order[:, 0] + order[:, 1], minlength=9)
     pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
-    expected = np.array([n * math.exp(law._ranking(keys, np.array(p))) for p in pairs])
+    expected = np.array([n * math.exp(law._ranking(picks_entry(keys, p))) for p in pairs])
     assert expected.sum() == pytest.approx(n)
     observed = np.array([seen[3 * i + j] for i, j in pairs])
     assert stats.chisquare(observed, expected).pvalue > 1e-4
@@ -121,13 +129,22 @@ def test_laplace_noisy_max_probability():
 def test_noise_tests_accept_right_and_reject_slightly_wrong_noise():
     """Level 1e-6 for acceptance; 10 % of a Gaussian scale is seen in 4,000 draws."""
     noise = gaussian(make_generator(10), 3.0, 4000)
-    entry = Entry("gaussian", 3.0, np.zeros(4000), noise, noise)
-    assert law.noise_p_value([entry], "gaussian") > 1e-6
-    wrong = Entry("gaussian", 3.3, np.zeros(4000), noise, noise)
-    assert law.noise_p_value([wrong], "gaussian") < 1e-6
-    noise = gumbel(make_generator(11), 4000)
-    assert law.noise_p_value([Entry("gumbel", 1.0, 0 * noise, noise, noise)], "gumbel") > 1e-6
-    assert law.noise_p_value([Entry("gumbel", 1.0, 0 * noise, 0.8 * noise, noise)], "gumbel") < 1e-6
+    assert law.noise_p_value([gaussian_entry(3.0, np.zeros(4000), noise)], "gaussian") > 1e-6
+    assert law.noise_p_value([gaussian_entry(3.3, np.zeros(4000), noise)], "gaussian") < 1e-6
+
+
+def test_noise_test_of_counts_sees_the_sign():
+    """Level 1e-6; 60 counts of which none is lowered have probability 2^-40 and less."""
+    rng = make_generator(11)
+    noise = np.array([two_sided_geometric(rng, 3.0) for _ in range(60)])
+
+    def p_value(noise):
+        none = np.zeros(1, np.int64)
+        entries = [Entry("count", "count", none, none + k, 1.0 / 3.0) for k in noise]
+        return law.noise_p_value(entries, "count")
+
+    assert p_value(noise) > 1e-6
+    assert p_value(np.abs(noise)) < 1e-6
 
 
 def test_selection_test_sees_temperature_and_exact_signs():
@@ -143,12 +160,21 @@ def test_selection_test_sees_temperature_and_exact_signs():
                 pick = j if score[j] > 0 else j + 6
             else:
                 pick = int(np.argmax(factor * keys + gumbel(rng, 12)))
-            entries.append(Entry("gumbel", 1.0, keys, NONE, NONE, np.array([pick])))
+            entries.append(picks_entry(keys, [pick]))
         return law.selection_p_value(entries)
 
     assert picks(1.0) > 1e-6
     assert picks(4.0) < 1e-6
     assert picks(1.0, exact_sign=True) < 1e-6
+
+
+def test_rare_picks_must_occur():
+    """400 picks among a likely candidate and 99 of weight e^-5 each: none of these has p = e^-160."""
+    rng = make_generator(13)
+    keys = np.append(0.0, np.full(99, -5.0))
+    drawn = [int(np.argmax(keys + gumbel(rng, 100))) for _ in range(400)]
+    assert law.rare_p_value([picks_entry(keys, [pick]) for pick in drawn]) > 1e-6
+    assert law.rare_p_value([picks_entry(keys, [0])] * 400) < 1e-6
 
 
 def test_losses_of_a_whole_fit_respect_the_plan():

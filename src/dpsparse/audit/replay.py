@@ -246,7 +246,8 @@ def _not_finite(left: dict[str, Any]) -> list[str]:
 
 
 def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str, float]]:
-    complaints, reached = [], {}
+    complaints: list[str] = []
+    reached: dict[str, float] = {}
     for a, b in zip(first, second, strict=True):
         if a.bound is not None:
             share, kept = a.reach(b)
@@ -266,8 +267,9 @@ def reused(entries: list[Entry]) -> list[str]:
             drawn[size] += [w.tobytes() for w in windows]
     for size, words in drawn.items():
         again = len(words) - len(Counter(words))
-        chance = len(words) ** 2 / 2.0 * _EQUAL**size
-        if again and chance**again / math.factorial(again) < 1e-8:
+        expected = len(words) ** 2 / 2.0 * _EQUAL**size
+        # The probability of so many coincidences is at most expected^again / again!.
+        if again and again * math.log(expected) - math.lgamma(again + 1.0) < math.log(1e-8):
             return [f"the same noise is used {again + 1} times"]
     return []
 
@@ -284,7 +286,8 @@ def compare_by_phase(
     for a, b in zip(first, second, strict=True):
         if a.kind != "draw":
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
-    complaints, tightness = _volumes(plan, first, second), {}
+    complaints = _volumes(plan, first, second)
+    tightness: dict[str, float] = {}
     for phase, kinds in spent.items():
         for kind, costs in kinds.items():
             allowed = declared.get(phase, {}).get(kind, [])

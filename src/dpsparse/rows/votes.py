@@ -36,15 +36,13 @@ def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector:
     n_features = parts[0].n_features
 
     def whole(unit: float) -> np.ndarray:
-        X = sp.vstack(
-            [
-                sp.csr_array(
-                    (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
-                )
-                for p in parts
-            ],
-            format="csr",
-        )
+        tables = [
+            sp.csr_array(
+                (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
+            )
+            for p in parts
+        ]
+        X = tables[0] if len(tables) == 1 else sp.csr_array(sp.vstack(tables))
         y = np.concatenate([part.targets for part in parts]).astype(np.float64)
         counts = np.zeros(n_features, np.int64)
         sizes = [np.ones(len(p), int) if p.persons is None else np.diff(p.persons) for p in parts]
