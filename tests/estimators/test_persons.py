@@ -19,6 +19,7 @@ from dpsparse import (
     DPHardThresholdClassifier,
     DPHardThresholdRegressor,
     DPLassoClassifier,
+    DPScreenedLassoClassifier,
     DPTransferClassifier,
     DPTwoStageClassifier,
     Ledger,
@@ -191,7 +192,8 @@ REFUSED = [
     ),
     (DPTransferClassifier(domain()), "public bound on their number"),
     (DPADMMClassifier(domain()), "public bound on their number"),
-    (DPLassoClassifier(domain(rows_per_unit=2)), "several rows"),
+    (DPLassoClassifier(domain()), "public bound on their number"),
+    (DPScreenedLassoClassifier(domain(rows_per_unit=2)), "not bounded together"),
     (DPHardThresholdClassifier(domain(), calibration="published"), "published"),
 ]
 
@@ -204,6 +206,22 @@ def test_what_has_no_proof_is_refused_before_anything_is_spent(model, reason):
     with pytest.raises(ParameterError, match="rows_per_unit=1"):
         model.plan(D)
     assert ledger.history() == []
+
+
+def test_selections_of_frank_wolfe_pay_for_every_row():
+    """Group privacy: with m rows a person the same eta buys an m-th of the temperature."""
+    seen = []
+
+    class Watch(Releases):
+        def kappa(self, phase, per_kappa):
+            seen.append(super().kappa(phase, per_kappa))
+            return seen[-1]
+
+    for m in (1, 4):
+        model = DPLassoClassifier(domain(rows_per_unit=m), n_iter=3)
+        model._make_releases = lambda plan: Watch(plan, np.random.default_rng(0))
+        model.fit(X, LABELS, groups=GROUPS)
+    assert seen[0] == pytest.approx(4.0 * seen[1])
 
 
 @pytest.mark.parametrize(

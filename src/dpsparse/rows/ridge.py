@@ -48,7 +48,7 @@ SMOOTHNESS = {"logistic": 0.25, "huber": 1.0}
 LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
-MANY_ROWS = "every row of a person moves the minimiser, so the noise grows with a public bound on their number."
+MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
 _HALVINGS = 60
 _LONG, _BLOCKS = (
