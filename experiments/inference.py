@@ -44,8 +44,9 @@ def target(s, true):
 
 def intervals(runs):
     say(
-        "| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |\n|---|---|---|---|---|"
+        "| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |"
     )
+    say("|---|---|---|---|---|")
     for n, eps, s, true in INTERVALS:
         truth, hits, width = target(s, true), np.zeros(3), 0.0
         for k in range(runs):
@@ -67,8 +68,9 @@ def intervals(runs):
 
 def tests(runs):
     say(
-        "| rows, features, epsilon | BH: false | BH: power | BY: false | BY: power |\n|---|---|---|---|---|"
+        "| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |"
     )
+    say("|---|---|---|---|---|")
     for n, d, eps in TESTS:
         found = np.zeros((2, 2))
         for k in range(runs):

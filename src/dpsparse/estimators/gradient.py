@@ -324,7 +324,7 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
     def _class_weight(self) -> tuple[float, ...] | str | None:
         if not isinstance(self.class_weight, dict):
-            return self.class_weight
+            return None if self.class_weight is None else "balanced"
         return tuple(float(self.class_weight[label]) for label in self._domain.class_labels())
 
 

@@ -162,13 +162,13 @@ class Run:
         share = np.clip(counts / self.n, MIN_SHARE, 1.0 - MIN_SHARE)
         share /= share.sum()
         self.counts = share * self.n
-        mean_weight = 1.0
+        typical = 1.0
         if self.public.class_weight is not None:
             chosen = self.public.class_weight
             heavy = 1.0 / share if isinstance(chosen, str) else np.asarray(chosen)
             self.class_weight = heavy / heavy.max()
-            mean_weight = float(share @ self.class_weight)
-            share = share * self.class_weight / mean_weight  # of the weight, from here on
+            typical = float(np.exp(np.log(self.class_weight).mean()))
+            share = share * self.class_weight / float(share @ self.class_weight)  # of the weight
         if self.n_outputs == 1:
             # Half way to the offset at which both classes have slopes of equal size c.
             p = float(share[1])
@@ -178,8 +178,8 @@ class Run:
         else:
             clip = math.sqrt(1.0 - float(np.square(share).sum()))
             self.offset = np.log(share)
-        self.clip = self.public.clip or clip
-        self.unit_step = 1.0 / (self.clip * mean_weight)
+        self.clip = self.public.clip or clip * typical
+        self.unit_step = 1.0 / self.clip
 
     def public_n(self, noisy: float, query: Query) -> float:
         """The declared number of rows; else the true one where it is public; else the noisy sum."""
