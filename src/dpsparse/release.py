@@ -5,6 +5,7 @@
     releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
     releases.count(phase, count)              a clipped count with two-sided geometric noise
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
+    releases.capped(rows)                     at most m rows of every person, by secret draws; not a release
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so

@@ -283,7 +283,8 @@ _PARAMETERS = """
     Notes
     -----
     Rows are brought to length 1 by the method itself, so no bound on features or rows is needed.
-    The result is a linear model on the original features. Method: docs/frontier.md; proof:
+    `coef_noise_` is the standard deviation of the privacy noise of each weight and nothing else: no standard error
+    (docs/inference.md). The result is a linear model on the original features. Method: docs/frontier.md; proof:
     docs/proofs/noisy_gradient.md.
     """
 

@@ -85,7 +85,7 @@ class Ledger:
         Several data sets may share one file; each has its own ceiling.
     partition : str or None, default=None
         The fits of this ledger use only the rows of a partition of that name. Partitions must be
-        disjoint for good, by a rule that looks at one row alone. They need "add-remove".
+        disjoint for good, by a rule that looks at one row (or one person) alone. They need "add-remove".
     allow_unproven : bool, default=False
         Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
         them. The ceiling then holds for the proven fits only, and the data set as a whole has no
