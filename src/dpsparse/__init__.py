@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
+    from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
     "DPADMMClassifier": "estimators",
+    "DPFeatureTest": "inference",
     "DPGradientClassifier": "estimators",
     "DPGradientRegressor": "estimators",
     "DPHardThresholdClassifier": "estimators",
@@ -54,6 +56,7 @@ _HOMES = {
     "Plan": "privacy",
     "PrivateCount": "sparsify",
     "dp_evaluate": "evaluation",
+    "dp_inference": "inference",
     "evaluation_plan": "evaluation",
     "make_dp_scorer": "evaluation",
     "expected_accuracy": "model_selection",
@@ -64,6 +67,7 @@ _HOMES = {
 
 __all__ = [
     "DPADMMClassifier",
+    "DPFeatureTest",
     "DPGradientClassifier",
     "DPGradientRegressor",
     "DPHardThresholdClassifier",
@@ -84,6 +88,7 @@ __all__ = [
     "PrivateCount",
     "__version__",
     "dp_evaluate",
+    "dp_inference",
     "evaluation_plan",
     "expected_accuracy",
     "load",

@@ -5,6 +5,7 @@
     releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
     releases.count(phase, count)              a clipped count with two-sided geometric noise
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
+    releases.capped(rows)                     at most m rows of every person, by secret draws; not a release
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
@@ -62,7 +63,7 @@ class Releases:
     # ---- what a solver calls -------------------------------------------------------------------
 
     def number_of_rows(self, rows: Sized) -> int | None:
-        """How many rows there are, where that is public: under replace-one, or without noise."""
+        """How many rows (or persons) there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._noiseless or self._adjacency == "replace-one" else None
 
     def budget(self, phase: str) -> float:
@@ -158,8 +159,13 @@ class Releases:
         return _times(self._tilted(phase, problem, unit, scale / STEPS), scale / STEPS)
 
     def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
-        """A block for every row, drawn without looking at it, for `rows.votes`; never told."""
+        """A block for every row or person, drawn without looking at them, for `rows.votes`; never told."""
         return Blocks(self._blocks(len(rows), n_blocks), n_blocks)
+
+    def capped(self, rows: Rows) -> Rows:
+        """At most `Domain.rows_per_unit` rows of every person, chosen by secret draws that ignore their content."""
+        m = rows.domain.rows_per_unit
+        return rows if m is None else rows.at_most(m, self.rng)
 
     def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
         """Public rows from uniform(-1, 1): they depend on no row and hide nothing."""

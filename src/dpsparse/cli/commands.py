@@ -89,7 +89,7 @@ def fit(
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
-        model.fit(X, table.y)
+        model.fit(X, table.y, groups=table.persons)
     if factors is not None:  # weights and their noise for the columns as they are in the file
         model.coef_ = model.coef_ * factors
         if hasattr(model, "coef_noise_"):
@@ -315,9 +315,13 @@ def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) ->
 
 def _score_plan(model: Any) -> Any:
     from dpsparse.privacy import NonPrivate, Phase, Plan
+    from dpsparse.privacy.guarantee import PERSON, ROW
 
     phases = (Phase("exact training score", NonPrivate()),)
-    return Plan("training score", phases, math.inf, model.delta, model.adjacency, proven=False)
+    unit = PERSON if model.domain.unit == "person" else ROW
+    return Plan(
+        "training score", phases, math.inf, model.delta, model.adjacency, proven=False, unit=unit
+    )
 
 
 def _facts(model: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from dpsparse.privacy import (
 )
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.ridge import LEAST_RIDGE
+from dpsparse.rows.ridge import LEAST_RIDGE, MANY_ROWS, ONE_ROW
 from dpsparse.sensitivity import (
     class_counts,
     clipped_gradient_sum,
@@ -105,6 +105,16 @@ class DPSupportFirst(BaseDPLinearModel):
         for name in ("row_clip", "cutoff"):
             if getattr(self, name, None) is not None:
                 check_range(name, getattr(self, name))
+
+    def _why_one_row(self) -> str:
+        """Peeling and gradients bound a person as a row, votes send whole persons to blocks; minimisers do neither."""
+        if self.calibration == "published":
+            return "the published form sees rows only."
+        if self._stage() == "objective":
+            return ONE_ROW
+        if self._stage() == "output" and self._domain.rows_per_unit is None:
+            return MANY_ROWS
+        return ""
 
     # ---- the plan ------------------------------------------------------------------------------
 

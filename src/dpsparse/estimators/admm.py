@@ -26,6 +26,7 @@ from dpsparse.privacy import Event, Plan, Repeated, calibrate
 from dpsparse.published import wang_zhang_2020_admm
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solution import Solution
 from dpsparse.solvers.admm import Admm, solve
@@ -90,6 +91,11 @@ class DPADMMClassifier(BaseDPClassifier):
         for name in ("threshold", "row_clip"):
             if getattr(self, name) is not None:
                 check_range(name, getattr(self, name))
+
+    def _why_one_row(self) -> str:
+        if self.calibration == "published":
+            return "the published form sees rows only."
+        return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name, domain = type(self).__name__, self._domain
