@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         DPTwoStageRegressor,
     )
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
-    from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.inference import DPFeatureTest, dp_inference
+    from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
