@@ -217,6 +217,11 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         if estimator.calibration != "proven":
             raise ParameterError("A private search needs calibration='proven'.")
         estimator._check_parameters()
+        if estimator._domain.unit == "person":
+            raise ParameterError(
+                "DPSearchCV has no proof for persons with several rows yet; search with unit='row' on one row a "
+                "person, or fit without a search."
+            )
         check_choice("design", self.design, ("auto", *DESIGNS))
         check_positive("epsilon", self.epsilon, "the whole search spends it")
         if math.isinf(self.epsilon):

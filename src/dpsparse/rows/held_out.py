@@ -37,7 +37,7 @@ class Linear:
 def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
     """The rows outside block 0, and those inside it."""
     edges = np.cumsum([0, *(len(part) for part in rows._parts)])
-    inside = [blocks._of_row[a:b] == 0 for a, b in pairwise(edges)]
+    inside = [blocks._of_unit[a:b] == 0 for a, b in pairwise(edges)]
     training = [_chosen(p, ~mask) for p, mask in zip(rows._parts, inside, strict=True)]
     testing = [_chosen(p, mask) for p, mask in zip(rows._parts, inside, strict=True)]
     return Rows(training, rows.domain), Rows(testing, rows.domain)
