@@ -9,9 +9,11 @@ import time
 
 import numpy as np
 import scipy.sparse as sp
-from dpsparse.solvers._noise import NoisySums, integers, threaded_integers
 
+from dpsparse.domain import Domain
+from dpsparse.noise import _add, add_integers, integers
 from dpsparse.random import make_generator
+from dpsparse.rows import Rows
 
 SIZE = 10_000_000
 
@@ -27,12 +29,13 @@ def rate(draw, clock, repeats=5):
 
 def main():
     secure, numpy = make_generator(None), np.random.default_rng(0)
-    integers(secure, 10), threaded_integers(secure, 1000)
+    integers(secure, 10), integers(secure, 100_000)
+    out = np.zeros(SIZE, np.int64)
     rows = [
         ("NumPy standard_normal, PCG64", lambda: numpy.standard_normal(SIZE)),
         ("standard_normal, AES stream", lambda: secure.standard_normal(SIZE)),
-        ("rounded Gaussian, one thread", lambda: integers(secure, SIZE)),
-        ("rounded Gaussian, all cores", lambda: threaded_integers(secure, SIZE)),
+        ("rounded Gaussian, one thread", lambda: _add(secure, out)),
+        ("rounded Gaussian, all cores", lambda: integers(secure, SIZE)),
     ]
     base = rate(rows[0][1], time.perf_counter)
     for name, draw in rows:
@@ -48,16 +51,17 @@ def memory(width=20_000_000, n=200_000, each=20, n_iter=30):
     X = sp.csr_array(
         (np.ones(n * each), indices, np.arange(0, n * each + 1, each)), shape=(n, width)
     )
-    sums = NoisySums(X, make_generator(0))
-    slopes = np.ones((n, 1))
+    y = rng.integers(0, 2, n)
+    rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    units = rows.unit(np.ones(width, np.float32))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    weight = np.ones(width, dtype=np.float32)
-    weights, velocity = (np.zeros((width, 1), dtype=np.float32) for _ in range(2))
+    weights, noise = np.zeros((width, 1)), make_generator(0)
     start = time.perf_counter()
     for _ in range(n_iter):
-        sums.margins(weights)
-        sums.pull(slopes, weight, 1.0, velocity, 0.9, 1.0 / n)
-        weights -= velocity
+        sums = units.gradient("logistic", weights, np.zeros(1), clip=1.0).whole(2.0**-28)
+        sums = sums.reshape(-1)
+        add_integers(noise, sums)
+        weights[:, 0] -= sums[:-1] * (2.0**-28 / n)
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     vectors = (after - before) * 1024 / (4 * width)
