@@ -665,3 +665,21 @@ def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():
         assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()
+
+
+@pytest.mark.parametrize("freshness", ["exact", "tolerance"])
+@pytest.mark.parametrize("n_rows", [0, 20])
+def test_columns_without_entries_are_drawn_like_all_others(freshness, n_rows):
+    """Seven empty columns and an intercept of score near 0: nearly uniform over 16 signed cells."""
+    rows = RowArrays(
+        np.zeros(n_rows + 1, np.int32), np.zeros(0, np.int32), np.zeros(0),
+        np.arange(n_rows) % 2, 7,
+    )  # fmt: skip
+    problem = Problem(Logistic(), 2.0, 2, 0.04, 1.0, 2**24, freshness=freshness)
+    run = Run(rows, problem)
+    counts = draw_counts(run.state, 0, 20_000, seed=3)
+    assert p_value(counts, run.all_scores().astype(np.int64), run.state.sc.kappa) > 1e-5
+    run.draw(make_generator(1), 2)
+    again = Run(rows, problem)
+    again.replay(run.history())
+    np.testing.assert_array_equal(again.state.cells, run.state.cells)

@@ -497,10 +497,14 @@ def rebuild(sampler, sc):
     bins[:] = 0  # quarter depths; the last bin is everything below
     # Where heavy columns lead by more than all depths, the others need no look.
     n_seen = n_heavy if light <= top - B * width else score.size
-    bins[4 * B] = sc.n_cells - n_seen
+    bins[4 * B] = score.size - n_seen
     for cell in range(n_seen):
         gap = top - _upper(score, slack, K, cell)
         bins[4 * gap // width if gap < B * width else 4 * B] += 1
+    # Columns without entries have score 0 and no list to be in: the cold threshold stays above 0.
+    n_empty = sc.n_cells - score.size
+    lowest = min(4 * B, 4 * top // width) if n_empty > 0 else 4 * B
+    bins[lowest] += n_empty
     mass = 0.0
     for b in range(4 * B + 1):
         mass += bins[b] * 2.0 ** (-0.25 * b)
@@ -509,7 +513,7 @@ def rebuild(sampler, sc):
     # weight that would be proposed anyway.
     edge = 0  # cells of quarter depth >= edge are cold
     n_hot = 0
-    while edge < 4 * B and sc.n_cells * 2.0 ** (-0.25 * edge) > 1.3 * mass:
+    while edge < lowest and sc.n_cells * 2.0 ** (-0.25 * edge) > 1.3 * mass:
         if 2 * (n_hot + bins[edge]) > sampler.members.size - 64 * (B + 1):
             break
         n_hot += bins[edge]
