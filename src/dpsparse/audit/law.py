@@ -72,7 +72,7 @@ def noisy_max_log_probability(keys: np.ndarray, pick: int) -> float:
 
 def keys(entry: Entry) -> np.ndarray:
     """Logarithms of the weights of the candidates, the largest 0."""
-    return (entry.query - entry.query.max()).astype(float) * entry.step
+    return np.asarray((entry.query - entry.query.max()).astype(float) * entry.step)
 
 
 def _ranking(entry: Entry, picks: np.ndarray | None = None) -> float:

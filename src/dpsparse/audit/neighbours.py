@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import TINY, Domain
+from dpsparse.random import make_generator
 
 CROWD = 30  # rows of a crowd for each row of an ordinary table
 HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
@@ -218,7 +219,7 @@ def boundary_rows(domain: Domain, n_features: int) -> list[tuple[str, np.ndarray
 def boundary_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
     """Every boundary row against a small table, dense, as float32 where that is finite, and as sparse
     tables with stored zeros or with duplicates behind a stale flag. Pairs of a form share their first table."""
-    X, y = sample_table(domain, 6, n_features, np.random.default_rng(0))
+    X, y = sample_table(domain, 6, n_features, make_generator(0))
     dense = [
         replace_row(X, y, 0, row, target, name)
         if adjacency == "replace-one"

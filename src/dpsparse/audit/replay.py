@@ -246,7 +246,8 @@ def _not_finite(left: dict[str, Any]) -> list[str]:
 
 
 def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str, float]]:
-    complaints, reached = [], {}
+    complaints: list[str] = []
+    reached: dict[str, float] = {}
     for a, b in zip(first, second, strict=True):
         if a.bound is not None:
             share, kept = a.reach(b)
@@ -285,7 +286,8 @@ def compare_by_phase(
     for a, b in zip(first, second, strict=True):
         if a.kind != "draw":
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
-    complaints, tightness = _volumes(plan, first, second), {}
+    complaints = _volumes(plan, first, second)
+    tightness: dict[str, float] = {}
     for phase, kinds in spent.items():
         for kind, costs in kinds.items():
             allowed = declared.get(phase, {}).get(kind, [])

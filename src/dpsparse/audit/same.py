@@ -19,7 +19,7 @@ def differences(a: Any, b: Any, name: str) -> Iterator[str]:
         if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
             yield name
     elif sp.issparse(a):
-        yield from differences(vars(a.tocoo()), vars(b.tocoo()), name)
+        yield from differences(vars(sp.coo_array(a)), vars(sp.coo_array(b)), name)
     elif isinstance(a, (float, np.floating)):
         if np.float64(a).tobytes() != np.float64(b).tobytes():
             yield name
