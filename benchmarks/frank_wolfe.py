@@ -2,6 +2,8 @@
 
     python benchmarks/frank_wolfe.py                          all shapes (about ten minutes)
     python benchmarks/frank_wolfe.py --shape rcv1 --quick     one shape, few reference steps
+    python benchmarks/frank_wolfe.py --shape none --sceptic   default settings and worst cases
+    python benchmarks/frank_wolfe.py --shape none --cold      first fit without any cache
     python benchmarks/frank_wolfe.py --growth growth.png      time per step against D
 
 CPU time over CPU time. The reference is our own SciPy solver (O(nnz) and 2D Gumbel draws a step,
@@ -21,6 +23,7 @@ import os
 import resource
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,15 +35,17 @@ from dpsparse.losses import Logistic
 from dpsparse.privacy import Exponential, Repeated, calibrate
 from dpsparse.random import make_generator
 from dpsparse.selection import BlockSampler
-from dpsparse.selection import hotcold as kernel
-from dpsparse.solvers.fast_frank_wolfe import (
+from dpsparse.solvers.frank_wolfe import (
     Problem,
-    build_state,
+    RowArrays,
+    Run,
     choose_resolution,
+    extend,
     fast_frank_wolfe_with,
-    history_of,
+    offset_slope_bound,
 )
-from dpsparse.solvers.frank_wolfe import frank_wolfe
+from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
+from dpsparse.solvers.frank_wolfe.sampler import draw_from
 
 # rows, columns, non-zeros a row (before duplicates are merged), dense columns; URL and KDDA are
 # scaled down in rows
@@ -129,14 +134,15 @@ def load(shape):
     return X, y
 
 
-def problem_for(n, n_iter=STEPS, freshness="exact"):
+def problem_for(n, n_iter=STEPS, freshness="exact", total=STEPS, offset=(), fit_intercept=False):
+    """`total` steps are calibrated, `n_iter` of them are run."""
     loss = Logistic()
-    slope_bound = loss.slope_bound(Domain(classes=[0, 1]), RADIUS)
-    eta = calibrate(lambda x: Repeated(Exponential(x), STEPS), EPSILON, DELTA)
+    slope_bound = offset_slope_bound(loss, Domain(classes=[0, 1]), RADIUS, offset)
+    eta = calibrate(lambda x: Repeated(Exponential(x), total), EPSILON, DELTA)
     return Problem(
         loss=loss, radius=RADIUS, n_iter=n_iter, kappa=eta / (2 * slope_bound),
-        slope_bound=slope_bound, resolution=choose_resolution(n, eta), fit_intercept=False,
-        freshness=freshness, tolerance=0.01,
+        slope_bound=slope_bound, resolution=choose_resolution(n, eta), fit_intercept=fit_intercept,
+        freshness=freshness, tolerance=0.01, offset=offset,
     )  # fmt: skip
 
 
@@ -170,17 +176,9 @@ def run(shape, quick):
     n = X.shape[0]
     Domain(classes=[0, 1]).clip(X[:2], y[:2], labels=np.array([0, 1]))  # loads the kernel
     clip_time, data = cpu(lambda: Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1])))
-    warm = problem_for(n, n_iter=2)
-    state, _ = build_state(data, warm)  # compiles
-    kernel.advance(state, make_generator(0), 0, 2, kernel.DRAW)
-
-    n_reference = 2 if quick else (20 if X.nnz < 5e6 else 4)
-    marks = []  # set-up and the first step do not count
-    frank_wolfe(
-        data, problem_for(n, n_iter=n_reference + 1), make_generator(0),
-        lambda _: marks.append(time.process_time()), fixed_point=False,
-    )  # fmt: skip
-    reference = (marks[-1] - marks[0]) / n_reference
+    table = RowArrays.of(data)
+    extend(table, problem_for(n, n_iter=2), None, 2, make_generator(0))  # compiles
+    reference = reference_step(data, problem_for(n), quick)
 
     rows = {
         "shape": shape,
@@ -193,12 +191,13 @@ def run(shape, quick):
         current = problem_for(n, freshness=freshness)
         rng = make_generator(1)
         n_steps = 40 if shape == "url" and quick else STEPS
-        set_up, (state, order) = cpu(lambda current=current: build_state(data, current))
-        loop, _ = cpu(kernel.advance, state, rng, 0, n_steps, kernel.DRAW)
-        publish, _ = cpu(lambda s=state, o=order, c=current: history_of(s, o, data, c).weights())
+        set_up, run_ = cpu(Run, table, current)
+        loop, _ = cpu(run_.draw, rng, n_steps)
+        publish, _ = cpu(lambda r=run_: r.history().weights())
         step = loop / n_steps
-        per_column = np.diff(state.colptr) * (state.cols.size / n)
-        touched = per_column[state.cells[:n_steps]].mean()
+        state, matrix = run_.state, run_.state.matrix
+        per_column = np.append(np.diff(matrix.colptr), 0) * (X.nnz / n)
+        touched = per_column[np.minimum(state.cells[:n_steps], per_column.size - 1)].mean()
         if freshness == "exact":
             # Where dense columns are picked a draw may read them: fewer draws will do.
             n_draws = 20_000 if touched < 1e5 else 20
@@ -206,31 +205,31 @@ def run(shape, quick):
             prepared = cpu(_draw_only, state, rng, n_steps - 1, n_draws)[0]
             draws = prepared / n_draws
             whole = clip_time + set_up + step * STEPS + publish
+            labels = matrix.label_of[X.indices]
             order_rows = make_generator(2).permutation(n)[
                 : max(200, int(2e6 // max(per_column.mean(), 1)))
             ]
-            out = np.zeros(state.score.size, np.float32)
-            _scatter_limit(order_rows[:2], state.indptr, state.cols, state.vals, out)
-            limit, _ = cpu(_scatter_limit, order_rows, state.indptr, state.cols, state.vals, out)
-            whole_out = np.zeros(state.score.size, np.int32)
-            _fixed_scatter(order_rows[:2], state.indptr, state.cols, state.vals, whole_out)
-            fixed, _ = cpu(
-                _fixed_scatter, order_rows, state.indptr, state.cols, state.vals, whole_out
-            )
+            out = np.zeros(state.sampler.score.size, np.float32)
+            parts = (X.indptr, labels, X.data.astype(np.float32))
+            _scatter_limit(order_rows[:2], *parts, out)
+            limit, _ = cpu(_scatter_limit, order_rows, *parts, out)
+            whole_out = np.zeros(state.sampler.score.size, np.int32)
+            _fixed_scatter(order_rows[:2], *parts, whole_out)
+            fixed, _ = cpu(_fixed_scatter, order_rows, *parts, whole_out)
             rows["fixed_over_float"] = fixed / limit
-            limit /= np.diff(state.indptr)[order_rows].sum()
+            limit /= np.diff(X.indptr)[order_rows].sum()
             rows |= {
                 "step_us": 1e6 * step, "per_step": reference / step,
                 "whole_fit": reference * STEPS / whole, "whole_s": whole,
                 "set_up_steps": (clip_time + set_up) / reference,
-                "touched": touched, "scattered": state.ints[kernel.SCATTERED] / n_steps,
+                "touched": touched, "scattered": state.sc.scattered / n_steps,
                 "limit_ns": 1e9 * limit, "over_limit": step / touched / limit,
-                "draw_share": draws / step, "pulls": int(state.ints[kernel.PULLS]),
+                "draw_share": draws / step, "pulls": int(state.sc.pulls),
             }  # fmt: skip
         else:
             rows[f"{freshness}_us"] = 1e6 * step
             rows[f"{freshness}_over_limit"] = step / touched / limit
-        del state
+        del state, matrix, run_
     # The repaired Big-Step Little-Step sampler in the same language, at the same tolerance.
     n_blocks = (10 if shape == "url" else 100) if quick else 400
     if shape != "kdda":
@@ -248,11 +247,105 @@ def run(shape, quick):
 @njit
 def _draw_only(state, rng, t, n_draws):
     for _ in range(n_draws):
-        kernel.draw(state, rng, t)
+        draw_from(state, rng, t)
+
+
+def reference_step(data, problem, quick):
+    """Seconds of one step of the SciPy loop; its set-up and first step do not count."""
+    n_steps = 2 if quick else (20 if data.X.nnz < 5e6 else 4)
+    marks = []
+    frank_wolfe(
+        data, replace(problem, n_iter=n_steps + 1, offset=()), make_generator(0),
+        lambda _: marks.append(time.process_time()), fixed_point=False,
+    )  # fmt: skip
+    return (marks[-1] - marks[0]) / n_steps
+
+
+def unbalanced(X, y, share):
+    """All negatives and so many positives that they are `share` of the rows."""
+    positive = np.flatnonzero(y == 1)
+    n = int((y == 0).sum() * share / (1.0 - share))
+    keep = np.sort(np.append(np.flatnonzero(y == 0), positive[:n]))
+    return X[keep], y[keep]
+
+
+def sceptic(quick, large):
+    """Default settings and worst cases, through the estimator: fit / (T steps of the SciPy loop)."""
+    from dpsparse.estimators import DPLassoClassifier
+
+    rcv1, rng = load("rcv1"), np.random.default_rng(0)
+    common = np.asarray((rcv1[0] != 0).sum(axis=0)).argmax()
+    dense = rng.uniform(-1, 1, (3000, 500))
+    wide = SHAPES["rcv1"][:2]
+    cases = [  # name, table, steps, intercept, log-odds to start from, target
+        ("rcv1, no intercept", rcv1, 4000, False, None, 1000),
+        *((f"rcv1, intercept, {share:.0%} positives", unbalanced(*rcv1, share), 4000, True, None, 10)
+          for share in (0.5, 0.3, 0.1, 0.03)),
+        *((f"rcv1, offset, {share:.0%} positives", unbalanced(*rcv1, share), 4000, True,
+           math.log(share / (1 - share)), 700) for share in (0.5, 0.3, 0.1, 0.03)),
+        ("rcv1, intercept, T = 100", rcv1, 100, True, None, 10),
+        ("narrow", load("narrow"), 4000, False, None, 12),
+        ("64 dense columns", synthetic(wide[0], wide[1], 139, 64), 1000, False, None, 10),
+        ("labels = commonest column", (rcv1[0], np.ravel(rcv1[0][:, [common]].toarray() > 0) * 1),
+         1000, False, None, 10),
+        ("fully dense 3000 x 500", (sp.csr_array(dense), (dense[:, 0] > 0) * 1), 1000, True, None, 10),
+    ]  # fmt: skip
+    if large:
+        cases += [("news20, no intercept", load("news20"), 4000, False, None, 3000)]
+        kdda = load("kdda")
+        cases += [
+            (f"kdda, T = {T}", kdda, T, False, None, want) for T, want in ((4000, 4500), (100, 100))
+        ]
+    print("| case | T | SciPy step ms | fit ms | ratio (target) |\n|---|---|---|---|---|")
+    for name, (X, y), n_iter, intercept, offset, target in cases:
+        n = X.shape[0]
+        data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+        problem = problem_for(n, n_iter, total=n_iter, fit_intercept=intercept)
+        reference = reference_step(data, problem, quick or X.nnz > 5e6)
+        if offset is None:
+            model = DPLassoClassifier(
+                Domain(classes=[0, 1], n_samples=n), radius=RADIUS, n_iter=n_iter,
+                fit_intercept=intercept, random_state=0,
+            )  # fmt: skip
+            fits = [cpu(model.fit, X, y)[0] for _ in range(1 if X.nnz > 5e6 else 3)]
+        else:  # the estimator does not start from an offset yet: its parts, clip included
+            problem = problem_for(n, n_iter, total=n_iter, offset=(offset,))
+            fits = [
+                cpu(lambda t=(X, y), p=problem: extend(
+                    RowArrays.of(Domain(classes=[0, 1]).clip(*t, labels=np.array([0, 1]))), p, None,
+                    p.n_iter, make_generator(0)).weights())[0]
+                for _ in range(3)
+            ]  # fmt: skip
+        ratio = reference * n_iter / min(fits)
+        print(
+            f"| {name} | {n_iter} | {1e3 * reference:.2f} | {1e3 * min(fits):.0f} | {ratio:,.1f}x ({target}) |",
+            flush=True,
+        )
+
+
+def cold():
+    """Processor seconds of a first fit: no cache of compiled code, then with it."""
+    import subprocess
+    import tempfile
+
+    code = (
+        "import time, warnings; start = time.process_time(); warnings.simplefilter('ignore')\n"
+        "import numpy as np; from dpsparse import Domain, DPLassoClassifier\n"
+        "X = np.random.default_rng(0).uniform(-1, 1, (300, 20)); loaded = time.process_time()\n"
+        "DPLassoClassifier(Domain(classes=[0, 1], n_samples=300)).fit(X, (X[:, 0] > 0) * 1)\n"
+        "print(f'import {loaded - start:.2f} s, fit {time.process_time() - loaded:.2f} s')"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("without cache", "with cache"):
+            done = subprocess.run(
+                [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": folder},
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            print(f"first fit {name}: {done.stdout.strip()}", flush=True)
 
 
 def memory(shape):
-    """(peak of a fit above the empty interpreter, allowance) in MB, in a child process."""
+    """(peak of a fit above the empty interpreter, size of the CSR) in MB, in a child process."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(False)
     child = context.Process(target=_fit_for_memory, args=(shape, send))
@@ -283,7 +376,7 @@ def _fit_for_memory(shape, send):
     size = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 1e6
     _reset_peak()
     model.fit(X, arrays[3])
-    send.send((_peak() - before, 3 * size + 24e-6 * X.shape[1] + 100))
+    send.send((_peak() - before, size))
 
 
 def _save(shape, folder):
@@ -318,10 +411,10 @@ def growth(path, quick):
     for p in sizes:
         X, y = synthetic(20_000, p, 50, 0)
         data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
-        for n_warm in (1, 0):  # the first time loads the kernels
-            state, _ = build_state(data, problem_for(20_000))
-            kernel.advance(state, make_generator(1), 0, n_warm, kernel.DRAW)
-        fast.append(cpu(kernel.advance, state, make_generator(1), 0, STEPS, kernel.DRAW)[0] / STEPS)
+        table = RowArrays.of(data)
+        extend(table, problem_for(20_000), None, 1, make_generator(1))  # loads the kernels
+        run_ = Run(table, problem_for(20_000))
+        fast.append(cpu(run_.draw, make_generator(1), STEPS)[0] / STEPS)
         timed = problem_for(20_000, n_iter=3)
         slow.append(
             cpu(lambda d=data, t=timed: frank_wolfe(d, t, make_generator(0), fixed_point=False))[0]
@@ -359,6 +452,9 @@ def main():
     parser.add_argument(
         "--memory", action="store_true", help="also measure peak memory (news20, kdda)"
     )
+    parser.add_argument("--sceptic", action="store_true", help="default settings, worst cases")
+    parser.add_argument("--large", action="store_true", help="with --sceptic: news20 and kdda too")
+    parser.add_argument("--cold", action="store_true", help="first fit in a fresh environment")
     args = parser.parse_args()
     shapes = [*SHAPES, "newsgroups"] if args.shape == "all" else [args.shape]
     if args.shape == "none":
@@ -386,10 +482,14 @@ def main():
         )
     for shape, ratio in fixed.items():
         print(f"\n{shape}: fixed-point scatter over float32 scatter {ratio:.2f}", flush=True)
+    if args.sceptic:
+        sceptic(args.quick, args.large)
+    if args.cold:
+        cold()
     if args.memory:
         for shape in ("news20", "kdda"):
-            used, allowed = memory(shape)
-            print(f"\n{shape}: peak of fit {used:.0f} MB, allowance {allowed:.0f} MB", flush=True)
+            used, size = memory(shape)
+            print(f"\n{shape}: peak of fit {used:.0f} MB = {used / size:.2f} CSR", flush=True)
     if args.growth is not None:
         growth(args.growth, args.quick)
     return 0

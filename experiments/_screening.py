@@ -24,7 +24,7 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     rnm_scale,
 )
 from dpsparse.random import make_generator
-from dpsparse.solvers.fast_frank_wolfe import choose_resolution
+from dpsparse.solvers.frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
 from dpsparse.solvers.screening_rules import Counts, History, KeepAll, TopK, strong_convexity
 

@@ -2,6 +2,7 @@
 
     releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
     releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
+    releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
     releases.count(phase, count)              a clipped count with two-sided geometric noise
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +40,9 @@ from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 
 if TYPE_CHECKING:
     from dpsparse.rows import Query, RidgeProblem, Rows
+    from dpsparse.sensitivity import Sensitivity
+    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.solve import Steps
     from dpsparse.sparsify import PrivateCount
 
 _CHUNK = 2**16
@@ -52,22 +56,22 @@ class Releases:
     def __init__(self, plan: Plan, rng: np.random.Generator) -> None:
         self._adjacency, self.rng = plan.adjacency, rng
         self._events = {phase.name: phase.event for phase in plan.phases}
-        self._exact = any(isinstance(event, NonPrivate) for event in self._events.values())
+        self._noiseless = all(isinstance(event, NonPrivate) for event in self._events.values())
         self._used: dict[str, float] = defaultdict(float)
 
     # ---- what a solver calls -------------------------------------------------------------------
 
     def number_of_rows(self, rows: Sized) -> int | None:
         """How many rows there are, where that is public: under replace-one, or without noise."""
-        return len(rows) if self._exact or self._adjacency == "replace-one" else None
+        return len(rows) if self._noiseless or self._adjacency == "replace-one" else None
 
     def budget(self, phase: str) -> float:
         """mu of the whole phase: sensitivity over noise scale if all of it were one release."""
-        return math.inf if self._exact else math.sqrt(_squares(self._event(phase)))
+        return math.inf if self._exact(phase) else math.sqrt(_squares(self._event(phase)))
 
     def scale(self, phase: str, query: Query, share: float = 1.0) -> float:
         """Standard deviation of the noise that `gaussian` would add."""
-        if self._exact:
+        if self._exact(phase):
             return 0.0
         mu = self.budget(phase) * math.sqrt(share)
         moved = query.sensitivity(self._adjacency).value
@@ -97,13 +101,27 @@ class Releases:
         With `null`, the public score of a null candidate, the picks end where it is drawn.
         """
         kappa = math.inf
-        if not self._exact:
+        if not self._exact(phase):
             leaf, count = _leaf(self._event(phase))
             assert isinstance(leaf, Exponential)
             self._use(phase, k / count)
             moved = scores.sensitivity(self._adjacency).value
             kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
         return np.sort(self._pick(phase, scores, k, unit, kappa, null))
+
+    def kappa(self, phase: str, per_kappa: Callable[[str], Sensitivity]) -> float:
+        """Inverse temperature of the selections of a phase; `per_kappa` is the range of one at kappa = 1."""
+        if self._exact(phase):
+            return math.inf
+        leaf, _ = _leaf(self._event(phase))
+        assert isinstance(leaf, Exponential)
+        return (leaf.eta - ROUNDING_RANGE) / per_kappa(self._adjacency).value
+
+    def vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any = None) -> History:
+        """`n_steps` of Frank-Wolfe, each a signed vertex drawn inside the kernel that updates the scores."""
+        if not self._exact(phase):
+            self._use(phase, n_steps / _leaf(self._event(phase))[1])
+        return self._vertices(phase, steps, n_steps, progress)
 
     def count(
         self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
@@ -117,7 +135,7 @@ class Releases:
 
         The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3).
         """
-        if self._exact:
+        if self._exact(phase):
             query = problem.minimiser()
             return _times(query.whole(_exact_unit(query)), _exact_unit(query))
         event, count = _leaf(self._event(phase))
@@ -165,6 +183,9 @@ class Releases:
             whole = np.append(whole, round(null / unit))
         return top_k(whole, k, kappa, self.rng, null=null is not None)
 
+    def _vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any) -> History:
+        return steps.draw(self.rng, n_steps, progress)
+
     def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
         """The noisy count, not clipped yet: clipping is post-processing."""
         return rule.noisy(count, self.rng)
@@ -178,6 +199,10 @@ class Releases:
 
     def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
         return self.rng.integers(n_blocks, size=n_rows)
+
+    def _exact(self, phase: str) -> bool:
+        """Whether a phase adds no noise; a plan without any need not name its phases."""
+        return self._noiseless or isinstance(self._event(phase), NonPrivate)
 
     def _event(self, phase: str) -> Event:
         if phase not in self._events:
@@ -195,8 +220,7 @@ class _Silent(Releases):
 
     def __init__(self, releases: Releases) -> None:
         self._adjacency, self.rng = releases._adjacency, releases.rng
-        self._events, self._exact = releases._events, True
-        self._used = defaultdict(float)
+        self._events, self._used, self._noiseless = releases._events, defaultdict(float), True
 
 
 def _exact_unit(query: Query) -> float:
@@ -211,12 +235,11 @@ def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     return out
 
 
-def _leaf(event: Event) -> tuple[Event, int]:
+def _leaf(event: Event, count: int = 1) -> tuple[Event, int]:
     """What is repeated, and how often."""
-    if not isinstance(event, Repeated):
-        return event, 1
-    inner, count = _leaf(event.event)
-    return inner, count * event.count
+    if isinstance(event, Repeated):
+        return _leaf(event.event, count * event.count)
+    return event, count
 
 
 def _squares(event: Event) -> float:

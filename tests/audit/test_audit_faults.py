@@ -50,9 +50,9 @@ def fault(needs, **parameters):
 
 @pytest.fixture(autouse=True)
 def short_counts(monkeypatch):
-    from dpsparse.estimators import lasso
+    from dpsparse.solvers.frank_wolfe import solve
 
-    monkeypatch.setattr(lasso, "COUNT_STEPS", 30)
+    monkeypatch.setattr(solve, "COUNT_STEPS", 30)
 
 
 def make(name, parameters):
@@ -246,7 +246,7 @@ def clip_after_summing(patch):
 @fault("DPLassoClassifier", n_iter=5, radius=2.0)
 def one_side_of_the_range_only(patch):
     """A vertex and its mirror image move in opposite directions: the range is twice the move."""
-    from dpsparse.estimators import lasso
+    from dpsparse.solvers.frank_wolfe import solve
 
     def vertex_score_range(*facts):
         true = dpsparse.sensitivity.vertex_score_range(*facts)
@@ -481,8 +481,8 @@ def a_warning_counts_rows(patch):
 @fault("DPLassoClassifier", n_iter=20, radius=1.0)
 def the_exact_sign(patch):
     """Paper 002: the feature is drawn, the sign is read off the gradient."""
-    from dpsparse.estimators import lasso
-    from dpsparse.solvers import fast_frank_wolfe as solver
+    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.solvers.frank_wolfe import run as solver
 
     original = solver.fast_frank_wolfe
 
@@ -495,8 +495,8 @@ def the_exact_sign(patch):
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
 def a_sampler_with_twice_the_temperature(patch):
-    from dpsparse.estimators import lasso
-    from dpsparse.solvers import fast_frank_wolfe as solver
+    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.solvers.frank_wolfe import run as solver
 
     original = solver.fast_frank_wolfe
 

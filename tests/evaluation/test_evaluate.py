@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -154,7 +155,15 @@ class Broken:
         raise ValueError(f"secret {X[0]}")
 
 
+OWN = DPGradientRegressor(Domain(row_norm=4.0, target_bound=8.0, n_samples=N), n_iter=2).fit(X, T)
+PAIR = LinearRegression().fit(X[:500], np.column_stack([T, T])[:500])
 BAD = [
+    ({"model": OWN, "y": T, "X": np.where(X > 3, np.nan, X)}, SchemaError, "NaN"),
+    ({"model": OWN, "y": T, "X": X[:, :2]}, SchemaError, "features"),
+    ({"model": DPGradientRegressor(OWN.domain), "y": T}, ParameterError, "not fitted"),
+    ({"model": DPGradientClassifier(OWN.domain)}, ParameterError, "not fitted"),
+    ({"model": LinearRegression(), "y": T, "target_bound": 9.0}, SchemaError, "NotFittedError"),
+    ({"model": PAIR, "y": T, "target_bound": 9.0}, SchemaError, "one number per row"),
     ({"metrics": ["aucc"]}, ParameterError, "no metric 'aucc'"),
     ({"metrics": "auc"}, ParameterError, "list"),
     ({"metrics": []}, ParameterError, "list"),
@@ -307,6 +316,7 @@ def test_a_scorer_refuses_when_the_budget_is_gone():
 def test_report_as_text_page_and_json():
     report = dp_evaluate(MODEL, X, Y, epsilon=1.0)
     record = json.loads(json.dumps(report.to_dict()))
+    assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
     assert record["estimates"]["accuracy"]["value"] == report.accuracy.value
     assert record["guarantee"]["epsilon"] == 1.0
     assert "accuracy" in str(report)

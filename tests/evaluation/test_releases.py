@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpsparse import dp_evaluate
-from dpsparse.evaluation.plan import Subject, make_plan
+from dpsparse.evaluation.plan import Subject, make_plan, number_of_bins
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -15,7 +15,7 @@ from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 
 RNG = np.random.default_rng(0)
 # Rows (class, feature); the model shows the feature itself as margin.
-N = 300
+N = 736  # with one row more there would be one bin more, if bins were counted by the true number
 ROWS = np.column_stack([RNG.integers(0, 2, N), RNG.normal(size=N)])
 EXTREME = [(0, 1e9), (1, -1e9), (1, 0.0), (0, 2.0**-8), (1, np.nextafter(2.0**-8, 1)), (0, 64.0)]
 
@@ -90,6 +90,14 @@ def test_replay_on_neighbours(monkeypatch, adjacency, task):
     assert tightest <= 1.0
     # Not all sums can move by their bound at once; still the plan is not paid for nothing.
     assert tightest > 0.6
+
+
+def test_the_number_of_rows_would_show_in_the_bins():
+    """What makes the replay above notice a number of bins that is taken from the rows."""
+    mu = make_plan(
+        Subject(2), Subject(2).metrics, epsilon=1.0, delta=1e-6, adjacency="add-remove"
+    ).parameters["mu"]
+    assert number_of_bins(N, mu * math.sqrt(0.4)) < number_of_bins(N + 1, mu * math.sqrt(0.4))
 
 
 def test_thresholds_do_not_move_under_a_replayed_tape(monkeypatch):

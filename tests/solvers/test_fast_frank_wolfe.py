@@ -9,24 +9,29 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import njit
 from scipy.stats import chisquare
 
 from dpsparse.domain import Domain
+from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax, Squared
 from dpsparse.random import make_generator
-from dpsparse.selection import hotcold as kernel
 from dpsparse.selection import make_selection
-from dpsparse.solvers.fast_frank_wolfe import (
+from dpsparse.solvers.frank_wolfe import (
+    History,
     Problem,
-    build_state,
+    RowArrays,
+    Run,
     choose_resolution,
-    exact_scores,
     fast_frank_wolfe,
     fast_frank_wolfe_with,
-    history_of,
-    replay,
+    kernel,
+    offset_slope_bound,
 )
-from dpsparse.solvers.frank_wolfe import frank_wolfe, score_cells, with_intercept
+from dpsparse.solvers.frank_wolfe import run as solver
+from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, score_cells, with_intercept
+from dpsparse.solvers.frank_wolfe.run import lay_out
+from dpsparse.solvers.frank_wolfe.sampler import draw_from
 
 LOSSES = {
     "logistic": (Logistic(), 1),
@@ -57,6 +62,23 @@ def make_case(name, n=120, p=25, seed=0, bound=2.0, **changes):
     return data, dataclasses.replace(problem, **changes)
 
 
+def make_run(data, problem, **options):
+    return Run(RowArrays.of(data), problem, **options)
+
+
+def use_boxes(run, tau):
+    run.set_tau(tau)
+    kernel.schedule_all(run.state.rows, run.state.calendar, run.state.sc, run.step)
+    kernel.rebuild(run.state.sampler, run.state.sc)
+
+
+def slack_by_feature(run):
+    labels = run.state.matrix.label_of.astype(np.int64)
+    return np.where(
+        labels == kernel.NO_LABEL, 0, run.state.sampler.slack[np.minimum(labels, kernel.HEAVY)]
+    )
+
+
 def true_scores(data, problem, history, n_steps):
     """Scores at the weights of the first steps, by the reference's formulas."""
     X = with_intercept(data, problem)
@@ -82,17 +104,15 @@ def true_scores(data, problem, history, n_steps):
 @pytest.mark.parametrize("freshness", ["exact", "tolerance", "published"])
 def test_state_is_a_function_of_rows_and_history(name, freshness):
     data, problem = make_case(name, freshness=freshness, tolerance=0.05)
-    state, order = build_state(data, problem)
-    kernel.advance(state, make_generator(3), 0, problem.n_iter, kernel.DRAW)
-    history = history_of(state, order, data, problem)
-    again = replay(data, problem, history)
-    np.testing.assert_array_equal(again.v, state.v)
+    run = make_run(data, problem)
+    run.draw(make_generator(3), problem.n_iter)
+    again = make_run(data, problem)
+    again.replay(run.history())
+    np.testing.assert_array_equal(again.state.rows.v, run.state.rows.v)
     if freshness != "exact":  # there the stored slopes decide the law, so they must agree too
-        np.testing.assert_array_equal(again.q, state.q)
-        np.testing.assert_array_equal(again.score, state.score)
-    np.testing.assert_array_equal(
-        exact_scores(again, order, problem.n_iter), exact_scores(state, order, problem.n_iter)
-    )
+        np.testing.assert_array_equal(again.state.rows.q, run.state.rows.q)
+        np.testing.assert_array_equal(again.stored_scores(), run.stored_scores())
+    np.testing.assert_array_equal(again.exact_scores(), run.exact_scores())
 
 
 @pytest.mark.nojit
@@ -100,16 +120,12 @@ def test_state_is_a_function_of_rows_and_history(name, freshness):
 def test_fast_equals_reference_under_the_same_draws(name):
     data, problem = make_case(name)
     history = frank_wolfe(data, problem, make_generator(1))
-    state = replay(data, problem, history)
+    run = make_run(data, problem)
+    run.replay(history)
     expected, margin = true_scores(data, problem, history, problem.n_iter)
-    _, order = build_state(data, problem)
-    scale = (
-        2 * problem.radius * problem.feature_bound / ((problem.n_iter + 1) * (problem.n_iter + 2))
-    )
-    np.testing.assert_allclose(
-        state.v.reshape(margin.shape) * scale, margin, rtol=1e-12, atol=1e-12
-    )
-    scores = exact_scores(state, order, problem.n_iter).ravel()
+    v = run.state.rows.v.reshape(margin.shape)
+    np.testing.assert_allclose(v * run.scale, margin, rtol=1e-12, atol=1e-12)
+    scores = run.exact_scores().ravel()
     # exp of two libraries may differ in the last bit of a slope: one unit per row at most
     slack = 0 if name == "squared" else data.X.shape[0] // 20
     assert np.abs(scores - expected).max() <= slack + 1
@@ -132,14 +148,15 @@ def test_weights_follow_from_the_history_as_frank_wolfe_steps():
 @pytest.mark.nojit
 def test_exponential_is_as_good_as_its_argument():
     x = np.append(np.linspace(-99, 99, 2001), [0.0, -1e4, 1e4])
-    got = np.array([kernel._exp(at) for at in x])
+    exp = njit(lambda at: kernel._exp(at))  # inner functions cannot be called from Python
+    got = np.array([exp(at) for at in x])
     true = np.exp(np.clip(x, -99, 99))
     assert (np.abs(got / true - 1) <= (np.minimum(np.abs(x), 99) + 3) * 2.0**-52).all()
 
 
 @pytest.mark.parametrize("kappa", [0.02, np.inf])
 def test_boxes_are_for_sparse_picks_only(kappa):
-    """Narrow: every row at every step. Wide: boxes, and far fewer rows than that."""
+    """Narrow: every row at every step, no more pulls than steps. Wide: boxes, and far fewer rows."""
     rng = np.random.default_rng(0)
     work = {}
     for width, per_row in ((20, 6), (3000, 6)):
@@ -150,101 +167,120 @@ def test_boxes_are_for_sparse_picks_only(kappa):
             loss=Logistic(), radius=20.0, n_iter=200, kappa=kappa, slope_bound=1.0,
             resolution=2**16, fit_intercept=False,
         )  # fmt: skip
-        state, _ = build_state(data, problem)
-        mode = kernel.DRAW if np.isfinite(kappa) else kernel.ARGMAX
-        kernel.advance(state, make_generator(5), 0, 200, mode)
-        pulled = int(state.ints[kernel.PULLS]) * X.nnz
-        work[width] = (pulled + state.ints[kernel.SCATTERED]) / (200 * X.nnz)
-    assert 0.9 < work[20] < 1.2
+        run = make_run(data, problem)
+        run.draw(make_generator(5), 200)
+        sc = run.state.sc
+        work[width] = (sc.pulls * X.nnz + sc.scattered) / (200 * X.nnz)
+    assert work[20] < 1.2
     assert work[3000] < 0.25
 
 
-def test_dense_picks_end_the_boxes_and_scores_stay_exact():
-    """Costly boxes set tau to 0; every draw after that is on exact scores, slack 0."""
+def dense_case():
     rng = np.random.default_rng(0)
     dense = rng.uniform(-1, 1, (200, 12)) * (rng.random((200, 12)) < 0.1)
     dense[:, :8] = rng.uniform(0.2, 1, (200, 8))  # eight full columns, picked nearly always
     y = (dense[:, 0] + rng.normal(size=200) > 0.6).astype(int)
     data = Domain(classes=[0, 1]).clip(sp.csr_array(dense), y, labels=np.array([0, 1]))
     problem = Problem(
-        loss=Logistic(), radius=20.0, n_iter=40, kappa=0.3, slope_bound=1.0, resolution=2**16,
+        loss=Logistic(), radius=20.0, n_iter=60, kappa=0.3, slope_bound=1.0, resolution=2**16,
         fit_intercept=False,
     )  # fmt: skip
-    state, order = build_state(data, problem)
-    kernel._set_tau(state, 1e-3)
-    kernel._schedule_all(state, 0)
-    kernel._rebuild(state)
-    draws = make_generator(5)
-    n_exact = 0
+    return data, problem
+
+
+def test_dense_picks_end_the_boxes():
+    data, problem = dense_case()
+    run = make_run(data, problem)
+    use_boxes(run, 1e-3)
+    run.draw(make_generator(5), 30)
+    assert not run.state.sc.boxes
+
+
+def without_boxes(run):
+    run.state.sc.boxes, run.state.sc.look = 0, 10**6
+    run._set_reserve()
+    kernel.rebuild(run.state.sampler, run.state.sc)
+
+
+def leading_case():
+    """Three dense columns far ahead of 2000 rare ones, and little noise."""
+    rng = np.random.default_rng(0)
+    rare = sp.random_array((400, 2000), density=1e-2, rng=rng, format="csr") * 0.05
+    y = rng.integers(0, 2, 400)
+    dense = np.clip(0.5 + 0.4 * (2 * y[:, None] - 1) * rng.random((400, 3)), 0, 1)
+    X = sp.csr_array(sp.hstack([sp.csr_array(dense), rare], format="csr"))
+    data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    return data, Problem(
+        loss=Logistic(), radius=20.0, n_iter=60, kappa=20.0, slope_bound=1.0, resolution=2**16,
+        fit_intercept=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ["uncertain", "leading"])
+def test_lagging_scores_stay_within_their_slack(case):
+    """Without boxes columns are pulled when they lag, or not at all if they cannot win."""
+    data, problem = dense_case() if case == "uncertain" else leading_case()
+    if case == "uncertain":
+        problem = dataclasses.replace(problem, kappa=0.02)
+    run = make_run(data, problem)
+    without_boxes(run)
+    draws, worst = make_generator(5), 0
     for t in range(problem.n_iter - 1):
-        kernel.advance(state, draws, t, t + 1, kernel.DRAW)
-        if state.reals[kernel.TAU] == 0.0:
-            n_exact += 1
-            assert not state.slack.any()
-            kernel.prepare(state, t + 1)
-            history = history_of(state, order, data, problem)
-            truth, _ = true_scores(data, problem, history, t + 1)
-            stored = np.empty(len(order), np.int64)
-            stored[order] = state.score
-            # exp of two libraries may differ in the last bit of a slope
-            assert np.abs(stored - np.ravel(truth)).max() <= 10
-    assert n_exact > 20
+        run.draw(draws, 1)
+        run.serve(t + 1)
+        truth, _ = true_scores(data, problem, run.history(), t + 1)
+        error = np.abs(run.stored_scores().ravel() - np.ravel(truth))
+        assert (error <= slack_by_feature(run) + 10).all()  # exp of two libraries: last bits differ
+        worst = max(worst, error.max())
+    assert worst > 100  # the scores really lagged
+    assert run.state.sc.pulls < (problem.n_iter if case == "uncertain" else 30)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("tau", [0.25, 0.02])
 def test_stale_scores_stay_within_their_slack(name, tau):
     data, problem = make_case(name, n_iter=80, fit_intercept=False)
-    state, order = build_state(data, problem)
-    state.ints[kernel.DEBT_LIMIT] = state.ints[kernel.AFFORD] = 10**7  # no refresh while we look
-    kernel._set_tau(state, tau)
-    kernel._schedule_all(state, 0)
-    kernel._rebuild(state)
+    run = make_run(data, problem)
+    sc = run.state.sc
+    sc.debt_limit = sc.afford = sc.refresh_cost = 10**7  # no refresh while we look
+    use_boxes(run, tau)
     rng = make_generator(7)
-    K = problem.n_outputs
     seen = 0.0
-    for t in range(problem.n_iter):
-        kernel.advance(state, rng, t, t + 1, kernel.DRAW)
-        if state.reals[kernel.TAU] != tau:
-            break
-        kernel.prepare(state, t + 1) if t + 1 < problem.n_iter else None
-        history = history_of(state, order, data, problem)
-        truth, _ = true_scores(data, problem, history, t + 1)
-        stale = np.empty((len(order), K), np.int64)
-        stale[order] = state.score.reshape(-1, K)
-        slack = np.empty(len(order), np.int64)
-        slack[order] = state.slack[np.minimum(np.arange(len(order)), kernel.HEAVY)]
-        error = np.abs(stale.ravel() - truth).reshape(-1, K)
-        assert (error <= slack[:, None] + 2).all()
+    for t in range(problem.n_iter - 1):
+        run.draw(rng, 1)
+        run.serve(t + 1)
+        truth, _ = true_scores(data, problem, run.history(), t + 1)
+        error = np.abs(run.stored_scores() - truth.reshape(-1, problem.n_outputs))
+        assert (error <= slack_by_feature(run)[:, None] + 2).all()
         seen = max(seen, error.max())
+    assert sc.boxes
     assert seen > 100  # the scores really were stale
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_tolerance_mode_keeps_every_slope_within_its_tolerance(name):
     data, problem = make_case(name, freshness="tolerance", tolerance=0.03)
-    state, order = build_state(data, problem)
+    run = make_run(data, problem)
     rng = make_generator(5)
     for t in range(problem.n_iter - 1):
-        kernel.advance(state, rng, t, t + 1, kernel.DRAW)
-        kernel.prepare(state, t + 1)
-        history = history_of(state, order, data, problem)
-        _, margin = true_scores(data, problem, history, t + 1)
+        run.draw(rng, 1)
+        run.serve(t + 1)
+        _, margin = true_scores(data, problem, run.history(), t + 1)
         true = (
             problem.loss.slope(margin, data.y)
             if problem.n_outputs > 1
             else problem.loss.slope(margin[:, 0], data.y)[:, None]
         )
-        stored = state.q.reshape(true.shape) * 2.0**-kernel.SLOPE_BITS
+        stored = run.state.rows.q.reshape(true.shape) * 2.0**-kernel.SLOPE_BITS
         assert np.abs(stored - true / problem.slope_bound).max() <= 0.03 + 1e-6
 
 
 def draw_counts(state, t, n_draws, seed):
     rng = make_generator(seed)
-    n_cells = state.score.size
+    n_cells = state.sc.n_cells
     counts = np.zeros(2 * n_cells, np.int64)
     for _ in range(n_draws):
-        cell, sign = kernel.draw(state, rng, t)
+        cell, sign = draw_from(state, rng, t)
         counts[cell + n_cells * (sign < 0)] += 1
     return counts
 
@@ -264,52 +300,80 @@ def p_value(counts, scores, kappa):
 @pytest.mark.parametrize("name", ["logistic", "softmax"])
 def test_exact_mode_has_the_law_of_the_true_gradient_while_rows_are_stale(name):
     data, problem = make_case(name, n=400, p=12, n_iter=200, fit_intercept=False)
-    state, _ = build_state(data, problem)
-    kernel._set_tau(state, 0.1)
-    kernel._schedule_all(state, 0)
-    kernel._rebuild(state)
-    t = 40
-    picks = np.random.default_rng(2)
-    state.cells[:] = picks.integers(0, state.score.size, problem.n_iter)
-    state.signs[:] = picks.choice([-1, 1], problem.n_iter)
-    kernel.advance(state, make_generator(11), 0, t, kernel.REPLAY)
-    kernel.prepare(state, t)
-    kernel._rebuild(state)
+    run, t = stale_run(data, problem, 40, seed=5)
+    state, sc = run.state, run.state.sc
     # what the mechanism must follow, and the stale scores it must not follow
-    copy = state._replace(
-        **{f: getattr(state, f).copy() for f in ("mref", "q", "score", "due", "head", "ints")}
-    )
-    kernel._refresh_all(copy, t)
-    truth, stale = copy.score.astype(np.int64), state.score.astype(np.int64)
-    kappa = state.reals[kernel.KAPPA]
+    stale = run.all_scores().astype(np.int64)
+    fresh = make_run(data, problem)
+    fresh.replay_cells(state.cells[:t], state.signs[:t])
+    truth = fresh.all_scores().astype(np.int64)
+    kappa = sc.kappa
     assert np.abs(kappa * (truth - stale)).max() > 0.2
-    state.ints[kernel.DEBT_LIMIT] = 2**60  # no refresh while we look
+    sc.debt_limit = 2**60  # no refresh while we look
     counts = draw_counts(state, t, 30_000, seed=4)
-    assert state.ints[kernel.VERIFIED] > 0
+    assert sc.verified > 0
     assert p_value(counts, truth, kappa) > 1e-5
     assert p_value(counts, stale, kappa) < 1e-5
     if name == "logistic":  # flatter laws need more draws to tell five per cent
         assert p_value(counts, truth, 1.05 * kappa) < 1e-5
-    state.slack[:] = 0  # mutation: proposals and acceptance that trust the stale scores
-    kernel._rebuild(state)
+    state.sampler.slack[:] = 0  # mutation: proposals and acceptance that trust the stale scores
+    kernel.rebuild(state.sampler, sc)
     assert p_value(draw_counts(state, t, 30_000, seed=4), truth, kappa) < 1e-5
+
+
+def stale_run(data, problem, t, seed=2):
+    """A run in boxes of tau 0.1 after t picks, none of which had to do with the rows."""
+    run = make_run(data, problem)
+    use_boxes(run, 0.1)
+    picks = np.random.default_rng(seed)
+    state, sc = run.state, run.state.sc
+    state.cells[:] = picks.integers(0, sc.n_cells, problem.n_iter)
+    state.signs[:] = picks.choice([-1, 1], problem.n_iter)
+    run._advance(make_generator(11), t, kernel.REPLAY)
+    run.serve(t)
+    kernel.rebuild(state.sampler, sc)
+    return run, t
+
+
+def test_lagging_mode_has_the_law_of_the_true_gradient():
+    data, problem = make_case("logistic", n=400, p=12, n_iter=200, fit_intercept=False)
+    run = make_run(data, problem)
+    sc = run.state.sc
+    picks = np.random.default_rng(2)
+    cells = picks.integers(0, sc.n_cells, 40)
+    run.replay_cells(cells, picks.choice([-1, 1], 40))
+    without_boxes(run)
+    sc.reserve *= 4  # more doubt than the solver would allow itself
+    run.state.sampler.slack[:] = run._slack_of(run._drift + float(sc.reserve))
+    run.state.cells[40:43], run.state.signs[40:43] = cells[:3], 1
+    stale = run.all_scores().astype(np.int64)
+    while run.step < 43 and sc.lag <= sc.reserve:
+        kernel.advance(run.state, make_generator(0), run.step, run.step + 1, kernel.MOVE)
+        run.step += 1
+        kernel.lag_of_rows(run.state.rows, sc, run.step)
+    assert 0 < sc.lag <= sc.reserve
+    kernel.rebuild(run.state.sampler, sc)
+    sc.debt_limit = 2**60
+    counts = draw_counts(run.state, run.step, 60_000, seed=4)
+    truth = make_run(data, problem)
+    truth.replay_cells(run.state.cells[: run.step], run.state.signs[: run.step])
+    assert sc.verified > 0
+    assert p_value(counts, truth.all_scores().astype(np.int64), sc.kappa) > 1e-5
+    assert p_value(counts, stale, sc.kappa) < 1e-5
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
     """Vector and scalar code must agree, or the law would depend on which rows are stale."""
     data, problem = make_case(name, n=400, n_iter=60, fit_intercept=False)
-    state, _ = build_state(data, problem)
-    kernel._set_tau(state, 0.1)
-    kernel._schedule_all(state, 0)
-    picks = np.random.default_rng(2)
-    state.cells[:] = picks.integers(0, state.score.size, problem.n_iter)
-    state.signs[:] = picks.choice([-1, 1], problem.n_iter)
-    kernel.advance(state, make_generator(11), 0, 40, kernel.REPLAY)
-    verified = [kernel._exact_score(state, cell, 40) for cell in range(state.score.size)]
-    assert (verified != state.score).any()  # stale before
-    kernel._refresh_all(state, 40)
-    np.testing.assert_array_equal(verified, state.score)
+    run, t = stale_run(data, problem, 40)
+    state, score = run.state, run.state.sampler.score
+    verified = np.empty(score.size, np.int64)
+    state.sc.fresh_at = -1
+    kernel.exact_scores(state.matrix, state.rows, state.sc, np.arange(score.size), t, verified)
+    assert (verified != score).any()  # stale before
+    run.refresh()
+    np.testing.assert_array_equal(verified, score)
 
 
 def two_step_law(data, problem):
@@ -333,8 +397,6 @@ def _law_of(scores, kappa):
 
 
 def _fixed_history(data, problem, codes):
-    from dpsparse.solvers.fast_frank_wolfe import History
-
     n = data.X.shape[1]
     codes = np.asarray(codes)
     return History(
@@ -376,16 +438,14 @@ def test_staleness_of_the_published_update():
     )
     codes = np.array([2, 3])  # both vertices with positive sign
     stored, fresh = (
-        replay(
-            data, dataclasses.replace(problem, freshness=f), _fixed_history(data, problem, codes)
-        )
-        for f in ("published", "exact")
+        make_run(data, dataclasses.replace(problem, freshness=f)) for f in ("published", "exact")
     )
-    first = int(np.flatnonzero(stored.v == stored.v.min())[0])  # the row of the older step
-    kernel._refresh_all(fresh, 2)
+    for run in (stored, fresh):
+        run.replay(_fixed_history(data, problem, codes))
+    first = int(stored.state.rows.v.argmin())  # the row of the older step
     unit = 2.0**-kernel.SLOPE_BITS
-    assert stored.q[first] * unit == pytest.approx(-0.00127, abs=5e-6)
-    assert fresh.q[first] * unit == pytest.approx(-0.03445, abs=5e-6)
+    assert stored.state.rows.q[first] * unit == pytest.approx(-0.00127, abs=5e-6)
+    assert fresh.state.rows.q[first] * unit == pytest.approx(-0.03445, abs=5e-6)
 
 
 @pytest.mark.nojit
@@ -410,12 +470,10 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
             else:
                 data = domain.clip(X, np.array([target]), labels=np.arange(max(n_outputs, 2)))
             for sign in (1, -1):
-                state, order = build_state(data, problem)
-                label = int(np.flatnonzero(order == 0)[0])
-                state.cells[:] = label * n_outputs
-                state.signs[:] = sign
-                kernel.advance(state, make_generator(0), 0, 400, kernel.REPLAY)
-                worst = max(worst, int(np.abs(exact_scores(state, order, 400)).max()))
+                run = make_run(data, problem)
+                label = int(run.labels_of(np.array([0]))[0])
+                run.replay_cells(np.full(400, label * n_outputs), np.full(400, sign))
+                worst = max(worst, int(np.abs(run.exact_scores()).max()))
     assert worst <= problem.resolution
     assert worst >= 0.99 * problem.resolution
 
@@ -423,11 +481,10 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
 def test_wide_and_narrow_sums_agree():
     data, problem = make_case("squared", resolution=2**16)
     wide = dataclasses.replace(problem, resolution=2**30, kappa=problem.kappa)
-    narrow_state, _ = build_state(data, problem)
-    wide_state, _ = build_state(data, wide)
-    assert (narrow_state.score.dtype, wide_state.score.dtype) == (np.int32, np.int64)
+    narrow, wide = (make_run(data, p).state.sampler.score for p in (problem, wide))
+    assert (narrow.dtype, wide.dtype) == (np.int32, np.int64)
     ratio = 2.0 ** (30 - 16)
-    assert np.abs(wide_state.score / ratio - narrow_state.score).max() <= data.X.shape[0]
+    assert np.abs(wide / ratio - narrow).max() <= data.X.shape[0]
 
 
 def test_resolution_comes_from_public_numbers():
@@ -473,3 +530,138 @@ def test_arg_max_paths_agree_with_the_reference(selection):
     np.testing.assert_array_equal(fused.features, expected.features)
     np.testing.assert_array_equal(other.features, expected.features)
     np.testing.assert_array_equal(fused.signs, expected.signs)
+
+
+# ---- issue 13 A: what a row adds is a whole number of at most S, whatever its floats hold ----
+
+F4, F8 = np.finfo(np.float32), np.finfo(np.float64)
+BOUNDARY = [
+    0.0, F8.smallest_subnormal, 1e-310, F8.tiny, F8.max, np.inf, np.nan, 1e300, 1e38,
+    float(F4.smallest_subnormal), 0.5001 * 2.0**-149, 7.0065e-46, float(F4.tiny), float(F4.max),
+    2.0**-100, 0.3, 0.5, 1.0 - 2.0**-53, 1.0 - 2.0**-25, 1.0, 1.0 + 2.0**-52, 1.0 + 2.0**-24, 2.0,
+]  # fmt: skip
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("bound", [1.0, 3.0, 2.0**-90, 1e-3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", LOSSES)
+def test_boundary_floats_add_at_most_the_resolution_and_attain_it(name, dtype, bound):
+    """276 rows: each value with its sign in a column of its own, beside a column that steers."""
+    loss, K = LOSSES[name]
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.array([s * x * bound for x in BOUNDARY for s in (1, -1)]).astype(dtype)
+    targets = [0, 1] if name in ("logistic", "softmax") else [-3.0, 3.0, np.nan]
+    y = np.repeat(np.array(targets, float), values.size)
+    entries = np.tile(values, len(targets))
+    n = y.size
+    columns = np.stack([np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32)], axis=1)
+    data = np.stack([np.full(n, bound, dtype), entries], axis=1)
+    rows = RowArrays(
+        np.arange(0, 2 * n + 1, 2, dtype=np.int32), columns.ravel(), data.ravel(), y, n + 1
+    )
+    problem = Problem(
+        loss=loss, radius=4.0 / bound, n_iter=400, kappa=1.0 / bound, resolution=2**12, n_outputs=K,
+        slope_bound=loss.slope_bound(Domain(target_bound=3.0, classes=range(max(K, 2))), 4.0),
+        feature_bound=bound, fit_intercept=False, freshness="published",
+    )  # fmt: skip
+    worst = 0
+    for sign in (1, -1):  # margins at both ends of the ball
+        run = Run(rows, problem)
+        label = int(run.labels_of(np.array([0]))[0])
+        run.replay_cells(np.full(400, label * K), np.full(400, sign))
+        worst = max(worst, int(np.abs(run.exact_scores()[1:]).max()))  # each of one row only
+        scattered = np.abs(run.state.sampler.score.astype(np.int64)).reshape(-1, K)
+        assert scattered[1:].max() <= problem.resolution
+    assert 0.99 * problem.resolution <= worst <= problem.resolution
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"feature_bound": 5e-324}, "feature_bound"),
+        ({"feature_bound": 1e300}, "feature_bound"),
+        ({"radius": 1e300}, "radius"),
+        ({"radius": float("nan")}, "radius"),
+        ({"slope_bound": 1e40}, "slope_bound"),
+        ({"slope_bound": float("inf")}, "slope_bound"),
+        ({"offset": (float("nan"),)}, "offset"),
+        ({"resolution": 3}, "resolution"),
+        ({"kappa": 1e-30}, "epsilon"),
+    ],
+)
+def test_public_numbers_that_floats_cannot_carry_are_refused(changes, name):
+    _, problem = make_case("logistic")
+    with pytest.raises(ParameterError, match=name):
+        dataclasses.replace(problem, **changes)
+
+
+# ---- a public offset ----
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_offset_is_part_of_every_margin_and_of_the_intercept(name):
+    data, problem = make_case(name)
+    K = problem.n_outputs
+    offset = tuple(np.linspace(-1.5, 1.0, K)) if K > 1 else (-1.5,)
+    bound = offset_slope_bound(problem.loss, data.domain, problem.radius, offset)
+    problem = dataclasses.replace(problem, offset=offset, slope_bound=bound)
+    run = make_run(data, problem)
+    run.draw(make_generator(3), problem.n_iter)
+    _, margin = true_scores(data, problem, run.history(), problem.n_iter)
+    margin = margin + np.array(offset)
+    y = data.y
+    slopes = problem.loss.slope(margin if K > 1 else margin[:, 0], y).reshape(-1, K)
+    expected = score_cells(with_intercept(data, problem).tocsc(), slopes, problem, True)
+    assert np.abs(run.exact_scores().ravel() - expected).max() <= data.X.shape[0] // 20 + 1
+    plain = dataclasses.replace(run.history(), offset=())
+    np.testing.assert_allclose(
+        run.history().weights()[1], plain.weights()[1] + np.array(offset), atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_slope_bound_with_an_offset_holds_and_is_attained(name):
+    loss, K = LOSSES[name]
+    domain = Domain(feature_bound=2.0, target_bound=3.0, classes=list(range(max(K, 2))))
+    offset = (0.7, -1.0, 0.2) if K > 1 else (-0.7,)
+    bound, reach = offset_slope_bound(loss, domain, 1.5, offset), 3.0
+    corners = np.concatenate([reach * np.eye(K), -reach * np.eye(K)]) + np.array(offset)
+    targets = range(max(K, 2)) if name in ("logistic", "softmax") else (-3.0, 3.0)
+    worst = 0.0
+    for y in targets:
+        y = np.full(2 * K, y)
+        worst = max(worst, np.abs(loss.slope(corners if K > 1 else corners[:, 0], y)).max())
+    assert worst == pytest.approx(bound, rel=1e-12)
+
+
+# ---- layout ----
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("block", [64, 2**22])
+def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit_intercept):
+    """More columns than HEAVY, some empty; every entry is found under its label."""
+    monkeypatch.setattr(solver, "_BLOCK_BYTES", block)
+    rng = np.random.default_rng(3)
+    width = 3000 if block > 64 else 40
+    X = sp.random_array((60, width), density=0.02, rng=rng, format="csr")
+    X.sort_indices()
+    rows = RowArrays(X.indptr, X.indices, X.data, np.zeros(60), width)
+    problem = Problem(Logistic(), 1.0, 1, 1.0, 1.0, 2**8, fit_intercept=fit_intercept)
+    m = lay_out(rows, problem)
+    dense = np.hstack([X.toarray(), np.ones((60, 1))]) if fit_intercept else X.toarray()
+    counts = np.count_nonzero(dense, axis=0)
+    labels = m.label_of.astype(np.int64)
+    assert ((labels == kernel.NO_LABEL) == (counts == 0)).all()
+    assert sorted(labels[counts > 0]) == list(range(np.count_nonzero(counts)))
+    again = np.zeros_like(dense)
+    for j in np.flatnonzero(counts):
+        part = slice(m.colptr[labels[j]], m.colptr[labels[j] + 1])
+        again[m.owners[part], j] = m.shares[part]
+    np.testing.assert_array_equal(again, dense.astype(np.float32))
+    heavy = labels < kernel.HEAVY
+    if (~heavy & (counts > 0)).any():
+        assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()

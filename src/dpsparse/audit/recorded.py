@@ -20,16 +20,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsparse.noise import STEPS
 from dpsparse.privacy.plan import Plan
 from dpsparse.release import Releases
+from dpsparse.sensitivity import vertex_score
 
 if TYPE_CHECKING:
     from dpsparse.rows import Query, RidgeProblem
+    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.solve import Steps
     from dpsparse.sparsify import PrivateCount
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
@@ -145,6 +148,40 @@ class RecordedReleases(Releases):
         )  # fmt: skip
         return entry.answer.copy()
 
+    def _vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any) -> History:
+        """Every step is one pick among the signed cells; its scores follow from rows and released history."""
+        cells = steps.n_cells
+        kind = "noisy max" if steps.laplace else "picks"
+        start = len(self.entries)
+        if self.script is None:
+            history = super()._vertices(phase, steps, n_steps, progress)
+            places = history.features * steps.problem.n_outputs + history.outputs
+            # The step goes against the sign s of e^{kappa s G}: candidates +G first, then -G.
+            picks = (places + np.where(history.signs < 0, 0, cells))[-n_steps:]
+        else:
+            none = np.zeros(2 * cells, np.int64)
+            picks = np.empty(n_steps, np.int64)
+            for t in range(n_steps):
+                past = self._past(kind, phase, none, start + t)
+                assert past is not None
+                picks[t] = past.answer[0]
+            history = steps.history(picks % cells, np.where(picks < cells, -1, 1))
+        moved = vertex_score(1.0, 1.0, self._adjacency).value * steps.problem.resolution
+        for pick, scores in zip(picks, steps.scores(history), strict=True):
+            query = np.concatenate([scores, -scores]).astype(np.int64)
+            self.entries.append(
+                Entry(
+                    phase,
+                    kind,
+                    query,
+                    np.array([pick]),
+                    steps.problem.unit_kappa,
+                    bound=Fraction(moved),
+                    norm="Linf",
+                )  # fmt: skip
+            )
+        return history
+
     def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
         query = np.array([rule.clipped(count)], np.int64)
         past = self._past("count", phase, query)
@@ -250,9 +287,11 @@ class RecordedReleases(Releases):
         self.entries.append(entry)
         return entry
 
-    def _past(self, kind: str, phase: str, query: np.ndarray) -> Entry | None:
-        """The script's entry for the release under way; None while recording."""
-        at = len(self.entries)
+    def _past(
+        self, kind: str, phase: str, query: np.ndarray, at: int | None = None
+    ) -> Entry | None:
+        """The script's entry for the release under way (or number `at`); None while recording."""
+        at = len(self.entries) if at is None else at
         if self.script is None:
             return None
         if at >= len(self.script):

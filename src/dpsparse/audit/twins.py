@@ -17,8 +17,8 @@ FUNCTIONS = {
     "gumbel": "dpsparse.random",
     "two_sided_geometric": "dpsparse.random",
     "draw_drops": "dpsparse.solvers.screening_rules",
-    "fast_frank_wolfe": "dpsparse.solvers.fast_frank_wolfe",
-    "fast_frank_wolfe_with": "dpsparse.solvers.fast_frank_wolfe",
+    "fast_frank_wolfe": "dpsparse.solvers.frank_wolfe.run",
+    "fast_frank_wolfe_with": "dpsparse.solvers.frank_wolfe.run",
     "_fast_block": "dpsparse.solvers.screening",
 }
 METHODS = {
@@ -161,18 +161,18 @@ def _fast_frank_wolfe_with(original: Any, tape: Tape) -> Any:
 
 def _frank_wolfe_scores(data: Any, problem: Any, history: Any) -> list[np.ndarray]:
     """Whole-number scores of every step along a history, as the solver's own state has them."""
-    from dpsparse.solvers.fast_frank_wolfe import build_state, replay
-    from dpsparse.solvers.frank_wolfe import _slopes, score_cells, with_intercept
+    from dpsparse.solvers.frank_wolfe.reference import _slopes, score_cells, with_intercept
+    from dpsparse.solvers.frank_wolfe.run import RowArrays, Run
 
     n_steps = len(history.signs)
     if problem.freshness != "exact":  # stale scores live in the solver's state only
-        _, order = build_state(data, problem)
+        run = Run(RowArrays.of(data), problem)
+        cells = run.labels_of(history.features) * problem.n_outputs + history.outputs
         out = []
         for t in range(n_steps):
-            state = replay(data, problem, history, t)
-            scores = np.empty((len(order), problem.n_outputs))
-            scores[order] = state.score.reshape(-1, problem.n_outputs)
-            out.append(scores.ravel())
+            run.serve(t)
+            out.append(run.stored_scores().ravel().astype(float))
+            run.move(cells[t], -history.signs[t])
         return out
     X = with_intercept(data, problem)
     columns, weights = X.tocsc(), np.zeros((X.shape[1], problem.n_outputs))

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpsparse.estimators.lasso import ROUNDING_RANGE
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import (
     Event,
@@ -32,6 +31,7 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     published_sensitivity,
     rnm_scale,
 )
+from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.screening_rules import active_range, raj_sensitivity
 

@@ -116,11 +116,10 @@ class DPSupportFirst(BaseDPLinearModel):
         s = min(self.n_nonzero, n_features)
         stage = self._make_fit(s, n_outputs)
         size = max(s + self.fit_intercept, stage.n_public)
-        peeling = self._votes(n_features, 1.0) is None
-        first = self._make_peeling(n_features) if peeling else None
+        first: Peeling | Votes = self._votes(n_features, 1.0) or self._make_peeling(n_features)
 
         def supported(level: float) -> Named:
-            if first is not None:
+            if isinstance(first, Peeling):
                 return self._peeling_events(first, s, n_outputs, labels, level)
             eta = level * math.sqrt(8.0 * self.split / (s * n_outputs))  # zCDP eta^2/8 each
             picks = Repeated(Exponential(eta), s * n_outputs)
@@ -139,18 +138,19 @@ class DPSupportFirst(BaseDPLinearModel):
         shown = leaf_numbers(everything(level)) if private else {"scale": 0.0, "jitter": 0.0}
         if private:
             check_grid(name, self._fit_ratio(stage, level, n_outputs), size)
-        if first is None:
+        chosen = first
+        if isinstance(first, Votes):  # their number depends on the noise
             kappa = shown["eta"] / 2.0 if private else math.inf  # one row moves a vote by one
-            votes = self._votes(n_features, kappa)
-            assert votes is not None
-            shown = {**shown, "kappa": kappa, "n_blocks": votes.n_blocks}
+            chosen = self._votes(n_features, kappa) or first
+            assert isinstance(chosen, Votes)
+            shown = {**shown, "kappa": kappa, "n_blocks": chosen.n_blocks}
         public = SupportFirst(
             loss="huber" if self._labels_are_numbers else "logistic",
             n_outputs=n_outputs,
             n_nonzero=s,
             constant=float(self.fit_intercept),
             target_bound=self._unit,
-            first=votes if first is None else first,
+            first=chosen,
             fit=stage,
         )
         return Plan(

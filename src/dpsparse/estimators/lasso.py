@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numba.core import event as numba_event
 
-from dpsparse.domain import BoundedData, Domain
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
@@ -35,48 +34,36 @@ from dpsparse.privacy import (
 from dpsparse.privacy import Sequence as EventSequence
 from dpsparse.privacy import epsilon as spent_epsilon
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import multinomial_lasso
-from dpsparse.random import make_generator
-from dpsparse.selection import make_selection
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.fast_frank_wolfe import (
+from dpsparse.solution import Solution
+from dpsparse.solvers.frank_wolfe import (
     FRESHNESS,
-    History,
-    Problem,
+    check_public,
     choose_resolution,
     fast_frank_wolfe,
-    fast_frank_wolfe_with,
 )
-from dpsparse.solvers.frank_wolfe import frank_wolfe, with_intercept
-from dpsparse.sparsify import (
-    NNonzero,
-    PrivateCount,
-    check_n_nonzero,
-    count_event,
-    sparsify_weights,
-    top_k,
-)
+from dpsparse.solvers.frank_wolfe.reference import with_intercept
+from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
+from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
-
-# What rounding in the acceptance of a draw can add to the range of a selection; charged at every
-# step. Derivation: docs/proofs/selection.md, Lemma 3.
-ROUNDING_RANGE = 2.0**-37
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
-COUNT_STEPS = 5000  # noiseless steps behind a PrivateCount (paper 004 uses 50,000)
 _BAR_AFTER = 200  # steps; a progress bar for less would only flicker
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _Lasso(BaseDPLinearModel):
     """What both estimators share: the plan of T selections, and the solver."""
 
-    radius: float | None
-    n_iter: int | None
-    fit_intercept: bool
-    freshness: str
-    tolerance: float
-    selection: str
-    n_nonzero: NNonzero
+    radius: float | None = None
+    n_iter: int | None = None
+    fit_intercept: bool = True
+    freshness: str = "exact"
+    tolerance: float = 0.01
+    selection: str = "auto"
+    n_nonzero: NNonzero = None
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published", "published-laplace")
 
@@ -129,6 +116,10 @@ class _Lasso(BaseDPLinearModel):
             resolution = choose_resolution(
                 self._domain.n_samples, 4.0 * kappa * bound * slope_bound
             )
+        # What floats cannot carry is refused here, before anything is spent.
+        check_public(
+            radius, bound, slope_bound, (), kappa * bound * slope_bound / (resolution or 1)
+        )
         phases = [Phase("vertices", event, note)]
         if count is not None:
             phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
@@ -142,6 +133,21 @@ class _Lasso(BaseDPLinearModel):
             proven=proven,
             source="docs/proofs/frank_wolfe.md",
             assumptions=_assumptions(calibration, self.selection),
+            public=Ball(
+                loss=loss,
+                radius=radius,
+                n_iter=n_iter,
+                slope_bound=slope_bound,
+                resolution=resolution,
+                feature_bound=bound,
+                n_outputs=n_outputs,
+                fit_intercept=self.fit_intercept,
+                freshness="published" if calibration == "published" else self.freshness,
+                tolerance=self.tolerance,
+                selection=self.selection,
+                laplace_kappa=kappa if calibration == "published-laplace" else None,
+                n_nonzero=check_n_nonzero(self.n_nonzero),
+            ),
             parameters={
                 "n_iter": n_iter,
                 "radius": radius,
@@ -189,82 +195,41 @@ class _Lasso(BaseDPLinearModel):
         reach = bound * _published_slope_bound(self._loss(None), slope_bound)
         return Repeated(NoisyMax(factor * share), n_iter), share / reach
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        labels = np.arange(plan.parameters["n_outputs"])
-        loss = self._loss(labels if len(labels) > 1 else None)
-        kappa = plan.parameters["kappa"]
-        problem = self._problem(data, plan, loss, plan.parameters["n_iter"], kappa)
-        with _Bar(problem.n_iter, type(self).__name__) as progress:
-            if plan.calibration == "published-laplace" and problem.n_outputs > 1:
-                coef, intercept = self._multinomial_as_published(data, problem, rng)
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        public: Ball = plan.public
+        with _Bar(public.n_iter, type(self).__name__) as progress:
+            if plan.calibration == "published":
+                coef, intercept = self._exact_sign(rows, plan, releases)
+            elif plan.calibration == "published-laplace" and public.n_outputs > 1:
+                coef, intercept = self._published_multinomial(rows, plan, releases)
             else:
-                coef, intercept = self._history(data, problem, plan, rng, progress).weights()
-        rule = check_n_nonzero(self.n_nonzero)
-        if isinstance(rule, PrivateCount):
-            rule = rule.release(self._exact_count(data, plan, loss), coef.size, rng)
-        return top_k(coef, rule) if rule == 0 else sparsify_weights(coef, rule), intercept
+                return solve(rows, public, releases, progress)
+        return Solution(sparse(coef, rows, public, releases), intercept)
 
-    def _multinomial_as_published(
-        self, data: BoundedData, problem: Problem, rng: np.random.Generator
+    def _exact_sign(
+        self, rows: Rows, plan: Plan, releases: Releases
     ) -> tuple[np.ndarray, np.ndarray]:
-        assert data.y is not None
-        bound, p = problem.feature_bound, data.X.shape[1]
+        """Raff, Khanna and Lu (2023): the sign is read off the gradient."""
+        problem = plan.public.problem(plan.parameters["kappa"], None)
+        problem = replace(problem, private_sign=False)
+        return fast_frank_wolfe(rows.table(), problem, releases.rng).weights()
+
+    def _published_multinomial(
+        self, rows: Rows, plan: Plan, releases: Releases
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Khanna, Lu and Raff (2023), Algorithm 3."""
+        data, p = rows.table(), rows.n_features
+        problem = plan.public.problem(plan.parameters["kappa"], None)
+        bound = problem.feature_bound
         W = multinomial_lasso(
-            with_intercept(data, problem), data.y, rng, n_classes=problem.n_outputs,
+            with_intercept(data, problem), data.y, releases.rng, n_classes=problem.n_outputs,
             radius=problem.radius * bound, n_iter=problem.n_iter, kappa=problem.kappa * bound,
         )  # fmt: skip
         intercept = W[p] if problem.fit_intercept else np.zeros(problem.n_outputs)
         return W[:p].T / bound, intercept
 
-    def _problem(
-        self, data: BoundedData, plan: Plan, loss: Loss, n_iter: int, kappa: float
-    ) -> Problem:
-        public = plan.parameters
-        resolution = public["resolution"]
-        if math.isinf(kappa):  # nothing to hide: the rows may choose the units
-            resolution = max(choose_resolution(max(data.X.shape[0], 1), 0.0), 2**16)
-        return Problem(
-            loss=loss,
-            radius=public["radius"],
-            n_iter=n_iter,
-            kappa=kappa,
-            slope_bound=public["slope_bound"],
-            resolution=resolution,
-            feature_bound=public["feature_bound"],
-            n_outputs=public["n_outputs"],
-            fit_intercept=self.fit_intercept,
-            freshness="published" if plan.calibration == "published" else self.freshness,
-            tolerance=self.tolerance,
-            private_sign=plan.calibration != "published",
-        )
 
-    def _history(
-        self,
-        data: BoundedData,
-        problem: Problem,
-        plan: Plan,
-        rng: np.random.Generator,
-        progress: Callable[[int], None] | None,
-    ) -> History:
-        if plan.calibration == "published-laplace":
-            return frank_wolfe(data, problem, rng, progress, noise="laplace")
-        if self.selection in ("auto", "hotcold"):
-            return fast_frank_wolfe(data, problem, rng, progress)
-        if self.selection == "scan" and problem.freshness == "exact":
-            return frank_wolfe(data, problem, rng, progress)
-        selection = make_selection(self.selection, problem.unit_kappa, problem.private_sign)
-        return fast_frank_wolfe_with(selection, data, problem, rng, progress)
-
-    def _exact_count(self, data: BoundedData, plan: Plan, loss: Loss) -> int:
-        """Non-zeros of the noiseless fit; reads the rows, so only a PrivateCount may release it."""
-        problem = self._problem(data, plan, loss, COUNT_STEPS, math.inf)
-        problem = replace(problem, freshness="exact")
-        coef, _ = fast_frank_wolfe(data, problem, make_generator(None)).weights()
-        return int(np.count_nonzero(coef))
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPLassoClassifier(_Lasso, BaseDPClassifier):
     """L1-constrained logistic (two classes) or multinomial regression by private Frank-Wolfe.
 
@@ -321,41 +286,6 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     (1, 20)
     """
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        radius: float | None = None,
-        n_iter: int | None = None,
-        fit_intercept: bool = True,
-        freshness: str = "exact",
-        tolerance: float = 0.01,
-        selection: str = "auto",
-        n_nonzero: int | str | PrivateCount | None = None,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.n_iter = n_iter
-        self.fit_intercept = fit_intercept
-        self.freshness = freshness
-        self.tolerance = tolerance
-        self.selection = selection
-        self.n_nonzero = n_nonzero  # type: ignore[assignment]
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _loss(self, labels: np.ndarray | None) -> Loss:
         return Logistic() if labels is None or len(labels) == 2 else Softmax(len(labels))
 
@@ -363,6 +293,7 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         return 10.0 / feature_bound
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPLassoRegressor(_Lasso, BaseDPRegressor):
     """L1-constrained squared or Huber regression by private Frank-Wolfe.
 
@@ -391,44 +322,8 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
     (20,)
     """
 
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        loss: str = "squared",
-        cutoff: float | None = None,
-        radius: float | None = None,
-        n_iter: int | None = None,
-        fit_intercept: bool = True,
-        freshness: str = "exact",
-        tolerance: float = 0.01,
-        selection: str = "auto",
-        n_nonzero: int | str | PrivateCount | None = None,
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.cutoff = cutoff
-        self.radius = radius
-        self.n_iter = n_iter
-        self.fit_intercept = fit_intercept
-        self.freshness = freshness
-        self.tolerance = tolerance
-        self.selection = selection
-        self.n_nonzero = n_nonzero  # type: ignore[assignment]
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: str = "squared"
+    cutoff: float | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -23,7 +23,7 @@ from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss, get_loss
 from dpsparse.privacy import Plan
 from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
-from dpsparse.solvers.fast_frank_wolfe import choose_resolution
+from dpsparse.solvers.frank_wolfe import choose_resolution
 from dpsparse.solvers.screening import screened_frank_wolfe
 from dpsparse.solvers.screening_rules import (
     Budgeted,

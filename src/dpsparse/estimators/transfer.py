@@ -98,6 +98,7 @@ class _DPTransfer(DPSupportFirst):
         given = self.public_X is not None and not isinstance(self.public_X, str)
         parts = []
         for y in targets(data, values["n_outputs"]):
+            public_rows: Any = self.public_X
             if given:
                 public_rows = sp.csr_array(self.public_X)
             else:

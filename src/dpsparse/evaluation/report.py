@@ -43,10 +43,11 @@ class Report:
         return self.plan_.guarantee
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            for found in (self.estimates, self.tables):
-                if name in found:
-                    return found[name]
+        if name.startswith("_"):  # also asked of a report that has no fields yet, by pickle
+            raise AttributeError(name)
+        for found in (self.estimates, self.tables):
+            if name in found:
+                return found[name]
         raise AttributeError(f"The report has no {name!r}; it has: {', '.join(self)}.")
 
     def __iter__(self) -> Any:

@@ -131,13 +131,20 @@ def _score_numbers(
     targets = np.clip(y.astype(np.float64), -bound, bound)
     own = isinstance(model, BaseDPLinearModel)
     guess = _margins(model, X)[:, 0] if own else np.ravel(_ask(model.predict, X, len(y)))
+    if len(guess) != len(y):
+        raise SchemaError("predict must give one number per row; evaluate one output at a time.")
     guess = np.clip(np.nan_to_num(guess.astype(np.float64), nan=0.0), -bound, bound)
     return ScoredNumbers((targets - guess) / subject.error_bound, targets / bound, persons)
 
 
 def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:
     """Margins by the loops of a sparse product: a dense one adds in an order that depends on all rows."""
-    rows = sp.csr_array(checked_data(model, X, reset=False))
+    if not hasattr(model, "coef_"):
+        raise ParameterError("The model is not fitted: it has no coef_. Fit it first.")
+    try:
+        rows = sp.csr_array(checked_data(model, X, reset=False))
+    except ValueError as error:  # the first line names columns or says NaN; the rest is advice
+        raise SchemaError(f"{str(error).splitlines()[0]} Nothing was spent.") from None
     coef = model.coef_
     dense = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
     return np.asarray(rows @ dense.T + model.intercept_).reshape(rows.shape[0], -1)

@@ -1,6 +1,7 @@
 """Accounting: events, their Renyi curves, calibration, guarantees, the ledger."""
 
 from dpsparse.privacy.calibrate import calibrate
+from dpsparse.privacy.composition import gaussian_parameter
 from dpsparse.privacy.conversion import delta, epsilon
 from dpsparse.privacy.events import (
     ZCDP,
@@ -47,5 +48,6 @@ __all__ = [
     "calibrate",
     "delta",
     "epsilon",
+    "gaussian_parameter",
     "rdp",
 ]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
-from scipy.optimize import brentq
+import numpy as np
 
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.privacy.conversion import delta as event_delta
 from dpsparse.privacy.conversion import epsilon as event_epsilon
 from dpsparse.privacy.events import Event
+from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.rdp import rdp
 
 _LOG_LIMIT = math.log(1e30)  # the parameter is sought in [1e-30, 1e30]
+# The search ends this far below the budget, relatively: some 1e-9 of the noise is given away.
+_CLOSE = 5e-10
 
 
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
@@ -21,57 +25,105 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
 
     `make_event` maps a positive number (an eta, a rho, a noise scale) to an event whose cost
     rises or falls with it; which of the two is found out. The root is moved to the cheap side
-    until the accountant confirms it in both directions (epsilon at delta, delta at epsilon).
+    until the accountant confirms it in both directions (delta at epsilon, epsilon at delta).
     """
     if not (0.0 < epsilon < math.inf):
         raise ParameterError(f"epsilon must be a positive finite number, got {epsilon!r}.")
     if not (0.0 < delta < 1.0):
         raise ParameterError(f"delta must be strictly between 0 and 1, got {delta!r}.")
-    rising = _direction(make_event)
+    rising, guess = _start(make_event, epsilon, delta)
+    wanted = _depth(delta)
 
     def excess(y: float) -> float:
-        """log of spent over allowed epsilon, bounded so that the root finder stays finite."""
-        spent = event_epsilon(make_event(math.exp(rising * y)), delta)
-        return min(700.0, math.log(spent / epsilon)) if spent > epsilon * 1e-300 else -700.0
+        """log of wanted over reached depth in the tail: nearly a line in log x."""
+        depth = _depth(event_delta(make_event(math.exp(rising * y)), epsilon))
+        # Bounded, so that the root finder stays finite where delta is 0 or 1.
+        return math.log(min(20.0, max(0.05, wanted / depth))) if depth > 0.0 else 3.0
 
-    low, high = _bracket(excess)
-    root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=200))
+    root = _affordable_root(excess, rising * guess)
     nudge = 0.0
     for _ in range(60):
         x = math.exp(rising * (root - nudge))
         event = make_event(x)
-        if event_epsilon(event, delta) <= epsilon and event_delta(event, epsilon) <= delta:
+        if event_delta(event, epsilon) <= delta and event_epsilon(event, delta) <= epsilon:
             return x
-        nudge = max(2.0 * nudge, 1e-14)
+        nudge = max(2.0 * nudge, 1e-12)
     raise CalibrationError("The cost of make_event is not monotone; no safe parameter was found.")
 
 
-def _direction(make_event: Callable[[float], Event]) -> float:
-    """+1 if the cost rises with the parameter, -1 if it falls."""
+def _depth(delta: float) -> float:
+    """How many standard deviations out a Gaussian tail of about `delta` lies."""
+    return math.sqrt(-2.0 * math.log(delta)) if delta > 0.0 else math.inf
+
+
+@lru_cache(maxsize=256)
+def _gaussian_mu(epsilon: float, delta: float) -> float:
+    """About the mu of the Gaussian mechanism that spends (epsilon, delta): a first guess."""
+    spread = math.sqrt(-2.0 * math.log(delta))
+    mu = (
+        math.sqrt(spread * spread + 2.0 * epsilon) - spread
+    )  # where the depth of the tail is spread
+    for _ in range(4):  # the true tail is thinner than e^{-depth^2/2}
+        found = float(log_profile(mu, np.array(epsilon))[0])
+        mu *= math.sqrt(max(-2.0 * found, 1e-6)) / spread
+    return mu
+
+
+def _start(
+    make_event: Callable[[float], Event], epsilon: float, delta: float
+) -> tuple[float, float]:
+    """(+1 if the cost rises with the parameter, else -1; log of a first guess).
+
+    The guess is where RDP at order 2 is that of the Gaussian that spends (epsilon, delta).
+    """
+    goal = 2.0 * math.log(_gaussian_mu(epsilon, delta))
     for x in (1.0, 1e-3, 1e3, 1e-9, 1e9):
         here, there = (float(rdp(make_event(v), 2.0)) for v in (x, 2.0 * x))
         if here != there:
-            return 1.0 if there > here else -1.0
-    raise CalibrationError("The cost of make_event does not depend on its parameter.")
+            break
+    else:
+        raise CalibrationError("The cost of make_event does not depend on its parameter.")
+    rising, y = (1.0 if there > here else -1.0), math.log(x)
+    for _ in range(4):  # the cost is about quadratic where it matters
+        if not (0.0 < here < math.inf and abs(math.log(here) - goal) > 1e-3):
+            break
+        y += rising * (goal - math.log(here)) / 2.0
+        y = min(_LOG_LIMIT, max(-_LOG_LIMIT, y))
+        here = float(rdp(make_event(math.exp(y)), 2.0))
+    return rising, y
 
 
-def _bracket(excess: Callable[[float], float]) -> tuple[float, float]:
-    """(affordable, too dear) in the log-parameter oriented so that cost rises."""
-    step = 1.0
-    here = 0.0
-    if excess(here) <= 0.0:
-        while here < _LOG_LIMIT:
-            ahead = min(here + step, _LOG_LIMIT)
-            if excess(ahead) > 0.0:
-                return here, ahead
-            here, step = ahead, 2.0 * step
-        raise CalibrationError("Every parameter is affordable; nothing limits the spending.")
-    while here > -_LOG_LIMIT:
-        back = max(here - step, -_LOG_LIMIT)
-        if excess(back) <= 0.0:
-            return back, here
-        here, step = back, 2.0 * step
-    raise CalibrationError(
-        "No parameter is affordable: the other parts of the event already cost more than the "
-        "budget. Raise epsilon or delta, or spend less elsewhere."
-    )
+def _affordable_root(excess: Callable[[float], float], start: float) -> float:
+    """A y with -_CLOSE <= excess(y) <= 0: secants from `start`, halving where they do not help.
+
+    `excess` rises, with a slope of about 3/4; where it jumps, the largest affordable y is returned.
+    """
+    low, high = -math.inf, math.inf  # affordable, too dear
+    y, slope, reach = start, 0.75, 1.0
+    last: tuple[float, float] | None = None
+    for turn in range(400):
+        f = excess(y)
+        if -_CLOSE <= f <= 0.0:
+            return y
+        low, high = (max(low, y), high) if f <= 0.0 else (low, min(high, y))
+        if low >= _LOG_LIMIT:
+            raise CalibrationError("Every parameter is affordable; nothing limits the spending.")
+        if high <= -_LOG_LIMIT:
+            raise CalibrationError(
+                "No parameter is affordable: the other parts of the event already cost more than "
+                "the budget. Raise epsilon or delta, or spend less elsewhere."
+            )
+        if high - low < 1e-13:
+            return low
+        if last is not None and y != last[0]:
+            slope = min(20.0, max(0.05, (f - last[1]) / (y - last[0])))
+        last = (y, f)
+        ahead = y - (f + _CLOSE / 2.0) / slope
+        if math.isinf(high - low):  # not enclosed yet: ever longer strides
+            stride = math.copysign(min(max(abs(ahead - y) * 1.01, 1e-9), reach), ahead - y)
+            y, reach = min(_LOG_LIMIT, max(-_LOG_LIMIT, y + stride)), 2.0 * reach
+        elif low < ahead < high and turn % 8 < 7:
+            y = ahead
+        else:
+            y = (low + high) / 2.0
+    return low

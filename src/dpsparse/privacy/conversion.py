@@ -1,28 +1,31 @@
-"""From curves to (epsilon, delta): always an upper bound, the smallest of those that hold.
+"""From events to (epsilon, delta): always an upper bound, the smallest of those that hold.
 
     Renyi      delta = min_a e^{(a-1)(RDP(a)-eps)}/(a-1) (1-1/a)^a   (Canonne, Kamath, Steinke)
     Gaussian   delta = Phi(mu/2-eps/mu) - e^eps Phi(-mu/2-eps/mu),   mu^2 = sum (D/s)^2
                for runs of Gaussian events only                      (Balle, Wang)
                rounded Gaussians add what their sampler may be off (rounded_gaussian.md)
+    adaptive   the exact optimum of adaptive runs (privacy/adaptive.py) for every kind of step that
+               is not repeated too often, beside the Gaussian pair that dominates the rest
+               (privacy/dominance.py)
     objective  a single objective perturbation has its own profile (privacy/objective.py)
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
                for runs of pure events only
 
-Every order a gives a valid bound, so the search over orders can only be less than best, never
-wrong. Proofs: `docs/proofs/accounting.md`.
+plus (1+e^eps) slack for rounded Gaussians. Every order a gives a valid bound, so the search over orders
+can only be less than best, never wrong. Proofs: `docs/proofs/accounting.md`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpsparse.exceptions import ParameterError
+from dpsparse.privacy.composition import adaptive_run
 from dpsparse.privacy.events import (
     Event,
     Exponential,
@@ -36,15 +39,15 @@ from dpsparse.privacy.events import (
     RenyiCurve,
     RoundedGaussian,
 )
+from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
 
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
 _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
 _ZOOM = np.linspace(-1.0, 1.0, 33)
-# Gauss-Legendre on [0, 1].
-_NODES, _WEIGHTS = (v / 2.0 for v in np.polynomial.legendre.leggauss(8))
-_NODES = _NODES + 0.5
+# Below this delta the slack of the dominating Gaussian may matter: Renyi is always asked.
+_FAR = 1e-30
 
 
 def epsilon(event: Event, delta: float) -> float:
@@ -52,35 +55,41 @@ def epsilon(event: Event, delta: float) -> float:
 
     `delta = 0` has a finite answer for pure events only.
     """
+    return best_bound(event, delta)[0]
+
+
+@lru_cache(maxsize=1024)
+def best_bound(event: Event, delta: float) -> tuple[float, str]:
+    """The smallest proven epsilon at `delta`, and the name of the bound that gives it."""
     if not 0.0 <= delta < 1.0:
         raise ParameterError(f"delta must be in [0, 1), got {delta!r}.")
     counts = leaves(event)
     if not counts:
-        return 0.0
-    bounds = [math.inf]
+        return 0.0, "nothing was released"
+    bounds = [(math.inf, "none")]
     pure = _pure_epsilon(counts)
     if pure is not None:
-        bounds.append(_pure_to_epsilon(pure, delta))
+        bounds.append((_pure_to_epsilon(pure, delta), "pure"))
     mu = gaussian_mu(counts)
     if delta > 0.0 and mu is not None:
-        bounds.append(_epsilon_with_slack(lambda d: gaussian_epsilon(mu, d), counts, delta))
-    elif delta > 0.0:
-
-        def renyi(delta: float) -> float:
-            log_delta = math.log(delta)
-
-            def bound(a: Array, y: Array) -> Array:
-                return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
-
-            return max(0.0, _minimise(bound, counts))
-
-        bounds.append(_epsilon_with_slack(renyi, counts, delta))
+        exact = _epsilon_with_slack(lambda d: gaussian_epsilon(mu, d), counts, delta)
+        bounds.append((exact, "Gaussian"))
+    elif delta > 0.0 and NonPrivate() not in counts:
+        run = adaptive_run(tuple(counts.items()))
+        if run is not None:
+            bounds.append((_epsilon_with_slack(run.epsilon, counts, delta), "adaptive"))
+        if run is None or not run.beats_renyi or delta < _FAR:
+            renyi = partial(renyi_epsilon, event)
+            bounds.append((_epsilon_with_slack(renyi, counts, delta), "Renyi"))
         alone = _single_perturbation(counts)
-        if alone is not None and bounds[-1] > 0.0:
-            bounds.append(_perturbation_epsilon(alone, delta, bounds[-1]))
-    return max(0.0, min(bounds))
+        if alone is not None and bounds[-1][0] > 0.0:
+            exact = _perturbation_epsilon(alone, delta, bounds[-1][0])
+            bounds.append((exact, "objective perturbation"))
+    best, name = min(bounds)
+    return max(0.0, best), name
 
 
+@lru_cache(maxsize=1024)
 def delta(event: Event, epsilon: float) -> float:
     """The smallest proven delta of `event` at `epsilon`; 1 if there is none."""
     if not epsilon >= 0.0:
@@ -95,13 +104,16 @@ def delta(event: Event, epsilon: float) -> float:
     if pure is not None:
         bounds.append(_pure_to_delta(pure, epsilon))
     mu = gaussian_mu(counts)
+    run = adaptive_run(tuple(counts.items())) if mu is None else None
 
     def ideal(epsilon: float) -> float:
         if mu is not None:
-            log_delta = _gaussian_log_delta(mu, epsilon)
-        else:
+            return math.exp(min(0.0, _gaussian_log_delta(mu, epsilon)))
+        value = 1.0 if run is None else run.delta(epsilon)
+        if run is None or not run.beats_renyi or value < _FAR:
             log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon), counts)
-        return math.exp(min(0.0, log_delta))
+            value = min(value, math.exp(min(0.0, log_delta)))
+        return value
 
     bounds.append(_delta_with_slack(ideal, counts, epsilon))
     if mu is None:
@@ -109,6 +121,16 @@ def delta(event: Event, epsilon: float) -> float:
         if alone is not None:
             bounds.append(_perturbation_delta(alone, epsilon))
     return max(0.0, min(bounds))
+
+
+def renyi_epsilon(event: Event, delta: float) -> float:
+    """Epsilon at `delta` > 0 by the Renyi curve alone, samplers taken as ideal."""
+    counts, log_delta = leaves(event), math.log(delta)
+
+    def bound(a: Array, y: Array) -> Array:
+        return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
+
+    return max(0.0, _minimise(bound, counts))
 
 
 def _renyi_log_delta(counts: dict[Event, int], epsilon: float, a: Array, y: Array) -> Array:
@@ -296,31 +318,13 @@ def _delta_with_slack(
 
 
 def _gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """log delta(epsilon) of N(0,1) against N(mu,1), exact in the far tail.
-
-    With x = eps/mu - mu/2 and the Mills ratio m, delta = phi(x) (m(x) - m(x+mu)): no
-    difference of tiny probabilities. A bound on the rounding error is charged, not dropped.
-    """
+    """log delta(epsilon) of N(0,1) against N(mu,1); the bound on rounding is charged."""
     if mu == 0.0:
         return -math.inf
     if not math.isfinite(mu):
         return 0.0
-    x = epsilon / mu - mu / 2.0
-    if x < -5.0:  # delta is close to 1
-        value = float(ndtr(-x)) - math.exp(epsilon + float(log_ndtr(-x - mu)))
-        return math.log(min(1.0, value + 4e-16))
-    if mu < 0.5:  # m(x) - m(x+mu) would cancel: integrate -m'(z) = 1 - z m(z)
-        z = x + mu * _NODES
-        gap = mu * float(_WEIGHTS @ (1.0 - z * _mills(z)))
-    else:
-        gap = float(_mills(x) - _mills(x + mu))
-    log_gap = math.log(max(gap, 1e-300)) + math.log1p(1e-15 * (4.0 + x * x))
-    return -0.5 * x * x - 0.5 * math.log(2.0 * math.pi) + log_gap
-
-
-def _mills(z: Array | float) -> Array:
-    """Phi(-z)/phi(z)."""
-    return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)), dtype=np.float64)
+    value, error = log_profile(mu, np.float64(epsilon))  # type: ignore[arg-type]
+    return min(0.0, float(value) + float(error))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

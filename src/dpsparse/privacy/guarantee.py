@@ -207,7 +207,7 @@ class Guarantee:
                 "epsilon": _encode(self.epsilon),
                 "delta": self.delta,
                 "definition": "approximate differential privacy",
-                "accounting": "Renyi curves composed adaptively; analytic for Gaussian-only runs",
+                "accounting": "adaptive composition; smallest of the proven bounds (accounting.md)",
             },
             "unit_of_privacy": self.unit,
             "adjacency": self.neighbours,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsparse.exceptions import ParameterError
+from dpsparse.privacy.conversion import best_bound
 from dpsparse.privacy.events import Event, RoundedGaussian, Sequence
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.html import guarantee_html
@@ -77,6 +78,11 @@ class Plan:
             unit=self.unit,
         )
 
+    @property
+    def accounting(self) -> str:
+        """The name of the bound that gives this epsilon: the smallest of those that are proven."""
+        return best_bound(self.event, self.delta)[1] if self.guarantee.proven else "none"
+
     def seeded(self) -> Plan:
         """The same fit with repeatable noise: whoever knows the seed can subtract it."""
         return replace(self, proven=False, randomness="seeded")
@@ -93,6 +99,8 @@ class Plan:
         lines += [
             f"  {phase.name:<22} {phase.event}  {phase.note}".rstrip() for phase in self.phases
         ]
+        if self.guarantee.proven:
+            lines.append(f"  {'accounting':<22} {self.accounting} bound")
         for key, value in self.parameters.items():
             lines.append(
                 f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}"

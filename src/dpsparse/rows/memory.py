@@ -79,6 +79,25 @@ class Rows:
         scale = self.domain.target_bound
         return BoundedData(X, y if scale is None or y.dtype.kind == "i" else y * scale, self.domain)
 
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet."""
+        parts, unit = self._parts, self.domain.target_bound or 1.0
+        y = np.concatenate([part.targets for part in parts])
+        y = y if y.dtype.kind == "i" else y * unit
+        if len(parts) == 1:
+            return parts[0].indptr, parts[0].indices, parts[0].values, y, self.n_features
+        lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+        indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        indices = np.concatenate([part.indices for part in parts])
+        return indptr, indices, np.concatenate([part.values for part in parts]), y, self.n_features
+
+    def columns(self, kept: np.ndarray) -> Rows:
+        """The columns `kept`, in order, and a last one without entries."""
+        mask = np.zeros(self.n_features, np.float32)
+        mask[kept] = 1.0
+        parts = [_take(part, mask, kept) for part in self._parts]
+        return Rows(parts, self.domain)
+
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""
         return self._short(
@@ -334,6 +353,19 @@ def _count(indicators: Callable[[], Any]) -> Query:
 def _edges(n_rows: int, n_nonzero: int) -> list[int]:
     threads = (os.cpu_count() or 1) if n_nonzero >= _LONG else 1
     return [int(e) for e in np.linspace(0, n_rows, threads + 1)]
+
+
+def _take(part: Part, mask: np.ndarray, kept: np.ndarray) -> Part:
+    inside = mask[part.indices] != 0.0
+    counts = np.concatenate([[0], np.cumsum(inside)])
+    place = np.cumsum(mask != 0.0, dtype=np.int32) - 1
+    return Part(
+        counts[part.indptr],
+        place[part.indices[inside]],
+        part.values[inside],
+        part.targets,
+        len(kept) + 1,
+    )
 
 
 def _unit_part(

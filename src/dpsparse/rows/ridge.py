@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from dpsparse.exceptions import ParameterError
+from dpsparse.noise import in_threads
 from dpsparse.rows.query import Query, remember
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 
@@ -47,6 +48,10 @@ SMOOTHNESS = {"logistic": 0.25, "huber": 1.0}
 LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
 _HALVINGS = 60
+_LONG, _BLOCKS = (
+    2**15,
+    4,
+)  # entries from which threads pay; a fixed number of blocks, so that bits do not depend on cores
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -109,21 +114,29 @@ class RidgeRows:
         centre = np.zeros(self.width) if centre is None else centre
         return RidgeProblem(self, loss, slope_bound, ridge, tol, centre)
 
-    def as_table(self) -> Any:
+    @cached_property
+    def table(self) -> Any:
         """The columns for Newton systems: dense where they are few, with the constant as the last."""
-        tables = []
-        for part in self._parts:
-            shape = (len(part.weights), self.n_columns)
-            table = sp.csr_array(
-                (part.values.astype(np.float64), part.columns, part.indptr), shape=shape
-            )
-            if self.width > self.n_columns:
-                last = sp.csr_array(np.full((shape[0], 1), self._constant))
-                table = sp.hstack([table, last], format="csr")
-            tables.append(table.toarray() if self.width <= _DENSE_HESSIAN else table)
         if self.width <= _DENSE_HESSIAN:
-            return np.concatenate(tables)
-        return sp.vstack(tables, format="csr") if len(tables) > 1 else tables[0]
+            table = np.full((sum(len(p.weights) for p in self._parts), self.width), self._constant)
+            first = 0
+            for part in self._parts:
+                last = first + len(part.weights)
+                _fill(part.indptr, part.columns, part.values, table[first:last, : self.n_columns])
+                first = last
+            return table
+        tables: list[Any] = [
+            sp.csr_array(
+                (part.values.astype(np.float64), part.columns, part.indptr),
+                shape=(len(part.weights), self.n_columns),
+            )
+            for part in self._parts
+        ]
+        columns = tables[0] if len(tables) == 1 else sp.csr_array(sp.vstack(tables))
+        if self.width == self.n_columns:
+            return columns
+        constants = sp.csr_array(np.full((columns.shape[0], 1), self._constant))
+        return sp.csr_array(sp.hstack([columns, constants]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +186,7 @@ class RidgeProblem:
             if not found:
                 found.append(minimise(self, tilt))
             at = found[0] if public_rows is None else _answers(public_rows, found[0])
-            return _to_grid(at.high, at.low, unit)
+            return np.asarray(_to_grid(at.high, at.low, unit))
 
         def reached() -> bool:
             return float(np.linalg.norm(self.evaluate(found[0], tilt)[0])) <= self.tol
@@ -186,25 +199,34 @@ class RidgeProblem:
     ) -> tuple[np.ndarray, np.ndarray]:
         """grad J at theta, right to the digits Lemma 2 promises, and a_i l'' of every row."""
         width = self.rows.width
-        total, rest, bends = np.zeros(width), np.zeros(width), []
         first = _leading_bits(theta.high)
-        split = np.stack([first, theta.high - first, theta.low])
+        split = np.column_stack([first, theta.high - first, theta.low])
+        total, rest, bends = np.zeros(width), np.zeros(width), []
         for part in self.rows._parts:
-            bend = np.empty(len(part.weights))
-            _add_gradient(
-                part.indptr, part.columns, part.values, self.rows._constant, part.weights,
-                part.targets, KINDS[self.loss], self.slope_bound, split, total, rest, bend,
-            )  # fmt: skip
+            n = len(part.weights)
+            edges = np.linspace(0, n, _BLOCKS + 1 if len(part.values) >= _LONG else 2).astype(int)
+            sums, bend = np.zeros((len(edges) - 1, width, 2)), np.empty(n)
+
+            def add(b: int, p: Any = part, e: Any = edges, s: Any = sums, out: Any = bend) -> None:
+                _add_gradient(
+                    p.indptr, p.columns, p.values, self.rows._constant, p.weights, p.targets,
+                    KINDS[self.loss], self.slope_bound, split, e[b], e[b + 1], s[b], out,
+                )  # fmt: skip
+
+            in_threads(add, range(len(edges) - 1))
+            for block in sums:
+                total, lost = _two_sum(total, block[:, 0])
+                rest += block[:, 1] + lost
             bends.append(bend)
         pull = self.ridge * ((theta.high - self.centre) + theta.low)
-        gradient = total + (rest + pull if tilt is None else rest + (pull + tilt))
+        gradient = total + (rest + (pull if tilt is None else pull + tilt))
         return gradient, np.concatenate(bends)
 
     def stationarity(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Gradient and log determinant of the Hessian of the untilted objective at a released theta: what
         the density of objective perturbation is made of. For the audit."""
         gradient, bend = self.evaluate(Precise(theta, np.zeros_like(theta)))
-        table = self.rows.as_table()
+        table = self.rows.table
         table = table if isinstance(table, np.ndarray) else table.toarray()
         hessian = table.T @ (bend[:, None] * table) + self.ridge * np.eye(self.rows.width)
         return gradient, float(np.linalg.slogdet(hessian)[1])
@@ -240,23 +262,21 @@ class _Newton:
 
     def __init__(self, problem: RidgeProblem) -> None:
         self.ridge, self.unit = problem.ridge, problem.gradient_bound
-        self.width = problem.rows.width
-        self._rows, self._table = problem.rows, None
+        self.width, self._rows = problem.rows.width, problem.rows
 
     def steps(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> Iterator[np.ndarray]:
         """The Newton step, its halves, and at last one that is short enough for any rows."""
-        if self._table is None:
-            self._table = self._rows.as_table()
         step = self._solve(gradient, bend, norm)
         if np.all(np.isfinite(step)) and float(step @ gradient) > 0.0:
             for halving in range(_HALVINGS):
                 yield step * 0.5**halving
-        squares = self._table**2 if isinstance(self._table, np.ndarray) else self._table.power(2)
+        table = self._rows.table
+        squares = table**2 if isinstance(table, np.ndarray) else table.power(2)
         # Between theta and here the curvature is at most that of all rows at once, at their largest.
         yield gradient / (self.ridge + float(np.sum(squares)))
 
     def _solve(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> np.ndarray:
-        table = self._table
+        table = self._rows.table
         if isinstance(table, np.ndarray):
             hessian = table.T @ (bend[:, None] * table)
             corner = np.diag_indices(self.width)
@@ -343,6 +363,14 @@ def _take_columns(indptr, indices, values, place, columns, out):
 
 
 @_jit
+def _fill(indptr, columns, values, out):
+    out[:] = 0.0
+    for i in range(indptr.size - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            out[i, columns[p]] = values[p]
+
+
+@_jit
 def _weigh(indptr, values, constant, row_clip, longest, out):
     """min(1, row_clip/|f_i|), rounded down: values lie in 2^-100..2^100, so squares keep their digits,
     and their sum is right to one part in 2^52 an entry."""
@@ -356,21 +384,22 @@ def _weigh(indptr, values, constant, row_clip, longest, out):
 
 @_jit
 def _add_gradient(
-    indptr, columns, values, constant, weights, targets, loss, cutoff, split, total, rest, bend
-):
-    """total + rest += sum_i a_i l'(f_i.theta) f_i; bend_i <- a_i l''. theta is split into three
+    indptr, columns, values, constant, weights, targets, loss, cutoff, split, start, stop,
+    sums, bend,
+):  # fmt: skip
+    """sums (in two parts) += sum_i a_i l'(f_i.theta) f_i; bend_i <- a_i l''. theta is split into three
     parts, so that products of the first two with a float32 are exact."""
-    last = total.size - 1
-    for i in range(weights.size):
+    last = split.shape[0] - 1
+    for i in range(start, stop):
         m, lost = 0.0, 0.0
         for p in range(indptr[i], indptr[i + 1]):
             j, x = columns[p], np.float64(values[p])
-            m, first = _two_sum(m, x * split[0, j])
-            m, second = _two_sum(m, x * split[1, j])
-            lost += first + second + x * split[2, j]
+            m, first = _two_sum(m, x * split[j, 0])
+            m, second = _two_sum(m, x * split[j, 1])
+            lost += first + second + x * split[j, 2]
         if constant > 0.0:
-            m, first = _two_sum(m, constant * (split[0, last] + split[1, last]))
-            lost += first + constant * split[2, last]
+            m, first = _two_sum(m, constant * (split[last, 0] + split[last, 1]))
+            lost += first + constant * split[last, 2]
         if loss == LOGISTIC:
             sign = 1.0 - 2.0 * targets[i]
             slope = 1.0 / (1.0 + math.exp(-sign * (m + lost)))
@@ -384,11 +413,11 @@ def _add_gradient(
         slope *= weights[i]
         for p in range(indptr[i], indptr[i + 1]):
             j = columns[p]
-            total[j], first = _two_sum(total[j], slope * np.float64(values[p]))
-            rest[j] += first
+            sums[j, 0], first = _two_sum(sums[j, 0], slope * np.float64(values[p]))
+            sums[j, 1] += first
         if constant > 0.0:
-            total[last], first = _two_sum(total[last], slope * constant)
-            rest[last] += first
+            sums[last, 0], first = _two_sum(sums[last, 0], slope * constant)
+            sums[last, 1] += first
 
 
 @_jit

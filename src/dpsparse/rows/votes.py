@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,20 +36,18 @@ def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector:
     n_features = parts[0].n_features
 
     def whole(unit: float) -> np.ndarray:
-        X = sp.vstack(
-            [
-                sp.csr_array(
-                    (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
-                )
-                for p in parts
-            ],
-            format="csr",
-        )
+        tables = [
+            sp.csr_array(
+                (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
+            )
+            for p in parts
+        ]
+        X = tables[0] if len(tables) == 1 else sp.csr_array(sp.vstack(tables))
         y = np.concatenate([part.targets for part in parts]).astype(np.float64)
         counts = np.zeros(n_features, np.int64)
         order = np.argsort(blocks._of_row, kind="stable")
         edges = np.searchsorted(blocks._of_row[order], np.arange(blocks.n_blocks + 1))
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in pairwise(edges):
             if first < last:  # empty blocks abstain
                 mine = order[first:last]
                 counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1

@@ -2,14 +2,12 @@
 
 from dpsparse.selection.blocks import BlockSampler
 from dpsparse.selection.heap import LazyHeap
-from dpsparse.selection.hotcold_sampler import HotColdSampler
 from dpsparse.selection.scan import DenseMax, GumbelScan, LaplaceScan, Selection
 
 __all__ = [
     "BlockSampler",
     "DenseMax",
     "GumbelScan",
-    "HotColdSampler",
     "LaplaceScan",
     "LazyHeap",
     "Selection",

@@ -41,8 +41,8 @@ import scipy.sparse as sp
 from dpsparse.domain import BoundedData
 from dpsparse.losses import Loss
 from dpsparse.random import gumbel
-from dpsparse.selection import hotcold as kernel
-from dpsparse.solvers.fast_frank_wolfe import Problem, build_state
+from dpsparse.solvers.frank_wolfe import History as Picks
+from dpsparse.solvers.frank_wolfe import Problem, RowArrays, extend
 from dpsparse.solvers.screening_rules import (
     BlockView,
     Counts,
@@ -176,17 +176,13 @@ def _fast_block(
         feature_bound=float(data.domain.require("feature_bound", "Screening")),
         fit_intercept=run.fit_intercept,
     )
-    state, order = build_state(data, problem)
     names = run.names(width)
-    label_of = np.empty(order.size, np.int64)
-    label_of[order] = np.arange(order.size)
-    place = {name: column for column, name in enumerate(names[: order.size])}
+    place = {name: column for column, name in enumerate(names)}
     past = np.array([place[name] for name in run.features], dtype=np.int64)
-    state.cells[:done], state.signs[:done] = label_of[past], -run.signs
-    kernel.advance(state, rng, 0, done, kernel.REPLAY)
-    mode = kernel.ARGMAX if math.isinf(run.kappa) else kernel.DRAW
-    kernel.advance(state, rng, done, problem.n_iter, mode)
-    return names[order[state.cells]], -state.signs.astype(np.int64)
+    none = np.zeros(done, np.int64)
+    released = Picks(past, none, run.signs, run.radius, width, 1, problem.feature_bound)
+    picks = extend(RowArrays.of(data), problem, released, run.n_steps, rng)
+    return names[picks.features], picks.signs
 
 
 def _reference_block(

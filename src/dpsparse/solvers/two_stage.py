@@ -130,7 +130,7 @@ def release_prior(
     own = np.maximum(counts, floor)
     rest = np.maximum(counts.sum() - counts, floor)
     odds = np.log(own / rest)
-    return odds[1:] if public.n_outputs == 1 else odds
+    return np.asarray(odds[1:] if public.n_outputs == 1 else odds)
 
 
 def slope_bound_at(loss: str, cutoff: float, margin: float) -> float:

@@ -28,7 +28,8 @@ import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData
 from dpsparse.selection.scan import DenseMax, GumbelScan, LaplaceScan, Selection
-from dpsparse.solvers.fast_frank_wolfe import SLOPE_UNITS, History, Problem
+from dpsparse.solvers.frank_wolfe.kernel import SLOPE_UNITS
+from dpsparse.solvers.frank_wolfe.run import History, Problem
 
 
 def frank_wolfe(

@@ -1,0 +1,96 @@
+"""Make and certify src/dpsparse/privacy/gaussian_table.json (docs/proofs/accounting.md, section 8).
+
+An entry (K, c, k) says: K bounded-range steps are dominated by mu^2 = (eta^2/4)(K + c), and every further
+step adds at most (1 + k) eta^2/4. The numbers are found at the smallest eta of the grid, where they are
+largest, and checked at every other eta. Up to 64 steps the run itself is computed; a longer one is its first
+64 steps and then steps after a Gaussian, whose price falls with the variance they find.
+
+    python benchmarks/gaussian_table.py            some ten minutes on two idle cores
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from multiprocessing import Pool
+from pathlib import Path
+
+from dpsparse.privacy import dominance
+
+# Steps: cells per range. The prices of further steps are certified after each of these.
+DIRECT = {1: 128, 2: 128, 3: 128, 4: 128, 6: 128, 8: 64, 12: 64, 16: 64, 24: 64, 32: 64, 64: 48}
+CHAINED = {128: 96, 256: 96, 512: 96, 1024: 96}
+# Longer runs keep the last price; they are here because their eta needs a finer grid.
+LONG = [4096, 16384]
+PATH = Path(dominance.__file__).with_name("gaussian_table.json")
+
+Entry = dict[str, float]
+
+
+def run_certified(entry: Entry, eta: float) -> bool:
+    """Whether the entry's own number of steps is dominated, computed step by step."""
+    size = int(entry["steps"])
+    return size == 1 or dominance.run_fits(eta, size, entry["c"], DIRECT[size])
+
+
+def step_certified(entry: Entry, eta: float) -> bool:
+    """Whether one more step after the entry's Gaussian costs at most 1 + k."""
+    size = int(entry["steps"])
+    resolution = (DIRECT | CHAINED)[size]
+    return dominance.step_fits(eta, size + entry["c"], entry["k"], resolution)
+
+
+def entry_certified(entries: list[Entry], index: int, square: float) -> bool:
+    """Everything the entry rests on at K eta^2/4 = square: its own run, or the chain from 64 on."""
+    entry = entries[index]
+    eta = 2.0 * math.sqrt(square / entry["steps"])
+    if entry["steps"] in DIRECT:
+        return run_certified(entry, eta) and step_certified(entry, eta)
+    chain = [e for e in entries[: index + 1] if max(DIRECT) <= e["steps"] <= max(CHAINED)]
+    return run_certified(chain[0], eta) and all(step_certified(e, eta) for e in chain)
+
+
+def search() -> list[Entry]:
+    """The entries at the smallest eta, with a margin of 1e-4 for the rest of the grid."""
+    entries: list[Entry] = []
+    for size in [*DIRECT, *CHAINED, *LONG]:
+        eta = 2.0 * math.sqrt(dominance.FIRST / size)
+        if size == 1:
+            c = math.pi / 2.0 - 1.0
+        elif size in DIRECT:
+            c = dominance.certify_run(eta, size, DIRECT[size]) * 1.0001
+        else:
+            last = entries[-1]
+            c = last["c"] + (size - last["steps"]) * last["k"]
+        c = math.ceil(c * 1e6) / 1e6
+        if size in LONG:
+            k = entries[-1]["k"]
+        else:
+            k = dominance.certify_step(eta, size + c, (DIRECT | CHAINED)[size]) * 1.0001
+        entries.append({"steps": size, "c": c, "k": math.ceil(k * 1e8) / 1e8})
+    return entries
+
+
+def write(entries: list[Entry]) -> None:
+    head = {"first": dominance.FIRST, "spacing": dominance.GRID, "last": dominance.LAST}
+    rows = ",\n".join("  " + json.dumps(entry) for entry in entries)
+    PATH.write_text(json.dumps(head)[:-1] + ', "entries": [\n' + rows + "\n]}\n")
+
+
+def _check(job: tuple[list[Entry], int, float]) -> tuple[int, float, bool]:
+    entries, index, square = job
+    return index, square, entry_certified(entries, index, square)
+
+
+def main() -> None:
+    entries = search()
+    jobs = [(entries, i, float(s)) for i in range(len(entries)) for s in dominance.grid()]
+    with Pool() as pool:
+        for index, square, good in pool.imap_unordered(_check, jobs, chunksize=8):
+            if not good:
+                raise SystemExit(f"Not certified: {entries[index]} at K eta^2/4 = {square}.")
+    write(entries)
+
+
+if __name__ == "__main__":
+    main()

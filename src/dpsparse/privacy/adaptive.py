@@ -1,0 +1,206 @@
+"""The exact optimum of adaptive runs with fixed prices, from above.
+
+A profile is delta as a function of g = e^epsilon: H(g) = sup E_P (1 - g dQ/dP)_+ over all runs that the
+prices allow. One more step in front of a run turns H into, with y = log g,
+
+    bounded range   max over 0 <= t <= eta of   p H(y - t) + (1 - p) H(y - t + eta),
+                    p = (1 - e^{t-eta})/(1 - e^{-eta})             t is free in every state
+    pure            p H(y - e) + (1 - p) H(y + e),   p = 1/(1 + e^-e)
+
+H is convex in g and known on nodes y = j h, j >= 0; between nodes its chord in g lies above it. On a cell
+of t both arguments stay between two nodes and the maximum is in closed form, so the chord is the only loss,
+and it is on the safe side. All terms are positive; what rounding can cost is charged at every step. Steps of
+different kinds are multiplied as independent pairs, which bounds every order and every interleaving of
+them. Proofs: docs/proofs/accounting.md, sections 6 and 7.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from scipy.special import gammaln
+
+from dpsparse.privacy.gaussian import profile as gaussian_profile
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+# A step is some thirty operations with positive results, each off by at most 2^-53 or, for
+# exp and expm1, 2^-51: together below 1e-14. A product that underflows is off by less than _TINY.
+_CHARGE = 1.0 + 2e-14
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Profile:
+    """delta(epsilon) from above: chords in e^epsilon through `values` at 0, spacing, 2 spacing, ...
+
+    Constant above the last node; below epsilon = 0 the mirror H(1/g) = 1 - 1/g + H(g)/g holds, as every
+    class of pairs here is closed under swapping the two laws.
+    """
+
+    spacing: float
+    values: Array
+
+    def delta(self, epsilon: Array) -> Array:
+        """The bound at each epsilon, which may be negative."""
+        distance = np.abs(epsilon)
+        j = np.minimum((distance / self.spacing).astype(np.int64), len(self.values) - 1)
+        share = np.expm1(distance - j * self.spacing) / math.expm1(self.spacing)
+        share = np.clip(share, 0.0, 1.0)
+        ahead = self.values[np.minimum(j + 1, len(self.values) - 1)]
+        chord = ((1.0 - share) * self.values[j] + share * ahead) * (1.0 + 1e-14)
+        mirror = -np.expm1(-distance) + np.exp(-distance) * chord
+        return np.asarray(np.minimum(np.where(epsilon >= 0.0, chord, mirror), 1.0))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which the bound is at most `delta`; infinite if none is."""
+        target = delta * (1.0 - 2e-14)
+        above = int(np.count_nonzero(self.values > target))  # values fall
+        if above == 0:
+            return 0.0
+        if above == len(self.values):
+            return math.inf
+        high, low = float(self.values[above - 1]), float(self.values[above])
+        rise = (high - target) / (high - low) * math.expm1(self.spacing)
+        return ((above - 1) * self.spacing + math.log1p(rise)) * (1.0 + 1e-14)
+
+    @cached_property
+    def hinges(self) -> tuple[Array, Array, float]:
+        """(y_j, w_j g_j, floor): the chords as a sum of w_j (g_j - g)_+ and a constant."""
+        last = len(self.values) - 1
+        y: Array = self.spacing * np.arange(-last, last + 1.0)
+        mirrored = -np.expm1(y[:last]) + np.exp(y[:last]) * self.values[:0:-1]
+        values = np.concatenate([mirrored, self.values])
+        per_rise = np.exp(-y[:-1]) / math.expm1(self.spacing)  # 1/(g_{j+1} - g_j)
+        slopes = np.diff(values) * per_rise
+        # Below the last mirrored node the chord runs to (0, 1).
+        first = (float(values[0]) - 1.0) * math.exp(-float(y[0]))
+        bends = np.diff(slopes, prepend=first, append=0.0)
+        # Differences cancel: what rounding can hide in a hinge is added to it.
+        hidden = 4e-16 * (values[:-1] + values[1:]) * per_rise
+        hidden = np.concatenate([[-4e-16 * first], hidden]) + np.append(hidden, 0.0)
+        weights: Array = (np.maximum(bends, 0.0) + hidden) * np.exp(y)
+        return y, weights, float(values[-1])
+
+    def with_gaussian(self, mu: float, epsilon: float) -> float:
+        """The bound at one epsilon when a Gaussian pair of parameter `mu` comes on top.
+
+        A hinge w_j (g_j - g)_+ becomes w_j g_j G_mu(g/g_j): one sum.
+        """
+        y, weights, floor = self.hinges
+        total = float(weights @ gaussian_profile(mu, epsilon - y)) + floor
+        return min(1.0, total * (1.0 + 1e-12))
+
+    def times(self, other: Profile) -> Profile:
+        """The profile of both pairs side by side, on the coarser of the two grids."""
+        if other.spacing > self.spacing:
+            return other.times(self)
+        y, weights, floor = other.hinges
+        reach = len(self.values) * self.spacing + len(other.values) * other.spacing
+        nodes = self.spacing * np.arange(math.ceil(reach / self.spacing))
+        values = self.delta(nodes[:, None] - y) @ weights + floor
+        return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
+
+
+@lru_cache(maxsize=256)
+def bounded_range_profile(eta: float, count: int, resolution: int, smallest: float) -> Profile:
+    """All adaptive runs of `count` steps, each with a log-ratio of range at most `eta`.
+
+    A range is cut into `resolution` cells; deltas well below `smallest` are not resolved, the
+    bound stays about there.
+    """
+    # Rounded up, so that `resolution` cells are at least the range.
+    spacing = eta / resolution * (1.0 + 2.0**-50)
+    mu = eta * math.sqrt(count) / 2.0
+    top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(smallest))
+    support = count * resolution  # no loss is larger: from this node on the profile is 0
+    values = np.zeros(min(support, math.ceil(top / spacing)) + 1)  # of no step: (1 - g)_+
+    step = BoundedRangeStep(spacing, resolution)
+    for done in range(1, count + 1):
+        values = step.before(values, done * resolution)
+    return Profile(spacing, values)
+
+
+@lru_cache(maxsize=256)
+def pure_profile(epsilon: float, count: int) -> Profile:
+    """All adaptive runs of `count` steps that are `epsilon`-DP: randomised response, `count` times.
+
+    The loss is (2 k - count) epsilon with k binomial; on that lattice the profile is exact.
+    """
+    k = np.arange(count + 1.0)
+    log_choose = gammaln(count + 1.0) - gammaln(k + 1.0) - gammaln(count - k + 1.0)
+    log_up = -math.log1p(math.exp(-epsilon))
+    masses = np.exp(log_choose + k * log_up + (count - k) * (log_up - epsilon))
+    losses = (2.0 * k - count) * epsilon
+    nodes = epsilon * np.arange(count + 1.0)
+    paid = -np.expm1(np.minimum(0.0, nodes[:, None] - losses))
+    # The logarithms above are as large as count and lose that many units in the last place.
+    rounding = 1.0 + 1e-15 * (20.0 + count * (3.0 + epsilon + math.log(count + 1.0)))
+    return Profile(epsilon, np.minimum(1.0, (paid @ masses) * rounding))
+
+
+class BoundedRangeStep:
+    """One step of range resolution * spacing on the grid of that spacing."""
+
+    def __init__(self, spacing: float, resolution: int) -> None:
+        t = spacing * np.arange(resolution + 1.0)
+        eta = float(t[-1])
+        a, e, norm = np.exp(-t), math.exp(-eta), -math.expm1(-eta)
+        up = np.expm1(t - eta) / -norm
+        down = e * np.expm1(t) / norm
+        rise = math.expm1(spacing)  # relative width of a cell in a = e^-t
+        self.spacing, self.resolution = spacing, resolution
+        self._ends = np.stack([up, down, up * a, down * a, rise * a / norm, a])
+        self._rise, self._decay = rise, e
+
+    def before(self, values: Array, support: int) -> Array:
+        """The profile with this step in front; from node `support` on it is 0."""
+        live, m = min(len(values), support), self.resolution
+        j = np.arange(m, 0, -1)
+        mirror = values[np.minimum(j, len(values) - 1)]
+        below = -np.expm1(-j * self.spacing) + np.exp(-j * self.spacing) * mirror
+        wide = np.concatenate([below, values, np.full(m, values[-1])])
+        out = np.zeros_like(values)
+        _maximise(wide, live, self._ends, self._rise, self._decay, out)
+        out[:live] = out[:live] * _CHARGE + _TINY
+        return np.minimum(out, 1.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, out: Array) -> None:
+    """max over t of p H(y - t) + (1 - p) H(y - t + eta) on the nodes 0..live-1.
+
+    On a cell both H are linear in a = e^-t, and so are a p and a (1 - p). With s from 0 to 1 across
+    the cell the value is (n0 + n1 s + n2 s^2)/(a (1 + rise s)), n2 <= 0: it rises to one maximum
+    and falls. `slope` is its derivative at s = 0 times a, `bend` is n2.
+    """
+    m = ends.shape[1] - 1
+    up, down, a_up, a_down, width, a = ends
+    tilt = decay * width[0]
+    for i in range(live):
+        last_up, last_down = wide[i + m], wide[i + m + m]  # t = 0, where p = 1
+        best = last_up
+        for c in range(1, m + 1):
+            h_up, h_down = wide[i + m - c], wide[i + m + m - c]
+            value = up[c] * h_up + down[c] * h_down
+            if value > best:
+                best = value
+            gain_up, gain_down = last_up - h_up, last_down - h_down
+            slope = a_up[c] * gain_up + a_down[c] * gain_down
+            slope += tilt * (h_up - h_down)
+            bend = width[c] * (gain_up - decay * gain_down)
+            if slope > 0.0 and slope < -bend * (2.0 + rise):
+                ratio = -slope / bend
+                s = ratio / (1.0 + math.sqrt(1.0 + rise * ratio))
+                value = ((1.0 - s) * a_up[c] + s * a_up[c - 1]) * (h_up + s * gain_up)
+                value += ((1.0 - s) * a_down[c] + s * a_down[c - 1]) * (h_down + s * gain_down)
+                value /= a[c] * (1.0 + rise * s)
+                if value > best:
+                    best = value
+            last_up, last_down = h_up, h_down
+        out[i] = best

@@ -1,0 +1,228 @@
+"""A run as independent pairs side by side: a profile for steps that are few, one Gaussian for the rest.
+
+Every kind of step is dominated by a pair of laws that answers it step by step (docs/proofs/accounting.md,
+section 7), so a run of several kinds, interleaved in any order, is dominated by their product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpsparse.privacy.adaptive import Profile, bounded_range_profile, pure_profile
+from dpsparse.privacy.dominance import SLACK, bounded_range_mu, perturbation_mu
+from dpsparse.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    Geometric,
+    Laplace,
+    NoisyMax,
+    ObjectivePerturbation,
+    Pure,
+    RoundedGaussian,
+)
+from dpsparse.privacy.gaussian import log_profile
+from dpsparse.privacy.gaussian import profile as gaussian_profile
+from dpsparse.privacy.objective import delta_profiles
+from dpsparse.privacy.rdp import leaves
+
+# Up to so many steps of a kind the profile is computed; beyond, the dominating Gaussian is
+# within a few tenths of a per cent of it and costs nothing.
+_FEW = 128
+# Beyond this standard deviation of the loss nothing is private, and e^epsilon would overflow.
+_LARGE = 5.0
+
+
+# What a step is: ("range", eta), ("pure", epsilon) or ("objective", event), and how often.
+Kind = tuple[str, float | ObjectivePerturbation, int]
+
+
+def gaussian_parameter(event: Event) -> tuple[float, float]:
+    """(mu, slack): with probability 1 - slack the run reveals no more than N(mu, 1) against N(0, 1).
+
+    Runs compose by adding mu^2 and slack, in any order and interleaved, also when a later run is
+    chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
+    dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
+    """
+    total, slack = 0.0, 0.0
+    for leaf, count in leaves(event).items():
+        mu, leak = _leaf_mu(leaf, count)
+        total, slack = total + mu * mu, slack + leak
+    return math.sqrt(total) * (1.0 + 1e-15), min(1.0, slack)
+
+
+def _leaf_mu(leaf: Event, count: int) -> tuple[float, float]:
+    if isinstance(leaf, (Gaussian, RoundedGaussian)):
+        return leaf.sensitivity / leaf.scale * math.sqrt(count), 0.0
+    if isinstance(leaf, ObjectivePerturbation):
+        mu, slack = perturbation_mu(leaf)
+        return mu * math.sqrt(count), slack * count
+    size = _loss(leaf)
+    if size is None:
+        return math.inf, 0.0
+    eta = size if isinstance(leaf, Exponential) else 2.0 * size
+    return bounded_range_mu(eta, count), (SLACK * count if count > 1 else 0.0)
+
+
+def _loss(leaf: Event) -> float | None:
+    """The range of a bounded-range step, the epsilon of a pure one, else None."""
+    if isinstance(leaf, Exponential):
+        return leaf.eta
+    if isinstance(leaf, (Pure, NoisyMax)):
+        return leaf.epsilon
+    if isinstance(leaf, (Laplace, Geometric)):
+        return leaf.sensitivity / leaf.scale
+    return None
+
+
+@dataclass(frozen=True)
+class AdaptiveRun:
+    """The product that dominates a run: kinds of steps with a profile, and mu for the rest."""
+
+    kinds: tuple[Kind, ...]
+    mu: float
+    slack: float
+    scale: float  # standard deviation of the loss, about
+    beats_renyi: bool
+
+    def delta(self, epsilon: float) -> float:
+        """The bound at one epsilon >= 0."""
+        if self._alone:
+            return _single_delta(self.kinds[0][1], epsilon)
+        guess = float(log_profile(self.scale, np.array(epsilon))[0]) / math.log(10.0)
+        return min(1.0, self._at(epsilon, self._side(guess)) + self.slack)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which the bound is at most `delta`, from the safe side."""
+        target = (delta - self.slack) * (1.0 - 1e-15)
+        if target <= 0.0:
+            return math.inf
+        if self._alone:
+            return _single_epsilon(self.kinds[0][1], target)
+        side = self._side(math.log10(target))
+        if side is not None and self.mu == 0.0:
+            return side.epsilon(target)
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(self._at(epsilon, side), 1e-300) / target)
+
+        if excess(0.0) <= 0.0:
+            return 0.0
+        high = self.scale * (self.scale / 2.0 + math.sqrt(-2.0 * math.log(target)))
+        for _ in range(10):
+            if excess(high) <= 0.0:
+                break
+            high *= 1.2
+        else:
+            return math.inf
+        root = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-12, maxiter=200))
+        nudge = 1e-13
+        while excess(root) > 0.0:
+            root, nudge = root * (1.0 + nudge), 2.0 * nudge
+        return root
+
+    def _at(self, epsilon: float, side: Profile | None) -> float:
+        if side is None:
+            return float(gaussian_profile(self.mu, np.array(epsilon)))
+        if self.mu == 0.0:
+            return float(side.delta(np.array(epsilon)))
+        return side.with_gaussian(self.mu, epsilon)
+
+    @property
+    def _alone(self) -> bool:
+        """One bounded-range step and nothing else: there is a closed form."""
+        return len(self.kinds) == 1 and self.mu == 0.0 and self.kinds[0][::2] == ("range", 1)
+
+    def _side(self, log10_delta: float) -> Profile | None:
+        """The product of the kinds that have a profile, resolved down to about this delta."""
+        if not self.kinds:
+            return None
+        # Rounded to two decades, so that epsilon and delta of one run share a profile.
+        smallest = 10.0 ** (2.0 * math.floor(max(log10_delta, -240.0) / 2.0) - 3.0)
+        return _product(self.kinds, smallest)
+
+
+@lru_cache(maxsize=128)
+def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
+    """The product for these steps and counts, or None if one of them is dominated by no pair."""
+    kinds: dict[tuple[str, float | ObjectivePerturbation], int] = {}
+    square, slack, spread = 0.0, 0.0, 0.0
+    renyi_may_win = False
+    for leaf, count in key:
+        size = _loss(leaf)
+        if size is not None and count <= _FEW:
+            kind = "range" if isinstance(leaf, Exponential) else "pure"
+            kinds[kind, size] = kinds.get((kind, size), 0) + count
+            spread += count * (size / 2.0 if kind == "range" else size) ** 2
+            renyi_may_win = renyi_may_win or kind == "pure" or count < 32
+        elif isinstance(leaf, ObjectivePerturbation) and count <= 3:
+            kinds["objective", leaf] = count
+            spread += count * _spread(leaf) ** 2
+            renyi_may_win = True
+        else:
+            mu, leak = _leaf_mu(leaf, count)
+            square, slack = square + mu * mu, slack + leak
+            renyi_may_win = renyi_may_win or (
+                size is not None and not isinstance(leaf, Exponential)
+            )
+    scale = math.sqrt(square + spread)
+    if not 1e-100 < scale < _LARGE:
+        return None
+    return AdaptiveRun(
+        kinds=tuple((kind, size, count) for (kind, size), count in kinds.items()),
+        mu=math.sqrt(square) * (1.0 + 1e-15),
+        slack=slack,
+        scale=scale,
+        beats_renyi=not renyi_may_win and scale < 1.5,
+    )
+
+
+def _spread(event: ObjectivePerturbation) -> float:
+    """About the standard deviation of the loss, for the width of a grid."""
+    mu = event.gradient_bound / event.scale * (2.0 if event.adjacency == "replace-one" else 1.0)
+    return mu + math.log1p(event.curvature / event.ridge) / 5.0
+
+
+@lru_cache(maxsize=64)
+def _product(kinds: tuple[Kind, ...], smallest: float) -> Profile:
+    # With several kinds each may be a little coarser; the product smooths them.
+    coarse = 2 if len(kinds) > 1 else 1
+    return reduce(Profile.times, [_profile(*kind, smallest, coarse) for kind in kinds])
+
+
+def _profile(
+    kind: str, size: float | ObjectivePerturbation, count: int, smallest: float, coarse: int
+) -> Profile:
+    if isinstance(size, ObjectivePerturbation):
+        return reduce(Profile.times, [_perturbation_profile(size, smallest)] * count)
+    if kind == "pure":
+        return pure_profile(size, count)
+    resolution = 64 if count <= 12 else 32 if count <= 48 else 16
+    return bounded_range_profile(size, count, max(16, resolution // coarse), smallest)
+
+
+def _perturbation_profile(event: ObjectivePerturbation, smallest: float) -> Profile:
+    """The proven deltas on a grid: the true profile is convex, so its chords lie above it."""
+    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    replace_one = event.adjacency == "replace-one"
+    m = 2.0 * mu if replace_one else mu
+    top = math.log1p(flatness) + m * m / 2.0 + m * math.sqrt(-2.0 * math.log(smallest))
+    epsilons = np.linspace(0.0, top, 161)
+    deltas = delta_profiles(mu, flatness, event.loss, replace_one, epsilons)
+    return Profile(top / 160.0, np.minimum.accumulate(deltas))
+
+
+def _single_delta(eta: float, epsilon: float) -> float:
+    """One bounded-range step, exactly: (1 - e^{(epsilon-eta)/2})^2/(1 - e^-eta)."""
+    return math.expm1(min(0.0, (epsilon - eta) / 2.0)) ** 2 / -math.expm1(-eta) * (1.0 + 1e-14)
+
+
+def _single_epsilon(eta: float, delta: float) -> float:
+    """Inverse of `_single_delta`."""
+    root = math.sqrt(-delta * math.expm1(-eta))
+    return max(0.0, eta + 2.0 * math.log1p(-root) + 1e-15 * eta) if root < 1.0 else 0.0

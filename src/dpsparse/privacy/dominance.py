@@ -1,0 +1,215 @@
+"""Which Gaussian pair dominates a run: the common currency of mixed runs and ledgers.
+
+If the profile H of a run is at most that of N(mu, 1) against N(0, 1) then, step by step as it is
+asked, the run is post-processing of that pair (Blackwell). Such runs compose by adding mu^2, in any
+order and interleaved; a `slack` d is the probability that a run reveals everything, and slacks add.
+
+    bounded range, once     mu = 2 Phi^-1(1/(1 + e^{-eta/2})), exact
+    bounded range, T times  mu^2 = (eta^2/4)(T + c + (T - K) k) from the certified table, K <= T
+    pure                    bounded range 2 epsilon covers it
+    Gaussian                mu = sensitivity/scale
+
+The table (gaussian_table.json, made by benchmarks/gaussian_table.py) holds c and k for some K, certified for
+eta on a grid; from the grid point below to eta itself the scaling lemma pays. Proofs:
+docs/proofs/accounting.md, section 8.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpsparse.privacy.adaptive import BoundedRangeStep, bounded_range_profile
+from dpsparse.privacy.events import ObjectivePerturbation
+from dpsparse.privacy.gaussian import log_profile
+from dpsparse.privacy.gaussian import profile as gaussian_profile
+from dpsparse.privacy.objective import delta_profiles
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+# What a certificate leaves unchecked: profiles below this number. Far below any delta.
+CUT = 1e-60
+# The same after the scaling lemma, which may multiply it by e^{y/2} eta/eta_i: below 1e12.
+SLACK = 1e-48
+# The table is certified at K eta^2/4 = FIRST, GRID, 2 GRID, ..., LAST.
+FIRST, GRID, LAST = 1e-12, 0.008, 2.8
+
+
+def is_dominated(values: Array, spacing: float, mu: float) -> bool:
+    """Whether the chords through `values` at 0, spacing, ... stay below G_mu wherever above CUT.
+
+    G is convex in g, so its tangents at the two ends of a cell lie below it; a chord that is
+    below both ends and below the crossing of the tangents is below G on the whole cell.
+    """
+    y: Array = spacing * np.arange(float(len(values)))
+    log_value, error = log_profile(mu, y)
+    gaussian = np.exp(np.maximum(log_value - error, -700.0)) * (1.0 - 1e-11)
+    live = values[:-1] > CUT
+    if np.any(values > np.maximum(gaussian, CUT)):
+        return False
+    # In units of the cell: fall from the left tangent, fall to the right one.
+    rise = np.exp(y[:-1]) * math.expm1(spacing)
+    tail = ndtr(-mu / 2.0 - y / mu)  # -dG/dg, which falls
+    left, right = tail[:-1] * rise * (1.0 + 1e-11), tail[1:] * rise
+    with np.errstate(all="ignore"):
+        crossing = (gaussian[:-1] - gaussian[1:] - right) / (left - right)
+    crossing = np.clip(np.nan_to_num(crossing, nan=0.5), 0.0, 1.0)
+    chord = (1.0 - crossing) * values[:-1] + crossing * values[1:]
+    below = np.maximum(gaussian[:-1] - left * crossing, gaussian[1:] + right * (1.0 - crossing))
+    return bool(np.all((chord <= below * (1.0 - 1e-11)) | ~live))
+
+
+def run_fits(eta: float, count: int, excess: float, resolution: int) -> bool:
+    """Whether `count` steps are certified to be dominated by mu^2 = (eta^2/4)(count + excess)."""
+    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
+    return is_dominated(run.values, run.spacing, eta * math.sqrt(count + excess) / 2.0)
+
+
+def step_fits(eta: float, variance: float, excess: float, resolution: int) -> bool:
+    """Whether a step after a Gaussian with mu^2 = (eta^2/4) variance adds (eta^2/4)(1 + excess)."""
+    values, spacing = _step_after(eta, variance, resolution)
+    return is_dominated(values, spacing, eta * math.sqrt(variance + 1.0 + excess) / 2.0)
+
+
+def _step_after(eta: float, variance: float, resolution: int) -> tuple[Array, float]:
+    mu = eta * math.sqrt(variance) / 2.0
+    spacing = eta / resolution * (1.0 + 2.0**-50)
+    top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(CUT / 100.0))
+    y: Array = spacing * np.arange(2.0 + math.ceil((top + eta) / spacing))
+    step = BoundedRangeStep(spacing, resolution)
+    return step.before(gaussian_profile(mu, y), len(y)), spacing
+
+
+def certify_run(eta: float, count: int, resolution: int) -> float:
+    """The smallest `excess` that `run_fits` accepts, to 1e-5."""
+    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
+    return _smallest(
+        lambda c: is_dominated(run.values, run.spacing, eta * math.sqrt(count + c) / 2.0), 1e-5
+    )
+
+
+def certify_step(eta: float, variance: float, resolution: int) -> float:
+    """The smallest `excess` that `step_fits` accepts, to 1e-8."""
+    values, spacing = _step_after(eta, variance, resolution)
+    return _smallest(
+        lambda k: is_dominated(values, spacing, eta * math.sqrt(variance + 1.0 + k) / 2.0), 1e-8
+    )
+
+
+def _smallest(good: Callable[[float], bool], tolerance: float) -> float:
+    low, high = 0.0, 1.0
+    if not good(high):
+        return math.inf
+    while high - low > tolerance:  # `high` is good
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
+
+
+def grid() -> Array:
+    """The values of K eta^2/4 at which every entry of the table is certified."""
+    return np.concatenate([[FIRST], GRID * np.arange(1.0, round(LAST / GRID) + 1.0)])
+
+
+@lru_cache(maxsize=4096)
+def bounded_range_mu(eta: float, count: int) -> float:
+    """mu that dominates every adaptive run of `count` steps of range `eta`, up to count * SLACK."""
+    once = _once(eta)
+    if count == 1:
+        return once
+    sizes, _, _ = _table()
+    i = bisect_right(sizes, count)
+    bounds = [once * math.sqrt(count)]
+    bounds += [_from_entry(eta, count, entry) for entry in range(max(0, i - 2), i)]
+    if i < len(sizes):  # a longer run costs more: rounding the count up is safe, and monotone
+        bounds.append(_from_entry(eta, sizes[i], i))
+    return min(bounds)
+
+
+def _once(eta: float) -> float:
+    """2 Phi^-1(1/(1 + e^{-eta/2})) from above; its slope falls from sqrt(2 pi)/4 at 0."""
+    linear = math.sqrt(2.0 * math.pi) / 4.0 * eta
+    if eta < 1e-3:
+        return linear
+    return min(linear, -2.0 * float(ndtri(1.0 / (1.0 + math.exp(min(eta, 600.0) / 2.0)))) + 1e-13)
+
+
+def _from_entry(eta: float, count: int, entry: int) -> float:
+    """mu from one entry: exact on the grid of eta, by the scaling lemma above a grid point."""
+    sizes, excess, per_step = _table()
+    size = sizes[entry]
+    rate = math.sqrt(count + excess[entry] + (count - size) * per_step[entry]) / 2.0
+    square = size * eta * eta / 4.0
+    j = min(math.floor(square / GRID), round(LAST / GRID))
+    below = math.sqrt(4.0 / size * (j * GRID if j > 0 else FIRST))
+    above = math.sqrt(4.0 / size * (j + 1.0) * GRID)
+    if eta <= below:  # also when the root was rounded up
+        return rate * below
+    mu = rate * eta
+    if mu > 4.0:
+        return math.inf
+    # The scaling lemma: a factor e^gap on the profile, paid by mu^(1/elasticity).
+    gap = (eta * eta - below * below) * (rate * rate / 8.0 + 1.0 / 24.0)
+    half = 1.05 * mu / 2.0
+    density = math.exp(-half * half / 2.0) / math.sqrt(2.0 * math.pi)
+    elasticity = 2.0 * half * density / math.erf(half / math.sqrt(2.0))
+    factor = math.exp(gap / elasticity) * (1.0 + 1e-12)
+    scaled = mu * factor if factor <= 1.05 else math.inf
+    return min(scaled, rate * above) if (j + 1.0) * GRID <= LAST else scaled
+
+
+@cache
+def _table() -> tuple[list[int], list[float], list[float]]:
+    """Sizes K, excess variance c of K steps, and excess k of each further step."""
+    text = resources.files("dpsparse.privacy").joinpath("gaussian_table.json").read_text()
+    table = json.loads(text)
+    if (table["first"], table["spacing"], table["last"]) != (FIRST, GRID, LAST):
+        raise RuntimeError("gaussian_table.json was certified on another grid.")
+    rows = table["entries"]
+    return [r["steps"] for r in rows], [r["c"] for r in rows], [r["k"] for r in rows]
+
+
+# Objective perturbation is compared on these shares of its range; delta below LEAK is slack.
+_SHARES = np.linspace(0.0, 1.0, 401) ** 2
+LEAK = 1e-30
+
+
+@lru_cache(maxsize=1024)
+def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
+    """(mu, slack) of one objective perturbation, from its own profile.
+
+    A profile falls, so on a cell its left end is compared with the Gaussian's right end.
+    """
+    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    replace_one = event.adjacency == "replace-one"
+    m = 2.0 * mu if replace_one else mu
+    top = math.log1p(flatness) + m * m / 2.0 + m * math.sqrt(-2.0 * math.log(LEAK / 100.0))
+    epsilons = top * _SHARES
+    deltas = delta_profiles(mu, flatness, event.loss, replace_one, epsilons)
+    if deltas[-1] > LEAK or deltas[0] >= 1.0:
+        return math.inf, 0.0
+    paid = (deltas[:-1] - LEAK) * (1.0 + 1e-9)
+
+    def good(candidate: float) -> bool:
+        value, error = log_profile(candidate, epsilons[1:])
+        return bool(np.all(paid <= np.exp(value - error)))
+
+    low, high = m, -2.1 * float(ndtri((1.0 - deltas[0]) / 2.0)) + 0.1 * m
+    for _ in range(20):
+        if good(high):
+            break
+        high *= 1.3
+    else:
+        return math.inf, 0.0
+    while high - low > 1e-5 * high:  # `high` is good
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high, LEAK

@@ -1,0 +1,31 @@
+"""Frank-Wolfe on the L1 ball: the fast solver (run.py, kernel.py) and the plain one (reference.py)."""
+
+from dpsparse.solvers.frank_wolfe.run import (
+    FRESHNESS,
+    History,
+    Problem,
+    RowArrays,
+    Run,
+    check_public,
+    choose_resolution,
+    extend,
+    extend_with,
+    fast_frank_wolfe,
+    fast_frank_wolfe_with,
+    offset_slope_bound,
+)
+
+__all__ = [
+    "FRESHNESS",
+    "History",
+    "Problem",
+    "RowArrays",
+    "Run",
+    "check_public",
+    "choose_resolution",
+    "extend",
+    "extend_with",
+    "fast_frank_wolfe",
+    "fast_frank_wolfe_with",
+    "offset_slope_bound",
+]

@@ -1,0 +1,867 @@
+"""The Frank-Wolfe step fused with its private draw: work proportional to the non-zeros touched.
+
+Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO" (Alg. 2), with another sampler
+than its Alg. 4 and without its staleness. README.md beside this file explains boxes, calendar, hot
+and cold with pictures; read it first.
+
+    pick (cell j, sign s) with probability proportional to e^{kappa s G_j}
+    G_j  = sum_i round(S q_i x_ij)                q_i = slope of row i / slope_bound, whole units
+    v_i += -s (t+2) x_ij      for the rows that own j          margin m_i = offset + scale(t) v_i
+    scale(t) = 2 radius c / ((t+1)(t+2))          steps 2/(t+3) from w = 0, in closed form
+
+The scores may be stale, never by more than `slack`: |G_j - score_j| <= slack_j at every draw. Who
+keeps that promise is the one thing that differs between the two ways to run:
+
+    boxes   every row's margin stays within theta of the margin its slope was taken at (calendar)
+    lagging every slope is taken anew at every step and compared with the slope behind the scores;
+            the scores are pulled again when the sum of all differences exceeds a reserve
+
+A draw is settled by the two ends of the stale score where they agree, otherwise by the exact G_j
+from column j. Proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
+
+What is rare (refresh all rows, choose tau, rebuild the sampler) happens in run.py: `advance` stops
+at the step, says why in `event`, and is called again. That keeps what must be compiled small; for
+the same reason inner functions have no Python wrappers and take the groups of arrays they use. One
+file, because Numba's cache does not see edits in another.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
+SOFTMAX = 3
+EXACT, TOLERANCE, PUBLISHED = 0, 1, 2  # freshness
+DRAW, REPLAY, SERVE, MOVE = 0, 1, 2, 3  # what `advance` does with a step
+NOTHING, LAGS, PULL, CROWDED, REBUILD, RETUNE = 0, 1, 2, 3, 4, 5  # events: why it stopped
+REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4  # verdicts on a proposal
+
+B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
+HEADROOM = 3  # empty depths above the largest cell, so that it may rise
+SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
+SLOPE_UNITS = 2.0**SLOPE_BITS
+LN2 = math.log(2.0)
+# The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
+HEAVY = 1024
+NO_LABEL = 2**32 - 1  # of a column without entries
+
+_SCALARS = np.dtype(
+    [
+        # The problem: constant through a run.
+        ("outputs", np.int64),  # K; a cell is label * K + output
+        ("loss", np.int64),
+        ("steps", np.int64),
+        ("freshness", np.int64),
+        ("exact_sign", np.int64),  # the published algorithm reads the sign off: not private
+        ("resolution", np.int64),  # S: whole units a row may add to a score
+        ("n_cells", np.int64),  # columns without entries included: they have no arrays
+        ("intercept", np.int64),  # label of the constant column, -1 without one
+        ("kappa", np.float64),  # per unit of score; 0 for the arg max
+        ("reach", np.float64),  # radius * feature_bound
+        ("factor", np.float64),  # 1 / feature_bound
+        ("slope_bound", np.float64),
+        ("smoothness", np.float64),
+        ("cutoff", np.float64),
+        # How stale the scores may be.
+        ("boxes", np.int64),  # 1: boxes, 0: lagging
+        ("theta", np.float64),  # half width of a box; -1 (published) makes every touch a renewal
+        ("reserve", np.int64),  # lagging: sum of slope differences the slack allows
+        ("lag", np.int64),  # that sum at the step `fresh_at`
+        ("fresh_at", np.int64),
+        ("n_leavers", np.int64),  # rows that left their box since the last draw
+        # Is it worth it? All in row renewals.
+        ("renewed", np.int64),  # spent, less what the steps so far may cost
+        ("afford", np.int64),  # what one step may cost: as much as one without boxes
+        ("refresh_cost", np.int64),  # of all rows and all scores
+        ("look", np.int64),  # step at which boxes are tried again
+        # The sampler.
+        ("top", np.int64),  # depth 0 begins here
+        ("width", np.int64),  # of a depth, in units of score: weights halve
+        ("cold_weight", np.int64),
+        ("log_cold", np.float64),
+        ("total", np.int64),  # of all proposal weights
+        ("rebuild", np.int64),
+        ("n_risers", np.int64),
+        ("debt", np.int64),  # rejections not yet excused by accepted draws
+        ("debt_limit", np.int64),
+        # Why `advance` stopped, and what it did so far.
+        ("event", np.int64),
+        ("verified", np.int64),
+        ("scattered", np.int64),
+        ("pulls", np.int64),
+    ]
+)
+
+
+def make_scalars() -> np.record:
+    """The numbers of a run, all 0; Numba passes them by reference, so kernels can change them."""
+    scalars: np.record = np.zeros(1, _SCALARS).view(np.recarray)[0]
+    return scalars
+
+
+class Matrix(NamedTuple):
+    """The rows as they came and, beside them, the same entries by columns."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray  # float32 or float64, not yet divided by the feature bound
+    label_of: np.ndarray  # feature -> label: the HEAVY fullest columns first, no empty ones
+    colptr: np.ndarray  # by label
+    owners: np.ndarray  # rows of the entries of each column, uint32
+    shares: np.ndarray  # and what they hold: entry / feature bound, float32
+
+
+class Rows(NamedTuple):
+    """One number per row and output, (n * K,), unless said otherwise."""
+
+    y: np.ndarray  # (n,) class code or target
+    v: np.ndarray  # margins in units of _scale, without the offset
+    mref: np.ndarray  # scale * v at which the stored slopes were taken: centre of the box
+    q: np.ndarray  # slopes behind the scores, int32 in units of slope_bound * 2^-28
+    fresh: np.ndarray  # slopes at the true margins of step `fresh_at`
+    offset: np.ndarray  # (K,) public margin of a row without features
+    units: np.ndarray  # (K,) slopes of the row at hand
+    leavers: np.ndarray  # (n,) rows that need a new box before the next draw
+
+
+class Calendar(NamedTuple):
+    """Doubly linked lists of rows by the step at which they must be looked at."""
+
+    due: np.ndarray  # `steps` means never
+    after: np.ndarray
+    before: np.ndarray
+    head: np.ndarray  # (steps + 1,) first row of each list
+
+
+class Sampler(NamedTuple):
+    """Scores, how far they may be off, and the lists of hot cells."""
+
+    score: np.ndarray  # int32, or int64 where 32 bits might not do
+    slack: np.ndarray  # (HEAVY + 1,) by label: how far a score may be from exact; last: all others
+    limit: np.ndarray  # (HEAVY * K + 1,) by cell: a |score| above it may have left its depth
+    slot: np.ndarray  # position in `members`, -1 for a cold cell
+    members: np.ndarray
+    depth_of: np.ndarray  # of each member
+    start: np.ndarray  # (B + 1,) of each depth in `members`
+    size: np.ndarray
+    room: np.ndarray
+    risers: np.ndarray  # cells seen above their limit since the last draw
+    bins: np.ndarray  # (4 B + 1,) cells by quarter depth, at the last rebuild
+
+
+class State(NamedTuple):
+    matrix: Matrix
+    rows: Rows
+    calendar: Calendar
+    sampler: Sampler
+    cells: np.ndarray  # the released history
+    signs: np.ndarray
+    sc: np.record
+
+
+# Kernels can be called from Python; inner functions only from kernels (Python would crash), whose
+# cached code holds them. Nothing here allocates, so references need not be counted (`_nrt`):
+# together with the missing wrappers this halves the time to compile.
+_OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+_kernel: Any = njit(cache=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
+_inner: Any = njit(no_cpython_wrapper=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
+
+
+@_inner
+def _scale(sc, t):
+    return 2.0 * sc.reach / ((t + 1.0) * (t + 2.0))
+
+
+# ---- where numbers become whole: the sensitivity of a score is decided in these three ----
+
+
+@_inner
+def _entry(value, factor):
+    """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0."""
+    x = value * factor
+    x = min(max(x, -1.0), 1.0) if x == x else 0.0
+    return np.float32(x)
+
+
+@_inner
+def _whole(r):
+    """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
+    r = min(max(r, -SLOPE_UNITS), SLOPE_UNITS) if r == r else 0.0
+    return np.int32(np.rint(r))
+
+
+@_inner
+def _part(q, unit, x):
+    """What a row adds to a score: exact product of 29 and 24 bits, rounded once: at most S."""
+    return np.int32(np.rint(q * unit * np.float64(x)))
+
+
+# ---- slopes ----
+
+
+@_inner
+def _exp(x):
+    """e^x on -99..99, relative error below 2^-45; no call, so loops over it vectorise."""
+    x = min(max(x, -99.0), 99.0)
+    n = np.rint(x * (1 / LN2))
+    r = x - n * LN2
+    z = r * r
+    sinh = 1 / 6 + z * (1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800))))
+    cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
+    e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
+    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
+
+
+@_inner
+def _slope(loss, m, y, cutoff):
+    """The slope at one margin, for losses of one output."""
+    if loss == 0:
+        sign = 1.0 - 2.0 * y
+        return sign / (1.0 + _exp(-sign * m))
+    return m - y if loss == 1 else min(max(m - y, -cutoff), cutoff)
+
+
+@_inner
+def _row_slopes(margins, scale, y, offset, units, sc, i):
+    """Slopes of row i at offset + scale * margins into `units`.
+
+    Every slope is taken by these formulas, here or in `lag_of_rows`: an exact score is the same
+    bit for bit, whoever asked for it.
+    """
+    K = sc.outputs
+    at = i * K
+    unit = SLOPE_UNITS / sc.slope_bound
+    if sc.loss != SOFTMAX:
+        m = offset[0] + scale * margins[at]
+        units[0] = _whole(_slope(sc.loss, m, y[i], sc.cutoff) * unit)
+        return
+    largest = offset[0] + scale * margins[at]
+    for k in range(1, K):
+        largest = max(largest, offset[k] + scale * margins[at + k])
+    total = 0.0
+    for k in range(K):
+        total += math.exp(offset[k] + scale * margins[at + k] - largest)
+    for k in range(K):
+        p = math.exp(offset[k] + scale * margins[at + k] - largest) / total
+        units[k] = _whole((p - (k == y[i])) * unit)
+
+
+@_kernel
+def lag_of_rows(rows, sc, t):
+    """Slopes of all rows at their true margins into `fresh`; how far they are from the stored ones."""
+    v, y, q, fresh = rows.v, rows.y, rows.q, rows.fresh
+    scale, unit = _scale(sc, t), SLOPE_UNITS / sc.slope_bound
+    loss, cutoff, offset, K = sc.loss, sc.cutoff, rows.offset[0], sc.outputs
+    if loss == SOFTMAX:
+        for i in range(y.size):
+            _row_slopes(v, scale, y, rows.offset, rows.units, sc, i)
+            for k in range(K):
+                fresh[i * K + k] = rows.units[k]
+    else:
+        for i in range(y.size):
+            fresh[i] = _whole(_slope(loss, offset + scale * v[i], y[i], cutoff) * unit)
+    lag = np.int64(0)
+    for i in range(q.size):
+        lag += np.int64(abs(fresh[i] - q[i]))
+    sc.lag, sc.fresh_at = lag, t
+
+
+# ---- boxes and calendar ----
+
+
+@_inner
+def _outside(v, mref, K, theta, i, scale):
+    out = False
+    for k in range(i * K, i * K + K):
+        out |= abs(scale * v[k] - mref[k]) > theta
+    return out
+
+
+@_inner
+def _schedule(v, mref, due, after, before, head, sc, i, t):
+    """Enter row i at the step t' at which m (t+1)(t+2)/((t'+1)(t'+2)) will have left its box."""
+    K, steps, theta = sc.outputs, sc.steps, sc.theta
+    sc.renewed += 1
+    if due[i] < steps:  # leave the old place in the calendar
+        a, b = after[i], before[i]
+        if a >= 0:
+            before[a] = b
+        if b >= 0:
+            after[b] = a
+        else:
+            head[due[i]] = a
+    scale = _scale(sc, t)
+    when = steps
+    for k in range(i * K, i * K + K):
+        m = scale * v[k]
+        # Left alone the margin shrinks towards zero: it can leave through one edge only.
+        edge = mref[k] - theta if m > 0 else -mref[k] - theta
+        if edge <= 0.0:
+            continue
+        z = (t + 1.0) * (t + 2.0) * (abs(m) / edge)
+        when = min(when, max(t + 1, np.int64(min(math.sqrt(0.25 + z) - 1.5, 2.0**30)) + 1))
+    if when < steps:
+        a = head[when]
+        head[when], after[i], before[i] = i, a, -1
+        if a >= 0:
+            before[a] = i
+    due[i] = when
+
+
+@_kernel
+def schedule_all(rows, calendar, sc, t):
+    """A new calendar for all rows, whose boxes were just centred."""
+    calendar.head[:] = -1
+    calendar.due[:] = sc.steps
+    for i in range(calendar.due.size):
+        _schedule(
+            rows.v, rows.mref, calendar.due, calendar.after, calendar.before, calendar.head,
+            sc, i, t,
+        )  # fmt: skip
+
+
+@_inner
+def _collect_due(rows, calendar, sc, t):
+    """Add the rows due at step t to the leavers, or enter them again if their box still holds."""
+    v, mref, due, after, head = rows.v, rows.mref, calendar.due, calendar.after, calendar.head
+    K, theta, scale = sc.outputs, sc.theta, _scale(sc, t)
+    i = np.int64(head[t])
+    head[t] = -1
+    while i >= 0:
+        following = np.int64(after[i])
+        due[i] = sc.steps
+        if _outside(v, mref, K, theta, i, scale):
+            rows.leavers[sc.n_leavers] = i
+            sc.n_leavers += 1
+        else:
+            _schedule(v, mref, due, after, calendar.before, head, sc, i, t)
+        i = following
+
+
+@_inner
+def _renew(matrix, rows, calendar, sampler, sc, t):
+    """New boxes for the leavers: new slopes, and their change added to the scores."""
+    v, mref, q, units = rows.v, rows.mref, rows.q, rows.units
+    indptr, indices, values, label_of = (
+        matrix.indptr,
+        matrix.indices,
+        matrix.values,
+        matrix.label_of,
+    )
+    score, slot, depth_of, limit = sampler.score, sampler.slot, sampler.depth_of, sampler.limit
+    risers, light_slack = sampler.risers, sampler.slack[HEAVY]
+    K, unit, factor = sc.outputs, sc.resolution / SLOPE_UNITS, sc.factor
+    scale, ahead = _scale(sc, t), 0.5 * max(sc.theta, 0.0)
+    top, width, light = sc.top, sc.width, limit.size - 1
+    n_risers, n_scattered = sc.n_risers, np.int64(0)
+    if 3 * sc.n_leavers > rows.y.size:
+        sc.event = PULL  # pulling all columns is cheaper than scattering so many rows
+    for r in range(sc.n_leavers):
+        i = np.int64(rows.leavers[r])
+        # The box is centred ahead of the margins, on their way to zero: they stay for longer.
+        for k in range(i * K, i * K + K):
+            m = scale * v[k]
+            mref[k] = m - min(max(m, -ahead), ahead)
+        _row_slopes(mref, 1.0, rows.y, rows.offset, units, sc, i)
+        for k in range(K):
+            old, new = q[i * K + k] * unit, units[k] * unit
+            q[i * K + k] = units[k]
+            if sc.event == PULL or old == new:
+                continue
+            lo, hi = np.int64(indptr[i]), np.int64(indptr[i + 1])
+            n_scattered += hi - lo
+            for p in range(lo, hi + (sc.intercept >= 0)):
+                if p < hi:
+                    label = np.int64(label_of[indices[p]])
+                    x = _entry(values[p], factor)
+                else:
+                    label, x = sc.intercept, np.float32(1.0)
+                cell = label * K + k
+                g = np.int64(score[cell]) + _part(new, 1.0, x) - _part(old, 1.0, x)
+                score[cell] = g
+                g = abs(g)
+                if g > limit[min(cell, light)]:
+                    s = slot[cell]
+                    if cell >= light and s >= 0 and g + light_slack <= top - depth_of[s] * width:
+                        continue  # a hot cell that is still within its depth
+                    if n_risers < risers.size:
+                        risers[n_risers] = cell
+                    n_risers += 1
+        if sc.freshness != PUBLISHED:
+            _schedule(
+                v, mref, calendar.due, calendar.after, calendar.before, calendar.head, sc, i, t
+            )
+    sc.n_risers, sc.n_leavers = n_risers, 0
+    sc.scattered += n_scattered
+
+
+# ---- scores ----
+
+
+@_kernel
+def pull(colptr, owners, shares, slopes, score, sc, first, last):
+    """Scores of the labels first..last-1 from the given slopes, column by column."""
+    K, unit = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS
+    lo = np.uint64(colptr[first])  # unsigned positions allow vector instructions
+    for label in range(first, last):
+        hi = np.uint64(colptr[label + 1])
+        if K == 1:
+            g = np.int64(0)
+            for p in range(lo, hi):
+                g += _part(slopes[owners[p]], unit, shares[p])
+            score[label] = g
+        else:
+            for k in range(K):
+                g = np.int64(0)
+                for p in range(lo, hi):
+                    g += _part(slopes[owners[p] * K + k], unit, shares[p])
+                score[np.uint64(label) * K + k] = g
+        lo = hi
+
+
+@_inner
+def _exact_score(matrix, rows, sc, cell, t):
+    """The score of one cell at the true margins."""
+    K, unit, scale = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t)
+    label, k = cell // K, cell % K
+    owners, shares, units = matrix.owners, matrix.shares, rows.units
+    g = np.int64(0)
+    if label >= matrix.colptr.size - 1:
+        return g
+    lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
+    sc.verified += hi - lo
+    if sc.fresh_at == t:  # the slopes are known: a fast read
+        sc.debt += (hi - lo) // 32
+        for p in range(lo, hi):
+            g += _part(rows.fresh[np.int64(owners[p]) * K + k], unit, shares[p])
+        return g
+    sc.debt += (hi - lo) // 4
+    sc.renewed += (hi - lo) // 8
+    for p in range(lo, hi):
+        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, np.int64(owners[p]))
+        g += _part(units[k], unit, shares[p])
+    return g
+
+
+@_kernel
+def exact_scores(matrix, rows, sc, cells, t, out):
+    """The scores of some cells at the true margins."""
+    for c in range(cells.size):
+        out[c] = _exact_score(matrix, rows, sc, cells[c], t)
+
+
+# ---- sampler ----
+
+
+@_inner
+def _upper(score, slack, K, cell):
+    """The largest |G| a cell can have."""
+    return abs(np.int64(score[cell])) + slack[min(cell // K, HEAVY)]
+
+
+@_inner
+def _append(sampler, sc, cell, d):
+    """List a cell at depth d, or ask for a rebuild if there is no room."""
+    if d < 0 or sampler.size[d] == sampler.room[d]:
+        sc.rebuild = 1
+        return
+    s = sampler.start[d] + sampler.size[d]
+    sampler.size[d] += 1
+    sampler.members[s], sampler.depth_of[s], sampler.slot[cell] = cell, d, s
+    sc.total += 1 << (B - d)
+    if cell < sampler.limit.size - 1:
+        sampler.limit[cell] = sc.top - d * sc.width - sampler.slack[cell // sc.outputs]
+
+
+@_kernel
+def rebuild(sampler, sc):
+    """Choose the top and the cold threshold from a histogram of bounds; list the hot cells."""
+    K, width, kappa = sc.outputs, sc.width, sc.kappa
+    score, slot, slack, limit = sampler.score, sampler.slot, sampler.slack, sampler.limit
+    bins = sampler.bins
+    n_heavy = min(HEAVY * K, score.size)
+    light = np.int64(0)
+    for cell in range(n_heavy, score.size):
+        light = max(light, abs(np.int64(score[cell])))
+    light += slack[HEAVY]
+    largest = light
+    for cell in range(n_heavy):
+        largest = max(largest, _upper(score, slack, K, cell))
+    top = (largest // width + 1 + HEADROOM) * width
+    bins[:] = 0  # quarter depths; the last bin is everything below
+    # Where heavy columns lead by more than all depths, the others need no look.
+    n_seen = n_heavy if light <= top - B * width else score.size
+    bins[4 * B] = sc.n_cells - n_seen
+    for cell in range(n_seen):
+        gap = top - _upper(score, slack, K, cell)
+        bins[4 * gap // width if gap < B * width else 4 * B] += 1
+    mass = 0.0
+    for b in range(4 * B + 1):
+        mass += bins[b] * 2.0 ** (-0.25 * b)
+    # Listing a cell costs memory traffic at every touch, not listing it costs rejections: the cold
+    # set may take the weight that one cell at its threshold has, times all cells, up to 1.3 of the
+    # weight that would be proposed anyway.
+    edge = 0  # cells of quarter depth >= edge are cold
+    n_hot = 0
+    while edge < 4 * B and sc.n_cells * 2.0 ** (-0.25 * edge) > 1.3 * mass:
+        if 2 * (n_hot + bins[edge]) > sampler.members.size - 64 * (B + 1):
+            break
+        n_hot += bins[edge]
+        edge += 1
+    cold_top = top - (edge * width) // 4
+    weight = math.ceil(2.0**B * math.exp(-kappa * (top - cold_top)) * (1.0 + 1e-9))
+    sc.top, sc.cold_weight = top, int(weight)
+    sc.log_cold = math.log(weight) - B * LN2
+    sc.total = sc.n_cells * sc.cold_weight
+    for c in range(limit.size):
+        limit[c] = cold_top - slack[min(c // K, HEAVY)]
+    at = 0
+    for d in range(B + 1):
+        for m in range(sampler.start[d], sampler.start[d] + sampler.size[d]):
+            slot[sampler.members[m]] = -1
+        sampler.start[d], sampler.size[d] = at, 0
+        count = np.int64(0)
+        for b in range(4 * d, min(4 * d + 4, edge)):
+            count += bins[b]
+        sampler.room[d] = count + count // 2 + 64
+        at += sampler.room[d]
+    for cell in range(n_heavy if light <= cold_top else score.size):
+        bound = _upper(score, slack, K, cell)
+        if bound > cold_top:
+            _append(sampler, sc, cell, (top - bound) // width)
+    sc.n_risers, sc.rebuild, sc.debt = 0, 0, 0
+
+
+@_inner
+def _raise_cells(sampler, sc):
+    """Move the cells that rose above their depth."""
+    K, top, width = sc.outputs, sc.top, sc.width
+    slot, members, limit = sampler.slot, sampler.members, sampler.limit
+    n = sc.n_risers
+    sc.n_risers = 0
+    if n > sampler.risers.size:
+        sc.rebuild = 1
+        return
+    for r in range(n):
+        cell = np.int64(sampler.risers[r])
+        bound = _upper(sampler.score, sampler.slack, K, cell)
+        s = slot[cell]
+        if s >= 0:
+            d = np.int64(sampler.depth_of[s])
+            if bound <= top - d * width:
+                continue  # it sank again
+            last = sampler.start[d] + sampler.size[d] - 1
+            moved = members[last]
+            members[s], slot[moved] = moved, s
+            sampler.size[d] -= 1
+            slot[cell] = -1
+            sc.total -= 1 << (B - d)
+        elif abs(np.int64(sampler.score[cell])) <= limit[min(cell, limit.size - 1)]:
+            continue
+        _append(sampler, sc, cell, (top - bound) // width if bound <= top else -1)
+
+
+@_inner
+def _zeros(rng, n):
+    """True with probability 2^-n, exactly."""
+    while n >= 53:
+        if rng.random() != 0.0:
+            return False
+        n -= 53
+    return rng.random() < 2.0 ** (-n)
+
+
+@_inner
+def _propose(sampler, sc, rng):
+    """Propose until one is accepted or in doubt, or too many were rejected (STALE).
+
+    A proposal (cell, sign) of weight W is accepted with probability e^{kappa (s G - top)} 2^B / W.
+    The stale score tells two ends of it; where both say the same the exact G is not needed:
+    ACCEPTED. Otherwise NEAR, with the uniform number to compare, or FAR, with the log of the
+    probability already spent on leading zero bits.
+    """
+    score, slot, slack, size = sampler.score, sampler.slot, sampler.slack, sampler.size
+    kappa, top, K, n_cells = sc.kappa, sc.top, sc.outputs, sc.n_cells
+    cold_total = n_cells * sc.cold_weight
+    total = 2 * sc.total
+    limit = ((1 << 53) // total) * total
+    while sc.debt <= sc.debt_limit:
+        r = np.int64(rng.random() * 2.0**53)  # 53 uniform bits, exactly
+        if r >= limit:
+            continue
+        r %= total
+        sign = 1 - 2 * (r & 1)
+        r >>= 1
+        sc.debt += 1  # taken back by `_draw` if this is the last one
+        if r < cold_total:
+            cell = r % n_cells
+            if cell < score.size and slot[cell] >= 0:
+                continue  # hot: proposed by its depth, not by the cold set
+            log_weight = sc.log_cold
+        else:
+            r -= cold_total
+            d = 0
+            while r >= size[d] << (B - d):
+                r -= size[d] << (B - d)
+                d += 1
+            cell = np.int64(sampler.members[sampler.start[d] + (r >> (B - d))])
+            log_weight = -d * LN2
+        g, e = np.int64(0), np.int64(0)  # a column without entries has score 0, exactly
+        if cell < score.size:
+            g, e = np.int64(score[cell]), slack[min(cell // K, HEAVY)]
+        if sc.exact_sign and (g < 0) != (sign < 0):
+            continue
+        least = max(log_weight + kappa * (top - sign * g - e), 0.0)  # - log of the upper end
+        most = log_weight + kappa * (top - sign * g + e)
+        if most < 7.0:
+            u = rng.random()
+            # The margins are wider than the error of exp.
+            if u < math.exp(-most) * (1.0 - 2.0**-30):
+                return cell, sign, ACCEPTED, log_weight, u
+            if u <= math.exp(-least) * (1.0 + 2.0**-30):
+                return cell, sign, NEAR, log_weight, u
+        else:
+            # Small probabilities keep their relative precision: zero bits first.
+            n = np.int64(least / LN2)
+            if _zeros(rng, n):
+                return cell, sign, FAR, log_weight, n * LN2
+    return np.int64(-1), np.int64(0), STALE, 0.0, 0.0
+
+
+@_inner
+def _draw(st, rng, t):
+    """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins.
+
+    The cell is -1 and `event` says what is needed first if there can be no draw yet: a trial that
+    was broken off leaves no trace, so the law does not depend on when that happens.
+    """
+    sampler, sc = st.sampler, st.sc
+    if sc.n_risers > 0:
+        _raise_cells(sampler, sc)
+    if sc.rebuild:
+        sc.event = REBUILD
+        return np.int64(-1), np.int64(0)
+    while True:
+        cell, sign, verdict, log_weight, u = _propose(sampler, sc, rng)
+        if verdict == STALE:
+            sc.event = RETUNE
+            return cell, sign
+        if verdict != ACCEPTED:
+            g = np.int64(0)
+            if cell < sampler.score.size:
+                g = np.int64(sampler.score[cell])
+                if sampler.slack[min(cell // sc.outputs, HEAVY)] > 0:
+                    g = _exact_score(st.matrix, st.rows, sc, cell, t)
+            x = log_weight + sc.kappa * (sc.top - sign * g)
+            if verdict == FAR:
+                n = np.int64(max(x - u, 0.0) / LN2)
+                x -= u + n * LN2
+                u = rng.random() if _zeros(rng, n) else np.inf
+            if not u < math.exp(-x):
+                continue
+        sc.debt = max(0, sc.debt - 5)
+        return cell, sign
+
+
+# ---- the step ----
+
+
+@_inner
+def _serve(st, t):
+    """Bring the scores within their slack of step t; False if run.py must help (see `event`)."""
+    rows, calendar, sc = st.rows, st.calendar, st.sc
+    if sc.boxes:
+        if sc.freshness != PUBLISHED and calendar.head[t] >= 0:
+            _collect_due(rows, calendar, sc, t)
+        if sc.n_leavers > 0:
+            _renew(st.matrix, rows, calendar, st.sampler, sc, t)
+        return sc.event == NOTHING
+    if sc.fresh_at != t:
+        lag_of_rows(rows, sc, t)
+    if sc.lag > sc.reserve:
+        sc.event = LAGS
+    return sc.event == NOTHING
+
+
+@_inner
+def _move(st, t, cell, sign):
+    """Move along the vertex (the shrink is in _scale) and note the rows that leave their box."""
+    matrix, rows, calendar, sc = st.matrix, st.rows, st.calendar, st.sc
+    v, mref, due, owners, shares = rows.v, rows.mref, calendar.due, matrix.owners, matrix.shares
+    K, theta, boxes = sc.outputs, sc.theta, sc.boxes
+    label, k = cell // K, cell % K
+    if label >= matrix.colptr.size - 1:
+        return  # a column without entries: no row moves
+    step = -sign * (t + 2.0)
+    scale = _scale(sc, t + 1)
+    n = sc.n_leavers
+    lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
+    for p in range(lo, hi):
+        i = np.int64(owners[p])
+        v[i * K + k] += step * np.float64(shares[p])
+        if not boxes:
+            continue
+        if _outside(v, mref, K, theta, i, scale):
+            if due[i] != t + 1:  # else the calendar will bring it
+                rows.leavers[n] = i
+                n += 1
+        elif _outside(v, mref, K, theta, i, _scale(sc, due[i])):
+            # The box must also hold at the step the row is due (or at the last step).
+            _schedule(v, mref, due, calendar.after, calendar.before, calendar.head, sc, i, t + 1)
+    sc.n_leavers = n
+    sc.debt = max(0, sc.debt - (hi - lo) // 4)
+    sc.renewed = max(0, sc.renewed - sc.afford)
+
+
+@_kernel
+def advance(st, rng, first, last, mode):
+    """Steps first..last-1; returns the step to go on with, before `last` only if there is an event.
+
+    DRAW picks; REPLAY and MOVE read the pick from the history; SERVE stops before the pick and
+    MOVE begins after it, for a selection made outside.
+    """
+    sc = st.sc
+    free = mode == DRAW and sc.freshness == EXACT  # the law does not depend on boxes: end them
+    for t in range(first, last):
+        if free and not sc.boxes and t > sc.look:
+            sc.event = RETUNE
+            return t
+        if mode != MOVE and not _serve(st, t):
+            return t
+        if mode == SERVE:
+            continue
+        cell, sign = st.cells[t], np.int64(st.signs[t])
+        if mode == DRAW:
+            cell, sign = _draw(st, rng, t)
+            if cell < 0:
+                return t
+            st.cells[t], st.signs[t] = cell, sign
+        _move(st, t, cell, sign)
+        if free and sc.boxes and sc.n_leavers > sc.refresh_cost:
+            sc.event = CROWDED
+            return t + 1
+        if free and sc.boxes and sc.renewed > 4 * sc.refresh_cost:
+            sc.event = RETUNE
+            return t + 1
+    return last
+
+
+# ---- layout ----
+
+
+@_kernel
+def count_columns(indptr, indices, counts, cursor, n_blocks):
+    """Entries of each column; wide tables in blocks of columns, so that the counts stay cached."""
+    width = counts.size
+    for block in range(n_blocks):
+        stop = width * (block + 1) // n_blocks
+        for i in range(cursor.size):
+            p, end = np.int64(cursor[i]), np.int64(indptr[i + 1])
+            while p < end and indices[p] < stop:
+                counts[indices[p]] += 1
+                p += 1
+            cursor[i] = p
+
+
+@_kernel
+def label_columns(counts, tally, colptr, stops):
+    """Labels for all columns with entries: the HEAVY fullest first, the others in their order.
+
+    `counts` becomes the first position of each column in the transpose. The columns below stops[b]
+    hold about (b + 1) / size of all light entries.
+    """
+    width, n_full, largest = counts.size, colptr.size - 1, np.int64(0)
+    for j in range(width):
+        largest = max(largest, np.int64(counts[j]))
+    # The HEAVY-th largest count, from the number of columns of each count.
+    for j in range(width):
+        tally[counts[j]] += 1
+    floor, n_above = largest + 1, np.int64(0)
+    while floor > 1 and n_above + tally[floor - 1] <= HEAVY:
+        floor -= 1
+        n_above += tally[floor]
+    spare = min(HEAVY, n_full) - n_above  # columns of count floor - 1 that are heavy as well
+    heavy, at = 0, np.int64(0)
+    colptr[0] = 0
+    light_total = np.int64(0)
+    for j in range(width):
+        c = np.int64(counts[j])
+        if c >= floor or (c == floor - 1 and c > 0 and spare > 0):
+            spare -= c < floor
+            heavy += 1
+            colptr[heavy] = c  # summed below
+        else:
+            light_total += c
+    for h in range(1, heavy + 1):
+        at += colptr[h]
+        colptr[h] = at
+    spare = min(HEAVY, n_full) - n_above
+    label, light_label, block = 0, heavy, 0
+    light_start = at
+    for j in range(width):
+        c = np.int64(counts[j])
+        if c >= floor or (c == floor - 1 and c > 0 and spare > 0):
+            spare -= c < floor
+            counts[j] = colptr[label]
+            label += 1
+        elif c > 0:
+            counts[j] = at
+            at += c
+            light_label += 1
+            colptr[light_label] = at
+            if (at - light_start) * stops.size > light_total * (block + 1):
+                stops[block] = j + 1
+                block += 1
+    stops[block:] = width
+
+
+@_kernel
+def fill_columns(indptr, indices, values, factor, place, owners, shares, cursor, stops):
+    """The transpose; blocks of columns keep the places written to in the cache."""
+    for block in range(stops.size):
+        stop = stops[block]
+        for i in range(cursor.size):
+            p, end = np.int64(cursor[i]), np.int64(indptr[i + 1])
+            while p < end and indices[p] < stop:
+                j = indices[p]
+                f = np.int64(place[j])
+                place[j] = f + 1
+                owners[f], shares[f] = i, _entry(values[p], factor)
+                p += 1
+            cursor[i] = p
+
+
+@_kernel
+def label_of_places(place, colptr, n_heavy):
+    """Turn the ends of the filled columns into labels; columns without entries get the largest."""
+    heavy, light = 0, n_heavy
+    for j in range(place.size):
+        end = np.int64(place[j])
+        if end == 0:
+            place[j] = NO_LABEL
+        elif end <= colptr[n_heavy]:
+            place[j] = heavy
+            heavy += 1
+        else:
+            place[j] = light
+            light += 1
+
+
+@_kernel
+def column_bounds(colptr, shares, mass, count):
+    """Sum of magnitudes and number of entries of the heavy columns; the largest of all others."""
+    for label in range(colptr.size - 1):
+        c = min(label, HEAVY)
+        n = np.int64(colptr[label + 1]) - np.int64(colptr[label])
+        count[c] = max(count[c], n)
+        if n > mass[c]:  # entries are at most 1: fewer cannot weigh more
+            total = 0.0
+            for p in range(colptr[label], colptr[label + 1]):
+                total += abs(shares[p])
+            mass[c] = max(mass[c], total)

@@ -1,0 +1,86 @@
+"""The hot/cold sampler on its own, behind the same interface as the other selections.
+
+The solver uses the sampler inside its kernel (`kernel.py`), fused with its
+step; this class is for everything else: tests, benchmarks, other solvers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dpsparse.solvers.frank_wolfe import kernel
+from dpsparse.solvers.frank_wolfe.kernel import HEAVY, B
+
+
+class HotColdSampler:
+    """Draws (cell, sign) with probability proportional to e^{kappa s G}; O(1) a draw."""
+
+    def __init__(self, kappa: float) -> None:
+        self.kappa = kappa
+
+    def rebuild(self, scores: np.ndarray) -> None:
+        wide = np.abs(scores).max(initial=0) >= 2**30  # room to rise: updates keep the type
+        self.state = sampler_state(np.array(scores, np.int64 if wide else np.int32), self.kappa)
+        kernel.rebuild(self.state.sampler, self.state.sc)
+
+    def update(self, cells: np.ndarray, scores: np.ndarray) -> None:
+        sampler, sc = self.state.sampler, self.state.sc
+        new = scores[cells]
+        if np.abs(new).max(initial=0) > np.iinfo(sampler.score.dtype).max:
+            self.rebuild(scores)
+            return
+        sampler.score[cells] = new
+        above = np.abs(sampler.score[cells]) > sampler.limit[np.minimum(cells, HEAVY)]
+        risers = cells[above]
+        sc.n_risers = risers.size
+        sampler.risers[: risers.size] = risers[: sampler.risers.size]
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
+        while True:
+            cell, sign = draw_from(self.state, rng, 0)
+            if cell >= 0:
+                return int(cell), int(sign)
+            self.state.sc.event = kernel.NOTHING
+            kernel.rebuild(self.state.sampler, self.state.sc)
+
+
+@njit(cache=True)
+def draw_from(state, rng, t):  # type: ignore[no-untyped-def]
+    """One draw of the kernel, callable from Python."""
+    return kernel._draw(state, rng, t)
+
+
+def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
+    """A state without rows: scores are given, and nothing is ever stale."""
+    n = scores.size
+    pool = 2 * n + 64 * (B + 2)
+    sc = kernel.make_scalars()
+    sc.outputs, sc.freshness, sc.n_cells, sc.kappa = 1, kernel.TOLERANCE, n, kappa
+    sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
+    sc.debt_limit = n // 8 + 1000
+    whole, reals = np.zeros(0, np.int32), np.zeros(0)
+    places, shares = np.zeros(0, np.uint32), np.zeros(0, np.float32)
+    return kernel.State(
+        kernel.Matrix(whole, whole, reals, places, np.zeros(n + 1, np.int32), places, shares),
+        kernel.Rows(reals, reals, reals, whole, whole, reals, whole, whole),
+        kernel.Calendar(whole, whole, whole, whole),
+        kernel.Sampler(
+            score=scores,
+            slack=np.zeros(HEAVY + 1, np.int64),
+            limit=np.zeros(HEAVY + 1, np.int64),
+            slot=np.full(n, -1, np.int32),
+            members=np.zeros(pool, np.int32),
+            depth_of=np.zeros(pool, np.uint8),
+            start=np.zeros(B + 1, np.int64),
+            size=np.zeros(B + 1, np.int64),
+            room=np.zeros(B + 1, np.int64),
+            risers=np.zeros(4096, np.int32),
+            bins=np.zeros(4 * B + 1, np.int64),
+        ),
+        cells=np.zeros(0, np.int64),
+        signs=np.zeros(0, np.int8),
+        sc=sc,
+    )
