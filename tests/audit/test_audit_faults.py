@@ -246,13 +246,15 @@ def clip_after_summing(patch):
 @fault("DPLassoClassifier", n_iter=5, radius=2.0)
 def one_side_of_the_range_only(patch):
     """A vertex and its mirror image move in opposite directions: the range is twice the move."""
+    from dpsparse.estimators import lasso
     from dpsparse.solvers.frank_wolfe import solve
 
     def vertex_score_range(*facts):
         true = dpsparse.sensitivity.vertex_score_range(*facts)
         return Sensitivity(true.value / 2, true.norm, true.adjacency, true.source)
 
-    patch.setattr(lasso, "vertex_score_range", vertex_score_range)
+    for module in (lasso, solve):
+        patch.setattr(module, "vertex_score_range", vertex_score_range)
 
 
 # ---- floats that break their promises -------------------------------------------------------------
@@ -475,36 +477,61 @@ def a_warning_counts_rows(patch):
     after_fit(patch, "DPGradientClassifier", leak)
 
 
-# ---- Frank-Wolfe, not through the doors yet ---------------------------------------------------------
+# ---- Frank-Wolfe: another sampler than the plan's ----------------------------------------------------
+
+
+def draw_with(patch, **changes):
+    """Vertices drawn for another problem than the one that is charged."""
+    from dpsparse.solvers.frank_wolfe.solve import Steps
+
+    original = Steps.draw
+
+    def draw(self, *rest):
+        charged = self.problem
+        self.problem = replace(charged, **{k: f(charged) for k, f in changes.items()})
+        try:
+            return original(self, *rest)
+        finally:
+            self.problem = charged
+
+    patch.setattr(Steps, "draw", draw)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0)
 def the_exact_sign(patch):
-    """Paper 002: the feature is drawn, the sign is read off the gradient."""
-    from dpsparse.solvers.frank_wolfe import solve
-    from dpsparse.solvers.frank_wolfe import run as solver
-
-    original = solver.fast_frank_wolfe
-
-    def signed(data, problem, *rest):
-        return original(data, replace(problem, private_sign=False), *rest)
-
-    patch.setattr(solver, "fast_frank_wolfe", signed)
-    patch.setattr(lasso, "fast_frank_wolfe", signed)
+    """Khanna, Lu and Raff (2023): the feature is drawn, the sign is read off the gradient."""
+    draw_with(patch, private_sign=lambda problem: False)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
 def a_sampler_with_twice_the_temperature(patch):
-    from dpsparse.solvers.frank_wolfe import solve
-    from dpsparse.solvers.frank_wolfe import run as solver
+    draw_with(patch, kappa=lambda problem: 2 * problem.kappa)
 
-    original = solver.fast_frank_wolfe
 
-    def sharper(data, problem, *rest):
-        return original(data, replace(problem, kappa=2 * problem.kappa), *rest)
+@fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
+def unlikely_vertices_are_impossible(patch):
+    """A vertex 64 times less likely than the likeliest is drawn again."""
+    from dpsparse.solvers.frank_wolfe.solve import Steps
 
-    patch.setattr(solver, "fast_frank_wolfe", sharper)
-    patch.setattr(lasso, "fast_frank_wolfe", sharper)
+    original = Steps.draw
+
+    def likely(self, history):
+        score = next(self.scores(history))
+        cell = history.features[-1] * self.problem.n_outputs + history.outputs[-1]
+        away = np.abs(score).max() + history.signs[-1] * score[cell]
+        return self.problem.unit_kappa * away < np.log(64.0)
+
+    def draw(self, rng, n_steps, progress):
+        start = self.past
+        for _ in range(n_steps):
+            history = original(self, rng, 1, progress)
+            while not likely(self, history):
+                history = original(self, rng, 1, progress)
+            self.past = history
+        self.past = start
+        return history
+
+    patch.setattr(Steps, "draw", draw)
 
 
 @pytest.mark.parametrize(("name", "parameters", "seed"), FAULTS)

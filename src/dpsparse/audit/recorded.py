@@ -169,17 +169,9 @@ class RecordedReleases(Releases):
         moved = vertex_score(1.0, 1.0, self._adjacency).value * steps.problem.resolution
         for pick, scores in zip(picks, steps.scores(history), strict=True):
             query = np.concatenate([scores, -scores]).astype(np.int64)
-            self.entries.append(
-                Entry(
-                    phase,
-                    kind,
-                    query,
-                    np.array([pick]),
-                    steps.problem.unit_kappa,
-                    bound=Fraction(moved),
-                    norm="Linf",
-                )  # fmt: skip
-            )
+            step, answer = steps.problem.unit_kappa, np.array([pick])
+            entry = Entry(phase, kind, query, answer, step, bound=Fraction(moved), norm="Linf")
+            self.entries.append(entry)
         return history
 
     def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
