@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 import scipy.sparse as sp
+from dpsparse.solvers._noise import NoisySums, integers, threaded_integers
 
 from dpsparse.random import make_generator
-from dpsparse.solvers._noise import NoisySums, integers, threaded_integers
 
 SIZE = 10_000_000
 

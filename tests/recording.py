@@ -43,9 +43,9 @@ class Recorder(Releases):
 
 
 def replay(model, table, neighbour, seed=0):
-    """The recorder of a fit on `neighbour` that was given the answers of a fit on `table`."""
+    """The recorder of a fit on `neighbour` that was given the answers of a fit on `table`: (X, y) or (X, y, groups)."""
     recorders = []
-    for X, y in (table, neighbour):
+    for data in (table, neighbour):
         script = recorders[0] if recorders else None
 
         def recording(plan, script=script):
@@ -53,7 +53,7 @@ def replay(model, table, neighbour, seed=0):
             return recorders[-1]
 
         model._make_releases = recording
-        model.fit(X, y)
+        model.fit(*data)
     del model._make_releases
     assert len(recorders[0].record) == len(recorders[1].record)
     return recorders[1]

@@ -1,6 +1,7 @@
 """The arrows of the house point one way, imports stay light, randomness has one room."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,23 +11,51 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "dpsparse"
 FILES = sorted(SRC.rglob("*.py"))
 
-# room -> rooms it may import from (besides itself, exceptions and _checks)
+# room -> rooms it may import from (besides itself, exceptions and _checks); every room stands here
 ALLOWED = {
     "exceptions": set(),
     "_checks": set(),
+    "_files": set(),
     "domain": set(),
     "random": set(),
     "sensitivity": set(),
-    "privacy": set(),
+    "solution": set(),
+    "privacy": {"__version__"},  # knows neither rows nor noise
+    "noise": {"random"},
     "losses": {"domain"},
     "selection": {"random", "domain"},
-    "sparsify": {"privacy", "random"},
+    "sparsify": {"privacy", "random", "sensitivity"},
+    "rows": {"domain", "noise", "sensitivity"},
+    "release": {"noise", "privacy", "rows", "selection"},
     "published": {"losses"},  # the papers as printed stand alone
-    "solvers": {"selection", "losses", "domain", "random", "sensitivity", "sparsify"},
+    # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
+    "solvers": {"random", "rows", "release", "selection", "losses", "domain", "sensitivity", "solution", "sparsify"},
     "estimators": {
-        "published", "solvers", "selection", "losses", "domain", "random", "sensitivity", "sparsify",
-        "privacy", "report", "models",
+        "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
+        "sensitivity", "solution", "sparsify", "privacy", "report", "models",
     },
+    "models": {"estimators", "domain", "sparsify", "privacy", "_files"},
+    "evaluation": {
+        "estimators", "rows", "release", "domain", "random", "privacy", "report", "sensitivity",
+    },
+    "model_selection": {
+        "estimators", "rows", "release", "domain", "random", "privacy", "selection", "sensitivity",
+        "evaluation", "solution", "losses", "datasets", "noise", "report", "sparsify",
+    },
+    "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators"},
+    "readers": set(),
+    "datasets": {"readers", "random"},
+    "report": {"privacy"},
+    "reproduce": {"datasets", "__version__", "cli"},
+    "audit": {
+        "estimators", "solvers", "rows", "release", "noise", "selection", "sparsify", "domain", "random",
+        "privacy", "sensitivity", "losses", "_files",
+    },
+    "cli": {
+        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit", "reproduce",
+        "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
+    },
+    "__main__": {"cli"},
 }  # fmt: skip
 
 
@@ -66,7 +95,17 @@ def test_arrows_point_one_way(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_only_estimators_know_scikit_learn(path):
-    if room(path) in {"estimators", "models", "readers", "datasets", "audit", "cli"}:
+    knows = {
+        "estimators",
+        "model_selection",
+        "inference",
+        "models",
+        "readers",
+        "datasets",
+        "audit",
+        "cli",
+    }
+    if room(path) in knows:
         return
     assert not any(m.split(".")[0] == "sklearn" for m in imported_modules(path))
 
@@ -83,6 +122,77 @@ def test_generators_are_made_in_one_place(path):
     ]
     made = [c for c in calls if c.startswith(("np.random.", "numpy.random."))]
     assert not made, f"{path.name} makes randomness itself: {made}"
+
+
+KERNELS = {
+    "kernel.py",
+    "run.py",
+    "reference.py",
+    "sampler.py",
+    "solve.py",
+}  # of Frank-Wolfe: noise and rows meet there
+
+
+def names_in(path: Path) -> set[str]:
+    """Every name and attribute a file uses, annotations included."""
+    tree = ast.parse(path.read_text())
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    found |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return found | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def solver_files():
+    return [f for f in FILES if room(f) == "solvers" and f.name not in KERNELS]
+
+
+@pytest.mark.parametrize("path", solver_files(), ids=lambda p: p.stem)
+def test_a_solver_sees_neither_a_generator_nor_a_row(path):
+    """It passes rows on and asks for releases; whole numbers stay behind the doors."""
+    assert not names_in(path) & {
+        "rng",
+        "Generator",
+        "make_generator",
+        "whole",
+        "_parts",
+        "table",
+        "arrays",
+    }
+
+
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if room(f) in ("solvers", "rows")], ids=lambda p: p.stem
+)
+def test_adjacency_lives_in_sensitivity_alone(path):
+    """Factors of adjacency come from lemmas; a string compared anywhere else is a second home."""
+    texts = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)}
+    docs = {ast.get_docstring(n, clean=False) for n in ast.walk(ast.parse(path.read_text()))
+            if isinstance(n, (ast.Module, ast.FunctionDef, ast.ClassDef))}  # fmt: skip
+    assert not {"replace-one"} & (texts - docs)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f for f in FILES if room(f) in ("solvers", "rows", "release", "audit")],
+    ids=lambda p: p.stem,
+)
+def test_plans_are_passed_on_and_nothing_is_patched(path):
+    source = path.read_text()
+    assert "parameters[" not in source
+    assert "_getframe" not in source
+    assert not re.search(r"setattr\((?!model\b)", source)
+
+
+def test_every_lemma_has_a_caller_and_a_proof():
+    """No lemma without a caller, no note that is not there."""
+    from dpsparse import sensitivity
+
+    lemmas = [n.name for n in ast.parse((SRC / "sensitivity.py").read_text()).body
+              if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]  # fmt: skip
+    elsewhere = "\n".join(f.read_text() for f in FILES if f.name != "sensitivity.py")
+    unused = [name for name in lemmas if not re.search(rf"\b{name}\b", elsewhere)]
+    assert not unused
+    for note in set(re.findall(r"docs/proofs/\w+\.md", Path(sensitivity.__file__).read_text())):
+        assert (SRC.parents[1] / note).exists(), note
 
 
 def test_import_is_light():

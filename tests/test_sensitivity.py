@@ -117,28 +117,6 @@ def peeling(theta, step, clip, n0):
 @both
 @random_neighbours
 @quick
-def test_peeling_value_holds(adjacency, seed, n, d):
-    rng = np.random.default_rng(seed)
-    step, clip, n0 = rng.uniform(0.1, 3, size=3) * (1, 1, 50)
-    pair = neighbours(rng, n, d, Domain(feature_bound=10.0), adjacency)
-    bound = sensitivity.peeling_value(step, clip, n0, adjacency)
-    assert bound.norm == "Linf"
-    # theta of size 1e2 against moves of 1e-4: allow the rounding of the sum
-    moved = change(peeling(spread(rng, d), step, clip, n0), *pair, np.inf)
-    assert moved <= bound.value * SLACK + 1e-12
-
-
-@both
-def test_peeling_value_is_attained(adjacency):
-    x = np.array([[4.0, 4.0]])
-    first = (x[:0], np.zeros(0, int)) if adjacency == AR else (x, np.array([0]))
-    moved = change(peeling(np.zeros(2), 0.5, 1.5, 20), first, (x, np.array([1])), np.inf)
-    assert moved >= 0.99 * sensitivity.peeling_value(0.5, 1.5, 20, adjacency).value
-
-
-@both
-@random_neighbours
-@quick
 def test_signed_sum_holds(adjacency, seed, n, d):
     rng = np.random.default_rng(seed)
     w, cutoff = spread(rng, d), rng.uniform(0.1, 3)
@@ -367,7 +345,6 @@ def test_ridge_minimiser_is_attained(adjacency, tol):
 
 CALLS = [
     lambda a: sensitivity.clipped_gradient_sum(1.0, a),
-    lambda a: sensitivity.peeling_value(1.0, 1.0, 1.0, a),
     lambda a: sensitivity.signed_sum(1.0, a),
     lambda a: sensitivity.vertex_score(1.0, 1.0, a),
     lambda a: sensitivity.vertex_score_range(1.0, 1.0, 1.0, a),
@@ -375,6 +352,8 @@ CALLS = [
     lambda a: sensitivity.feature_masses(1.0, a),
     sensitivity.votes,
     lambda a: sensitivity.ridge_minimiser(1.0, 1.0, 1.0, 1.0, a),
+    lambda a: sensitivity.tilted_minimiser(1.0, 1e-6, 4, 1e-9, a),
+    lambda a: sensitivity.linear_answers(sensitivity.ridge_minimiser(1.0, 1.0, 1.0, 1.0, a), 2.0),
 ]
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         DPTwoStageRegressor,
     )
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
+    from dpsparse.inference import DPFeatureTest, dp_inference
+    from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -34,6 +36,7 @@ __version__ = "0.1.0"
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
     "DPADMMClassifier": "estimators",
+    "DPFeatureTest": "inference",
     "DPGradientClassifier": "estimators",
     "DPGradientRegressor": "estimators",
     "DPHardThresholdClassifier": "estimators",
@@ -42,6 +45,7 @@ _HOMES = {
     "DPLassoRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
     "DPScreenedLassoRegressor": "estimators",
+    "DPSearchCV": "model_selection",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -52,8 +56,10 @@ _HOMES = {
     "Plan": "privacy",
     "PrivateCount": "sparsify",
     "dp_evaluate": "evaluation",
+    "dp_inference": "inference",
     "evaluation_plan": "evaluation",
     "make_dp_scorer": "evaluation",
+    "expected_accuracy": "model_selection",
     "load": "models",
     "save": "models",
     "to_sklearn": "models",
@@ -61,6 +67,7 @@ _HOMES = {
 
 __all__ = [
     "DPADMMClassifier",
+    "DPFeatureTest",
     "DPGradientClassifier",
     "DPGradientRegressor",
     "DPHardThresholdClassifier",
@@ -69,6 +76,7 @@ __all__ = [
     "DPLassoRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
+    "DPSearchCV",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
@@ -80,7 +88,9 @@ __all__ = [
     "PrivateCount",
     "__version__",
     "dp_evaluate",
+    "dp_inference",
     "evaluation_plan",
+    "expected_accuracy",
     "load",
     "make_dp_scorer",
     "save",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -47,6 +47,12 @@ class Domain:
         set of labels in y is itself public; do not use it when a class may be rare.
     n_samples : int or None, default=None
         A public number of rows (the true one, or any stated guess). It scales steps, never noise.
+        With ``unit="person"`` a number of persons.
+    unit : {"row", "person"}, default="row"
+        What the guarantee protects. With "person", ``fit(X, y, groups=ids)`` names the person of every row, and
+        all rows of a person together add no more than one row may.
+    rows_per_unit : int or None, default=None
+        Of a person with more rows a random choice of so many is used. None uses all of them.
     """
 
     feature_bound: float | None = 1.0
@@ -54,6 +60,8 @@ class Domain:
     target_bound: float | None = None
     classes: Sequence[Any] | str | None = None
     n_samples: int | None = None
+    unit: str = "row"
+    rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("feature_bound", "row_norm", "target_bound"):
@@ -68,6 +76,15 @@ class Domain:
         n = self.n_samples
         if n is not None and not (is_whole(n) and n > 0):
             raise DomainError(f"Domain.n_samples must be a positive whole number, got {n!r}.")
+        if self.unit not in ("row", "person"):
+            raise DomainError(f"Domain.unit must be 'row' or 'person', got {self.unit!r}.")
+        m = self.rows_per_unit
+        if m is not None and not (is_whole(m) and m > 0):
+            raise DomainError(f"Domain.rows_per_unit must be a positive whole number, got {m!r}.")
+        if m is not None and self.unit == "row":
+            raise DomainError(
+                "Domain.rows_per_unit is about persons; declare unit='person' (command line: --person)."
+            )
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
                 raise DomainError(
@@ -124,12 +141,15 @@ class Domain:
             table, part.targets if labels is not None else part.targets * scale, self
         )
 
-    def part(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> Part:
+    def part(
+        self, X: Any, y: Any = None, *, labels: np.ndarray | None = None, groups: Any = None
+    ) -> Part:
         """Enforce every declared bound, row by row; the last moment at which raw data exists.
 
         Values are cast to float32 once, towards zero, and everything later reads these numbers.
         Targets become class codes (with `labels`) or numbers in [-1, 1], units of `target_bound`.
-        Arrays of the caller are shared where nothing has to change.
+        Arrays of the caller are shared where nothing has to change. With `groups`, the person of every
+        row, rows are sorted by person; who they are is not kept.
         """
         refuse_malformed(X)
         indptr, indices, raw = quietly("X must be a table of real numbers.", _canonical_rows, X)
@@ -153,7 +173,11 @@ class Domain:
                 targets = np.clip(targets, -most, most) / most
         if len(targets) != len(indptr) - 1:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
-        return Part(indptr, indices, values, targets, int(np.shape(X)[1]))
+        part = Part(indptr, indices, values, targets, int(np.shape(X)[1]))
+        if groups is None:
+            return part
+        order, starts = by_person(groups, len(part))
+        return part.take(order, starts)
 
 
 _EXAMPLES = {
@@ -169,7 +193,8 @@ _EXAMPLES = {
 class Part:
     """Some rows that satisfy their domain: canonical CSR in float32, class codes or targets in [-1, 1].
 
-    Only `Domain.part` makes one, and only `rows/` looks inside. Everything in it is private.
+    Only `Domain.part` makes one, and only `rows/` looks inside. Everything in it is private. Where rows have
+    persons, those of a person are adjacent and `persons` holds the first row of each, and the end.
     """
 
     indptr: np.ndarray
@@ -177,9 +202,26 @@ class Part:
     values: np.ndarray
     targets: np.ndarray
     n_features: int
+    persons: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
+
+    @property
+    def n_units(self) -> int:
+        """Persons, or rows where there are none."""
+        return len(self) if self.persons is None else len(self.persons) - 1
+
+    def take(self, rows: np.ndarray, persons: np.ndarray) -> Part:
+        """These rows in this order, and where each person among them begins."""
+        if len(rows) == len(self) and np.all(rows[1:] > rows[:-1]):
+            return replace(self, persons=persons)
+        n_features = self.n_features
+        table = sp.csr_array(
+            (self.values, self.indices, self.indptr), shape=(len(self), n_features)
+        )[rows]
+        targets = self.targets[rows]
+        return Part(table.indptr, table.indices, table.data, targets, n_features, persons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,6 +275,25 @@ def _refuse_non_finite(values: np.ndarray, name: str) -> None:
             f"Input {name} contains NaN or infinity; replace missing values by a public constant "
             "before fitting (a private mean would leak)."
         )
+
+
+def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows ordered by person (their own order is kept), and where each person begins."""
+    sentence = "groups must name persons by numbers or by text, one kind throughout."
+    return quietly(sentence, _by_person, groups, n_rows)
+
+
+def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    # A list as it is: NumPy would turn 1 and 1.0 beside a text into two names.
+    names = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    if names.shape != (n_rows,):
+        raise SchemaError("groups must name one person per row of X, as a 1d array.")
+    missing = np.array([name is None for name in names]) if names.dtype.kind == "O" else False
+    if np.any(missing | np.asarray(names != names, bool)):
+        raise SchemaError("groups must name the person of every row; some names are missing.")
+    # Equal numbers of different types are one person: two names for a person would halve the protection.
+    _, person, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _encode(y: Any, labels: np.ndarray) -> np.ndarray:

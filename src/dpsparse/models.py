@@ -32,6 +32,7 @@ from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.privacy import Guarantee, Phase, Plan
 from dpsparse.privacy.events import from_dict, to_dict
+from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.sparsify import PrivateCount
 
 FORMAT = "dpsparse-model"
@@ -245,8 +246,10 @@ def _check_claims(file: str, model: BaseDPLinearModel) -> None:
     The events of both were recomputed when they were decoded; here the copies must agree. Only
     the noiseless, published and seeded plans may state another epsilon than the parameter.
     """
-    plan, stated = model.plan_, (model.delta, model.adjacency)
-    agree = model.privacy_ == plan.guarantee and stated == (plan.delta, plan.adjacency)
+    plan, unit = model.plan_, PERSON if model._domain.unit == "person" else ROW
+    stated = (model.delta, model.adjacency, unit)
+    agree = model.privacy_ == plan.guarantee
+    agree = agree and stated == (plan.delta, plan.adjacency, plan.unit)
     if plan.proven:
         agree = agree and model.random_state is None
         agree = agree and (model.calibration != "proven" or model.epsilon == plan.epsilon)

@@ -5,6 +5,7 @@
     releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
     releases.count(phase, count)              a clipped count with two-sided geometric noise
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
+    releases.capped(rows)                     at most m rows of every person, by secret draws; not a release
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
@@ -62,16 +63,20 @@ class Releases:
     # ---- what a solver calls -------------------------------------------------------------------
 
     def number_of_rows(self, rows: Sized) -> int | None:
-        """How many rows there are, where that is public: under replace-one, or without noise."""
+        """How many rows (or persons) there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._noiseless or self._adjacency == "replace-one" else None
+
+    def exact(self, phase: str) -> bool:
+        """Whether a phase adds no noise; a plan without any need not name its phases."""
+        return self._noiseless or isinstance(self._event(phase), NonPrivate)
 
     def budget(self, phase: str) -> float:
         """mu of the whole phase: sensitivity over noise scale if all of it were one release."""
-        return math.inf if self._exact(phase) else math.sqrt(_squares(self._event(phase)))
+        return math.inf if self.exact(phase) else math.sqrt(_squares(self._event(phase)))
 
     def scale(self, phase: str, query: Query, share: float = 1.0) -> float:
         """Standard deviation of the noise that `gaussian` would add."""
-        if self._exact(phase):
+        if self.exact(phase):
             return 0.0
         mu = self.budget(phase) * math.sqrt(share)
         moved = query.sensitivity(self._adjacency).value
@@ -101,17 +106,19 @@ class Releases:
         With `null`, the public score of a null candidate, the picks end where it is drawn.
         """
         kappa = math.inf
-        if not self._exact(phase):
+        if not self.exact(phase):
             leaf, count = _leaf(self._event(phase))
             assert isinstance(leaf, Exponential)
             self._use(phase, k / count)
-            moved = scores.sensitivity(self._adjacency).value
-            kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
+            moved = scores.sensitivity(self._adjacency)
+            # Scores that move by at most D, up or down, have range 2 D; some lemmas know better.
+            reach = moved.value if moved.norm == "range" else 2.0 * moved.value
+            kappa = (leaf.eta - ROUNDING_RANGE) / reach * unit
         return np.sort(self._pick(phase, scores, k, unit, kappa, null))
 
     def kappa(self, phase: str, per_kappa: Callable[[str], Sensitivity]) -> float:
         """Inverse temperature of the selections of a phase; `per_kappa` is the range of one at kappa = 1."""
-        if self._exact(phase):
+        if self.exact(phase):
             return math.inf
         leaf, _ = _leaf(self._event(phase))
         assert isinstance(leaf, Exponential)
@@ -119,7 +126,7 @@ class Releases:
 
     def vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any = None) -> History:
         """`n_steps` of Frank-Wolfe, each a signed vertex drawn inside the kernel that updates the scores."""
-        if not self._exact(phase):
+        if not self.exact(phase):
             self._use(phase, n_steps / _leaf(self._event(phase))[1])
         return self._vertices(phase, steps, n_steps, progress)
 
@@ -135,7 +142,7 @@ class Releases:
 
         The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3).
         """
-        if self._exact(phase):
+        if self.exact(phase):
             query = problem.minimiser()
             return _times(query.whole(_exact_unit(query)), _exact_unit(query))
         event, count = _leaf(self._event(phase))
@@ -158,8 +165,13 @@ class Releases:
         return _times(self._tilted(phase, problem, unit, scale / STEPS), scale / STEPS)
 
     def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
-        """A block for every row, drawn without looking at it, for `rows.votes`; never told."""
+        """A block for every row or person, drawn without looking at them, for `rows.votes`; never told."""
         return Blocks(self._blocks(len(rows), n_blocks), n_blocks)
+
+    def capped(self, rows: Rows) -> Rows:
+        """At most `Domain.rows_per_unit` rows of every person, chosen by secret draws that ignore their content."""
+        m = rows.domain.rows_per_unit
+        return rows if m is None else rows.at_most(m, self.rng)
 
     def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
         """Public rows from uniform(-1, 1): they depend on no row and hide nothing."""
@@ -199,10 +211,6 @@ class Releases:
 
     def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
         return self.rng.integers(n_blocks, size=n_rows)
-
-    def _exact(self, phase: str) -> bool:
-        """Whether a phase adds no noise; a plan without any need not name its phases."""
-        return self._noiseless or isinstance(self._event(phase), NonPrivate)
 
     def _event(self, phase: str) -> Event:
         if phase not in self._events:

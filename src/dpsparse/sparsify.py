@@ -31,13 +31,14 @@ from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.events import Event, Geometric, NonPrivate
 from dpsparse.random import two_sided_geometric
+from dpsparse.sensitivity import clipped_count
 
 MASS: Literal["mass"] = "mass"
 
 
 @dataclass(frozen=True)
 class PrivateCount:
-    """Keep as many weights as a non-private fit has, privately counted (paper 004, Alg. 2).
+    """Keep as many weights as a non-private fit has, privately counted (Khanna, Lu, Raff 2023).
 
     Parameters
     ----------
@@ -84,7 +85,8 @@ class PrivateCount:
         """What the count costs; one row may move it across its whole range."""
         if self.published:
             return NonPrivate()
-        return Geometric(scale=self.scale, sensitivity=self.high - self.low)
+        moved = clipped_count(self.low, self.high).value
+        return Geometric(scale=self.scale, sensitivity=int(moved))
 
     def release(self, count: int, n_weights: int, rng: np.random.Generator) -> int:
         """The number of weights to keep, from the exact `count` of a non-private solution."""

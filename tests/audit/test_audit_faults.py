@@ -477,35 +477,31 @@ def a_warning_counts_rows(patch):
     after_fit(patch, "DPGradientClassifier", leak)
 
 
-# ---- Frank-Wolfe: another sampler than the plan's ----------------------------------------------------
+# ---- Frank-Wolfe: noise drawn inside the kernel ------------------------------------------------------
 
 
-def draw_with(patch, **changes):
-    """Vertices drawn for another problem than the one that is charged."""
-    from dpsparse.solvers.frank_wolfe.solve import Steps
+def with_problem(patch, **changes):
+    """Steps are drawn for another problem than the one that is paid for."""
+    from dpsparse.solvers.frank_wolfe import solve
 
-    original = Steps.draw
+    honest = solve.extend
 
-    def draw(self, *rest):
-        charged = self.problem
-        self.problem = replace(charged, **{k: f(charged) for k, f in changes.items()})
-        try:
-            return original(self, *rest)
-        finally:
-            self.problem = charged
+    def extend(rows, problem, *rest):
+        wrong = {name: change(problem) for name, change in changes.items()}
+        return honest(rows, replace(problem, **wrong), *rest)
 
-    patch.setattr(Steps, "draw", draw)
+    patch.setattr(solve, "extend", extend)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0)
 def the_exact_sign(patch):
-    """Khanna, Lu and Raff (2023): the feature is drawn, the sign is read off the gradient."""
-    draw_with(patch, private_sign=lambda problem: False)
+    """Raff, Khanna and Lu (2023): the feature is drawn, the sign is read off the gradient."""
+    with_problem(patch, private_sign=lambda problem: False)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
 def a_sampler_with_twice_the_temperature(patch):
-    draw_with(patch, kappa=lambda problem: 2 * problem.kappa)
+    with_problem(patch, kappa=lambda problem: 2 * problem.kappa)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)

@@ -186,7 +186,7 @@ BAD = [
     ({"level": 2.0}, ParameterError, "level"),
     ({"adjacency": "rows"}, ParameterError, "adjacency"),
     ({"random_state": -1}, ParameterError, "random_state"),
-    ({"groups": np.arange(N)}, ParameterError, "persons"),
+    ({"groups": np.arange(N)}, BudgetError, "protects one person"),
 ]
 
 
@@ -200,6 +200,13 @@ def test_bad_input_costs_nothing(change, error, text):
     assert len(str(caught.value)) < 400
     assert "secret" not in str(caught.value)
     assert ledger.history() == []
+
+
+def test_equal_numbers_of_two_types_are_one_person():
+    """As text 1 and 1.0 would be two persons, and each half as well protected."""
+    from dpsparse.evaluation.scores import _persons
+
+    assert len(np.unique(_persons([1, 1.0, np.int8(1), 2], 4))) == 2
 
 
 @pytest.mark.parametrize("groups", [np.arange(5), np.full(N, np.nan), [None] * N])

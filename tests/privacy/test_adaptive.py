@@ -7,10 +7,20 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dpsparse.privacy import Exponential, Gaussian, Pure, Repeated, Sequence, delta, epsilon
+from dpsparse.privacy import (
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+    Sequence,
+    delta,
+    epsilon,
+)
 from dpsparse.privacy.adaptive import BoundedRangeStep, bounded_range_profile, pure_profile
-from dpsparse.privacy.composition import adaptive_run
+from dpsparse.privacy.composition import _perturbation_profile, adaptive_run
 from dpsparse.privacy.conversion import best_bound, renyi_epsilon
+from dpsparse.privacy.objective import delta_profile, delta_profiles
 from dpsparse.privacy.rdp import leaves
 
 
@@ -315,6 +325,29 @@ def test_several_kinds_cost_less_than_their_renyi_curves():
     two = Sequence((Repeated(Exponential(0.1), 30), Repeated(Exponential(0.05), 30)))
     assert epsilon(two, 1e-6) < renyi_epsilon(two, 1e-6) * 0.97
     assert epsilon(two, 1e-6) > epsilon(Repeated(Exponential(0.1), 30), 1e-6)
+
+
+def test_objective_perturbation_beside_selections():
+    """Its profile enters the product: cheaper than Renyi, dearer than either part, and never below
+    the run whose loss is linear, where objective perturbation is a Gaussian mechanism."""
+    tilt = ObjectivePerturbation(4.0, 0.7, 0.25, 5.0, "logistic")
+    picks = Repeated(Exponential(0.09), 10)
+    event = Sequence((picks, tilt))
+    value, name = best_bound(event, 1e-6)
+    assert name == "adaptive"
+    assert max(epsilon(tilt, 1e-6), epsilon(picks, 1e-6)) < value
+    assert value < 0.97 * renyi_epsilon(event, 1e-6)
+    for eps in (0.0, 0.3, 0.9):
+        assert delta(Sequence((picks, Gaussian(4.0, 0.7))), eps) <= delta(event, eps)
+    # On the nodes and between them the profile that is multiplied lies above the proven one.
+    profile = _perturbation_profile(tilt, 1e-12)
+    for eps in np.linspace(0.0, 1.5, 37):
+        own = delta_profile(0.7 / 4.0, 0.25 / 5.0, "logistic", False, float(eps))
+        assert own <= float(profile.delta(np.array(eps))) * (1 + 1e-9)
+    many = [delta_profile(0.175, 0.05, "logistic", False, e) for e in (0.0, 0.2, 0.8)]
+    fast = delta_profiles(0.175, 0.05, "logistic", False, np.array([0.0, 0.2, 0.8]))
+    np.testing.assert_allclose(fast, many, rtol=1e-8)
+    assert np.all(fast >= np.array(many) * (1 - 1e-13))
 
 
 def test_the_name_says_which_bound_was_used():

@@ -77,7 +77,10 @@ class Entry:
         if self.norm == "L2":
             squares, limit = sum(m * m for m in moved), self.bound**2
             return float(squares / limit) ** 0.5, squares <= limit
-        most = max(map(abs, moved), default=0)
+        if self.norm == "range":  # a null candidate never moves
+            most = max([0, *moved]) - min([0, *moved])
+        else:
+            most = max(map(abs, moved), default=0)
         return float(most / self.bound), most <= self.bound
 
 
@@ -166,12 +169,15 @@ class RecordedReleases(Releases):
                 assert past is not None
                 picks[t] = past.answer[0]
             history = steps.history(picks % cells, np.where(picks < cells, -1, 1))
-        moved = vertex_score(1.0, 1.0, self._adjacency).value * steps.problem.resolution
+        moved = vertex_score(1.0, 1.0, self._adjacency).value
+        bound = Fraction(moved) * steps.problem.resolution
         for pick, scores in zip(picks, steps.scores(history), strict=True):
             query = np.concatenate([scores, -scores]).astype(np.int64)
-            step, answer = steps.problem.unit_kappa, np.array([pick])
-            entry = Entry(phase, kind, query, answer, step, bound=Fraction(moved), norm="Linf")
-            self.entries.append(entry)
+            self.entries.append(
+                Entry(
+                    phase, kind, query, np.array([pick]), steps.problem.unit_kappa, 1, bound, "Linf"
+                )
+            )
         return history
 
     def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
@@ -274,7 +280,9 @@ class RecordedReleases(Releases):
         moved = query.sensitivity(self._adjacency)
         # A rounded query moves by half a unit an entry on either table: sqrt(size) units, at most.
         bound = Fraction(moved.value) / Fraction(unit) + Fraction(float(rounded) ** 0.5)
-        norm = "Linf" if kind == "picks" else "L2"
+        norm = "L2"
+        if kind == "picks":
+            norm = "range" if moved.norm == "range" else "Linf"
         entry = Entry(phase, kind, asked[0], answer, step, paid, bound, norm)
         self.entries.append(entry)
         return entry

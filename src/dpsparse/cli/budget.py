@@ -36,12 +36,23 @@ def budget() -> None:
     default="add-remove",
     show_default=True,
 )
+@click.option(
+    "--unit",
+    type=click.Choice(["row", "person"]),
+    default="row",
+    show_default=True,
+    help="What is protected: single rows, or persons with all of their rows.",
+)
 @click.option("--dataset", default="default", show_default=True, help="Name of the account.")
-def create(ledger: str, epsilon: float, delta: float, adjacency: str, dataset: str) -> None:
+def create(
+    ledger: str, epsilon: float, delta: float, adjacency: str, unit: str, dataset: str
+) -> None:
     """Open an account; one that exists is only accepted with the same terms."""
     from dpsparse.privacy import Ledger
 
-    account = Ledger(ledger, epsilon=epsilon, delta=delta, adjacency=adjacency, dataset=dataset)
+    account = Ledger(
+        ledger, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, dataset=dataset
+    )
     click.echo(budget_line(account))
 
 

@@ -17,6 +17,7 @@ from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.tune import tune
 from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
 from dpsparse.reproduce.command import reproduce
 
@@ -37,6 +38,7 @@ program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
 program.add_command(evaluate)
+program.add_command(tune)
 
 
 @program.command()
@@ -87,7 +89,7 @@ def fit(
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
-        model.fit(X, table.y)
+        model.fit(X, table.y, groups=table.persons)
     if factors is not None:  # weights and their noise for the columns as they are in the file
         model.coef_ = model.coef_ * factors
         if hasattr(model, "coef_noise_"):
@@ -313,9 +315,13 @@ def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) ->
 
 def _score_plan(model: Any) -> Any:
     from dpsparse.privacy import NonPrivate, Phase, Plan
+    from dpsparse.privacy.guarantee import PERSON, ROW
 
     phases = (Phase("exact training score", NonPrivate()),)
-    return Plan("training score", phases, math.inf, model.delta, model.adjacency, proven=False)
+    unit = PERSON if model.domain.unit == "person" else ROW
+    return Plan(
+        "training score", phases, math.inf, model.delta, model.adjacency, proven=False, unit=unit
+    )
 
 
 def _facts(model: Any) -> dict[str, Any]:

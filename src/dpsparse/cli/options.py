@@ -93,6 +93,16 @@ domain_options = grouped(
         help="A public number of rows (or a guess); sets step sizes, never noise.",
     ),
     click.option(
+        "--person",
+        metavar="COLUMN",
+        help="Column with the person of every row: persons are protected, with all of their rows.",
+    ),
+    click.option(
+        "--rows-per-unit",
+        type=int,
+        help="Use so many rows of a person at most, chosen at random.",
+    ),
+    click.option(
         "--scale",
         "scales",
         multiple=True,
@@ -218,7 +228,9 @@ def make_domain(options: Options) -> tuple[Domain, dict[str, float]]:
     scales: dict[str, float] = {}
     if options["domain_file"] is not None:
         facts, scales = _read_facts(Path(options["domain_file"]))
-    for name in ("target_bound", "feature_bound", "row_norm", "n_samples"):
+    if options["person"] is not None:
+        facts["unit"] = "person"
+    for name in ("target_bound", "feature_bound", "row_norm", "n_samples", "rows_per_unit"):
         if options[name] is not None:
             facts[name] = options[name]
     if options["classes"] is not None:
@@ -287,6 +299,7 @@ def read_training_data(path: str, options: Options) -> Table:
     table = read_table(
         path,
         target=options["target"],
+        person=options["person"],
         drop=options["drop"],
         n_features=options["n_features"],
         zero_based=options["zero_based"],

@@ -8,9 +8,8 @@ A family of methods adds two things: `_make_plan` (public numbers only) and `_so
 from __future__ import annotations
 
 import math
-import sys
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -24,9 +23,10 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number
 from dpsparse.domain import BoundedData, Domain, refuse_malformed
+from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
-from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.plan import Plan
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
@@ -105,6 +105,17 @@ class BaseDPLinearModel(_Fitted):
                 "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
             )
         is_seeded(self.random_state)  # refuses what cannot be a seed
+        if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
+            refusal = self._why_one_row()
+            if refusal:
+                raise ParameterError(
+                    f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
+                    "keeps one row of every person at random."
+                )
+
+    def _why_one_row(self) -> str:
+        """Why there is no proof for several rows of a person, or an empty text where there is one."""
+        return "several rows of a person are not bounded together here."
 
     # ---- the corridor -------------------------------------------------------------------------
 
@@ -127,9 +138,19 @@ class BaseDPLinearModel(_Fitted):
 
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
         plan = self._make_plan(n_features, labels)
+        if self._domain.unit == "person":
+            plan = replace(plan, unit=PERSON, assumptions=plan.assumptions + self._person_facts())
         return plan.seeded() if is_seeded(self.random_state) else plan
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def _person_facts(self) -> tuple[str, ...]:
+        """What a guarantee for persons rests on, besides what it says for rows."""
+        facts = ["groups names the person of every row (docs/proofs/persons.md)"]
+        m = self._domain.rows_per_unit
+        if m is not None:
+            facts.append(f"rows of a person beyond {m} are dropped at random")
+        return tuple(facts)
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
         Parameters
@@ -138,21 +159,35 @@ class BaseDPLinearModel(_Fitted):
             Private rows; clipped to `domain` before anything else happens.
         y : array of shape (n_samples,)
             Private targets.
+        groups : array of shape (n_samples,), optional
+            The person of every row, by number or by name, with ``Domain(unit="person")``. Pipelines and searches
+            pass it on after ``set_fit_request(groups=True)``.
 
         Returns
         -------
         self
         """
+        if "sample_weight" in refused:
+            raise ParameterError(
+                "fit takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
+                "classes are public: DPGradientClassifier(class_weight=...)."
+            )
+        if refused:
+            raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
         self._check_parameters()
+        self._check_groups(groups)
         refuse_malformed(X)
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
         labels = self._labels(y)
         plan = self._priced(X.shape[1], labels)
-        rows = Rows.clip(X, y, self._domain, labels=labels)
+        rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
+        if self.ledger is not None:
+            refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        solution = self._run(rows, plan, self._make_releases(plan))
+        releases = self._make_releases(plan)
+        solution = self._run(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:
@@ -162,6 +197,18 @@ class BaseDPLinearModel(_Fitted):
         if receipt is not None:
             receipt.commit()
         return self
+
+    def _check_groups(self, groups: Any) -> None:
+        """Persons are named if, and only if, they are what is protected."""
+        if self._domain.unit == "person" and groups is None:
+            raise ParameterError(
+                "The domain protects persons; name the person of every row: fit(X, y, groups=ids). "
+                "In a pipeline or search: set_fit_request(groups=True); on the command line: --person."
+            )
+        if self._domain.unit == "row" and groups is not None:
+            raise ParameterError(
+                "groups names persons, and the domain protects single rows; declare Domain(unit='person')."
+            )
 
     def _make_releases(self, plan: Plan) -> Releases:
         """The door out. The audit puts its own here, which writes down whatever leaves."""
@@ -333,20 +380,10 @@ def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:
             NotPrivateWarning,
             stacklevel=3,
         )
-    if not budgeted and not math.isinf(plan.epsilon) and _inside_model_search():
+    if not budgeted and not math.isinf(plan.epsilon) and inside_model_search():
         warnings.warn(
             f"{name}: cross-validation and search spend epsilon={plan.epsilon:g} again for every fit. "
-            "Pass ledger=Ledger(path) to keep count, or search on public data.",
+            "Pass ledger=Ledger(path) to keep count, search with DPSearchCV, or on public data.",
             BudgetWarning,
             stacklevel=3,
         )
-
-
-def _inside_model_search() -> bool:
-    """True below scikit-learn's cross-validation; it gives an estimator no other sign of itself."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "_fit_and_score":
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from dpsparse.estimators._base import BaseDPClassifier, check_choice, check_count
 from dpsparse.estimators._support import (
-    LARGEST_LEVEL,
     TOL,
     check_grid,
     check_range,
@@ -22,12 +21,12 @@ from dpsparse.estimators._support import (
     row_bound,
     targets,
 )
-from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
 from dpsparse.privacy import Event, Plan, Repeated, calibrate
 from dpsparse.published import wang_zhang_2020_admm
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solution import Solution
 from dpsparse.solvers.admm import Admm, solve
@@ -93,6 +92,11 @@ class DPADMMClassifier(BaseDPClassifier):
             if getattr(self, name) is not None:
                 check_range(name, getattr(self, name))
 
+    def _why_one_row(self) -> str:
+        if self.calibration == "published":
+            return "the published form sees rows only."
+        return MANY_ROWS if self._domain.rows_per_unit is None else ""
+
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name, domain = type(self).__name__, self._domain
         n_samples = domain.require("n_samples", name)
@@ -114,10 +118,6 @@ class DPADMMClassifier(BaseDPClassifier):
         if private:
             ratio = calibrate(event, self.epsilon, self.delta)
             check_grid(name, ratio, size)
-            if ratio > LARGEST_LEVEL:
-                raise ParameterError(
-                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
-                )
             scale = rounded_release(moved, ratio, size).scale
             named = [("x-updates", event(ratio), "ridge minimisers with noise")]
         threshold = self.threshold or max(SHRINK * scale, 1e-3)

@@ -109,6 +109,9 @@ class _DPGradient(BaseDPLinearModel):
                 f"got {shares!r}."
             )
 
+    def _why_one_row(self) -> str:
+        return ""
+
     def _private_masses(self, n_features: int) -> bool:
         """On narrow data masses help to classify, where features are rare or one-hot, and hurt
         regression, where scaling up a small feature fits its noise."""
@@ -175,7 +178,7 @@ class _DPGradient(BaseDPLinearModel):
         n_samples = self._domain.n_samples
         assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
         if n_samples is None and self.adjacency == "replace-one":
-            assumptions.append("the number of rows is public (replace-one)")
+            assumptions.append(f"the number of {self._domain.unit}s is public (replace-one)")
         return Plan(
             method=type(self).__name__,
             phases=tuple(phases),
@@ -221,7 +224,12 @@ class _DPGradient(BaseDPLinearModel):
             weighted=self.weighted_steps,
             fit_intercept=self.fit_intercept,
             n_nonzero=check_n_nonzero(self.n_nonzero),
+            class_weight=self._class_weight(),
         )
+
+    def _class_weight(self) -> tuple[float, ...] | str | None:
+        """Public weights in the order of the labels, "balanced" or None."""
+        return None
 
     def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         return solve(rows, plan.public, releases)
@@ -275,17 +283,50 @@ _PARAMETERS = """
     Notes
     -----
     Rows are brought to length 1 by the method itself, so no bound on features or rows is needed.
-    The result is a linear model on the original features. Method: docs/frontier.md; proof:
+    `coef_noise_` is the standard deviation of the privacy noise of each weight and nothing else: no standard error
+    (docs/inference.md). The result is a linear model on the original features. Method: docs/frontier.md; proof:
     docs/proofs/noisy_gradient.md.
     """
+
+
+_CLASS_WEIGHT = """    class_weight : dict, "balanced" or None, default=None
+        Public weight of the rows of each class: slopes are multiplied by it before they are clipped, so it costs
+        nothing. "balanced" takes one over the released class counts.
+"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientClassifier(BaseDPClassifier, _DPGradient):
     __doc__ = (
         "Sparse logistic or multinomial model from a few noisy full gradients.\n"
-        + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts")
+        + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts").replace(
+            "    noise : {", _CLASS_WEIGHT + "    noise : {"
+        )
     )
+
+    class_weight: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        weights, sentence = self.class_weight, "class_weight must be None, 'balanced' or"
+        if weights is None or (isinstance(weights, str) and weights == "balanced"):
+            return
+        if not isinstance(weights, dict):
+            raise ParameterError(f"{sentence} a dict with a positive number for every class.")
+        for value in weights.values():
+            check_positive("class_weight", value)
+        known = self._domain.classes
+        if not isinstance(known, str) and set(weights) != set(known or ()):
+            raise ParameterError(f"{sentence} a dict with the classes of the domain for keys.")
+        if isinstance(known, str):
+            raise ParameterError("class_weight needs declared labels: Domain(classes=[0, 1]).")
+        if max(weights.values()) > 1e6 * min(weights.values()):
+            raise ParameterError("class_weight must not differ by more than a factor of a million.")
+
+    def _class_weight(self) -> tuple[float, ...] | str | None:
+        if not isinstance(self.class_weight, dict):
+            return None if self.class_weight is None else "balanced"
+        return tuple(float(self.class_weight[label]) for label in self._domain.class_labels())
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -66,6 +66,9 @@ class _DPHardThreshold(BaseDPLinearModel):
             raise ParameterError(f"ridge must be a number >= 0, got {self.ridge!r}.")
         check_choice("method", self.method, _METHODS)
 
+    def _why_one_row(self) -> str:
+        return "the published form sees rows only." if self.calibration == "published" else ""
+
     def _row_bound(self, n_features: int) -> float:
         domain = self._domain
         if domain.row_norm is not None:

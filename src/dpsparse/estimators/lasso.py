@@ -36,6 +36,7 @@ from dpsparse.privacy import epsilon as spent_epsilon
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import multinomial_lasso
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solution import Solution
@@ -72,6 +73,11 @@ class _Lasso(BaseDPLinearModel):
 
     def _default_radius(self, feature_bound: float) -> float:
         raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
+
+    def _why_one_row(self) -> str:
+        if self.calibration != "proven":
+            return "the published form sees rows only."
+        return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpsparse.estimators._base import ADJACENCIES, check_choice, check_positive
 from dpsparse.evaluation import classification, regression
-from dpsparse.evaluation.plan import PERSON, ROW, make_plan
+from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.evaluation.report import Report
 from dpsparse.evaluation.scores import assumptions, describe_model, score_rows
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels
@@ -76,7 +77,7 @@ def dp_evaluate(
     Which metrics, what the intervals cover and what they do not: docs/evaluation.md. Proof:
     docs/proofs/evaluation.md.
     """
-    _check(epsilon, delta, adjacency, ledger, groups, level, random_state)
+    _check(epsilon, delta, adjacency, ledger, level, random_state)
     subject = describe_model(model, target_bound, error_bound)
     asked = subject.check(metrics)
     plan = make_plan(
@@ -113,9 +114,7 @@ def dp_evaluate(
     return report
 
 
-def _check(
-    epsilon: Any, delta: Any, adjacency: Any, ledger: Any, groups: Any, level: Any, seed: Any
-) -> None:
+def _check(epsilon: Any, delta: Any, adjacency: Any, ledger: Any, level: Any, seed: Any) -> None:
     check_positive("epsilon", epsilon, "use math.inf for the exact evaluation")
     for name, value, example in (("delta", delta, "1e-6"), ("level", level, "0.95")):
         check_positive(name, value)
@@ -127,10 +126,5 @@ def _check(
     if ledger is not None and not hasattr(ledger, "reserve"):
         raise ParameterError(
             "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
-        )
-    if ledger is not None and groups is not None:
-        raise ParameterError(
-            "A ledger counts what is known about rows, and groups= protects persons; neither price implies the "
-            "other. Evaluate persons without a ledger, and keep their account apart."
         )
     is_seeded(seed)

@@ -14,8 +14,8 @@ import numpy as np
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Event, NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
+from dpsparse.privacy.guarantee import PERSON, ROW
 
-ROW, PERSON = "one row", "one person, all of their rows"
 MOST_BINS = 64
 # Public cells of scores: +-2^(k/4), from 1/256 to 64.
 _POWERS = 2.0 ** (np.arange(-32, 25) / 4.0)

@@ -9,11 +9,11 @@ from typing import Any
 
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
-from dpsparse.evaluation.plan import PERSON, Subject
+from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
 from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.html import guarantee_html
 from dpsparse.privacy.plan import Plan
 

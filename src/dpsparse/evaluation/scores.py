@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.estimators._base import BaseDPLinearModel, check_positive, checked_data
+from dpsparse._checks import check_positive
+from dpsparse.domain import by_person
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._schema import checked_data
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.rows import kernels
@@ -182,17 +185,13 @@ def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
 
 
 def _persons(groups: Any, n: int) -> np.ndarray | None:
+    """A number for the person of every row, by the same rules as in `fit`."""
     if groups is None:
         return None
-    names = np.asarray(groups)
-    if names.ndim != 1 or len(names) != n:
-        raise SchemaError("groups must name one person per row; it has another length than X.")
-    missing = (names != names) if names.dtype.kind in "fO" else np.zeros(n, bool)
-    if names.dtype.kind == "O":
-        missing = missing | np.array([name is None for name in names], bool)
-    if np.any(missing):
-        raise SchemaError("groups must name the person of every row; some names are missing.")
-    return names.astype(str) if names.dtype.kind == "O" else names
+    order, starts = by_person(groups, n)
+    person = np.empty(n, np.intp)
+    person[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return person
 
 
 def _n_rows(X: Any) -> int:

@@ -72,9 +72,9 @@ def _leaf_mu(leaf: Event, count: int) -> tuple[float, float]:
 def _loss(leaf: Event) -> float | None:
     """The range of a bounded-range step, the epsilon of a pure one, else None."""
     if isinstance(leaf, Exponential):
-        return leaf.eta
+        return float(leaf.eta)
     if isinstance(leaf, (Pure, NoisyMax)):
-        return leaf.epsilon
+        return float(leaf.epsilon)
     if isinstance(leaf, (Laplace, Geometric)):
         return leaf.sensitivity / leaf.scale
     return None
@@ -92,8 +92,8 @@ class AdaptiveRun:
 
     def delta(self, epsilon: float) -> float:
         """The bound at one epsilon >= 0."""
-        if self._alone:
-            return _single_delta(self.kinds[0][1], epsilon)
+        if (eta := self._single) is not None:
+            return _single_delta(eta, epsilon)
         guess = float(log_profile(self.scale, np.array(epsilon))[0]) / math.log(10.0)
         return min(1.0, self._at(epsilon, self._side(guess)) + self.slack)
 
@@ -102,8 +102,8 @@ class AdaptiveRun:
         target = (delta - self.slack) * (1.0 - 1e-15)
         if target <= 0.0:
             return math.inf
-        if self._alone:
-            return _single_epsilon(self.kinds[0][1], target)
+        if (eta := self._single) is not None:
+            return _single_epsilon(eta, target)
         side = self._side(math.log10(target))
         if side is not None and self.mu == 0.0:
             return side.epsilon(target)
@@ -134,9 +134,12 @@ class AdaptiveRun:
         return side.with_gaussian(self.mu, epsilon)
 
     @property
-    def _alone(self) -> bool:
-        """One bounded-range step and nothing else: there is a closed form."""
-        return len(self.kinds) == 1 and self.mu == 0.0 and self.kinds[0][::2] == ("range", 1)
+    def _single(self) -> float | None:
+        """The eta of one bounded-range step and nothing else, which has a closed form."""
+        match self.kinds:
+            case (("range", float(eta), 1),) if self.mu == 0.0:
+                return eta
+        return None
 
     def _side(self, log10_delta: float) -> Profile | None:
         """The product of the kinds that have a profile, resolved down to about this delta."""

@@ -15,6 +15,7 @@ from dpsparse.privacy.html import guarantee_html, likelihood_factor, rounded_up
 from dpsparse.privacy.rdp import leaves
 
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
+ROW, PERSON = "one row", "one person, all of their rows"  # what a guarantee protects
 SECURE, SEEDED = "cryptographic stream", "seeded"
 TRUST_MODEL = (
     "central model: a trusted curator holds the rows and runs the fit; only the released model "
@@ -47,7 +48,7 @@ class Guarantee:
     assumptions: tuple[str, ...] = ()
     source: str = ""
     calibration: str = "proven"
-    unit: str = "one row"
+    unit: str = ROW
     randomness: str = SECURE
 
     def __post_init__(self) -> None:
@@ -111,7 +112,7 @@ class Guarantee:
     def neighbours(self) -> str:
         """Which tables must look alike, in words: what is added, removed or replaced is the unit."""
         words = ADJACENCIES[self.adjacency]
-        return words if self.unit == "one row" else words.replace("one row", "one person")
+        return words if self.unit == ROW else words.replace("one row", "one person")
 
     @property
     def headline(self) -> str:

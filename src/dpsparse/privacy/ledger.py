@@ -29,8 +29,11 @@ from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerR
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
+from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.ledger_book import (
     FORMAT,
+    PERSON_FORMAT,
+    UNITS,
     Book,
     Entry,
     Terms,
@@ -75,11 +78,14 @@ class Ledger:
         The ceiling for everything ever released about the data set; give both or neither.
     adjacency : {"add-remove", "replace-one"}, optional
         Which data sets count as neighbours; "add-remove" for a new account. Plans must match.
+    unit : {"row", "person"}, optional
+        What the account protects; "row" for a new account. Plans must match: removing one row of a person is an
+        exchange of persons, so neither unit implies the other.
     dataset : str, default="default"
         Several data sets may share one file; each has its own ceiling.
     partition : str or None, default=None
         The fits of this ledger use only the rows of a partition of that name. Partitions must be
-        disjoint for good, by a rule that looks at one row alone. They need "add-remove".
+        disjoint for good, by a rule that looks at one row (or one person) alone. They need "add-remove".
     allow_unproven : bool, default=False
         Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
         them. The ceiling then holds for the proven fits only, and the data set as a whole has no
@@ -93,11 +99,12 @@ class Ledger:
         epsilon: float | None = None,
         delta: float | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         dataset: str = "default",
         partition: str | None = None,
         allow_unproven: bool = False,
     ) -> None:
-        wanted = check_terms(epsilon, delta, adjacency)
+        wanted = check_terms(epsilon, delta, adjacency, unit)
         if path in (None, ":memory:") and wanted is None:
             raise LedgerError(
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
@@ -109,14 +116,14 @@ class Ledger:
         self._store: Store = open_store(path)
         self._book: Book | None = None
         self._seen: tuple[int, str] | None = None  # the last entry this object knows of
-        self.terms = self._open(wanted, adjacency)
+        self.terms = self._open(wanted, adjacency, unit)
         if partition is not None and self.terms.adjacency != "add-remove":
             raise LedgerError(
                 "Partitions compose in parallel under add-remove only: replacing one row can take "
                 "it out of one partition and into another. Open the ledger without partition."
             )
 
-    def _open(self, wanted: Terms | None, adjacency: str | None) -> Terms:
+    def _open(self, wanted: Terms | None, adjacency: str | None, unit: str | None) -> Terms:
         create = wanted is not None
         with self._store.transaction(write=create, create=create) as session:
             rows = session.execute(_READ_ACCOUNT, (self.dataset,))
@@ -130,11 +137,12 @@ class Ledger:
                     )
                 text = json.dumps(
                     {
-                        "format": FORMAT,
+                        "format": FORMAT if wanted.unit == ROW else PERSON_FORMAT,
                         "dataset": check_name("dataset", self.dataset),
                         "epsilon": wanted.epsilon,
                         "delta": wanted.delta,
                         "adjacency": wanted.adjacency,
+                        "unit": wanted.unit,
                         "opened": now(),
                         "nonce": secrets.token_hex(8),
                     },
@@ -155,6 +163,11 @@ class Ledger:
                 f"Data set {self.dataset!r} has an account for {terms.adjacency} neighbours, "
                 f"not {adjacency}."
             )
+        if unit is not None and UNITS[unit] != terms.unit:
+            raise LedgerError(
+                f"Data set {self.dataset!r} has an account that protects {terms.unit}, not "
+                f"{UNITS[unit]}."
+            )
         return terms
 
     @staticmethod
@@ -172,7 +185,7 @@ class Ledger:
         `force` records a plan without a proven guarantee as epsilon = infinity; it never lifts
         the ceiling for a proven one.
         """
-        self._check_adjacency(plan)
+        self._check_neighbours(plan)
         if self._book is None:
             self.would_allow(plan)  # a long book is read the first time without holding the lock
         with self._store.transaction(write=True) as session:
@@ -200,7 +213,7 @@ class Ledger:
 
     def would_allow(self, plan: Plan, *, force: bool = False) -> bool:
         """Whether `reserve` would succeed now; nothing is spent or written."""
-        self._check_adjacency(plan)
+        self._check_neighbours(plan)
         with self._store.transaction(write=False) as session:
             return self._judge(self._read(session), plan, force)[1] is None
 
@@ -250,12 +263,17 @@ class Ledger:
             book = self._read(session)
             self._append(session, book, {"kind": "commit", "of": seq, "time": now()})
 
-    def _check_adjacency(self, plan: Plan) -> None:
+    def _check_neighbours(self, plan: Plan) -> None:
         if plan.adjacency != self.terms.adjacency:
             raise BudgetError(
                 f"The plan is for {plan.adjacency} neighbours and the ledger for "
                 f"{self.terms.adjacency}; neither implies the other at the same price. Nothing was "
                 f"spent. Fit with adjacency={self.terms.adjacency!r}."
+            )
+        if plan.unit != self.terms.unit:
+            raise BudgetError(
+                f"The plan protects {plan.unit}, and the ledger {self.terms.unit}; neither implies the other. "
+                "Nothing was spent. Use an account of its own: Ledger(path, dataset=..., unit='person')."
             )
 
     # ----------------------------------------------------------------- reading

@@ -35,10 +35,14 @@ from dpsparse.privacy.events import (
     Sequence,
     from_dict,
 )
+from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.rdp import leaves, rdp, spend
 
 FORMAT = 1
+PERSON_FORMAT = (
+    2  # of accounts that protect persons: versions that know rows only must not read them
+)
 # Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
 SLACK = 1e-9
 
@@ -50,6 +54,7 @@ class Terms:
     epsilon: float
     delta: float
     adjacency: str
+    unit: str = ROW  # what is protected; accounts older than the choice are for rows
 
 
 @dataclass(frozen=True)
@@ -305,7 +310,12 @@ def is_proven(plan: Plan) -> bool:
     return plan.guarantee.proven and NonPrivate() not in leaves(plan.event)
 
 
-def check_terms(eps: Any, delta: Any, adjacency: str | None) -> Terms | None:
+UNITS = {"row": ROW, "person": PERSON}
+
+
+def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -> Terms | None:
+    if unit is not None and unit not in UNITS:
+        raise LedgerError(f"unit must be 'row' or 'person', got {unit!r}.")
     if adjacency not in (None, "add-remove", "replace-one"):
         raise LedgerError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}.")
     if eps is None and delta is None:
@@ -316,16 +326,16 @@ def check_terms(eps: Any, delta: Any, adjacency: str | None) -> Terms | None:
         raise LedgerError(f"The ceiling epsilon must be a positive finite number, got {eps!r}.")
     if not (isinstance(delta, (int, float)) and 0 < delta < 1):
         raise LedgerError(f"The ceiling delta must lie strictly between 0 and 1, got {delta!r}.")
-    return Terms(float(eps), float(delta), adjacency or "add-remove")
+    return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
 
 
 def read_terms(text: str) -> Terms:
     record = json.loads(text)
-    if record.get("format") != FORMAT:
+    if record.get("format") not in (FORMAT, PERSON_FORMAT):
         raise LedgerError(
-            f"The ledger has format {record.get('format')!r}; this dpsparse reads {FORMAT}."
+            f"The ledger has format {record.get('format')!r}; this dpsparse reads {FORMAT} and {PERSON_FORMAT}."
         )
-    return Terms(record["epsilon"], record["delta"], record["adjacency"])
+    return Terms(record["epsilon"], record["delta"], record["adjacency"], record.get("unit", ROW))
 
 
 def digest_of(previous: str, text: str) -> str:

@@ -69,7 +69,7 @@ def delta_profiles(
     bounds = np.array([_closed_delta(mu, flatness, loss, replace_one, float(e)) for e in epsilons])
     if loss == "logistic" and not replace_one:
         bounds = np.minimum(bounds, _logistic_deltas(mu, flatness, epsilons))
-    return np.clip(bounds, 0.0, 1.0)
+    return np.asarray(np.clip(bounds, 0.0, 1.0))
 
 
 def _closed_delta(

@@ -10,7 +10,7 @@ from typing import Any
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.conversion import best_bound
 from dpsparse.privacy.events import Event, RoundedGaussian, Sequence
-from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.guarantee import ROW, Guarantee
 from dpsparse.privacy.html import guarantee_html
 from dpsparse.privacy.rdp import leaves
 
@@ -45,7 +45,7 @@ class Plan:
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
-    unit: str = "one row"
+    unit: str = ROW
     # the solver's record, made once and passed on
     public: Any = field(default=None, repr=False, compare=False)
 

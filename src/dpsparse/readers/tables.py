@@ -40,17 +40,19 @@ FORMATS = {
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
 class Table:
-    """What a file holds: features, targets (None if no target was asked for), column names."""
+    """What a file holds: features, targets and persons (None if not asked for), column names."""
 
     X: sp.csr_array
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None
+    persons: np.ndarray | None = None
 
 
 def read_table(
     path: str | os.PathLike[str],
     *,
     target: str | None = None,
+    person: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     n_features: int | None = None,
@@ -64,6 +66,8 @@ def read_table(
     path : path
     target : str or None
         Column of the target (CSV and Parquet); svmlight files carry their labels themselves.
+    person : str or None
+        Column that names the person of every row (CSV and Parquet); not a feature.
     drop : sequence of str
         Columns that are not features.
     features : sequence of str or None
@@ -77,6 +81,8 @@ def read_table(
     """
     kind = format or _format_of(Path(path))
     if kind == "svmlight":
+        if person is not None:
+            raise SchemaError("A svmlight file has no column of persons; use CSV or Parquet.")
         X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
         if X.shape[0] == 0:
             raise _no_rows(path)
@@ -87,7 +93,7 @@ def read_table(
     separator = "\t" if kind == "tsv" else ","
     return quietly(
         f"{Path(path).name} is not a readable table.",
-        reader, path, separator, lambda names: _choose(names, target, drop, features),
+        reader, path, separator, lambda names: _choose(names, target, person, drop, features),
     )  # fmt: skip
 
 
@@ -103,16 +109,21 @@ def _format_of(path: Path) -> str:
     return FORMATS[suffix]
 
 
-Chooser = Callable[[list[str]], tuple[list[int], int | None]]
+Chooser = Callable[[list[str]], tuple[list[int], list[int]]]
 
 
 def _choose(
-    names: list[str], target: str | None, drop: Sequence[str], features: Sequence[str] | None
-) -> tuple[list[int], int | None]:
-    """Positions of the feature columns and of the target."""
+    names: list[str],
+    target: str | None,
+    person: str | None,
+    drop: Sequence[str],
+    features: Sequence[str] | None,
+) -> tuple[list[int], list[int]]:
+    """Positions of the feature columns, and of target and person (-1 where there is none)."""
     if len(set(names)) != len(names):
         raise SchemaError("Two columns have the same name; rename one.")
-    wanted = [*([target] if target is not None else []), *drop, *(features or [])]
+    others = [target, person]
+    wanted = [*(name for name in others if name is not None), *drop, *(features or [])]
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SchemaError(
@@ -120,21 +131,24 @@ def _choose(
         )
     where = {name: position for position, name in enumerate(names)}
     if features is None:
-        features = [name for name in names if name != target and name not in drop]
+        features = [name for name in names if name not in others and name not in drop]
     if not features:
         raise SchemaError("There is no column left to learn from.")
-    return [where[name] for name in features], None if target is None else where[target]
+    return [where[name] for name in features], [
+        -1 if name is None else where[name] for name in others
+    ]
 
 
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
 def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
-    blocks, targets = [], []
+    blocks: list[sp.csr_array] = []
+    cells: tuple[list[Any], list[Any]] = [], []
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
         lines = _text_lines(text)
         names = _header(lines, separator, Path(path).name)
-        columns, target = choose(names)
+        columns, others = choose(names)
         while chunk := list(islice(lines, ROWS)):
             try:
                 rows = [row for row in csv.reader(chunk, delimiter=separator, strict=True) if row]
@@ -147,9 +161,10 @@ def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> 
             if not rows:
                 continue
             blocks.append(sp.csr_array(_numbers(rows, columns)))
-            if target is not None:
-                targets += [row[target] for row in rows]
-    return _table(path, blocks, targets, columns, target, names)
+            for j, column in zip(others, cells, strict=True):
+                if j >= 0:
+                    column += [row[j] for row in rows]
+    return _table(path, blocks, cells, columns, others, names)
 
 
 def _text_lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -209,20 +224,22 @@ def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser)
         raise SchemaError("Parquet files need pyarrow: pip install 'dpsparse[parquet]'.") from None
     if not Path(path).is_file():
         raise SchemaError(f"There is no file {path}.")
-    blocks, targets = [], []
+    blocks: list[sp.csr_array] = []
+    others_cells: tuple[list[Any], list[Any]] = [], []
     try:
         with parquet.ParquetFile(path) as file:
             names = list(file.schema_arrow.names)
-            columns, target = choose(names)
-            wanted = [names[j] for j in columns] + ([names[target]] if target is not None else [])
+            columns, others = choose(names)
+            wanted = [names[j] for j in [*columns, *others] if j >= 0]
             for batch in file.iter_batches(ROWS, columns=wanted):
                 cells = [_arrow_numbers(batch.column(names[j]), j) for j in columns]
                 blocks.append(sp.csr_array(np.column_stack(cells)))
-                if target is not None:
-                    targets += batch.column(names[target]).to_pylist()
+                for j, column in zip(others, others_cells, strict=True):
+                    if j >= 0:
+                        column += batch.column(names[j]).to_pylist()
     except (pa.ArrowException, OSError):
         raise SchemaError(f"{Path(path).name} is not a readable Parquet file.") from None
-    return _table(path, blocks, targets, columns, target, names)
+    return _table(path, blocks, others_cells, columns, others, names)
 
 
 def _arrow_numbers(column: Any, position: int) -> np.ndarray:
@@ -238,15 +255,16 @@ def _arrow_numbers(column: Any, position: int) -> np.ndarray:
 def _table(
     path: str | os.PathLike[str],
     blocks: list[sp.csr_array],
-    targets: list[Any],
+    cells: tuple[list[Any], list[Any]],
     columns: list[int],
-    target: int | None,
+    others: list[int],
     names: list[str],
 ) -> Table:
     if not blocks:
         raise _no_rows(path)
-    y = None if target is None else target_array(targets)
-    return Table(sp.vstack(blocks, format="csr"), y, tuple(names[j] for j in columns))
+    y = None if others[0] < 0 else target_array(cells[0])
+    persons = None if others[1] < 0 else _name_array(cells[1])
+    return Table(sp.vstack(blocks, format="csr"), y, tuple(names[j] for j in columns), persons)
 
 
 def _no_rows(path: str | os.PathLike[str]) -> SchemaError:
@@ -268,6 +286,14 @@ def target_array(cells: list[Any]) -> np.ndarray:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):
         return np.array([str(cell).strip() for cell in cells])
+
+
+def _name_array(cells: list[Any]) -> np.ndarray:
+    """Names of persons as text, without spaces around them: "7" and " 7" are one person."""
+    names = ["" if cell is None else str(cell).strip() for cell in cells]
+    if not all(names):
+        raise SchemaError("The column of persons has missing cells.")
+    return np.array(names)
 
 
 def label_list(text: str) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 import dpsparse
 from dpsparse.exceptions import DPSparseError
 from dpsparse.privacy import Guarantee, Ledger, epsilon
+from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.html import describe, likelihood_factor, rounded_up, show
 from dpsparse.report import plots
 
@@ -72,11 +73,12 @@ def _in_words(g: Guarantee) -> list[str]:
     certain = min(1.0, odds / (1.0 + odds) + g.delta)
     percent = math.ceil(1000.0 * certain) / 10.0
     change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
+    theirs = "a person's row was" if g.unit == ROW else "a person's rows were"
     return [
         f"Whether {g.unit} {change} changes the probability of anything that can be seen from "
         f"this model by a factor of at most {rounded_up(odds, 3)}, apart from a further "
         f"probability of at most {rounded_up(g.delta, 2)}.",
-        "Someone who thinks it equally likely that a person's row was used or not, and who knows "
+        f"Someone who thinks it equally likely that {theirs} used or not, and who knows "
         f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
         "model (50 % means nothing was learnt).",
         "This holds whatever else is known or will become known, and for everything computed from "

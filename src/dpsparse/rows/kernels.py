@@ -122,6 +122,14 @@ def masses(indptr, columns, z, fine, start, stop, out):
 
 
 @_jit
+def squares(indptr, columns, z, start, stop, out):
+    """out_j += Z_ij^2 in units of 2^26, rounded up: at most 2^32 a row."""
+    for p in range(indptr[start], indptr[stop]):
+        square = np.int64(z[p]) * np.int64(z[p])
+        out[columns[p]] += -((-square) >> 26)
+
+
+@_jit
 def margins(indptr, columns, z, constant, norm, weights, constant_weight, start, stop, out):
     """out_ik <- margin of row i on the original features: norm_i z_i.w_k."""
     for i in range(start, stop):
@@ -134,27 +142,83 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 
 # ---- gradients -----------------------------------------------------------------------------------
 # `original` takes margins of the original rows, norm_i z_i.w, instead of those of z_i. With `stretch` = 1/R the
-# contribution is that of the original row divided by R, norm_i/R r_i z_i, clipped as a whole.
+# contribution is that of the original row divided by R, norm_i/R r_i z_i, clipped as a whole. `boost` holds a public
+# weight of every class, or nothing; slopes are multiplied by it before they are clipped.
+
+
+@_jit
+def _whole_slope(
+    i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, original, stretch, boost,
+):  # fmt: skip
+    """R_i of one output."""
+    m = constant[i] * constant_weight[0]
+    for p in range(indptr[i], indptr[i + 1]):
+        m += z[p] * weights[columns[p], 0]
+    m *= 1.0 / ROW
+    if original:
+        m *= norm[i]
+    r = _slope(loss, m + offset[0], targets[i], cutoff)
+    if stretch > 0.0:
+        r *= norm[i] * stretch
+    if boost.size > 0:
+        r *= boost[np.int64(targets[i])]
+    return _within(r * (SLOPE / clip), SLOPE)
+
+
+@_jit
+def _whole_slopes(
+    i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+    cutoff, clip, original, stretch, boost, r,
+):  # fmt: skip
+    """r <- R_i of several outputs (softmax): at most `cutoff` each, as a vector clipped to norm `clip`.
+    False, and zeros, where the whole numbers are too long."""
+    K = r.size
+    for k in range(K):
+        r[k] = constant[i] * constant_weight[k]
+    for p in range(indptr[i], indptr[i + 1]):
+        j = columns[p]
+        for k in range(K):
+            r[k] += z[p] * weights[j, k]
+    largest = -np.inf
+    for k in range(K):
+        r[k] = r[k] * ((1.0 / ROW) * (norm[i] if original else 1.0)) + offset[k]
+        largest = max(largest, r[k])
+    total = 0.0
+    for k in range(K):
+        r[k] = exp(r[k] - largest)
+        total += r[k]
+    squares = 0.0
+    for k in range(K):
+        r[k] = r[k] / total - (1.0 if k == targets[i] else 0.0)
+        if stretch > 0.0:
+            r[k] *= norm[i] * stretch
+        if boost.size > 0:
+            r[k] *= boost[np.int64(targets[i])]
+        squares += r[k] * r[k]
+    unit = SLOPE / max(clip, np.sqrt(squares) * (1.0 + 2.0**-40))
+    most = np.trunc(min(cutoff / clip, 1.0) * SLOPE)
+    whole = np.int64(0)
+    for k in range(K):
+        r[k] = _within(r[k] * unit, most)
+        whole += np.int64(r[k]) ** 2  # at most 2^48 each: thousands of classes fit
+    if whole > SLOPE_SQUARES:
+        r[:] = 0.0
+        return False
+    return True
 
 
 @_jit
 def gradient_one(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, fine, start, stop, out, out_constant,
+    loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """One output: out_j += whole part of R_i Z_ij * fine."""
-    unit = SLOPE / clip
     for i in range(start, stop):
-        m = constant[i] * constant_weight[0]
-        for p in range(indptr[i], indptr[i + 1]):
-            m += z[p] * weights[columns[p], 0]
-        m *= 1.0 / ROW
-        if original:
-            m *= norm[i]
-        r = _slope(loss, m + offset[0], targets[i], cutoff)
-        if stretch > 0.0:
-            r *= norm[i] * stretch
-        r = _within(r * unit, SLOPE)
+        r = _whole_slope(
+            i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+            loss, cutoff, clip, original, stretch, boost,
+        )  # fmt: skip
         if r == 0.0:
             continue
         for p in range(indptr[i], indptr[i + 1]):
@@ -165,39 +229,17 @@ def gradient_one(
 @_jit
 def gradient_many(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, fine, start, stop, out, out_constant,
+    loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
-    """Several outputs (softmax): slopes of at most `cutoff` each, as a vector clipped to norm `clip`."""
+    """Several outputs: the same with a vector of slopes."""
     K = weights.shape[1]
     r = np.empty(K)
-    most = np.trunc(min(cutoff / clip, 1.0) * SLOPE)
     for i in range(start, stop):
-        for k in range(K):
-            r[k] = constant[i] * constant_weight[k]
-        for p in range(indptr[i], indptr[i + 1]):
-            j = columns[p]
-            for k in range(K):
-                r[k] += z[p] * weights[j, k]
-        largest = -np.inf
-        for k in range(K):
-            r[k] = r[k] * ((1.0 / ROW) * (norm[i] if original else 1.0)) + offset[k]
-            largest = max(largest, r[k])
-        total = 0.0
-        for k in range(K):
-            r[k] = exp(r[k] - largest)
-            total += r[k]
-        squares = 0.0
-        for k in range(K):
-            r[k] = r[k] / total - (1.0 if k == targets[i] else 0.0)
-            if stretch > 0.0:
-                r[k] *= norm[i] * stretch
-            squares += r[k] * r[k]
-        unit = SLOPE / max(clip, np.sqrt(squares) * (1.0 + 2.0**-40))
-        whole = np.int64(0)
-        for k in range(K):
-            r[k] = _within(r[k] * unit, most)
-            whole += np.int64(r[k]) ** 2  # at most 2^48 each: thousands of classes fit
-        if whole > SLOPE_SQUARES:
+        sound = _whole_slopes(
+            i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+            cutoff, clip, original, stretch, boost, r,
+        )  # fmt: skip
+        if not sound:
             continue
         for p in range(indptr[i], indptr[i + 1]):
             j = columns[p]
@@ -205,6 +247,25 @@ def gradient_many(
                 out[j, k] += np.int64(r[k] * z[p] * fine)
         for k in range(K):
             out_constant[k] += np.int64(r[k] * constant[i] * fine)
+
+
+@_jit
+def slopes(
+    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, original, stretch, boost, start, stop, out,
+):  # fmt: skip
+    """out_i <- R_i, for sums that are taken person by person (persons.py)."""
+    for i in range(start, stop):
+        if out.shape[1] == 1:
+            out[i, 0] = _whole_slope(
+                i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+                loss, cutoff, clip, original, stretch, boost,
+            )  # fmt: skip
+        else:
+            _whole_slopes(
+                i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+                cutoff, clip, original, stretch, boost, out[i],
+            )  # fmt: skip
 
 
 # ---- short vectors -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 brought to length at most one; `Margins` are numbers of rows under released weights. All three are
 private: a solver passes them on and asks them for queries, and cannot read a number off them.
 Sums are exact whole numbers, so they do not depend on how rows are cut into parts or threads.
+Where rows have persons (`Domain(unit="person")`), a person contributes as much as a row may (persons.py).
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData, Domain, Part
+from dpsparse.domain import BoundedData, Domain, Part, by_person
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
+from dpsparse.rows.persons import Persons, at_most, means
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
+from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import (
     class_counts,
@@ -49,18 +52,43 @@ class Rows:
 
     @classmethod
     def clip(
-        cls, X: Any, y: Any, domain: Domain, *, labels: np.ndarray | None = None, n_parts: int = 1
+        cls,
+        X: Any,
+        y: Any,
+        domain: Domain,
+        *,
+        labels: np.ndarray | None = None,
+        groups: Any = None,
+        n_parts: int = 1,
     ) -> Rows:
         """Rows of one table, made to satisfy `domain`; `n_parts` changes no answer."""
         if n_parts == 1:
-            return cls([domain.part(X, y, labels=labels)], domain)
+            return cls([domain.part(X, y, labels=labels, groups=groups)], domain)
         edges = np.linspace(0, X.shape[0], n_parts + 1).astype(int)
-        parts = [domain.part(X[a:b], y[a:b], labels=labels) for a, b in pairwise(edges)]
+        if groups is not None:  # a person is in one part
+            order, starts = by_person(groups, X.shape[0])
+            X, y, groups = X[order], y[order], np.asarray(groups)[order]
+            edges = starts[np.linspace(0, len(starts) - 1, n_parts + 1).astype(int)]
+        parts = [
+            domain.part(
+                X[a:b], y[a:b], labels=labels, groups=None if groups is None else groups[a:b]
+            )
+            for a, b in pairwise(edges)
+        ]
         return cls(parts, domain)
 
     def __len__(self) -> int:
-        """Private under add-remove: `Releases.number_of_rows` knows when it may be told."""
-        return sum(len(part) for part in self._parts)
+        """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
+        return sum(part.n_units for part in self._parts)
+
+    def at_most(self, m: int, rng: np.random.Generator) -> Rows:
+        """A random choice of `m` rows of every person who has more."""
+        return Rows([at_most(part, m, rng) for part in self._parts], self.domain)
+
+    @property
+    def rows_per_unit(self) -> float:
+        """A public bound on the rows of a person: 1 where the unit is a row."""
+        return 1 if self.domain.unit == "row" else self.domain.rows_per_unit or np.inf
 
     def table(self) -> BoundedData:
         """The rows themselves, for the printed forms of the papers; no private solver may ask."""
@@ -101,22 +129,19 @@ class Rows:
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""
         return self._short(
-            (np.eye(n_classes)[part.targets] for part in self._parts),
-            n_classes, 1.0, class_counts, positive=True,
-        )  # fmt: skip
+            lambda p: np.eye(n_classes)[p.targets], n_classes, 1.0, class_counts, positive=True
+        )
 
     def count_and_total(self) -> Query:
         """The number of rows and the sum of their targets, in units of the target bound."""
         return self._short(
-            (np.column_stack([np.ones(len(p)), p.targets]) for p in self._parts),
+            lambda p: np.column_stack([np.ones(len(p)), p.targets]),
             2, np.sqrt(2.0), count_and_total,
         )  # fmt: skip
 
     def target_total(self) -> Query:
         """The sum of the targets, in units of the target bound."""
-        return self._short(
-            [part.targets[:, None] for part in self._parts], 1, 1.0, partial(signed_sum, 1.0)
-        )
+        return self._short(lambda p: p.targets[:, None], 1, 1.0, partial(signed_sum, 1.0))
 
     def against_rest(self, output: int) -> Rows:
         """The same rows with targets 1 for one class and 0 for all others."""
@@ -137,7 +162,9 @@ class Rows:
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""
-        return _count(lambda: (np.abs(p.targets - centre) <= distance for p in self._parts))
+        return _count(
+            lambda: (np.abs(p.targets - centre) <= distance for p in self._parts), self._starts
+        )
 
     def unit(
         self, scaling: np.ndarray, *, constant: float = 0.0, shortest: float = 0.0
@@ -145,14 +172,23 @@ class Rows:
         """Rows (D x, constant)/max(norm, shortest) for a released scaling D; features of scale 0 are gone."""
         return UnitRows(self, scaling, constant=constant, shortest=shortest)
 
-    def entries(self, bound: float, longest: float) -> UnitRows:
-        """Rows x/bound with entries in [-1, 1] and norm at most `longest`: for entrywise sensitivities."""
+    def entries(self, bound: float, longest: float, constant: float = 0.0) -> UnitRows:
+        """Rows (x, constant)/bound with entries in [-1, 1] and norm at most `longest`: for entrywise
+        sensitivities."""
         ones = np.ones(self.n_features, np.float32)
-        return UnitRows(self, ones, fixed=bound, longest=longest)
+        return UnitRows(self, ones, constant=constant, fixed=bound, longest=longest)
+
+    def screening(self, at: Point) -> ScreenedRows:
+        """Scores of features at released weights, for the rules that pay for them."""
+        return ScreenedRows(self, at)
+
+    @property
+    def _starts(self) -> list[np.ndarray | None]:
+        return [part.persons for part in self._parts]
 
     def _short(
         self,
-        contributions: Any,
+        contributions: Callable[[Part], np.ndarray],
         size: int,
         bound: float,
         lemma: Callable[[str], Any],
@@ -160,7 +196,8 @@ class Rows:
     ) -> Query:
         def whole(unit: float) -> np.ndarray:
             out = np.zeros(size, np.int64)
-            for values in contributions:
+            for part in self._parts:
+                values = means(part.persons, contributions(part))
                 kernels.short_sum(values, unit, bound, positive, out)
             return out
 
@@ -178,6 +215,11 @@ class _UnitPart:
     norm: np.ndarray
     length: np.ndarray
     targets: np.ndarray
+    persons: Persons | None = None
+
+    @property
+    def starts(self) -> np.ndarray | None:
+        return None if self.persons is None else self.persons.starts
 
     @property
     def rows(self) -> tuple[np.ndarray, ...]:
@@ -197,7 +239,7 @@ class UnitRows:
         fixed: float = 0.0,
         longest: float = 1.0,
     ) -> None:
-        self._by_entries = fixed > 0.0
+        self._by_entries, self._longest = fixed > 0.0, longest
         scaling = np.ascontiguousarray(scaling, np.float32)
         self.width = int(np.count_nonzero(scaling))
         self._kept = (
@@ -222,6 +264,13 @@ class UnitRows:
 
         def whole(unit: float) -> np.ndarray:
             fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            if self._of_persons:  # slopes of one
+                return self._sum_by_person(
+                    1,
+                    lambda p: np.full((len(p.length), 1), kernels.SLOPE),
+                    fine / kernels.SLOPE,
+                    mass=True,
+                )[:-1, 0]
             return self._sum(
                 (self.width,),
                 lambda p, a, b, out: kernels.masses(p.indptr, p.columns, p.z, fine, a, b, out),
@@ -229,9 +278,19 @@ class UnitRows:
 
         return Query((self.width,), partial(feature_masses, 1.0), whole)
 
+    def squares(self) -> np.ndarray:
+        """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
+        return self._sum(
+            (self.width,),
+            lambda p, a, b, out: kernels.squares(p.indptr, p.columns, p.z, a, b, out),
+        )
+
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
-        return _count(lambda: (part.length <= length for part in self._parts))
+        return _count(
+            lambda: (part.length <= length for part in self._parts),
+            [part.starts for part in self._parts],
+        )
 
     def gradient(
         self,
@@ -244,16 +303,19 @@ class UnitRows:
         original: bool = False,
         stretch: float = 0.0,
         constant_weight: np.ndarray | None = None,
+        class_weight: np.ndarray | None = None,
     ) -> Query:
         """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
 
         `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
         of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
+        A public `class_weight` multiplies slopes before they are clipped.
         """
         outputs = weights.shape[1]
         run: Any = kernels.gradient_one if outputs == 1 else kernels.gradient_many
         last = np.zeros(outputs) if constant_weight is None else constant_weight
         weights = np.ascontiguousarray(weights, np.float64)
+        boost = np.empty(0) if class_weight is None else class_weight
 
         def whole(unit: float) -> np.ndarray:
             fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
@@ -261,9 +323,24 @@ class UnitRows:
             def add(p: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
                 run(
                     *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip, original,
-                    stretch, fine, a, b, out[:-1], out[-1],
+                    stretch, boost, fine, a, b, out[:-1], out[-1],
                 )  # fmt: skip
 
+            def slopes(p: _UnitPart) -> np.ndarray:
+                out, edges = np.empty((len(p.length), outputs)), _edges(len(p.length), len(p.z))
+                one: Any = kernels.slopes
+                in_threads(
+                    lambda b: one(
+                        *p.rows, p.targets, weights, last, offset, LOSSES[loss], cutoff, clip,
+                        original, stretch, boost, edges[b], edges[b + 1], out,
+                    ),
+                    range(len(edges) - 1),
+                )  # fmt: skip
+                return out
+
+            if self._of_persons:
+                largest = min(cutoff / clip, 1.0) if self._by_entries else np.inf
+                return self._sum_by_person(outputs, slopes, fine, largest=largest)
             return self._sum((self.width + 1, outputs), add)
 
         if self._by_entries:
@@ -286,7 +363,40 @@ class UnitRows:
 
             in_threads(one, range(len(edges) - 1))
             values.append(out)
-        return Margins(values, [part.targets for part in self._parts])
+        parts = self._parts
+        return Margins(values, [p.targets for p in parts], [p.starts for p in parts])
+
+    @property
+    def _of_persons(self) -> bool:
+        return self._parts[0].persons is not None
+
+    def _sum_by_person(
+        self,
+        outputs: int,
+        slopes: Callable[[_UnitPart], np.ndarray],
+        fine: float,
+        *,
+        largest: float = np.inf,
+        mass: bool = False,
+    ) -> np.ndarray:
+        """The same, the rows of a person bounded together; of masses the entries without their signs."""
+        shape = (self.width + 1, outputs)
+        out = np.zeros(shape, np.int64)
+        for part in self._parts:
+            persons = part.persons
+            assert persons is not None
+            edges = _edges(len(persons.starts) - 1, 0 if out.size > _WIDE else len(part.z))
+            mine = [out] + [np.zeros(shape, np.int64) for _ in range(len(edges) - 2)]
+            z, constant = part.z, part.constant
+            if mass:
+                z, constant = np.abs(z), np.zeros_like(constant)
+            persons.sums(
+                part.indptr, z, constant, slopes(part), fine=fine, longest=self._longest,
+                largest=largest, edges=edges, outs=mine,
+            )  # fmt: skip
+            for other in mine[1:]:
+                out += other
+        return out
 
     def _sum(
         self, shape: tuple[int, ...], add: Callable[[_UnitPart, int, int, np.ndarray], None]
@@ -310,8 +420,13 @@ class UnitRows:
 class Margins:
     """Margins of the rows under released weights; private."""
 
-    def __init__(self, values: list[np.ndarray], targets: list[np.ndarray]) -> None:
-        self._values, self._targets = values, targets
+    def __init__(
+        self,
+        values: list[np.ndarray],
+        targets: list[np.ndarray],
+        starts: Sequence[np.ndarray | None],
+    ) -> None:
+        self._values, self._targets, self._starts = values, targets, starts
 
     def class_totals(self, offset: np.ndarray) -> Query:
         """sum of the predicted probabilities, class by class."""
@@ -319,10 +434,10 @@ class Margins:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros(n_classes, np.int64)
-            for margins in self._values:
+            for margins, starts in zip(self._values, self._starts, strict=True):
                 shares = np.empty((len(margins), n_classes))
                 kernels.probabilities(margins, offset, shares)
-                kernels.short_sum(shares, unit, 1.0, True, out)
+                kernels.short_sum(means(starts, shares), unit, 1.0, True, out)
             return out
 
         return Query((n_classes,), partial(feature_masses, 1.0), whole)
@@ -332,20 +447,28 @@ class Margins:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros(1, np.int64)
-            for margins, y in zip(self._values, self._targets, strict=True):
+            for margins, y, starts in zip(self._values, self._targets, self._starts, strict=True):
                 residuals = np.clip(y[:, None] - margins - offset, -reach, reach)
-                kernels.short_sum(residuals, unit, reach, False, out)
+                kernels.short_sum(means(starts, residuals), unit, reach, False, out)
             return out
 
         return Query((1,), partial(signed_sum, reach), whole)
 
 
-def _count(indicators: Callable[[], Any]) -> Query:
-    """How many rows a yes-or-no question holds for: every row adds one whole number or none."""
+def _count(indicators: Callable[[], Any], starts: Sequence[np.ndarray | None]) -> Query:
+    """How many rows a yes-or-no question holds for: every row adds one whole number or none, and a person
+    the share of their rows."""
 
     def whole(unit: float) -> np.ndarray:
-        count = sum(int(np.count_nonzero(part)) for part in indicators())
-        return np.array([count * int(1.0 / unit)], np.int64)
+        one = int(1.0 / unit)
+        total = 0
+        for answers, first in zip(indicators(), starts, strict=True):
+            if first is None:
+                total += int(np.count_nonzero(answers)) * one
+            else:
+                shares = np.add.reduceat(answers.astype(np.int64), first[:-1]) / np.diff(first)
+                total += int(np.sum((shares * one).astype(np.int64)))
+        return np.array([total], np.int64)
 
     return Query((1,), count_below, whole)
 
@@ -360,7 +483,7 @@ def _take(part: Part, mask: np.ndarray, kept: np.ndarray) -> Part:
     counts = np.concatenate([[0], np.cumsum(inside)])
     place = np.cumsum(mask != 0.0, dtype=np.int32) - 1
     return Part(
-        counts[part.indptr],
+        counts[part.indptr].astype(part.indptr.dtype),  # one compiled kernel for all parts
         place[part.indices[inside]],
         part.values[inside],
         part.targets,
@@ -394,4 +517,5 @@ def _unit_part(
         )  # fmt: skip
 
     in_threads(one, range(len(edges) - 1))
-    return _UnitPart(indptr, columns, z, constants, norm, length, part.targets)
+    persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
+    return _UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)

@@ -35,7 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
-from dpsparse.rows.query import Query, remember
+from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ LOGISTIC, RESIDUAL = 0, 1
 KINDS = {"logistic": LOGISTIC, "huber": RESIDUAL}
 SMOOTHNESS = {"logistic": 0.25, "huber": 1.0}
 LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
+# Why persons with several rows are refused, or need a bound on their number.
+ONE_ROW = "objective perturbation is proven for one row of a person."
+MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
 _HALVINGS = 60
 _LONG, _BLOCKS = (
@@ -91,6 +94,7 @@ class RidgeRows:
         longest: float,
     ) -> None:
         self.row_clip, self.longest, self._constant = row_clip, longest, constant
+        self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
         self._parts = [_ridge_part(p, support, constant, row_clip, longest) for p in rows._parts]
@@ -162,8 +166,15 @@ class RidgeProblem:
 
     def minimiser(self, public_rows: np.ndarray | None = None) -> Query:
         """The minimiser, or (a linear map of it) its answers on public rows."""
+        # A person is a group of rows: each moves the minimiser by at most its own distance.
+        many = self.rows._rows_per_unit
         lemma = partial(
-            ridge_minimiser, self.slope_bound, self.rows.row_clip, 1.0, self.ridge, tol=self.tol
+            ridge_minimiser,
+            many * self.slope_bound,
+            self.rows.row_clip,
+            1.0,
+            self.ridge,
+            tol=self.tol,
         )
         if public_rows is None:
             return self._query(lambda adjacency: lemma(adjacency=adjacency), None, None)
@@ -175,7 +186,10 @@ class RidgeProblem:
     def tilted(self, tilt: np.ndarray, unit: float) -> Query:
         """The minimiser of the objective with `tilt`, the rounding to `unit` of a real Gaussian vector.
 
-        Given the exact minimiser under that vector, only the distance from it moves."""
+        Given the exact minimiser under that vector, only the distance from it moves. The proof knows one row
+        of a person: several turn the gradient in more directions than one (docs/proofs/persons.md)."""
+        if self.rows._rows_per_unit > 1:
+            raise ParameterError(ONE_ROW)
         lemma = partial(tilted_minimiser, self.ridge, self.tol, self.rows.width, unit)
         return self._query(lemma, tilt, None)
 
@@ -192,7 +206,7 @@ class RidgeProblem:
             return float(np.linalg.norm(self.evaluate(found[0], tilt)[0])) <= self.tol
 
         size = self.rows.width if public_rows is None else len(public_rows)
-        return Query((size,), lemma, remember(whole), rounded=True, certificate=reached)
+        return Query((size,), lemma, whole, rounded=True, certificate=reached)
 
     def evaluate(
         self, theta: Precise, tilt: np.ndarray | None = None

@@ -1,7 +1,7 @@
 """Votes of secret blocks (Kifer, Smith, Thakurta 2012): every block of rows names the features it likes.
 
-    block_i ~ uniform{1..k}, one secret draw a row, made by `Releases`        blocks are disjoint
-    V_j     = number of blocks whose selector names feature j                  one row moves each V_j by at most 1
+    block_i ~ uniform{1..k}, one secret draw a row (or person), made by `Releases`      blocks are disjoint
+    V_j     = number of blocks whose selector names feature j                  one of them moves each V_j by at most 1
 
 A block votes by any function of its own rows, so nothing is asked of the selector: what it returns is cut to
 `n_nonzero` different features here, and an error counts as an empty vote. Proof: docs/proofs/two_stage.md.
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import Part
-from dpsparse.rows.query import Query, remember
+from dpsparse.rows.query import Query
 from dpsparse.sensitivity import votes
 
 Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
@@ -25,9 +25,9 @@ Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Which block every row belongs to: secret, made by `Releases` and read by rows only."""
+    """Which block every row, or person, belongs to: secret, made by `Releases` and read by rows only."""
 
-    _of_row: np.ndarray = field(repr=False)
+    _of_unit: np.ndarray = field(repr=False)
     n_blocks: int
 
 
@@ -45,15 +45,17 @@ def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector:
         X = tables[0] if len(tables) == 1 else sp.csr_array(sp.vstack(tables))
         y = np.concatenate([part.targets for part in parts]).astype(np.float64)
         counts = np.zeros(n_features, np.int64)
-        order = np.argsort(blocks._of_row, kind="stable")
-        edges = np.searchsorted(blocks._of_row[order], np.arange(blocks.n_blocks + 1))
+        sizes = [np.ones(len(p), int) if p.persons is None else np.diff(p.persons) for p in parts]
+        of_row = np.repeat(blocks._of_unit, np.concatenate(sizes))
+        order = np.argsort(of_row, kind="stable")
+        edges = np.searchsorted(of_row[order], np.arange(blocks.n_blocks + 1))
         for first, last in pairwise(edges):
             if first < last:  # empty blocks abstain
                 mine = order[first:last]
                 counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1
         return counts * int(1.0 / unit)
 
-    return Query((n_features,), votes, remember(whole))
+    return Query((n_features,), votes, whole)
 
 
 def _vote(X: sp.csr_array, y: np.ndarray, n_nonzero: int, selector: Selector) -> np.ndarray:

@@ -73,6 +73,9 @@ class Recipe:
     weighted: bool = True
     fit_intercept: bool = True
     n_nonzero: NNonzero = None
+    class_weight: tuple[float, ...] | str | None = (
+        None  # public, or "balanced": from the released counts
+    )
 
 
 def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
@@ -89,6 +92,7 @@ class Run:
     unit_step: float
     offset: np.ndarray
     counts: np.ndarray
+    class_weight: np.ndarray | None = None  # at most one each
     scaling: np.ndarray
     shortest: float  # rows are divided by this length at least
     units: UnitRows
@@ -125,6 +129,11 @@ class Run:
         self.offset = self.offset + self.constant_weight * (self.constant / length)
         if public.fit_intercept:
             self.release_intercept(weights)
+        if self.class_weight is not None:
+            # The totals above are those of the rows as they are; weighted odds are odds times weights.
+            shift = np.log(self.class_weight)
+            shift = shift[1:] - shift[:1] if self.n_outputs == 1 else shift - shift.mean()
+            self.offset = self.offset + shift
         return self.publish(weights, noise / length)
 
     def unit_rows(self) -> UnitRows:
@@ -153,6 +162,13 @@ class Run:
         share = np.clip(counts / self.n, MIN_SHARE, 1.0 - MIN_SHARE)
         share /= share.sum()
         self.counts = share * self.n
+        typical = 1.0
+        if self.public.class_weight is not None:
+            chosen = self.public.class_weight
+            heavy = 1.0 / share if isinstance(chosen, str) else np.asarray(chosen)
+            self.class_weight = heavy / heavy.max()
+            typical = float(np.exp(np.log(self.class_weight).mean()))
+            share = share * self.class_weight / float(share @ self.class_weight)  # of the weight
         if self.n_outputs == 1:
             # Half way to the offset at which both classes have slopes of equal size c.
             p = float(share[1])
@@ -162,7 +178,7 @@ class Run:
         else:
             clip = math.sqrt(1.0 - float(np.square(share).sum()))
             self.offset = np.log(share)
-        self.clip = self.public.clip or clip
+        self.clip = self.public.clip or clip * typical
         self.unit_step = 1.0 / self.clip
 
     def public_n(self, noisy: float, query: Query) -> float:
@@ -352,7 +368,7 @@ class Run:
         """Slopes at the present weights, of L2 norm at most `clip` a row."""
         return self.units.gradient(
             self.public.loss, self.weights, self.offset, clip=self.clip, cutoff=self.clip,
-            constant_weight=self.constant_weight,
+            constant_weight=self.constant_weight, class_weight=self.class_weight,
         )  # fmt: skip
 
 

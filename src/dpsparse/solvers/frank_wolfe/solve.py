@@ -79,7 +79,10 @@ def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = Non
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
     kappa = public.laplace_kappa
     if kappa is None:
-        moved = partial(vertex_score_range, 1.0, public.slope_bound, public.feature_bound)
+        # A person is a group of rows, each of which moves every score (docs/proofs/persons.md).
+        moved = partial(
+            vertex_score_range, float(rows.rows_per_unit), public.slope_bound, public.feature_bound
+        )
         kappa = releases.kappa("vertices", moved)
     steps = Steps(
         rows, public.problem(kappa, releases.number_of_rows(rows)), public.selection,

@@ -1,0 +1,95 @@
+"""What intervals and tests share: checks, the price, and the walk from private rows to releases."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dpsparse._checks import is_number
+from dpsparse.domain import Domain, refuse_malformed
+from dpsparse.estimators._base import ADJACENCIES, BaseDPClassifier, check_choice, check_positive
+from dpsparse.estimators._schema import check_labels, checked_data
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.privacy import NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
+from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.random import is_seeded
+from dpsparse.rows import Rows
+
+
+def check(
+    domain: Any, epsilon: Any, delta: Any, adjacency: Any, ledger: Any, seed: Any, name: str
+) -> Domain:
+    """Refuse what no data could make right; the domain, of two classes."""
+    if not isinstance(domain, Domain):
+        raise ParameterError(f"domain is required: {name} needs the public bounds Domain(...).")
+    check_positive("epsilon", epsilon, "use math.inf for the exact answer")
+    if not is_number(delta) or not 0 < delta < 1:
+        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}; try 1e-6.")
+    check_choice("adjacency", adjacency, ADJACENCIES)
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise ParameterError("ledger must be a dpsparse.Ledger or None.")
+    is_seeded(seed)
+    if len(domain.class_labels()) != 2:
+        raise ParameterError(f"{name} is for two classes; declare Domain(classes=[0, 1]).")
+    if domain.unit == "person" and domain.rows_per_unit != 1:
+        raise ParameterError(
+            f"{name} takes rows to be independent; declare Domain(unit='person', rows_per_unit=1), which keeps one "
+            "row of every person at random."
+        )
+    return domain
+
+
+def price(
+    name: str,
+    shares: dict[str, float],
+    sizes: dict[str, int],
+    domain: Domain,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    seed: Any,
+    assumptions: tuple[str, ...],
+) -> Plan:
+    """Gaussian releases with these shares of the budget."""
+
+    def event(phase: str, mu: float) -> RoundedGaussian:
+        return RoundedGaussian(1.0 / (mu * math.sqrt(shares[phase])), 1.0, sizes[phase])
+
+    mu = math.inf
+    if not math.isinf(epsilon):
+        mu = calibrate(lambda m: Sequence(tuple(event(p, m) for p in shares)), epsilon, delta)
+    if adjacency == "replace-one":
+        assumptions = (*assumptions, f"the number of {domain.unit}s is public (replace-one)")
+    plan = Plan(
+        method=name,
+        phases=tuple(Phase(p, NonPrivate() if math.isinf(mu) else event(p, mu)) for p in shares),
+        epsilon=float(epsilon),
+        delta=delta,
+        adjacency=adjacency,
+        source="docs/proofs/inference.md",
+        assumptions=assumptions,
+        parameters={"mu": mu},
+        unit=PERSON if domain.unit == "person" else ROW,
+    )
+    if not is_seeded(seed):
+        return plan
+    warnings.warn(
+        f"{name}: random_state makes the noise repeatable, so this result is NOT private.",
+        NotPrivateWarning,
+        stacklevel=3,
+    )
+    return plan.seeded()
+
+
+def read(X: Any, y: Any, domain: Domain, groups: Any) -> Rows:
+    """Clipped rows with class codes."""
+    if (groups is None) != (domain.unit == "row"):
+        raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
+    refuse_malformed(X)
+    X, y = checked_data(BaseDPClassifier(domain), X, y, ensure_all_finite=False)
+    check_labels(y)
+    return Rows.clip(X, y, domain, labels=np.asarray(domain.class_labels()), groups=groups)

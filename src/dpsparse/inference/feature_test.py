@@ -1,0 +1,164 @@
+"""Which features go with the label, with a bound on the share of false discoveries.
+
+    counts   N_0, N_1 + noise                       p = N_1/N, between .01 and .99
+    g_j      = sum_i z_ij (y_i - p) + noise         rows z_i = x_i/|x_i| of length one: the gradient at the null
+    S_j      = sum_i z_ij^2 + noise
+    t_j      = g_j / sqrt(s_g^2 + p (1 - p) (S_j^+ + s_S) + var(p) min(N S_j, N^2))
+
+The three terms are the noise, the sampling of y given x, and p, which is noisy itself. p-values are two-sided;
+everything after the releases is post-processing. Benjamini-Hochberg bounds the false discovery rate for independent
+or positively dependent t, Benjamini-Yekutieli for any. Proof: docs/proofs/inference.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.special import logit, ndtr
+from sklearn.base import BaseEstimator
+
+from dpsparse._checks import check_choice, check_count
+from dpsparse.domain import Domain
+from dpsparse.estimators._base import check_positive
+from dpsparse.exceptions import ParameterError
+from dpsparse.inference import _plan
+from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.plan import Plan
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.rows.moments import squares
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+SHARES = {"counts": 0.1, "squares": 0.2, "gradient": 0.7}
+RAREST = 0.01  # a class is never taken to be rarer than this
+
+
+class _Fitted(BaseEstimator):
+    support_: np.ndarray
+    pvalues_: np.ndarray
+    statistic_: np.ndarray
+    covers_: str
+    plan_: Plan
+    privacy_: Guarantee
+    n_features_in_: int
+
+
+@dataclass(eq=False, repr=False)
+class DPFeatureTest(_Fitted):
+    """Private test of every feature for marginal association with a label of two classes.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes`, two of them.
+    q : float, default=0.1
+        Bound on the expected share of false discoveries among the features found.
+    control : {"bh", "by"}, default="bh"
+        Benjamini-Hochberg, or Benjamini-Yekutieli, which allows for any dependence and finds less.
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator.
+
+    Attributes
+    ----------
+    support_ : array of the columns found, rising.
+    pvalues_, statistic_ : arrays of shape (n_features,)
+    covers_ : what the result says and what not.
+    """
+
+    domain: Domain | None = None
+    _: KW_ONLY
+    q: float = 0.1
+    control: str = "bh"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    adjacency: str = "add-remove"
+    ledger: Ledger | None = None
+    random_state: int | None = None
+
+    def plan(self, n_features: int) -> Plan:
+        """What `fit` on `n_features` columns will spend, without any data."""
+        check_count("n_features", n_features)
+        domain = self._check()
+        return _plan.price(
+            type(self).__name__, SHARES, {"counts": 2, "squares": n_features, "gradient": n_features + 1}, domain,
+            epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, seed=self.random_state,
+            assumptions=(),
+        )  # fmt: skip
+
+    def _check(self) -> Domain:
+        check_positive("q", self.q)
+        if not self.q < 1.0:
+            raise ParameterError(f"q must lie strictly between 0 and 1, got {self.q!r}; try 0.1.")
+        check_choice("control", self.control, ("bh", "by"))
+        return _plan.check(
+            self.domain, self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state,
+            type(self).__name__,
+        )  # fmt: skip
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Test every column of X; `groups` with ``Domain(unit="person", rows_per_unit=1)``."""
+        rows = _plan.read(X, y, self._check(), groups)
+        plan = self.plan(rows.n_features)
+
+        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
+        releases = Releases(plan, make_generator(self.random_state))
+        self.statistic_ = statistic(releases.capped(rows), releases)
+        self.pvalues_ = 2.0 * ndtr(-np.abs(self.statistic_))
+        self.support_ = discoveries(self.pvalues_, self.q, self.control)
+        self.n_features_in_ = rows.n_features
+        self.plan_, self.privacy_ = plan, plan.guarantee
+        self.covers_ = self._covers()
+        if receipt is not None:
+            receipt.commit()
+        return self
+
+    def _covers(self) -> str:
+        kind = (
+            "if the statistics are independent or positively dependent"
+            if self.control == "bh"
+            else "whatever their dependence"
+        )
+        return (
+            f"Of the {len(self.support_)} features found, an expected share of at most {100 * self.q:g} % has no "
+            f"association with the label, {kind}, as far as p-values for many independent rows are right. The "
+            "association is marginal, on rows scaled to length one: a feature that stands in for a cause, or whose "
+            "rows are long, is a true discovery here. Nothing is said about features that were not found."
+        )
+
+
+def statistic(rows: Rows, releases: Releases) -> np.ndarray:
+    """t of every feature; all that follows is post-processing."""
+    query = rows.class_counts(2)
+    counts = releases.gaussian("counts", query)
+    known = releases.number_of_rows(rows)
+    n = max(float(counts.sum()), 1.0) if known is None else float(known)
+    p = float(np.clip(counts[1] / n, RAREST, 1.0 - RAREST))
+    spread = 1.0 if known is not None else (1.0 - p) ** 2 + p**2  # of N_1/n, or of N_1/(N_0 + N_1)
+    noise_p = releases.scale("counts", query) ** 2 * spread / n**2
+
+    units = rows.unit(np.ones(rows.n_features, np.float32))
+    query = squares(units)
+    noise = releases.scale("squares", query)
+    sizes = np.maximum(releases.gaussian("squares", query), 0.0) + noise
+
+    null = np.zeros((rows.n_features, 1))
+    query = units.gradient("logistic", null, np.array([logit(p)]), clip=max(p, 1.0 - p))
+    gradient = -releases.gaussian("gradient", query)[:-1, 0]
+    variance = releases.scale("gradient", query) ** 2 + p * (1.0 - p) * sizes
+    variance += noise_p * np.minimum(n * sizes, n * n)
+    return np.asarray(gradient / np.sqrt(np.maximum(variance, 1e-300)))
+
+
+def discoveries(pvalues: np.ndarray, q: float, control: str) -> np.ndarray:
+    """Columns whose p-value is at most the largest one with p_(k) <= q k/d (BY: divided by 1 + 1/2 + ... + 1/d)."""
+    d = len(pvalues)
+    order = np.argsort(pvalues, kind="stable")
+    levels = q * np.arange(1, d + 1) / d
+    if control == "by":
+        levels /= np.sum(1.0 / np.arange(1, d + 1))
+    passed = np.flatnonzero(pvalues[order] <= levels)
+    return np.sort(order[: passed[-1] + 1]) if len(passed) else np.empty(0, np.intp)

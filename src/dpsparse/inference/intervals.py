@@ -1,0 +1,210 @@
+"""Confidence intervals for logistic weights on a fixed support, private and valid for a population.
+
+The support must be public, or chosen on other rows (a secret random split of the rows pays the larger of both
+prices, not the sum): intervals after a choice on the same rows cover nothing. What they do cover stands in
+the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpsparse._checks import check_count
+from dpsparse.domain import Domain
+from dpsparse.estimators._base import check_positive
+from dpsparse.exceptions import ParameterError
+from dpsparse.inference import _plan
+from dpsparse.inference.newton import newton, shares
+from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.plan import Plan
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows.moments import WIDEST
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+NAME = "dp_inference"
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """One line for every weight of the support, the intercept last: estimate, low, high."""
+
+    feature: tuple[Any, ...]
+    estimate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    covariance: np.ndarray
+    level: float
+    row_clip: float
+    plan_: Plan
+
+    @property
+    def privacy_(self) -> Guarantee:
+        return self.plan_.guarantee
+
+    @property
+    def covers(self) -> str:
+        """What the intervals are intervals of, and what they leave out."""
+        return (
+            f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, "
+            "the weight that minimises the logistic loss over the population the rows were drawn from, "
+            f"independently, on these columns, for rows (x, 1) scaled down to length {self.row_clip:g}. It counts "
+            "sampling and privacy noise, and holds whether or not the logistic model is true. It does not hold for "
+            "columns chosen on the same rows, for all weights at once, or for causes."
+        )
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame."""
+        import pandas
+
+        columns = {"estimate": self.estimate, "low": self.low, "high": self.high}
+        return pandas.DataFrame(columns, index=list(self.feature))
+
+    def __len__(self) -> int:
+        return len(self.estimate)
+
+    def __str__(self) -> str:
+        rows = zip(self.feature, self.estimate, self.low, self.high, strict=True)
+        lines = [f"{'feature':>12}  {'estimate':>10}  {'low':>10}  {'high':>10}"]
+        lines += [f"{name!s:>12}  {e:10.4g}  {a:10.4g}  {b:10.4g}" for name, e, a, b in rows]
+        return "\n".join([*lines, self.covers, self.privacy_.headline])
+
+
+def inference_plan(
+    n_columns: int,
+    domain: Domain,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    adjacency: str = "add-remove",
+    n_steps: int = 2,
+    random_state: int | None = None,
+) -> Plan:
+    """What `dp_inference` on a support of `n_columns` will spend, without any data."""
+    _plan.check(domain, epsilon, delta, adjacency, None, random_state, NAME)
+    check_count("n_steps", n_steps)
+    if not 1 <= n_columns < WIDEST:
+        raise ParameterError(f"support must name between 1 and {WIDEST - 1} columns.")
+    size = n_columns + 1
+    sizes = {"gradient": size, "curvature": size * (size + 1) // 2}
+    sizes["spread"] = sizes["curvature"]
+    parts = shares(n_steps)
+    return _plan.price(
+        NAME, parts, {phase: sizes[phase.split()[0]] for phase in parts}, domain,
+        epsilon=epsilon, delta=delta, adjacency=adjacency, seed=random_state,
+        assumptions=("the support and the start are public or were released before",),
+    )  # fmt: skip
+
+
+def dp_inference(
+    X: Any,
+    y: Any,
+    support: Any,
+    domain: Domain,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    adjacency: str = "add-remove",
+    ledger: Ledger | None = None,
+    start: Any = None,
+    n_steps: int | None = None,
+    row_clip: float | None = None,
+    level: float = 0.95,
+    groups: Any = None,
+    random_state: int | None = None,
+) -> Inference:
+    """Private confidence intervals for the weights of a logistic model on few columns.
+
+    Parameters
+    ----------
+    X, y : private rows and labels of two classes.
+    support : array of column numbers
+        Public, or chosen on other rows than these; at most 79.
+    domain : Domain
+        Needs `classes`, and `row_norm` or `feature_bound` unless `row_clip` is given.
+    epsilon, delta, adjacency : the price, paid by `ledger` if one is given.
+    start : array of len(support) + 1 weights, or None
+        Where the steps begin, intercept last: public, or the weights of an earlier private fit. None is zero.
+    n_steps : int or None
+        Noisy Newton steps. None: two from a start that is given, four from zero. One step leaves a bias.
+    row_clip : float or None
+        Rows (x, 1) longer than this are scaled down, which changes what is estimated. None: the bound of the
+        domain, which scales nothing.
+    level : float, default=0.95
+    groups : the person of every row, with ``Domain(unit="person", rows_per_unit=1)``.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+
+    Returns
+    -------
+    Inference
+        ``estimate``, ``low``, ``high`` and ``covers``, which says what they cover.
+
+    Notes
+    -----
+    Method and measured coverage: docs/inference.md. Proof: docs/proofs/inference.md.
+    """
+    steps = n_steps if n_steps is not None else 4 if start is None else 2
+    columns = _columns(support)
+    plan = inference_plan(
+        len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, n_steps=steps,
+        random_state=random_state,
+    )  # fmt: skip
+    _plan.check(domain, epsilon, delta, adjacency, ledger, random_state, NAME)
+    check_positive("level", level)
+    if not level < 1.0:
+        raise ParameterError(f"level must lie strictly between 0 and 1, got {level!r}; try 0.95.")
+    first = np.zeros(len(columns) + 1) if start is None else np.asarray(start, float)
+    if first.shape != (len(columns) + 1,) or not np.all(np.isfinite(first)):
+        raise ParameterError(
+            "start must hold one finite weight per column of support, and one more."
+        )
+    clip = _row_clip(row_clip, domain, len(columns))
+    rows = _plan.read(X, y, domain, groups)
+    if columns[-1] >= rows.n_features:
+        raise ParameterError(f"support names column {columns[-1]} of {rows.n_features}.")
+
+    receipt = ledger.reserve(plan) if ledger is not None else None
+    releases = Releases(plan, make_generator(random_state))
+    chosen = np.zeros(rows.n_features, np.float32)
+    chosen[columns] = 1.0
+    units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
+    found = newton(units, first * clip, steps, releases)
+    half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(np.diag(found.covariance)) / clip
+    estimate = found.psi / clip
+    if receipt is not None:
+        receipt.commit()
+    return Inference(
+        (*(int(j) for j in columns), "intercept"), estimate, estimate - half, estimate + half,
+        found.covariance / clip**2, level, clip, plan,
+    )  # fmt: skip
+
+
+def _columns(support: Any) -> np.ndarray:
+    columns = np.asarray(support)
+    if columns.ndim != 1 or columns.dtype.kind not in "iu" or np.any(columns < 0):
+        raise ParameterError("support must be a list of column numbers.")
+    if np.any(columns[1:] <= columns[:-1]):
+        raise ParameterError("support must rise: every column once, in order.")
+    return columns
+
+
+def _row_clip(row_clip: Any, domain: Domain, n_columns: int) -> float:
+    if row_clip is not None:
+        check_positive("row_clip", row_clip)
+        return float(row_clip)
+    bounds = [] if domain.row_norm is None else [domain.row_norm]
+    if domain.feature_bound is not None:
+        bounds.append(domain.feature_bound * math.sqrt(n_columns))
+    if not bounds:
+        raise ParameterError(
+            "State row_clip, or Domain(row_norm=...): noise follows the longest row."
+        )
+    return math.hypot(1.0, min(bounds))

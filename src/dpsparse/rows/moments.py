@@ -1,0 +1,109 @@
+"""Second moments of rows of length at most one: what intervals and tests need beside gradients.
+
+    sum_i c_i z_i z_i'      c_i = p_i (1 - p_i) <= 1/4 (curvature) or (p_i - y_i)^2 <= 1 (spread of the gradient)
+    sum_i z_i^2             feature by feature
+
+Of a matrix the upper triangle is released, every entry once. A row's matrix is made whole entry by entry, its
+Frobenius norm is compared as whole numbers, and its diagonal must be nonnegative: that is what the factor sqrt 2
+under replace-one rests on (docs/proofs/inference.md, Lemma 1).
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dpsparse.rows.memory import UnitRows
+from dpsparse.rows.query import Query
+from dpsparse.sensitivity import feature_masses, second_moments
+
+CURVATURE, SPREAD = 0, 1
+BOUNDS = {CURVATURE: 0.25, SPREAD: 1.0}
+WIDEST = 80  # columns, the constant among them: squares of an upper triangle are added to 2^-40
+_ROW = 2.0**-29  # rows of length one, in the units of unit rows
+
+_jit = njit(cache=True, nogil=True, error_model="numpy")
+
+
+def triangle(kind: int, units: UnitRows, weights: np.ndarray) -> Query:
+    """The upper triangle, row by row, of sum c_i z_i z_i' at `weights`, whose last is that of the constant."""
+    size = len(weights)
+    assert size == units.width + 1 <= WIDEST
+    bound, entries = BOUNDS[kind], size * (size + 1) // 2
+
+    def whole(unit: float) -> np.ndarray:
+        out = np.zeros(entries, np.int64)
+        add: Any = _add_triangles
+        for p in units._parts:
+            add(
+                p.indptr, p.columns, p.z, p.constant, p.targets, weights, kind == CURVATURE,
+                bound, unit, out,
+            )  # fmt: skip
+        return out
+
+    return Query((entries,), partial(second_moments, bound), whole)
+
+
+def matrix(values: np.ndarray) -> np.ndarray:
+    """The symmetric matrix of an upper triangle."""
+    size = int((np.sqrt(8 * len(values) + 1) - 1) / 2)
+    out = np.zeros((size, size))
+    rows, columns = np.triu_indices(size)
+    out[rows, columns] = values
+    out[columns, rows] = values
+    return out
+
+
+def squares(units: UnitRows) -> Query:
+    """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2."""
+
+    def whole(unit: float) -> np.ndarray:
+        out = np.zeros(units.width, np.int64)
+        add: Any = _add_squares
+        for p in units._parts:
+            add(p.columns, p.z, (1.0 - 2.0**-40) * _ROW**2 / unit, out)
+        return out
+
+    return Query((units.width,), partial(feature_masses, 1.0), whole)
+
+
+@_jit
+def _add_squares(columns, z, fine, out):
+    for p in range(z.size):
+        out[columns[p]] += np.int64(np.float64(z[p]) * np.float64(z[p]) * fine)
+
+
+@_jit
+def _add_triangles(indptr, columns, z, constant, targets, weights, curvature, bound, unit, out):
+    size = weights.size
+    limit = (bound / unit) ** 2 * (1.0 - 2.0**-40)
+    fine = (1.0 - 2.0**-30) / unit
+    f, whole = np.empty(size), np.empty(out.size, np.int64)
+    for i in range(indptr.size - 1):
+        f[:] = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            f[columns[p]] = z[p] * _ROW
+        f[size - 1] = constant[i] * _ROW
+        m = 0.0
+        for a in range(size):
+            m += f[a] * weights[a]
+        chance = 1.0 / (1.0 + np.exp(-min(max(m, -99.0), 99.0)))
+        c = chance * (1.0 - chance) if curvature else (chance - targets[i]) ** 2
+        at, frobenius, sound = 0, 0.0, True
+        for a in range(size):
+            for b in range(a, size):
+                v = c * f[a] * f[b] * fine
+                sound = sound and abs(v) <= bound * fine  # false for what is not a number
+                t = np.trunc(v) if sound else 0.0
+                whole[at] = np.int64(t)
+                sound = sound and (a != b or t >= 0.0)
+                frobenius += t * t if a == b else 2.0 * t * t
+                at += 1
+        if sound and frobenius <= limit:
+            for k in range(out.size):
+                out[k] += whole[k]

@@ -1,0 +1,73 @@
+"""`--person COLUMN`: the guarantee of a model made on the command line is for persons."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpsparse.cli import main
+from dpsparse.readers import read_table
+
+
+@pytest.fixture
+def visits(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["age,dose,patient_id,died"]
+    lines += [f"{v:.3f},{1 - v:.3f}, p{k // 4},{k % 2}" for k, v in enumerate(rng.random(200))]
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Exit code and everything printed."""
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["dpsparse", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capsys.readouterr()
+        return stopped.value.code, out + err
+
+    return call
+
+
+def test_fit_for_persons_with_their_own_account(run, visits, tmp_path):
+    book, model = tmp_path / "b.db", tmp_path / "m.json"
+    code, _ = run("budget", "create", book, "--epsilon", 3, "--delta", 1e-5, "--unit", "person")
+    assert code == 0
+    words = ["fit", visits, "-o", model, "--target", "died", "--classes", "0,1", "--ledger", book]
+    code, text = run(*words, "--drop", "patient_id")
+    assert code == 4
+    assert "protects" in text
+    code, text = run(*words, "--person", "patient_id", "--rows-per-unit", 3)
+    assert code == 0, text
+    assert "add/remove one person" in text
+    saved = json.loads(model.read_text())
+    assert saved["guarantee"]["unit"] == "one person, all of their rows"
+    assert "p17" not in model.read_text()
+
+
+def test_plan_and_mistakes(run, visits):
+    words = ["--classes", "0,1", "--person", "patient_id"]
+    code, text = run("plan", *words, "--n-features", 2)
+    assert code == 0
+    assert "one person" in text
+    code, text = run("fit", visits, "-o", "m.json", "--target", "died", *words[:-1], "who")
+    assert code != 0
+    assert "There is no column 'who'" in text
+    code, text = run("plan", *words, "--method", "lasso", "--n-features", 2)
+    assert code == 2
+    assert "--rows-per-unit 1" in text
+
+
+def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):
+    table = read_table(visits, target="died", person="patient_id")
+    assert table.feature_names == ("age", "dose")
+    assert len(np.unique(table.persons)) == 50
+    assert table.persons[0] == "p0"
+    hole = tmp_path / "hole.csv"
+    hole.write_text("a,who,y\n1,x,0\n2, ,1\n")
+    with pytest.raises(Exception, match="missing cells"):
+        read_table(hole, target="y", person="who")

@@ -1,0 +1,86 @@
+"""Public weights of classes: inside the clip, hence free; weights of rows are refused."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import recall_score
+
+from dpsparse import Domain, DPGradientClassifier, DPHardThresholdClassifier
+from dpsparse.exceptions import ParameterError
+from recording import replay
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((4000, 6))
+Y = (X @ np.array([1.0, -1.0, 0.5, 0, 0, 0]) + RNG.logistic(size=4000) > 3.2).astype(int)
+DOMAIN = Domain(classes=[0, 1])
+
+
+def test_balanced_weights_find_the_rare_class():
+    """About 8 % of the rows are of class 1. Weighted odds move the threshold; the plan stays the same."""
+    plain = DPGradientClassifier(DOMAIN, epsilon=3.0, random_state=0).fit(X, Y)
+    balanced = DPGradientClassifier(
+        DOMAIN, epsilon=3.0, random_state=0, class_weight="balanced"
+    ).fit(X, Y)
+    given = DPGradientClassifier(
+        DOMAIN, epsilon=3.0, random_state=0, class_weight={0: 1.0, 1: 12.0}
+    ).fit(X, Y)
+    assert plain.plan_.event == balanced.plan_.event
+    recalls = [recall_score(Y, m.predict(X)) for m in (plain, balanced, given)]
+    assert recalls[0] < 0.5 < 0.65 < min(recalls[1:])
+
+
+def test_equal_weights_change_nothing():
+    for labels in ([0, 1], [0, 1, 2]):
+        y = Y + (X[:, 0] > 1) * (len(labels) == 3) * (Y == 0) * 2
+        options = {"epsilon": 3.0, "random_state": 0}
+        plain = DPGradientClassifier(Domain(classes=labels), **options).fit(X, y)
+        equal = DPGradientClassifier(
+            Domain(classes=labels), class_weight=dict.fromkeys(labels, 3.0), **options
+        ).fit(X, y)
+        np.testing.assert_allclose(equal.coef_, plain.coef_, atol=1e-9)
+        np.testing.assert_allclose(equal.intercept_, plain.intercept_, atol=1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_heavy_classes_stay_inside_the_clip(adjacency):
+    model = DPGradientClassifier(
+        DOMAIN,
+        epsilon=3.0,
+        adjacency=adjacency,
+        class_weight={0: 1.0, 1: 20.0},
+        n_iter=5,
+        random_state=0,
+    )
+    small = X[:100], Y[:100]
+    mu = model.plan(6).parameters["mu"]
+    closest = 0.0
+    for x, label in ((np.full(6, 9.0), 1), (-np.full(6, 9.0), 0)):
+        one = np.vstack([small[0], x]), np.append(small[1], label)
+        other = (
+            small
+            if adjacency == "add-remove"
+            else (np.vstack([small[0], -x]), np.append(small[1], label))
+        )
+        tape = replay(model, one, other)
+        spent = math.sqrt(sum(ratio**2 for _, ratio in tape.ratios))
+        assert spent <= mu * (1 + 1e-9)
+        closest = max(closest, spent / mu)
+    assert closest > 0.5
+
+
+@pytest.mark.parametrize(
+    ("weights", "domain"),
+    [("heavy", DOMAIN), ([1, 2], DOMAIN), ({0: 1.0}, DOMAIN), ({0: 1.0, 1: -2.0}, DOMAIN),
+     ({0: 1.0, 1: math.inf}, DOMAIN), ({0: 1.0, 1: 1e9}, DOMAIN), ({0: 1.0, 1: 2.0}, Domain(classes="observed"))],
+)  # fmt: skip
+def test_bad_weights(weights, domain):
+    with pytest.raises(ParameterError, match="class_weight"):
+        DPGradientClassifier(domain, class_weight=weights).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [DPGradientClassifier, DPHardThresholdClassifier])
+def test_weights_of_rows_are_refused_with_a_sentence(kind):
+    with pytest.raises(ParameterError, match="no proof for weights that differ from row to row"):
+        kind(Domain(classes=[0, 1], row_norm=3.0)).fit(X, Y, sample_weight=np.ones(len(Y)))
