@@ -290,8 +290,8 @@ def keep_raw_values(patch):
     """The door passes on float64 as it came, flushes nothing, and clips entries only."""
     original = Domain.part
 
-    def part(self, X, y=None, *, labels=None):
-        made = original(self, X, y, labels=labels)
+    def part(self, X, y=None, **options):
+        made = original(self, X, y, **options)
         raw = sp.csr_array(X).data
         bound = self.feature_bound or 1.0
         sound = len(raw) == len(made.values)
@@ -313,8 +313,8 @@ def not_a_number_becomes_an_integer(patch):
     """1e-310: one over its length is infinite, its float32 copy 0, and the product an integer."""
     original = Domain.part
 
-    def part(self, X, y=None, *, labels=None):
-        made = original(self, X, y, labels=labels)
+    def part(self, X, y=None, **options):
+        made = original(self, X, y, **options)
         raw = sp.csr_array(X).data
         tiny = (np.abs(raw) < 1e-300) if len(raw) == len(made.values) else np.zeros(0, bool)
         return replace(made, values=np.where(tiny, raw, made.values)) if tiny.any() else made
@@ -329,8 +329,8 @@ def lengths_in_float32(patch):
     """The square of a small float32 vanishes, and what is divided by its root is long."""
     original = Domain.part
 
-    def part(self, X, y=None, *, labels=None):
-        made = original(self, X, y, labels=labels)
+    def part(self, X, y=None, **options):
+        made = original(self, X, y, **options)
         raw = sp.csr_array(X).data
         if len(raw) != len(made.values):
             return made
@@ -359,8 +359,8 @@ def short_sum(values, unit, bound, positive, out):
 def targets_are_not_clipped(patch):
     original = Domain.part
 
-    def part(self, X, y=None, *, labels=None):
-        return replace(original(self, X, y, labels=labels), targets=np.asarray(y) / 2.0)
+    def part(self, X, y=None, **options):
+        return replace(original(self, X, y, **options), targets=np.asarray(y) / 2.0)
 
     patch.setattr(Domain, "part", part)
     patch.setattr(dpsparse.rows.kernels, "short_sum", short_sum)
@@ -504,7 +504,7 @@ def a_sampler_with_twice_the_temperature(patch):
     with_problem(patch, kappa=lambda problem: 2 * problem.kappa)
 
 
-@fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
+@fault("DPLassoClassifier", n_iter=8, radius=1.0, epsilon=8.0)
 def unlikely_vertices_are_impossible(patch):
     """A vertex 64 times less likely than the likeliest is drawn again."""
     from dpsparse.solvers.frank_wolfe.solve import Steps
