@@ -118,15 +118,22 @@ def test_one_run_agrees_with_jax_privacy():
         assert np.log((low - delta) / high) == pytest.approx(theirs, rel=1e-4)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3])
-def test_canaries_are_heard_and_do_not_refute(seed):
-    """One model of epsilon 8 with 1000 canaries: something is heard, the claim stands (99.9 %)."""
+def test_canaries_are_heard_and_do_not_refute():
+    """One model of epsilon 8 with 1000 canaries: something is heard, the claim stands (99.9 %).
+
+    A model refutes 0.4 to 1.1, 0.76 on average (30 seeds); the mean of three is asked for.
+    """
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
     model = DPHardThresholdClassifier(
         domain, epsilon=8.0, n_nonzero=1000, n_iter=1, method="gaussian"
     )
-    canaries = blackbox.plant(1000, (0, 1), 1.0, make_generator(seed))
-    guesses, right, reached = blackbox.one_run(Subject(model, 1000), canaries, 1e-6, 0.999, seed)
-    assert guesses == 250
-    assert right > 150
-    assert 0.5 < reached <= 8.0
+    refuted = []
+    for seed in range(3):
+        canaries = blackbox.plant(1000, (0, 1), 1.0, make_generator(seed))
+        subject = Subject(model, 1000)
+        guesses, right, reached = blackbox.one_run(subject, canaries, 1e-6, 0.999, seed)
+        assert guesses == 250
+        assert right > 150
+        assert reached <= 8.0
+        refuted.append(reached)
+    assert np.mean(refuted) > 0.5

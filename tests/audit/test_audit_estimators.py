@@ -9,7 +9,6 @@ from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import boundary_rows
 from dpsparse.audit.replay import Subject, check, declared_costs
 from dpsparse.audit.same import differences
-from dpsparse.audit.tape import needs_tape
 from dpsparse.audit.verdict import audit, first_complaint
 from dpsparse.rows import Rows
 
@@ -46,7 +45,7 @@ def test_every_mechanism_has_a_replay(name):
     ],
 )
 def test_replay_finds_nothing_quickly(estimator, seed):
-    finding = check(estimator, n_pairs=6, n_climbs=2, seed=seed)
+    finding = check(estimator, n_pairs=6, n_climbs=2, every=100, seed=seed)
     assert finding.complaints == ()
     assert finding.height > 0.2  # the pairs do move the queries
 
@@ -111,10 +110,10 @@ def test_there_are_many_boundary_rows():
 @pytest.mark.parametrize("estimator", BOUNDARY)
 def test_boundary_floats_contribute_at_most_their_bound(estimator):
     """Whole numbers, compared exactly; `python -m dpsparse.audit.contributions` prints the table for all rows."""
-    found = contributions(estimator, every=9)
+    found = contributions(estimator, every=19)
     assert found.complaint == ""
     assert all(share <= 1.0 for share in found.largest.values())
-    assert found.largest or needs_tape(estimator)
+    assert found.largest
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from dpsparse.audit.neighbours import Pair
 from dpsparse.audit.recorded import Entry, difference
 from dpsparse.audit.replay import Subject
 from dpsparse.privacy import Event, Gaussian, delta, epsilon
+from dpsparse.random import make_generator
 
 
 def loss(a: Entry, b: Entry) -> float:
@@ -46,7 +47,8 @@ def loss(a: Entry, b: Entry) -> float:
         return _ranking(a) - _ranking(b, a.answer)
     if a.kind == "noisy max":
         pick = int(a.answer[0])
-        return noisy_max_log_probability(a.query, pick) - noisy_max_log_probability(b.query, pick)
+        own, away = (noisy_max_log_probability(keys(e), pick) for e in (a, b))
+        return own - away
     if a.kind == "count":
         own, away = difference(a.answer, a.query), difference(a.answer, b.query)
         return float((np.abs(away) - np.abs(own)).sum()) * a.step
@@ -215,18 +217,24 @@ def noise_p_value(entries: list[Entry], kind: str) -> float:
 
 
 def selection_p_value(entries: list[Entry]) -> float:
-    """p-value that picks follow their softmax: log p of what was picked against its mean.
+    """p-value that picks follow their softmax, by two tests.
 
     log p(pick) + entropy is a martingale difference; a kappa that is too large picks likelier
-    candidates than it should. Normal approximation, for a hundred picks and more.
+    candidates than it should. Normal approximation, for a hundred picks and more. And the place of a
+    pick in the distribution over candidates in their order is uniform: a sign that is not drawn shows.
     """
     total = variance = 0.0
+    places, rng = [], make_generator(0)
     for log_p, pick in _first_picks(entries):
         p = np.exp(log_p)
         mean = float(p @ log_p)
         total += float(log_p[pick]) - mean
         variance += float(p @ (log_p - mean) ** 2)
-    return float(2.0 * stats.norm.sf(abs(total) / math.sqrt(variance))) if variance > 0 else 1.0
+        places.append(float(p[:pick].sum() + rng.random() * p[pick]))
+    tests = [stats.kstest(places, "uniform").pvalue] if places else []
+    if variance > 0:
+        tests.append(2.0 * stats.norm.sf(abs(total) / math.sqrt(variance)))
+    return float(min([1.0, *(len(tests) * test for test in tests)]))
 
 
 def rare_p_value(entries: list[Entry], rare: float = 2.0**-6) -> float:
