@@ -221,9 +221,11 @@ EXPERIMENTS = (
         verdict=verdict_gap,
         instead=FAST,
         reasons={
-            "same steps": "this rests on lines 22 to 28 of Algorithm 2, which refresh only rows that own feature j, while "
+            "same steps": "this rests on lines 22 to 28 of Algorithm 2, which refresh only rows that own feature "
+            "j, while "
             "line 19 shrinks every margin. An author could answer that the differences are numerical (footnote 3) and "
-            "small on their tables, as they are in accuracy on ours; the recomputed gap of their solutions would decide",
+            "small on their tables, as they are in accuracy on ours; the recomputed gap of their solutions would "
+            "decide",
         },
         metrics={
             "final gap, Alg. 1": ".3g",

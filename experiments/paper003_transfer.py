@@ -365,9 +365,24 @@ def table_verdict(metric):
                     f"{min((v for m, v in printed.items() if m != 'DPSL-KT'), default=math.nan):.3f}, "
                     f"best proven {by_mode['proven'][best]:.3f} ({best})"
                 )
+        start = "Cannot be compared in numbers, on a stand-in (the originals cannot be had). "
+        if not any(
+            summary.values(metric, "published", method="DPSL-KT", epsilon=e) for e in epsilons
+        ):
+            best = {
+                e: min(
+                    (summary.mean(metric, "proven", **c), c["method"])
+                    for c in summary.cells
+                    if c["epsilon"] == e
+                )
+                for e in (epsilons[0], epsilons[-1])
+            }
+            shown = "; ".join(f"epsilon {e:g} {v:.3f} ({m})" for e, (v, m) in best.items())
+            return f"{start}The published forms with the public half were not run in full. Best proven: {shown}."
         return (
-            "Cannot be compared in numbers, on a stand-in (the originals cannot be had). DPSL-KT as published "
-            f"leads at {wins} of {len(epsilons)} budgets. " + "; ".join(texts) + "."
+            f"{start}DPSL-KT as published leads at {wins} of {len(epsilons)} budgets. "
+            + "; ".join(texts)
+            + "."
         )
 
     return verdict

@@ -352,6 +352,8 @@ CALLS = [
     lambda a: sensitivity.feature_masses(1.0, a),
     sensitivity.votes,
     lambda a: sensitivity.ridge_minimiser(1.0, 1.0, 1.0, 1.0, a),
+    lambda a: sensitivity.tilted_minimiser(1.0, 1e-6, 4, 1e-9, a),
+    lambda a: sensitivity.linear_answers(sensitivity.ridge_minimiser(1.0, 1.0, 1.0, 1.0, a), 2.0),
 ]
 
 

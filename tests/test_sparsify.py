@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import CalibrationError, ParameterError
+from dpsparse.privacy import Phase, Plan
 from dpsparse.privacy.events import Geometric, NonPrivate
+from dpsparse.release import Releases
 from dpsparse.sparsify import (
     PrivateCount,
     check_n_nonzero,
@@ -132,15 +134,18 @@ def test_precision_and_width_bound_the_kept_number():
     assert rule.release(12, 10, rng) == 10
 
 
-def test_sparsify_weights_reads_the_rows_only_for_the_private_count():
+def test_free_rules_keep_the_largest_weights():
     weights = np.array([3.0, -2.0, 1.0, 0.1])
-    rng = np.random.default_rng(0)
+    assert sparsify_weights(weights, None) is weights
+    assert np.count_nonzero(sparsify_weights(weights, 2)) == 2
+    assert np.count_nonzero(sparsify_weights(weights, "mass")) == 3
 
-    def forbidden() -> int:
-        raise AssertionError("the exact count was read by a free rule")
 
-    assert sparsify_weights(weights, None, rng, forbidden) is weights
-    assert np.count_nonzero(sparsify_weights(weights, 2, rng, forbidden)) == 2
-    assert np.count_nonzero(sparsify_weights(weights, "mass", rng, forbidden)) == 3
+def test_a_private_count_is_released_once_and_charged():
+    """`Releases.count` hands the exact count, made without noise, straight to the noise."""
     rule = PrivateCount(1, 3, epsilon=1e6)
-    assert np.count_nonzero(sparsify_weights(weights, rule, rng, lambda: 2)) == 2
+    plan = Plan("toy", (Phase("count", rule.event),), 1.0, 0.1, "add-remove", proven=False)
+    releases = Releases(plan, np.random.default_rng(0))
+    assert releases.count("count", rule, lambda silent: 2, 4) == 2
+    with pytest.raises(CalibrationError, match="more than it pays"):
+        releases.count("count", rule, lambda silent: 2, 4)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
     from dpsparse.inference import DPFeatureTest, dp_inference
+    from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
@@ -44,6 +45,7 @@ _HOMES = {
     "DPLassoRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
     "DPScreenedLassoRegressor": "estimators",
+    "DPSearchCV": "model_selection",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -57,6 +59,7 @@ _HOMES = {
     "dp_inference": "inference",
     "evaluation_plan": "evaluation",
     "make_dp_scorer": "evaluation",
+    "expected_accuracy": "model_selection",
     "load": "models",
     "save": "models",
     "to_sklearn": "models",
@@ -73,6 +76,7 @@ __all__ = [
     "DPLassoRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
+    "DPSearchCV",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
@@ -86,6 +90,7 @@ __all__ = [
     "dp_evaluate",
     "dp_inference",
     "evaluation_plan",
+    "expected_accuracy",
     "load",
     "make_dp_scorer",
     "save",

@@ -66,13 +66,17 @@ class Releases:
         """How many rows (or persons) there are, where that is public: under replace-one, or without noise."""
         return len(rows) if self._noiseless or self._adjacency == "replace-one" else None
 
+    def exact(self, phase: str) -> bool:
+        """Whether a phase adds no noise; a plan without any need not name its phases."""
+        return self._noiseless or isinstance(self._event(phase), NonPrivate)
+
     def budget(self, phase: str) -> float:
         """mu of the whole phase: sensitivity over noise scale if all of it were one release."""
-        return math.inf if self._exact(phase) else math.sqrt(_squares(self._event(phase)))
+        return math.inf if self.exact(phase) else math.sqrt(_squares(self._event(phase)))
 
     def scale(self, phase: str, query: Query, share: float = 1.0) -> float:
         """Standard deviation of the noise that `gaussian` would add."""
-        if self._exact(phase):
+        if self.exact(phase):
             return 0.0
         mu = self.budget(phase) * math.sqrt(share)
         moved = query.sensitivity(self._adjacency).value
@@ -102,17 +106,19 @@ class Releases:
         With `null`, the public score of a null candidate, the picks end where it is drawn.
         """
         kappa = math.inf
-        if not self._exact(phase):
+        if not self.exact(phase):
             leaf, count = _leaf(self._event(phase))
             assert isinstance(leaf, Exponential)
             self._use(phase, k / count)
-            moved = scores.sensitivity(self._adjacency).value
-            kappa = (leaf.eta - ROUNDING_RANGE) / (2.0 * moved) * unit
+            moved = scores.sensitivity(self._adjacency)
+            # Scores that move by at most D, up or down, have range 2 D; some lemmas know better.
+            reach = moved.value if moved.norm == "range" else 2.0 * moved.value
+            kappa = (leaf.eta - ROUNDING_RANGE) / reach * unit
         return np.sort(self._pick(phase, scores, k, unit, kappa, null))
 
     def kappa(self, phase: str, per_kappa: Callable[[str], Sensitivity]) -> float:
         """Inverse temperature of the selections of a phase; `per_kappa` is the range of one at kappa = 1."""
-        if self._exact(phase):
+        if self.exact(phase):
             return math.inf
         leaf, _ = _leaf(self._event(phase))
         assert isinstance(leaf, Exponential)
@@ -120,7 +126,7 @@ class Releases:
 
     def vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any = None) -> History:
         """`n_steps` of Frank-Wolfe, each a signed vertex drawn inside the kernel that updates the scores."""
-        if not self._exact(phase):
+        if not self.exact(phase):
             self._use(phase, n_steps / _leaf(self._event(phase))[1])
         return self._vertices(phase, steps, n_steps, progress)
 
@@ -136,7 +142,7 @@ class Releases:
 
         The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3).
         """
-        if self._exact(phase):
+        if self.exact(phase):
             query = problem.minimiser()
             return _times(query.whole(_exact_unit(query)), _exact_unit(query))
         event, count = _leaf(self._event(phase))
@@ -205,10 +211,6 @@ class Releases:
 
     def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
         return self.rng.integers(n_blocks, size=n_rows)
-
-    def _exact(self, phase: str) -> bool:
-        """Whether a phase adds no noise; a plan without any need not name its phases."""
-        return self._noiseless or isinstance(self._event(phase), NonPrivate)
 
     def _event(self, phase: str) -> Event:
         if phase not in self._events:

@@ -8,10 +8,12 @@ import numpy as np
 
 
 class Solution(NamedTuple):
-    """Weights (outputs, features) and intercepts (outputs,). The last two are for methods that can tell:
-    the steps taken where released numbers decide, and the sd of the noise in the weight of each feature."""
+    """Weights (outputs, features) and intercepts (outputs,). The others are for methods that can tell:
+    the steps taken where released numbers decide, the sd of the noise in the weight of each feature, and the
+    number of features in the working set over time."""
 
     coef: np.ndarray
     intercept: np.ndarray
     n_iter: int | None = None
     coef_noise: np.ndarray | None = None
+    n_live: tuple[int, ...] | None = None

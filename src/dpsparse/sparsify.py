@@ -38,7 +38,7 @@ MASS: Literal["mass"] = "mass"
 
 @dataclass(frozen=True)
 class PrivateCount:
-    """Keep as many weights as a non-private fit has, privately counted (paper 004, Alg. 2).
+    """Keep as many weights as a non-private fit has, privately counted (Khanna, Lu, Raff 2023).
 
     Parameters
     ----------

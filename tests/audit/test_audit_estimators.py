@@ -80,7 +80,7 @@ def test_tight_where_the_bound_is_attained():
     hard = build("DPHardThresholdClassifier", "add-remove")[0]
     assert check(hard, seed=2).tightness["gradients"] > 0.99
     lasso = build("DPLassoClassifier", "add-remove")[0]
-    assert check(lasso, seed=2).tightness["picks"] > 0.99
+    assert check(lasso, seed=2).tightness["vertices"] > 0.99
 
 
 def test_minimisers_return_for_a_crowd_of_equal_rows():

@@ -327,9 +327,9 @@ def test_an_input_is_never_overwritten(run, folder, alias):
         assert (code, out) == (6, "")
         assert_one_line(err)
         assert Path(path).read_bytes() == before
-        assert Ledger("budget.db").head == head
         for link in ("link", "folder"):
             Path(link).unlink(missing_ok=True)
+        assert Ledger("budget.db").head == head
 
 
 def test_a_large_model_does_not_replace_the_table_beside_it(run, folder, monkeypatch):

@@ -280,12 +280,12 @@ def test_all_forms_of_the_same_rows_give_the_same_model():
 
 @not_private
 def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
-    from dpsparse.estimators import lasso
+    from dpsparse.solvers.frank_wolfe import solve
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lasso, "fast_frank_wolfe", interrupted)
+    monkeypatch.setattr(solve, "extend", interrupted)
     model = DPLassoClassifier(BINARY, n_iter=5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*small_data())

@@ -106,24 +106,6 @@ def test_half_the_noise_costs_more_than_is_claimed(index):
     assert plan.parameters["scale"] in scales
 
 
-def test_solver_sees_what_the_plan_charges(monkeypatch):
-    """kappa and scale of the solver calls are those of the events."""
-    import dpsparse.estimators.two_stage as module
-
-    model = DPTwoStageClassifier(CLASSES, n_nonzero=4, support="votes")
-    seen = {}
-
-    def spy(scores, k, kappa, rng):
-        seen["kappa"], seen["k"] = kappa, k
-        return np.arange(k)
-
-    monkeypatch.setattr(module, "gumbel_top_k", spy)
-    fit(model)
-    eta = next(e.eta for e in leaves(model.plan_.event) if hasattr(e, "eta"))
-    assert seen["kappa"] * 2.0 == pytest.approx(eta)  # one row moves a vote by 1 up and 1 down
-    assert seen["k"] == 4
-
-
 @pytest.mark.parametrize("index", range(12))
 def test_without_noise_the_signal_is_found(index):
     model = models(epsilon=math.inf)[index]

@@ -1,29 +1,30 @@
-"""What the plans of two-stage, transfer and ADMM charge is what the solvers do: number by number."""
+"""What the plans of two-stage, transfer and ADMM charge is what leaves: number by number, through the door."""
 
 import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-import dpsparse.estimators._support as support_module
-import dpsparse.estimators.admm as admm_module
-import dpsparse.estimators.transfer as transfer_module
+import dpsparse.estimators._base as base
 from dpsparse.domain import Domain
-from dpsparse.estimators._support import TOL, RidgeFit, row_bound
+from dpsparse.estimators._support import TOL, row_bound
 from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
-from dpsparse.losses import Huber, Logistic
-from dpsparse.privacy import Exponential, Gaussian, ObjectivePerturbation
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.noise import STEPS
+from dpsparse.privacy import (
+    Exponential,
+    ObjectivePerturbation,
+    RoundedGaussian,
+)
 from dpsparse.privacy.rdp import leaves
+from dpsparse.release import Releases
 
 CLASSES = Domain(feature_bound=1.0, classes=[0, 1], n_samples=400)
 NUMBERS = Domain(feature_bound=1.0, target_bound=4.0, n_samples=400)
 ADJACENCIES = ["add-remove", "replace-one"]
-
-
-class Seen(Exception):
-    pass
 
 
 def data(model):
@@ -32,18 +33,33 @@ def data(model):
     return X, ((X[:, 0] > 0).astype(int) if "Classifier" in type(model).__name__ else X[:, 0])
 
 
-def spy(monkeypatch, module, name, model):
-    """Keyword arguments of the one call of module.name during a fit."""
-    caught = {}
+class Seen(Releases):
+    """Everything that leaves a fit: (scale, query) of Gaussian noise, (kappa, query) of picks,
+    (problem, unit, fine)."""
 
-    def catch(*arguments, **kwargs):
-        caught.update(kwargs, arguments=arguments)
-        raise Seen
+    answers: dict
+    picks: list
+    tilts: list
 
-    monkeypatch.setattr(module, name, catch)
-    with pytest.raises(Seen):
-        model.fit(*data(model))
-    return caught
+    def _answer(self, phase, query, scale, unit):
+        assert unit == scale / STEPS
+        Seen.answers.setdefault(phase, []).append((scale, query))
+        return super()._answer(phase, query, scale, unit)
+
+    def _pick(self, phase, scores, k, unit, kappa, null):
+        Seen.picks.append((kappa / unit, scores, k))
+        return super()._pick(phase, scores, k, unit, kappa, null)
+
+    def _tilted(self, phase, problem, unit, fine):
+        Seen.tilts.append((problem, unit, fine))
+        return super()._tilted(phase, problem, unit, fine)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    monkeypatch.setattr(base, "Releases", Seen)
+    Seen.answers, Seen.picks, Seen.tilts = {}, [], []
+    return Seen
 
 
 def only(event, kind):
@@ -52,129 +68,163 @@ def only(event, kind):
     return found[0]
 
 
+def phase(plan, name):
+    return next(p.event for p in plan.phases if p.name == name)
+
+
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
-    ("kind", "domain", "loss", "slope"),
-    [
-        (DPTwoStageClassifier, CLASSES, Logistic(), 1.0),
-        (DPTwoStageRegressor, NUMBERS, Huber(0.8), 0.8),
-    ],
+    ("kind", "domain", "smoothness", "slope"),
+    [(DPTwoStageClassifier, CLASSES, 0.25, 1.0), (DPTwoStageRegressor, NUMBERS, 1.0, 0.2)],
 )
-def test_objective_stage(monkeypatch, kind, domain, loss, slope, adjacency):
+def test_objective_stage(seen, kind, domain, smoothness, slope, adjacency):
+    """Slopes of regression are in units of the target bound: 0.8/4."""
     extra = {} if kind is DPTwoStageClassifier else {"cutoff": 0.8}
     model = kind(domain, n_nonzero=3, support="votes", adjacency=adjacency, row_clip=1.2, **extra)
-    event = model.plan(9).event
-    tilt, jitter = only(event, ObjectivePerturbation), only(event, Gaussian)
+    event = phase(model.plan(9), "fit")
+    tilt, blur = only(event, ObjectivePerturbation), only(event, RoundedGaussian)
     assert tilt.gradient_bound == pytest.approx(slope * 1.2)
-    assert tilt.curvature == pytest.approx(loss.smoothness * 1.2 * 2.0)  # |(x_S, 1)| <= sqrt 3 + 1
+    assert tilt.curvature == pytest.approx(smoothness * 1.2 * 2.0)  # |(x_S, 1)| <= sqrt 3 + 1
     assert tilt.adjacency == adjacency
-    assert tilt.loss == ("logistic" if loss.name == "logistic" else "glm")
-    seen = spy(monkeypatch, support_module, "objective_perturbation", model)
-    assert seen["scale"] == tilt.scale
-    assert seen["ridge"] == tilt.ridge
-    assert seen["jitter"] == jitter.scale
-    assert jitter.sensitivity == pytest.approx(2.0 * seen["tol"] / tilt.ridge)
-    rows, _, weights, used = seen["arguments"][:4]
-    assert used == loss
+    assert tilt.loss == ("logistic" if kind is DPTwoStageClassifier else "glm")
+    model.fit(*data(model))
+    ((problem, unit, fine),) = seen.tilts
+    assert unit == tilt.scale / STEPS
+    assert fine * STEPS == pytest.approx(blur.scale, rel=1e-12)
+    assert problem.ridge == tilt.ridge
+    # stopping short on both tables, the rounding of the tilt on both, the rounding to the grid
+    away = 2.0 * (problem.tol + 2.0 * unit) / tilt.ridge
+    assert problem.tol == pytest.approx(TOL * slope * 1.2)
+    assert blur.sensitivity == pytest.approx(away + 2.0 * fine, rel=1e-12)
+    assert blur.size == 2 * 4
     # every row of the domain, and the corner that attains both bounds
-    rows = np.vstack([rows, np.ones((1, 4))])
-    weights = np.append(weights, 1.2 / 2.0)
+    rows = np.vstack([problem.rows.table, np.ones((1, 4))])
+    weights = np.append(problem.rows._parts[0].weights, 1.2 / 2.0)
     norms = np.linalg.norm(rows, axis=1)
     gradients = weights * norms * slope
-    curvatures = loss.smoothness * weights * norms**2
+    curvatures = smoothness * weights * norms**2
     assert 0.99 * tilt.gradient_bound <= gradients.max() <= tilt.gradient_bound * (1 + 1e-12)
     assert 0.99 * tilt.curvature <= curvatures.max() <= tilt.curvature * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_output_stage(monkeypatch, adjacency):
+def test_output_stage(seen, adjacency):
     model = DPTwoStageClassifier(
         CLASSES, n_nonzero=3, support="votes", second_stage="output", ridge=7.0, row_clip=1.2,
         adjacency=adjacency,
     )  # fmt: skip
-    event = only(model.plan(9).event, Gaussian)
+    event = only(phase(model.plan(9), "fit"), RoundedGaussian)
     twice = 2.0 if adjacency == "replace-one" else 1.0
-    assert event.sensitivity == pytest.approx((twice * 1.2 + 2 * TOL * 1.2) / 7.0, rel=1e-12)
-    seen = spy(monkeypatch, support_module, "output_perturbation", model)
-    assert seen["scale"] == event.scale
-    assert seen["ridge"] == 7.0
-    assert seen["tol"] <= TOL * 1.2
+    moved = (twice * 1.2 + 2 * TOL * 1.2) / 7.0
+    assert event.sensitivity == pytest.approx(moved + 2.0 * event.scale / STEPS, rel=1e-12)
+    model.fit(*data(model))
+    ((scale, query),) = seen.answers["fit"]
+    assert scale == pytest.approx(event.scale, rel=1e-12)
+    assert query.sensitivity(adjacency).value == pytest.approx(moved, rel=1e-12)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_gradient_stage(monkeypatch, adjacency):
+def test_gradient_stage(seen, adjacency):
     model = DPTwoStageClassifier(
         CLASSES, n_nonzero=3, support="votes", second_stage="gradient", n_iter=7, row_clip=1.2,
         adjacency=adjacency,
     )  # fmt: skip
-    counts = leaves(model.plan(9).event)
-    event = only(model.plan(9).event, Gaussian)
-    assert counts[event] == 7
+    fit = phase(model.plan(9), "fit")
+    event = only(fit, RoundedGaussian)
+    assert leaves(fit)[event] == 7
     assert event.sensitivity == pytest.approx(1.2 * (2.0 if adjacency == "replace-one" else 1.0))
-    seen = spy(monkeypatch, support_module, "noisy_descent", model)
-    assert (seen["scale"], seen["n_iter"]) == (event.scale, 7)
+    model.fit(*data(model))
+    assert len(seen.answers["fit"]) == 7
+    for scale, query in seen.answers["fit"]:  # in units of row_clip
+        assert scale * 1.2 == pytest.approx(event.scale, rel=1e-12)
+        assert query.sensitivity(adjacency).value * 1.2 == pytest.approx(event.sensitivity)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("kind", [DPTransferClassifier, DPTransferRegressor])
-def test_peeling_and_prior(monkeypatch, kind, rounds, adjacency):
+def test_peeling_and_prior(seen, kind, rounds, adjacency):
     domain = CLASSES if kind is DPTransferClassifier else NUMBERS
     model = kind(domain, n_nonzero=3, n_iter=rounds, adjacency=adjacency)
-    counts = leaves(model.plan(9).event)
-    pick = only(model.plan(9).event, Exponential)
-    assert counts[pick] == 3 * rounds
-    replace_one = adjacency == "replace-one"
-    moved = math.sqrt(2.0) if replace_one else 1.0
+    plan = model.plan(9)
+    picks = phase(plan, "support")
+    assert leaves(picks) == {only(picks, Exponential): 3 * rounds}
+    moved = math.sqrt(2.0) if adjacency == "replace-one" else 1.0
     if kind is DPTransferRegressor:
-        moved = 8.0 if replace_one else 4.0
-    prior = next(
-        e for e in counts if isinstance(e, Gaussian) and e.sensitivity == pytest.approx(moved)
-    )
-    seen = spy(monkeypatch, support_module, "peel_support", model)
-    assert seen["eta"] == pick.eta
-    assert seen["n_iter"] == rounds
-    assert seen["n_nonzero"] == 3
-    assert seen["replace_one"] == replace_one
-    if rounds > 1:
-        values = next(e for e in counts if isinstance(e, Gaussian) and counts[e] == rounds - 1)
-        assert seen["value_ratio"] == values.scale / values.sensitivity
-    monkeypatch.undo()
-    assert spy(monkeypatch, support_module, "private_prior", model)["scale"] == prior.scale
+        moved = 2.0 if adjacency == "replace-one" else 1.0  # in units of the target bound
+    prior = only(phase(plan, "prior"), RoundedGaussian)
+    assert prior.sensitivity == pytest.approx(moved)
+    model.fit(*data(model))
+    ((scale, query),) = seen.answers["prior"]
+    assert scale == pytest.approx(prior.scale, rel=1e-12)
+    assert query.sensitivity(adjacency).value == pytest.approx(moved)
+    assert len(seen.picks) == rounds
+    for kappa, scores, k in seen.picks:
+        assert k == 3
+        eta = 2.0 * kappa * scores.sensitivity(adjacency).value
+        assert eta == pytest.approx(only(picks, Exponential).eta, rel=1e-8)
+        assert eta < only(picks, Exponential).eta  # the rounding of the sampler is paid
+    assert len(seen.answers.get("values", ())) == rounds - 1
+    for scale, query in seen.answers.get("values", ()):
+        values = only(phase(plan, "values"), RoundedGaussian)
+        assert scale / query.sensitivity(adjacency).value == pytest.approx(values.scale)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_teacher_and_student(monkeypatch, adjacency):
+def test_teacher_and_student(seen, adjacency):
     common = {"n_nonzero": 3, "ridge": 5.0, "row_clip": 1.2, "adjacency": adjacency}
     direct = DPTransferClassifier(CLASSES, **common)
-    student = DPTransferClassifier(CLASSES, public_X="uniform", **common)
+    student = DPTransferClassifier(CLASSES, public_X="uniform", n_public=50, **common)
     twice = 2.0 if adjacency == "replace-one" else 1.0
-    bound = (twice * 1.2 + 2 * TOL * 1.2) / 5.0
-    events = [e for e in leaves(direct.plan(9).event) if isinstance(e, Gaussian)]
-    teacher = next(e for e in events if e.sensitivity == pytest.approx(bound, rel=1e-12))
-    assert direct.plan(9).event == student.plan(9).event  # distillation costs the same
-    assert spy(monkeypatch, support_module, "output_perturbation", direct)["scale"] == teacher.scale
-    monkeypatch.undo()
-    assert spy(monkeypatch, transfer_module, "distil", student)["scale"] == teacher.scale
+    moved = (twice * 1.2 + 2 * TOL * 1.2) / 5.0
+    teacher, answers = (only(phase(m.plan(9), "fit"), RoundedGaussian) for m in (direct, student))
+    assert teacher.sensitivity == pytest.approx(moved, rel=1e-6)
+    # distillation costs the same
+    assert answers.sensitivity / answers.scale == pytest.approx(
+        teacher.sensitivity / teacher.scale, rel=1e-12
+    )
+    assert answers.size == 50
+    direct.fit(*data(direct))
+    student.fit(*data(student))
+    (scale, _), (wide, query) = seen.answers["fit"]
+    assert scale == pytest.approx(teacher.scale, rel=1e-12)
+    norm = query.sensitivity(adjacency).value / moved
+    assert norm > 1.0
+    assert wide == pytest.approx(norm * answers.scale, rel=1e-9)
+
+
+def test_transfer_is_two_stage_with_the_output_stage(seen):
+    """With no public rows, bit for bit."""
+    one = DPTransferClassifier(CLASSES, n_nonzero=3, random_state=5)
+    two = DPTwoStageClassifier(
+        CLASSES, n_nonzero=3, second_stage="output", split=0.5, random_state=5
+    )
+    assert one.plan(9).event == two.plan(9).event
+    for model in (one, two):
+        with pytest.warns(NotPrivateWarning):
+            model.fit(*data(model))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.intercept_, two.intercept_)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
-def test_admm(monkeypatch, classes, adjacency):
+def test_admm(seen, classes, adjacency):
     domain = Domain(feature_bound=1.0, row_norm=1.0, classes=classes, n_samples=400)
     model = DPADMMClassifier(domain, n_iter=6, coupling=0.1, row_clip=1.2, adjacency=adjacency)
     counts = leaves(model.plan(9).event)
-    event = only(model.plan(9).event, Gaussian)
-    assert counts[event] == 6 * (1 if len(classes) == 2 else 3)
+    event = only(model.plan(9).event, RoundedGaussian)
+    releases = 6 * (1 if len(classes) == 2 else 3)
+    assert counts[event] == releases
     twice = 2.0 if adjacency == "replace-one" else 1.0
-    assert event.sensitivity == pytest.approx((twice * 1.2 + 2 * TOL * 1.2) / 40.0, rel=1e-12)
-    seen = spy(monkeypatch, admm_module, "private_admm", model)
-    assert (seen["scale"], seen["n_iter"]) == (event.scale, 6)
-    assert seen["coupling"] == pytest.approx(40.0)
-    assert seen["tol"] <= TOL * 1.2
-    rows, _, weights = seen["arguments"][:3]
-    norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    assert np.max(weights * norms) <= 1.2
+    moved = (twice * 1.2 + 2 * TOL * 1.2) / 40.0
+    grid = math.sqrt(10) * event.scale / STEPS
+    assert event.sensitivity == pytest.approx(moved + grid, rel=1e-12)
+    model.fit(*data(model))
+    assert len(seen.answers["x-updates"]) == releases
+    for scale, query in seen.answers["x-updates"]:
+        assert scale == pytest.approx(event.scale, rel=1e-12)
+        assert query.sensitivity(adjacency).value == pytest.approx(moved, rel=1e-12)
 
 
 def test_row_bound_takes_the_smaller_fact():
@@ -185,28 +235,67 @@ def test_row_bound_takes_the_smaller_fact():
     )
 
 
-def test_gradient_step_is_stable():
-    """The step of the gradient stage never diverges on the steepest rows the domain allows."""
-    fit = RidgeFit(
-        method="gradient", loss=Logistic(), slope_bound=1.0, row_clip=2.0, row_bound=2.0, ridge=1.0,
-        n_outputs=1, n_iter=500, n_samples=300, adjacency="add-remove", fit_intercept=False,
-    )  # fmt: skip
-    rows = np.ones((300, 4))
-    y = (np.arange(300) < 100).astype(int)
-    theta = support_module.noisy_descent(
-        rows, y, np.ones(300), Logistic(), np.random.default_rng(0), ridge=1.0, scale=0.0, n_iter=500,
-        step=fit.step(),
-    )  # fmt: skip
-    gradient = rows.T @ Logistic().slope(rows @ theta, y) + theta
-    assert np.linalg.norm(gradient) < 1e-3
-
-
-@pytest.mark.parametrize("support", ["peeling", "votes"])
-def test_both_supports_pay_per_pick_and_pass_the_scale_on(monkeypatch, support):
-    model = DPTwoStageClassifier(CLASSES, n_nonzero=3, support=support)
+def test_votes_pay_per_pick(seen):
+    model = DPTwoStageClassifier(CLASSES, n_nonzero=3, support="votes")
     plan = model.plan(9)
     assert leaves(plan.event)[only(plan.event, Exponential)] == 3
-    tilt = only(plan.event, ObjectivePerturbation)
-    seen = spy(monkeypatch, support_module, "objective_perturbation", model)
-    assert seen["scale"] == tilt.scale
-    assert seen["jitter"] == plan.parameters["jitter"]
+    model.fit(*data(model))
+    ((kappa, _, k),) = seen.picks
+    # one row moves a vote by 1 up and 1 down
+    assert kappa * 2.0 == pytest.approx(only(plan.event, Exponential).eta, rel=1e-8)
+    assert k == 3
+
+
+FAMILIES = [
+    DPTwoStageClassifier(CLASSES, n_nonzero=3),
+    DPTwoStageClassifier(CLASSES, n_nonzero=3, support="votes", second_stage="output"),
+    DPTwoStageRegressor(NUMBERS, n_nonzero=3),
+    DPTwoStageRegressor(NUMBERS, n_nonzero=3, second_stage="output"),
+    DPTransferClassifier(CLASSES, n_nonzero=3),
+    DPTransferRegressor(NUMBERS, n_nonzero=3),
+    DPADMMClassifier(CLASSES, n_iter=1),
+]
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize("index", range(len(FAMILIES)))
+def test_the_lowest_bit_of_a_weight_tells_nothing(index):
+    """Issue 13, A4: every released weight is a whole multiple of a unit that the plan alone decides. With float64
+    noise the lowest set bit told whether the only owner of a feature is in the table."""
+    model = FAMILIES[index]
+    plan = model.plan(9)
+    unit = (plan.parameters.get("jitter") or plan.parameters["scale"]) / STEPS
+    for seed in range(5):
+        model.set_params(random_state=seed)
+        X, y = data(model)
+        model.fit(X[seed:], y[seed:])
+        assert model.plan_.parameters == plan.parameters
+        # what ADMM publishes is a soft threshold of what it released, its intercept the release itself
+        weights = model.intercept_ if "ADMM" in type(model).__name__ else model.coef_
+        weights = np.ravel(weights) / (4.0 if "Regressor" in type(model).__name__ else 1.0)
+        assert np.count_nonzero(weights) > 0
+        np.testing.assert_allclose(weights, np.rint(weights / unit) * unit, rtol=2.0**-50, atol=0)
+
+
+@pytest.mark.parametrize("index", range(len(FAMILIES)))
+def test_no_plan_assumes_ideal_arithmetic(index):
+    plan = clone(FAMILIES[index]).set_params(random_state=None).plan(9)
+    assert not any("arithmetic" in line for line in plan.assumptions)
+    assert plan.proven
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (DPTwoStageClassifier(CLASSES, ridge=1e-9), "ridge"),
+        (DPTransferClassifier(CLASSES, ridge=1e-9), "ridge"),
+        (DPADMMClassifier(CLASSES, coupling=1e-12), "coupling"),
+        (DPTwoStageClassifier(CLASSES, row_clip=1e-40), "row_clip"),
+        (DPTwoStageClassifier(CLASSES, ridge=math.inf), "ridge"),
+        (DPTwoStageRegressor(NUMBERS, cutoff=1e-40), "cutoff"),
+        (DPADMMClassifier(CLASSES, epsilon=1e-8, delta=1e-12), "epsilon"),
+    ],
+)
+def test_what_arithmetic_cannot_do_is_refused_before_anything_is_spent(model, name):
+    with pytest.raises(ParameterError, match=name):
+        model.plan(9)

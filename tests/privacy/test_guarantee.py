@@ -110,7 +110,7 @@ def test_false_guarantees_cannot_be_made(change):
     ("epsilon", "event"),
     [
         (0.01, Gaussian(0.1)),  # 13-C2: printed "proven"
-        (0.99, Repeated(Exponential(0.0139), 1000)),
+        (0.99, Repeated(Exponential(0.0150), 1000)),
         (0.1, Repeated(Gaussian(10.0), 10)),
     ],
 )

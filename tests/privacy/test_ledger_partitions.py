@@ -19,6 +19,7 @@ from dpsparse.privacy import (
     Plan,
     Pure,
     RenyiCurve,
+    Repeated,
     RoundedGaussian,
     Sequence,
     epsilon,
@@ -182,7 +183,7 @@ def test_odd_names_in_an_early_book_are_one_part(path):
 def test_two_empty_plans_cost_nothing_and_decide_nothing(path):
     ledger = Ledger(path, epsilon=1.0, delta=DELTA)
     for _ in range(2):
-        ledger.reserve(plan())
+        ledger.reserve(plan(Repeated(Gaussian(1.0), 0)))
     assert ledger.spent() == 0.0
     assert ledger.remaining() == 1.0
     ledger.reserve(plan(Pure(0.9)))  # alone: the empty ones did not fix the kind of account

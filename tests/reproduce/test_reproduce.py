@@ -156,6 +156,9 @@ def test_command(folder):
     done = runner.invoke(reproduce, ["009-table1", "--quick"])
     assert done.exit_code == 0, done.output
     assert "| a | score |" in done.output
+    assert runner.invoke(reproduce, ["009-table1", "--full"]).exit_code == 0
+    assert runner.invoke(reproduce, ["--pack"]).exit_code == 0
+    assert (folder / "results" / "full" / "009-table1.jsonl.xz").exists()
     wrong = runner.invoke(reproduce, ["009-table2"])
     assert wrong.exit_code != 0
     assert "--list" in wrong.output

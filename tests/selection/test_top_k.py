@@ -89,11 +89,11 @@ def test_without_noise_the_largest_are_taken():
         n = len(SCORES) - null
         order = list(np.argsort(-SCORES, kind="stable"))
         before = order[: order.index(n)] if null else order
-        assert picks.tolist() == sorted(before[: min(k, n)])
+        assert picks.tolist() == before[: min(k, n)]  # in the order drawn
 
 
 def test_all_candidates_when_k_is_large():
-    assert top_k(SCORES, 10, KAPPA, make_generator(0)).tolist() == list(range(6))
+    assert sorted(top_k(SCORES, 10, KAPPA, make_generator(0)).tolist()) == list(range(6))
 
 
 def test_wide_scores_and_many_picks():

@@ -1,14 +1,20 @@
 """ADMM: proximal maps, the noise of every round, and convergence without noise."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
 
-from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Logistic, Squared
+from dpsparse.domain import Domain
+from dpsparse.losses import Logistic
+from dpsparse.noise import STEPS
+from dpsparse.privacy import NonPrivate, Phase, Plan, Repeated, RoundedGaussian
 from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import RidgeRows, Rows
 from dpsparse.solvers import admm
 
 
@@ -25,27 +31,38 @@ def test_proximal_maps_minimise_their_objective(penalty, power, threshold):
         assert cost(z) <= brute + 1e-9
 
 
-def rows_and_labels(n=200, d=5, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = sp.csr_array(rng.uniform(-1, 1, (n, d)))
-    return rows, (rows @ rng.standard_normal(d) > 0).astype(int)
+def table(X, y):
+    domain = Domain(feature_bound=1.0, classes=[0, 1])
+    return Rows.clip(sp.csr_array(X), np.asarray(y), domain, labels=np.array([0, 1]))
+
+
+def public(**changes):
+    facts = {
+        "n_outputs": 1, "penalty": "l1", "n_iter": 4, "coupling": 1.0, "threshold": 1e-30,
+        "row_clip": 100.0, "longest": 100.0, "tol": 1e-9, "constant": 0.0,
+    }  # fmt: skip
+    return admm.Admm(**{**facts, **changes})
+
+
+def door(event, seed=0):
+    plan = Plan("test", (Phase("x-updates", event),), math.inf, 1e-6, "add-remove", proven=False)
+    return Releases(plan, make_generator(seed))
 
 
 def test_every_round_adds_fresh_noise_of_the_planned_scale(monkeypatch):
     """Rows without features: x is z - u plus noise, so the noise can be read off exactly."""
-    rows, y = sp.csr_array((4, 3000)), np.array([0, 1, 0, 1])
     seen = []
-    original = admm.minimise
+    original = RidgeRows.problem
 
-    def spy(*arguments, **kwargs):
-        seen.append(kwargs["centre"].copy())
-        return original(*arguments, **kwargs)
+    def spy(self, loss, **facts):
+        seen.append(facts["centre"].copy())
+        return original(self, loss, **facts)
 
-    monkeypatch.setattr(admm, "minimise", spy)
-    admm.private_admm(
-        rows, y, np.ones(4), Logistic(), make_generator(1), penalty="l1", n_iter=4, coupling=1.0,
-        threshold=1e-300, scale=0.7, tol=1e-9, free=0,
-    )  # fmt: skip
+    monkeypatch.setattr(RidgeRows, "problem", spy)
+    rows = table(np.zeros((4, 3000)), [0, 1, 0, 1])
+    moved = 100.0 + 2e-9  # row_clip/coupling, and the tolerance on both tables
+    paid = RoundedGaussian(0.7, moved + 0.7 * math.sqrt(3000) / STEPS, 3000)
+    admm.solve(rows, public(), door(Repeated(paid, 4), 1))
     # With no threshold z = x + u and u returns to 0: centre_t = centre_{t-1} + noise_t.
     steps = np.diff(np.array(seen), axis=0)
     assert len(seen) == 4
@@ -57,36 +74,23 @@ def test_every_round_adds_fresh_noise_of_the_planned_scale(monkeypatch):
 
 
 def test_converges_to_the_lasso_without_noise():
-    rows, y = rows_and_labels()
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 5))
+    y = (X @ rng.standard_normal(5) > 0).astype(int)
     strength, coupling = 3.0, 20.0
-    z = admm.private_admm(
-        rows, y, np.ones(200), Logistic(), make_generator(0), penalty="l1", n_iter=300,
-        coupling=coupling, threshold=strength / coupling, scale=0.0, tol=1e-9, free=0,
-    )  # fmt: skip
-    gradient = rows.T @ Logistic().slope(rows @ z, y)
+    recipe = public(n_iter=300, coupling=coupling, threshold=strength / coupling)
+    z = admm.solve(table(X, y), recipe, door(NonPrivate())).coef[0]
+    gradient = X.T @ Logistic().slope(X @ z, y)
     active = z != 0
     assert np.allclose(gradient[active], -strength * np.sign(z[active]), atol=1e-4)
     assert np.all(np.abs(gradient[~active]) <= strength + 1e-4)
 
 
 def test_intercept_is_not_shrunk():
-    rows, y = sp.csr_array(np.ones((50, 1))), np.ones(50, int)
-    kwargs = {
-        "penalty": "l1",
-        "n_iter": 20,
-        "coupling": 5.0,
-        "threshold": 5.0,
-        "scale": 0.0,
-        "tol": 1e-9,
-    }
-    arguments = (rows, y, np.ones(50), Logistic(), make_generator(0))
-    assert admm.private_admm(*arguments, free=0, **kwargs)[0] == 0.0
-    assert admm.private_admm(*arguments, free=1, **kwargs)[0] > 1.0
-
-
-def test_squared_loss_is_refused():
-    with pytest.raises(ParameterError, match="bounded"):
-        admm.private_admm(
-            np.ones((2, 1)), np.zeros(2), np.ones(2), Squared(), make_generator(0), penalty="l1",
-            n_iter=1, coupling=1.0, threshold=1.0, scale=1.0, tol=1e-6, free=0,
-        )  # fmt: skip
+    rows = table(np.ones((50, 1)), np.ones(50, int))
+    recipe = {"n_iter": 20, "coupling": 5.0, "threshold": 5.0}
+    shrunk = admm.solve(rows, public(**recipe), door(NonPrivate()))
+    assert shrunk.coef[0, 0] == 0.0
+    free = admm.solve(rows, public(constant=1.0, **recipe), door(NonPrivate()))
+    assert free.coef[0, 0] == 0.0
+    assert free.intercept[0] > 1.0

@@ -1,7 +1,9 @@
-"""Ridge perturbation on a support: the minimiser is really reached, sensitivities are attained,
-and the noise has the planned law. False-alarm rate of each statistical test: below 1e-6 (seeded)."""
+"""Ridge problems on a support: the gradient norm is really reached, whatever the floats hold, sensitivities
+are attained, and noise has the planned law. False-alarm rate of each statistical test: below 1e-6 (seeded)."""
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,136 +11,245 @@ import scipy.sparse as sp
 from scipy.stats import chi2, kstest
 
 from dpsparse.domain import Domain
-from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Huber, Logistic, Softmax, Squared
+from dpsparse.exceptions import CalibrationError, ParameterError
+from dpsparse.losses import Huber, Logistic
+from dpsparse.noise import STEPS
+from dpsparse.privacy import (
+    ObjectivePerturbation,
+    Phase,
+    Plan,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+)
 from dpsparse.random import make_generator
-from dpsparse.sensitivity import ridge_minimiser
-from dpsparse.solvers import objective
+from dpsparse.release import Releases
+from dpsparse.rows import Rows, ridge
+from dpsparse.sensitivity import ridge_minimiser, tilted_minimiser
+
+CODES = np.array([0, 1])
 
 
-def problem(seed=0, n=200, d=6):
+def columns(X, y, *, loss="logistic", row_clip=100.0, constant=0.0, n_parts=1, longest=math.inf):
+    """All columns of a table as ridge rows; targets of huber in [-1, 1]."""
+    domain = Domain(feature_bound=None, target_bound=1.0, classes=[0, 1])
+    labels = CODES if loss == "logistic" else None
+    rows = Rows.clip(sp.csr_array(X), np.asarray(y), domain, labels=labels, n_parts=n_parts)
+    return rows.ridge(None, constant=constant, row_clip=row_clip, longest=longest)
+
+
+def problem(X, y, *, loss="logistic", ridge=1.0, tol=1e-6, cutoff=1.0, centre=None, **options):
+    return columns(X, y, loss=loss, **options).problem(
+        loss, ridge=ridge, tol=tol, cutoff=cutoff, centre=centre
+    )
+
+
+def releases(event, seed=0, adjacency="add-remove"):
+    plan = Plan("test", (Phase("fit", event),), math.inf, 1e-6, adjacency, proven=False)
+    return Releases(plan, make_generator(seed))
+
+
+def sample(seed=0, n=200, d=6):
     rng = np.random.default_rng(seed)
-    rows = rng.uniform(-1, 1, (n, d))
-    margins = rows @ rng.standard_normal(d)
-    return rows, margins
+    X = rng.uniform(-1, 1, (n, d)).astype(np.float32).astype(float)
+    return X, X @ rng.standard_normal(d)
 
 
-def gradient(rows, y, weights, loss, ridge, theta, tilt=0.0, centre=0.0):
-    return rows.T @ (weights * loss.slope(rows @ theta, y)) + ridge * (theta - centre) + tilt
+def true_gradient_norm(task, theta, tilt):
+    """With 120 decimal digits, from the stored float32 rows and float64 weights."""
+    with localcontext() as context:
+        context.prec = 120
+        exact = [Decimal(float(h)) + Decimal(float(low)) for h, low in zip(*theta, strict=True)]
+        away = zip(exact, task.centre, strict=True)
+        gradient = [Decimal(task.ridge) * (t - Decimal(float(c))) for t, c in away]
+        if tilt is not None:
+            gradient = [g + Decimal(float(b)) for g, b in zip(gradient, tilt, strict=True)]
+        for part in task.rows._parts:
+            for i, weight in enumerate(part.weights):
+                entries = [
+                    (int(part.columns[p]), Decimal(float(part.values[p])))
+                    for p in range(part.indptr[i], part.indptr[i + 1])
+                ]
+                if task.rows._constant > 0.0:
+                    entries.append((len(exact) - 1, Decimal(task.rows._constant)))
+                margin = sum((x * exact[j] for j, x in entries), Decimal(0))
+                y = Decimal(float(part.targets[i]))
+                if task.loss == "logistic":
+                    limit = Decimal(10**4)
+                    slope = 1 / (1 + (-max(min(margin, limit), -limit)).exp()) - y
+                else:
+                    cut = Decimal(task.slope_bound)
+                    slope = max(min(margin - y, cut), -cut)
+                for j, x in entries:
+                    gradient[j] += Decimal(float(weight)) * slope * x
+        return float(sum((g * g for g in gradient), Decimal(0)).sqrt())
 
 
-@pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("ridge_", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_gradient_norm_is_reached(ridge, scale):
-    rows, margins = problem()
-    tilt = scale * np.random.default_rng(1).standard_normal(rows.shape[1])
-    weights = np.random.default_rng(2).random(len(rows))
-    for loss, y in ((Logistic(), (margins > 0).astype(int)), (Huber(0.3), margins)):
-        for matrix in (rows, sp.csr_array(rows)):
-            theta = objective.minimise(matrix, y, weights, loss, ridge=ridge, tol=1e-6, tilt=tilt)
-            assert np.linalg.norm(gradient(rows, y, weights, loss, ridge, theta, tilt)) <= 1e-6
+@pytest.mark.parametrize("dense", [True, False])
+def test_gradient_norm_is_reached(monkeypatch, ridge_, scale, dense):
+    if not dense:
+        monkeypatch.setattr(ridge, "_DENSE_HESSIAN", 0)
+    X, margins = sample()
+    tilt = scale * np.random.default_rng(1).standard_normal(X.shape[1])
+    for loss, y in (("logistic", margins > 0), ("huber", np.clip(margins, -1, 1))):
+        task = problem(X, y * 1, loss=loss, ridge=ridge_, cutoff=0.1, row_clip=1.0)
+        assert true_gradient_norm(task, ridge.minimise(task, tilt), tilt) <= 1e-6
 
 
 def test_hard_cases_end():
     """Separable labels, empty rows, repeated rows, a single row, no rows: never an error."""
-    rows = np.zeros((5, 3))
-    rows[1] = 1.0
+    X = np.zeros((5, 3))
+    X[1] = 1.0
     for y in (np.zeros(5, int), np.array([0, 1, 0, 0, 1])):
         for part in (slice(0, 5), slice(0, 1), slice(0, 0)):
-            theta = objective.minimise(
-                rows[part], y[part], np.ones(5)[part], Logistic(), ridge=1e-4, tol=1e-7
-            )
-            g = gradient(rows[part], y[part], np.ones(5)[part], Logistic(), 1e-4, theta)
-            assert np.linalg.norm(g) <= 1e-7
+            task = problem(X[part], y[part], ridge=1e-4, tol=1e-7)
+            assert true_gradient_norm(task, ridge.minimise(task), None) <= 1e-7
 
 
-def test_row_weights_bound_the_gradient():
-    rows, _ = problem(d=30)
-    rows[3] = 0.0
-    weights = objective.row_weights(rows, 1.5)
-    assert np.all(weights * np.linalg.norm(rows, axis=1) <= 1.5)
-    assert weights[3] == 1.0
-    assert np.allclose(weights, objective.row_weights(sp.csr_array(rows), 1.5), rtol=1e-14)
+BIG, SMALL = 2.0**100, 2.0**-100
+BOUNDARY = np.array([
+    [0.0, -0.0, 0.0], [SMALL, -SMALL, SMALL], [BIG, -BIG, BIG], [BIG, BIG, -BIG], [BIG, SMALL, 1.0],
+    [1.0 + 2.0**-25, 1.0 - 2.0**-26, 1.0], [1e-310, 5e-324, 1e-46], [1e300, -1e300, 1e300],
+    [np.finfo(np.float32).max, np.finfo(np.float32).tiny, 2.0**-149], [0.1, 0.2, -0.3],
+    [BIG * (1 - 2.0**-24), -BIG, 0.0],
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize("row_clip", [BIG, 1.0, 1e-20, SMALL])
+@pytest.mark.parametrize("relative", [ridge.LEAST_RIDGE, 1e-3, 10.0])
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
+    loss, row_clip, relative, constant
+):
+    """Huge and vanishing entries, cancelling pairs, a clip of 2^-100 of a row: the true gradient
+    (120 digits) is below tol, nothing raises, nothing is infinite."""
+    y = np.arange(len(BOUNDARY)) % 2 if loss == "logistic" else np.linspace(-1, 1, len(BOUNDARY))
+    longest = math.hypot(math.sqrt(3.0) * BIG, constant)
+    curvature = ridge.SMOOTHNESS[loss] * row_clip * longest
+    task = problem(
+        BOUNDARY, y, loss=loss, ridge=relative * curvature, tol=1e-6 * 0.25 * row_clip, cutoff=0.25,
+        row_clip=row_clip, constant=constant, longest=longest * (1 + 1e-9),
+    )  # fmt: skip
+    for tilt in (None, row_clip * np.linspace(-3.0, 2.0, 3 + int(constant))):
+        theta = ridge.minimise(task, tilt)
+        assert true_gradient_norm(task, theta, tilt) <= task.tol
+    unit = 1e-9 * task.minimiser().sensitivity("add-remove").value
+    assert np.abs(task.minimiser().whole(unit)).max() < 2**60
+
+
+def test_one_float64_would_not_hold_theta():
+    """Why theta is a sum of two: a long tilt on huge cancelling entries, and no float64 is near enough."""
+    facts = {
+        "ridge": ridge.LEAST_RIDGE * 0.25 * math.sqrt(3.0) * BIG,
+        "tol": 2.5e-7,
+        "row_clip": 1.0,
+    }
+    task = problem(BOUNDARY, np.arange(len(BOUNDARY)) % 2, **facts)
+    tilt = 1e5 * np.array([1.0, 1.0, 0.1])
+    theta = ridge.minimise(task, tilt)
+    assert true_gradient_norm(task, theta, tilt) <= task.tol / 2
+    assert true_gradient_norm(task, (theta.high, np.zeros(3)), tilt) > task.tol
+
+
+@pytest.mark.parametrize("row_clip", [BIG, 1.5, 1e-20])
+def test_row_weights_bound_the_gradient_exactly(row_clip):
+    """weight^2 |f|^2 <= row_clip^2 in rational arithmetic, on the stored numbers."""
+    rng = np.random.default_rng(0)
+    for X in (BOUNDARY, rng.uniform(-1, 1, (40, 30)), rng.uniform(-1, 1, (3, 20_000))):
+        rows = columns(X, np.zeros(len(X), int), row_clip=row_clip, constant=1.0)
+        part = rows._parts[0]
+        for i, weight in enumerate(part.weights):
+            values = part.values[part.indptr[i] : part.indptr[i + 1]]
+            squares = 1 + sum(Fraction(float(v)) ** 2 for v in values)
+            assert Fraction(float(weight)) ** 2 * squares <= Fraction(row_clip) ** 2
+            expected = min(1.0, row_clip / math.sqrt(float(squares)))
+            assert weight == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_row_beyond_the_declared_length_does_not_count():
+    rows = columns(np.array([[3.0, 4.0], [0.3, 0.4]]), [0, 1], row_clip=1.0, longest=2.0)
+    assert list(rows._parts[0].weights) == pytest.approx([0.0, 1.0])
 
 
 def test_only_the_support_is_densified():
     X = sp.random_array((50, 10_000), density=0.01, format="csr", rng=np.random.default_rng(0))
-    data = Domain(feature_bound=1.0).clip(X)
+    rows = Rows.clip(X, np.zeros(50), Domain(target_bound=1.0))
     support = np.array([3, 70, 9000])
-    rows, _ = objective.support_rows(data, support, fit_intercept=True, row_clip=2.0)
-    assert rows.shape == (50, 4)
-    assert np.array_equal(rows[:, :3], X.toarray()[:, support])
-    assert np.all(rows[:, 3] == 1.0)
+    table = rows.ridge(support, constant=1.0, row_clip=2.0, longest=9.0).table
+    assert table.shape == (50, 4)
+    np.testing.assert_allclose(table[:, :3], X.toarray()[:, support], rtol=1e-7)
+    assert np.all(table[:, 3] == 1.0)
 
 
-@pytest.mark.parametrize("loss", [Squared(), Softmax(3)])
+@pytest.mark.parametrize("loss", ["squared", "softmax"])
 def test_losses_without_a_proof_are_refused(loss):
-    arguments = (np.ones((2, 1)), np.zeros(2), np.ones(2), loss, make_generator(0))
     with pytest.raises(ParameterError, match="bounded"):
-        objective.objective_perturbation(*arguments, ridge=1.0, scale=1.0, tol=1e-6, jitter=1e-6)
-    with pytest.raises(ParameterError, match="bounded"):
-        objective.output_perturbation(*arguments, ridge=1.0, scale=1.0, tol=1e-6)
+        columns(np.ones((2, 1)), np.zeros(2, int)).problem(loss, ridge=1.0, tol=1e-6)
 
 
 def test_squared_loss_has_no_slope_bound():
     """Why: with all targets in [-1, 1], one more row moves the ridge minimiser of the squared loss
     by more than slope * row_clip/ridge for the slope 1 that residuals of bounded targets suggest."""
-    n, ridge = 10_000, 1.0
+    n, ridge_ = 10_000, 1.0
     rows = np.c_[np.full(n, 0.01), np.ones(n)]
     y = np.where(np.arange(n) % 2, 1.0, 0.97)
     y[:100] = -1.0
     solved = []
     for extra in ([], [[1.0, -1.0]]):
         A, t = np.vstack([rows, *extra]), np.append(y, [1.0] * len(extra))
-        solved.append(np.linalg.solve(A.T @ A + ridge * np.eye(2), A.T @ t))
+        solved.append(np.linalg.solve(A.T @ A + ridge_ * np.eye(2), A.T @ t))
     reached = abs(np.array([1.0, -1.0]) @ solved[0] - 1.0)
     assert reached > 1.5  # the slope of the added row before it is added
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_sensitivity_of_the_ridge_minimiser_is_attained(adjacency):
-    """Rows with a nearly constant slope: theta moves by 99 % of the bound and never beyond it."""
-    ridge, clip, cutoff = 50.0, 2.0, 1.0
-    bound = ridge_minimiser(cutoff, clip, 1.0, ridge, adjacency).value
+@pytest.mark.parametrize("size", [1.0, BIG / 8, 2.0**20 * SMALL])
+def test_sensitivity_of_the_ridge_minimiser_is_attained(adjacency, size):
+    """Rows with a nearly constant slope: the answer in whole numbers moves by 99 % of the bound, and
+    beyond it only by its rounding. Entries of ordinary size, of 2^97 and of 2^-80."""
+    cutoff, clip = 1e-4, 2.0 * size
+    ridge_, d = 50.0 * clip**2, 3
+    lemma = ridge_minimiser(cutoff, clip, 1.0, ridge_, adjacency, 1e-9 * cutoff * clip).value
+    unit = lemma * 1e-7
     rng = np.random.default_rng(0)
     worst = 0.0
-    for far in (0.1, 1.0, 1e3):
-        base = rng.uniform(-1, 1, (10, 3))
-        targets = rng.uniform(-1, 1, 10)
-        direction = rng.standard_normal(3)
-        row = clip * direction / np.linalg.norm(direction)
-        one = (np.vstack([base, row]), np.append(targets, far))
-        other = (base, targets)
-        if adjacency == "replace-one":
-            other = (np.vstack([base, row]), np.append(targets, -far))
-        if far == 1e3:  # the other rows are flat far from their targets too
-            one = (one[0], np.where(np.arange(11) < 10, 1e4, one[1]))
-            other = (other[0], np.where(np.arange(len(other[1])) < 10, 1e4, other[1]))
-        thetas = [
-            objective.minimise(
-                r, t, objective.row_weights(r, clip), Huber(cutoff), ridge=ridge, tol=1e-10
-            )
-            for r, t in (one, other)
+    for far in (1e-5, 1e-4, 0.1):
+        base, targets = size * rng.uniform(-1, 1, (10, d)), 1e-4 * rng.uniform(-1, 1, 10)
+        direction = rng.standard_normal(d)
+        row = clip * direction / np.linalg.norm(direction) * (1 - 1e-6)
+        if far == 0.1:  # the other rows are flat far from their targets too
+            targets = np.ones(10)
+        tables = [
+            (np.vstack([base, row]), np.append(targets, far)),
+            (base, targets)
+            if adjacency == "add-remove"
+            else (np.vstack([base, row]), np.append(targets, -far)),
         ]
-        moved = float(np.linalg.norm(thetas[0] - thetas[1]))
-        assert moved <= bound * (1 + 1e-9)
+        answers = []
+        for X, y in tables:
+            task = problem(
+                X, y, loss="huber", ridge=ridge_, tol=1e-9 * cutoff * clip, cutoff=cutoff, row_clip=clip
+            )  # fmt: skip
+            query = task.minimiser()
+            assert query.rounded
+            assert query.sensitivity(adjacency).value == lemma
+            answers.append(query.whole(unit))
+        moved = float(np.linalg.norm((answers[0] - answers[1]).astype(float)))
+        assert moved <= lemma / unit + math.sqrt(d)
         worst = max(worst, moved)
-    assert worst >= 0.99 * bound
+    assert worst >= 0.99 * lemma / unit
 
 
-def test_output_noise_has_the_planned_law():
-    rows, margins = problem(n=20, d=40)
-    y, weights, ridge, scale = (margins > 0).astype(int), np.ones(20), 5.0, 0.3
-    clean = objective.minimise(rows, y, weights, Logistic(), ridge=ridge, tol=1e-9)
-    rng = make_generator(7)
-    noise = np.concatenate([
-        objective.output_perturbation(rows, y, weights, Logistic(), rng, ridge=ridge, scale=scale, tol=1e-9)
-        - clean
-        for _ in range(250)
-    ])  # fmt: skip
-    assert law_accepts(noise, scale)
-    assert not law_accepts(noise, 1.05 * scale)
-    assert not law_accepts(noise, scale / 1.05)
+def test_parts_do_not_matter():
+    X, margins = sample(n=50)
+    answers = [
+        problem(X, (margins > 0) * 1, n_parts=parts, ridge=5.0).minimiser().whole(1e-9)
+        for parts in (1, 7)
+    ]
+    np.testing.assert_array_equal(*answers)
 
 
 def law_accepts(noise, scale, alpha=1e-6):
@@ -147,36 +258,107 @@ def law_accepts(noise, scale, alpha=1e-6):
     return low <= total <= high and kstest(noise / scale, "norm").pvalue > alpha
 
 
+def test_output_noise_has_the_planned_law_and_lies_on_the_grid():
+    X, margins = sample(n=20, d=40)
+    query = problem(X, (margins > 0) * 1, ridge=5.0, tol=1e-9).minimiser()
+    moved = query.sensitivity("add-remove").value
+    clean = query.whole(1e-12) * 1e-12
+    door = releases(Repeated(RoundedGaussian(0.3, moved, 40), 250))
+    scale = moved / (moved / 0.3 - math.sqrt(40) / STEPS)  # the rounding is paid
+    assert door.scale("fit", query, 1 / 250) == pytest.approx(scale, rel=1e-12)
+    noisy = [door.gaussian("fit", query, 1 / 250) for _ in range(250)]
+    for answer in noisy:
+        np.testing.assert_array_equal(np.rint(answer / (scale / STEPS)) * (scale / STEPS), answer)
+    noise = np.concatenate([answer - clean for answer in noisy])
+    assert law_accepts(noise, 0.3)
+    assert not law_accepts(noise, 1.05 * 0.3)
+    assert not law_accepts(noise, 0.3 / 1.05)
+    with pytest.raises(CalibrationError, match="more than it pays"):
+        door.gaussian("fit", query, 1 / 250)
+
+
+def tilted_event(task, scale, jitter, count=1, adjacency="add-remove"):
+    width = task.rows.width
+    away = tilted_minimiser(task.ridge, task.tol, width, scale / STEPS, adjacency).value
+    ratio = away / jitter + math.sqrt(width) / STEPS
+    tilt = ObjectivePerturbation(
+        scale, task.gradient_bound, task.curvature, task.ridge, "logistic", adjacency
+    )
+    blur = RoundedGaussian(jitter, ratio * jitter, 2 * width)
+    return Repeated(Sequence((tilt, blur)), count)
+
+
 def test_objective_noise_has_the_planned_law():
-    """The tilt can be read off the released point: b = -(gradient of the rest), up to the jitter."""
-    rows, margins = problem(n=20, d=40)
-    y, weights, ridge, scale = (margins > 0).astype(int), np.ones(20), 5.0, 3.0
-    rng = make_generator(8)
-    tilts = []
-    for _ in range(250):
-        theta = objective.objective_perturbation(
-            rows, y, weights, Logistic(), rng, ridge=ridge, scale=scale, tol=1e-9, jitter=1e-9
-        )
-        tilts.append(-gradient(rows, y, weights, Logistic(), ridge, theta))
-    tilts = np.concatenate(tilts)
-    assert law_accepts(tilts, scale)
-    assert not law_accepts(tilts, 1.05 * scale)
-    assert not law_accepts(tilts, scale / 1.05)
+    """The tilt can be read off the released point: b = -(gradient of the rest), up to the blur."""
+    X, margins = sample(n=20, d=40)
+    task = problem(X, (margins > 0) * 1, ridge=5.0, tol=1e-9, longest=10.0)
+    door = releases(tilted_event(task, 3.0, 1e-6, 250), seed=8)
+    tilts = np.concatenate([-task.stationarity(door.tilt("fit", task))[0] for _ in range(250)])
+    assert law_accepts(tilts, 3.0)
+    assert not law_accepts(tilts, 1.05 * 3.0)
+    assert not law_accepts(tilts, 3.0 / 1.05)
+    with pytest.raises(CalibrationError, match="more than it pays"):
+        door.tilt("fit", task)
 
 
-def test_jitter_is_added():
-    rows, margins = problem(n=10, d=4000)
-    arguments = (rows, (margins > 0).astype(int), np.ones(10), Logistic())
-    kwargs = {"ridge": 5.0, "scale": 0.0, "tol": 1e-8}
-    clean = objective.objective_perturbation(*arguments, make_generator(1), jitter=0.0, **kwargs)
-    noisy = objective.objective_perturbation(*arguments, make_generator(1), jitter=0.5, **kwargs)
+def test_blur_is_added_on_its_grid():
+    X, margins = sample(n=10, d=3000)
+    task = problem(X, (margins > 0) * 1, ridge=5.0, tol=1e-8, longest=100.0)
+    clean = task.minimiser().whole(1e-12) * 1e-12
+    noisy = releases(tilted_event(task, 1e-6, 0.5), seed=1).tilt("fit", task)
     assert law_accepts(noisy - clean, 0.5)
+    assert not law_accepts(noisy - clean, 0.5 * 1.15)
+    np.testing.assert_allclose(np.rint(noisy / (0.5 / STEPS)) * (0.5 / STEPS), noisy, rtol=1e-12)
 
 
-def test_float_rounding_stays_below_the_kept_half_of_tol():
-    """The computed gradient of a long sum is far closer to the true one than tol/2."""
+@pytest.mark.parametrize("change", [{"row_clip": 2.0}, {"longest": 20.0}, {"ridge": 4.0}])
+def test_a_tilt_pays_for_one_objective_only(change):
+    X, margins = sample(n=20)
+    facts = {"ridge": 5.0, "row_clip": 1.0, "longest": 10.0}
+    event = tilted_event(problem(X, (margins > 0) * 1, **facts), 3.0, 1e-6)
+    with pytest.raises(CalibrationError, match="another objective"):
+        releases(event).tilt("fit", problem(X, (margins > 0) * 1, **{**facts, **change}))
+
+
+def test_rounding_of_the_tilt_stays_below_what_the_blur_covers():
+    """The minimisers under a real vector and under its rounding to `unit`, with a coarse unit."""
+    X, margins = sample(n=50)
+    task = problem(X, (margins > 0) * 1, ridge=0.5, tol=1e-10)
     rng = np.random.default_rng(0)
-    rows = rng.uniform(-1, 1, (200_000, 2))
-    slopes = rng.uniform(-1, 1, 200_000)
-    exact = [math.fsum(rows[:, j] * slopes) for j in range(2)]
-    assert np.max(np.abs(rows.T @ slopes - exact)) < 1e-9
+    unit, worst = 0.1, 0.0
+    for _ in range(20):
+        b = 3.0 * rng.standard_normal(6)
+        exact, rounded = (ridge.minimise(task, t).high for t in (b, unit * np.rint(b / unit)))
+        worst = max(worst, float(np.linalg.norm(exact - rounded)))
+    bound = tilted_minimiser(0.5, 1e-10, 6, unit, "add-remove").value / 2
+    assert 0.05 * bound < worst <= bound
+
+
+def test_half_a_constant_is_seen():
+    """With half of the lemma's slope the attained movement exceeds the bound: the tests above can fail."""
+    row = np.array([[2.0, 0.0]])
+    task = problem(row, [1.0], loss="huber", ridge=50.0, tol=1e-9, cutoff=0.5, row_clip=2.0)
+    moved = np.linalg.norm(task.minimiser().whole(1e-9) * 1e-9)
+    assert moved > ridge_minimiser(0.5 / 2, 2.0, 1.0, 50.0, "add-remove", 1e-9).value
+    assert moved <= ridge_minimiser(0.5, 2.0, 1.0, 50.0, "add-remove", 1e-9).value * (1 + 1e-6)
+
+
+def test_losses_agree_with_the_house():
+    """Slope and curvature of the kernel are those of losses.py."""
+    X, margins = sample()
+    theta = np.linspace(-2, 2, 6)
+    for name, loss, y in (
+        ("logistic", Logistic(), (margins > 0) * 1),
+        ("huber", Huber(0.3), np.clip(margins, -1, 1)),
+    ):
+        task = problem(X, y, loss=name, cutoff=0.3, ridge=0.7)
+        gradient, bend = task.evaluate(ridge.Precise(theta, np.zeros(6)))
+        weights = task.rows._parts[0].weights
+        expected = X.T @ (weights * loss.slope(X @ theta, y)) + 0.7 * theta
+        np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-10)
+        step = 1e-6
+        slopes = [loss.slope(X @ theta + s, y) for s in (-step, step)]
+        smooth = np.abs(np.abs(X @ theta - y) - 0.3) > 1e-5
+        np.testing.assert_allclose(
+            bend[smooth], (weights * (slopes[1] - slopes[0]) / (2 * step))[smooth], atol=1e-8
+        )

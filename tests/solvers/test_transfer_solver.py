@@ -1,4 +1,4 @@
-"""Transfer: the support-flip counterexample, sensitivities, peeling's law, distillation."""
+"""Prior, peeling and distillation: the support-flip counterexample, sensitivities and the law of every noise."""
 
 import math
 
@@ -8,10 +8,59 @@ import scipy.sparse as sp
 from scipy.stats import chi2
 
 from dpsparse.domain import Domain
-from dpsparse.losses import Huber, Logistic
+from dpsparse.noise import STEPS
+from dpsparse.privacy import Exponential, NonPrivate, Phase, Plan, Repeated, RoundedGaussian
 from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
 from dpsparse.sensitivity import class_counts, ridge_minimiser, signed_sum
-from dpsparse.solvers import objective, transfer
+from dpsparse.solvers.two_stage import (
+    Peeling,
+    RidgeFit,
+    SupportFirst,
+    fit,
+    peel_support,
+    release_prior,
+    slope_bound_at,
+)
+
+CODES = np.array([0, 1])
+
+
+class Recorder(Releases):
+    """Notes what leaves, and picks the first features."""
+
+    def __init__(self, plan, rng):
+        super().__init__(plan, rng)
+        self.picked, self.answered = [], []
+
+    def _pick(self, phase, scores, k, unit, kappa, null):
+        self.picked.append((kappa / unit, scores.whole(unit).reshape(-1) * unit, scores))
+        return np.arange(k)
+
+    def _answer(self, phase, query, scale, unit):
+        self.answered.append((phase, scale, query))
+        return super()._answer(phase, query, scale, unit)
+
+
+def door(phases, adjacency="add-remove", seed=0, kind=Recorder):
+    named = tuple(Phase(name, event) for name, event in phases.items())
+    plan = Plan("test", named, math.inf, 1e-6, adjacency, proven=False)
+    return kind(plan, make_generator(seed))
+
+
+def table(X, y, loss="logistic"):
+    domain = Domain(feature_bound=1.0, classes=[0, 1], target_bound=2.0)
+    return Rows.clip(sp.csr_array(X), y, domain, labels=CODES if loss == "logistic" else None)
+
+
+def public(loss="logistic", n_nonzero=2, n_outputs=1, cutoff=1.0, public_rows=None, **peeling):
+    facts = {"n_samples": 30, "feature_bound": 1.0, "longest": 9.0, "step": 1.0, **peeling}
+    stage = RidgeFit(
+        "output", cutoff, 1.0, 9.0, 50.0, 1e-9, public_rows=public_rows,
+        n_public=0 if public_rows is None else len(public_rows),
+    )  # fmt: skip
+    return SupportFirst(loss, n_outputs, n_nonzero, 0.0, 1.0, Peeling(**facts), stage)
 
 
 def flip(m):
@@ -26,148 +75,152 @@ def flip(m):
 
 def test_support_flip_leaves_the_proven_teacher_within_its_sensitivity():
     """Given the released support the teacher moves by no more than the plan pays for."""
-    rows, other, y = flip(500)
-    n, ridge = len(y), 0.1 * 1001
+    X, other, y = flip(500)
+    ridge = 0.1 * 1001
     for support in ([0], [1], [0, 1]):
-        for loss, cutoff in ((Huber(0.5), 0.5), (Huber(1.0), 1.0)):
-            thetas = [
-                objective.minimise(r[:, support], y, np.ones(n), loss, ridge=ridge, tol=1e-9)
-                for r in (rows, other)
-            ]
+        for cutoff in (0.25, 0.5):
+            answers = []
+            for table_ in (X, other):
+                columns = table(table_, y, "huber").ridge(
+                    np.array(support), constant=0.0, row_clip=1.0, longest=2.0
+                )
+                query = columns.problem("huber", ridge=ridge, tol=1e-9, cutoff=cutoff).minimiser()
+                answers.append(query.whole(1e-9) * 1e-9)
             bound = ridge_minimiser(cutoff, 1.0, 1.0, ridge, "replace-one", tol=1e-9).value
-            assert np.linalg.norm(thetas[0] - thetas[1]) <= bound
+            assert np.linalg.norm(answers[0] - answers[1]) <= bound + 2e-9
 
 
-def test_prior_sensitivities_are_what_is_charged():
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_prior_sensitivities_are_attained(adjacency):
+    """Class counts, and the sum of targets in units of the bound."""
     y = np.array([0, 1, 1, 0])
-    counts = np.array([np.sum(y == 1), np.sum(y == 0)])
-    more = np.append(y, 1)
-    assert (
-        np.linalg.norm([np.sum(more == 1), np.sum(more == 0)] - counts)
-        == class_counts("add-remove").value
-    )
-    swapped = np.array([1, 1, 1, 0])
-    moved = np.linalg.norm([np.sum(swapped == 1), np.sum(swapped == 0)] - counts)
-    assert moved == pytest.approx(class_counts("replace-one").value)
-    assert signed_sum(3.0, "replace-one").value == 6.0
+    more = np.append(y, 1) if adjacency == "add-remove" else np.array([1, 1, 1, 0])
+    unit, ones = 2.0**-20, np.ones((5, 1))
+    counts = [table(ones[: len(t)], t).class_counts(2) for t in (y, more)]
+    moved = np.linalg.norm(counts[0].whole(unit) - counts[1].whole(unit)) * unit
+    assert moved == pytest.approx(class_counts(adjacency).value, rel=1e-5)
+    assert moved <= counts[0].sensitivity(adjacency).value
+    numbers = np.array([2.0, 1.0])
+    more = np.append(numbers, -9.0) if adjacency == "add-remove" else np.array([-2.0, 1.0])
+    sums = [table(ones[: len(t)], t, "huber").target_total() for t in (numbers, more)]
+    moved = abs(int(sums[0].whole(unit)[0]) - int(sums[1].whole(unit)[0])) * unit
+    assert moved == pytest.approx(signed_sum(1.0, adjacency).value, rel=1e-5)
+    assert moved <= sums[0].sensitivity(adjacency).value
 
 
-def test_prior_noise_law():
-    """Noisy mean: scale/n; accepts the right scale, rejects 10 % off (4,000 draws, rate 1e-6)."""
-    y = np.zeros(50)
-    rng = make_generator(3)
-    draws = np.array([
-        transfer.private_prior(y, Huber(1.0), rng, scale=2.0, n_samples=50, bound=math.inf)
-        for _ in range(4000)
-    ])  # fmt: skip
-    total = np.sum((draws * 50) ** 2)
-    for scale, good in ((2.0, True), (2.2, False), (1.8, False)):
-        low, high = chi2.ppf([5e-7, 1 - 5e-7], 4000)
+@pytest.mark.parametrize("loss", ["huber", "logistic"])
+def test_prior_noise_law(loss):
+    """Noisy mean: scale/n; log-odds far from the floor: to first order scale sqrt(1/n+^2 + 1/n-^2). Accepts
+    the right scale, rejects 10 % off (2,000 draws, rate 1e-6)."""
+    n = 50 if loss == "huber" else 200
+    y = np.zeros(n) if loss == "huber" else np.arange(n) % 2
+    rows = table(np.zeros((n, 1)), y, loss)
+    draws = []
+    for seed in range(2000):
+        releases = door({"prior": RoundedGaussian(0.4, 1.0, 2)}, seed=seed, kind=Releases)
+        recipe = public(loss, n_samples=n)
+        draws.append(release_prior(rows, recipe, recipe.first, releases)[0])
+    per_unit = 1.0 / n if loss == "huber" else math.sqrt(2.0) / (n / 2)
+    total = np.sum((np.array(draws) / per_unit) ** 2)
+    for scale, good in ((0.4, True), (0.44, False), (0.36, False)):
+        low, high = chi2.ppf([5e-7, 1 - 5e-7], 2000)
         assert (low <= total / scale**2 <= high) == good
 
 
-def test_prior_noise_law_of_counts():
-    """Log-odds of two noisy counts far from the floor: variance scale^2 (1/n+^2 + 1/n-^2) to first
-    order; accepts the scale, rejects 10 % off (4,000 draws, rate 1e-6)."""
-    y = np.r_[np.ones(5000, int), np.zeros(5000, int)]
-    rng = make_generator(4)
-    draws = np.array([
-        transfer.private_prior(y, Logistic(), rng, scale=20.0, n_samples=10_000, bound=math.inf)
-        for _ in range(4000)
-    ])  # fmt: skip
-    total = np.sum((draws / (math.sqrt(2.0) / 5000.0)) ** 2)
-    for scale, good in ((20.0, True), (22.0, False), (18.0, False)):
-        low, high = chi2.ppf([5e-7, 1 - 5e-7], 4000)
-        assert (low <= total / scale**2 <= high) == good
+def test_prior_of_several_classes_is_one_release():
+    y = np.repeat([0, 1, 2], [10, 20, 30])
+    domain = Domain(feature_bound=1.0, classes=[0, 1, 2])
+    rows = Rows.clip(sp.csr_array((60, 1)), y, domain, labels=np.arange(3))
+    recipe = public(n_outputs=3, n_samples=60)
+    releases = door({"prior": NonPrivate()})
+    prior = release_prior(rows, recipe, recipe.first, releases)
+    np.testing.assert_allclose(prior, np.log([10 / 50, 20 / 40, 30 / 30]), atol=1e-6)
+    assert len(releases.answered) == 1
 
 
-def bounded(X, y, **facts):
-    return Domain(feature_bound=1.0, **facts).clip(sp.csr_array(X), y)
-
-
-@pytest.mark.parametrize("loss", [Logistic(), Huber(0.7)])
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("prior", [0.0, -1.3])
-def test_peeling_scores_move_by_at_most_the_charged_bound(loss, prior):
-    """One added row moves every |G_j| by at most slope bound * feature bound, which is attained."""
+@pytest.mark.parametrize("size", [1.0, 2.0**-100])
+def test_peeling_scores_move_by_at_most_the_charged_bound(loss, prior, size):
+    """One added row moves every score by at most the slope bound, in units of feature_bound, which is
+    attained by the largest entries (and not by the smallest ones)."""
     rng = np.random.default_rng(0)
-    target_bound = 2.0
-    bound = transfer.slope_bound_at(loss, prior, target_bound)
+    cutoff = 0.7 if loss == "huber" else 1.0
+    bound = slope_bound_at(loss, cutoff, abs(prior))
     X = rng.uniform(-1, 1, (20, 5))
-    y = (rng.random(20) < 0.5) if loss.name == "logistic" else rng.uniform(-2, 2, 20)
-    gradient = X.T @ loss.slope(np.full(20, prior), y)
+    y = (rng.random(20) < 0.5) * 1 if loss == "logistic" else rng.uniform(-2, 2, 20)
     worst = 0.0
-    for target in (0, 1) if loss.name == "logistic" else (-2.0, 2.0):
+    for target in (0, 1) if loss == "logistic" else (-2.0, 2.0):
         for sign in (-1.0, 1.0):
-            moved = gradient + sign * loss.slope(np.array([prior]), np.array([target]))[0]
-            worst = max(worst, float(np.max(np.abs(np.abs(moved) - np.abs(gradient)))))
-    assert 0.99 * bound <= worst <= bound * (1 + 1e-12)
+            scores = []
+            for rows, targets in (
+                (X, y),
+                (np.vstack([X, sign * size * np.ones(5)]), np.append(y, target)),
+            ):
+                query = table(rows, targets, loss).entries(1.0, 9.0).gradient(
+                    loss, np.zeros((5, 1)), np.array([prior]), clip=bound, cutoff=bound, original=True
+                )  # fmt: skip
+                assert query.sensitivity("add-remove").value == bound
+                whole = query.shifted(np.zeros(5)).magnitudes().whole(bound * 2.0**-30)
+                scores.append(whole * bound * 2.0**-30)
+            worst = max(worst, float(np.max(np.abs(scores[0] - scores[1]))))
+    assert worst <= bound
+    assert (worst >= 0.99 * bound) == (size == 1.0)
 
 
-def test_peeling_uses_the_planned_kappa(monkeypatch):
-    """eta = 2 kappa D with D = slope bound * feature bound, doubled for replace-one."""
-    seen = []
-
-    def spy(scores, k, kappa, rng):
-        seen.append((kappa, scores))
-        return np.arange(k)
-
-    monkeypatch.setattr(transfer, "gumbel_top_k", spy)
+@pytest.mark.parametrize(("adjacency", "twice"), [("add-remove", 1.0), ("replace-one", 2.0)])
+def test_peeling_uses_the_planned_kappa_and_noise(adjacency, twice):
+    """eta = 2 kappa D with D = slope bound * feature bound, doubled for replace-one; values get ratio times
+    slope bound * sqrt(s)."""
     X = np.random.default_rng(0).uniform(-1, 1, (30, 6))
-    data = bounded(X, np.zeros(30), classes=[0, 1])
-    for replace_one in (False, True):
-        transfer.peel_support(
-            data, np.arange(30) % 2, Logistic(), make_generator(0), n_nonzero=2, n_iter=2, eta=0.3,
-            value_ratio=1.0, step=1.0, n_samples=30, prior=0.0, replace_one=replace_one,
-        )  # fmt: skip
-    first, second, doubled, _ = (kappa for kappa, _ in seen)
-    assert first == pytest.approx(0.3 / (2 * 0.5))  # slope bound 1/2 at zero weights
-    assert doubled == pytest.approx(first / 2)
+    y = np.arange(30) % 2
+    phases = {
+        "support": Repeated(Exponential(0.3), 4),
+        "values": RoundedGaussian(3.0, 1.0, 2),
+    }
+    releases = door(phases, adjacency)
+    recipe = public(rounds=2, use_prior=False)
+    peel_support(table(X, y), recipe, recipe.first, releases, 0.0)
+    (first, scores, _), (second, _, _) = releases.picked
+    assert first == pytest.approx(0.3 / (2 * 0.5 * twice))  # slope bound 1/2 at zero weights
     assert second < first  # the released weights raise the slope bound
-    assert np.allclose(seen[0][1], np.abs(X.T @ (0.5 - np.arange(30) % 2)))
+    np.testing.assert_allclose(scores, np.abs(X.T @ (0.5 - y)), rtol=2e-5, atol=1e-6)
+    ((_, scale, _),) = releases.answered
+    assert scale == pytest.approx(3.0 * 0.5 * math.sqrt(2.0) * twice)
 
 
-def test_peeling_values_have_the_planned_noise(monkeypatch):
-    """Sixty-four rounds' worth of values: noise = value_ratio * slope bound * sqrt(s), one step."""
-    released = []
-    monkeypatch.setattr(transfer, "gumbel_top_k", lambda scores, k, kappa, rng: np.arange(k))
-    original = transfer.gaussian
-
-    def spy(rng, scale, size):
-        released.append(scale)
-        return original(rng, scale, size)
-
-    monkeypatch.setattr(transfer, "gaussian", spy)
-    data = bounded(np.eye(4), np.zeros(4), classes=[0, 1])
-    for replace_one in (False, True):
-        transfer.peel_support(
-            data, np.zeros(4, int), Logistic(), make_generator(0), n_nonzero=4, n_iter=2, eta=1.0,
-            value_ratio=3.0, step=1e-9, n_samples=4, prior=0.0, replace_one=replace_one,
-        )  # fmt: skip
-    assert released == pytest.approx([3.0 * 0.5 * 2.0, 3.0 * 0.5 * 2.0 * 2.0])
-
-
-def test_answers_carry_operator_norm_noise():
-    """Noise on the answers is |X~|_op * scale: a teacher that moves by D moves them by no more."""
+def test_answers_carry_operator_norm_noise_and_its_rounding():
+    """Noise on the answers is |X~|_op times that of the teacher: a teacher that moves by D moves them by no more."""
     rng = np.random.default_rng(0)
-    public = rng.uniform(-1, 1, (300, 5))
-    norm = np.linalg.norm(public, 2)
-    direction = np.linalg.svd(public)[2][0]
-    assert np.linalg.norm(public @ direction) == pytest.approx(norm)  # attained
-    teacher = rng.standard_normal(5)
-    assert np.allclose(transfer.distil(teacher, public, make_generator(0), scale=0.0), teacher)
-    students = np.array([
-        transfer.distil(teacher, public, make_generator(seed), scale=0.01) - teacher
-        for seed in range(2000)
-    ])  # fmt: skip
-    covariance = (norm * 0.01) ** 2 * np.linalg.inv(public.T @ public)
+    X = rng.uniform(-1, 1, (40, 5))
+    rows = table(X, (X[:, 0] > 0) * 1)
+    public_rows = rng.uniform(-1, 1, (300, 5))
+    norm = np.linalg.norm(public_rows, 2)
+    direction = np.linalg.svd(public_rows)[2][0]
+    assert np.linalg.norm(public_rows @ direction) == pytest.approx(norm)  # attained
+    support = np.arange(5)
+    teacher = fit(rows, support, public(), door({"fit": NonPrivate()}))
+    recipe = public(public_rows=public_rows)
+    student = fit(rows, support, recipe, door({"fit": NonPrivate()}))
+    np.testing.assert_allclose(student, teacher, rtol=1e-6, atol=1e-9)
+    moved = ridge_minimiser(1.0, 1.0, 1.0, 50.0, "add-remove", 1e-9).value
+    event = Repeated(RoundedGaussian(0.01, moved, 300), 2000)
+    students = []
+    for seed in range(500):
+        releases = door({"fit": event.event}, seed=seed)
+        students.append(fit(rows, support, recipe, releases) - teacher)
+    ((_, scale, query),) = releases.answered
+    assert query.sensitivity("add-remove").value == pytest.approx(norm * moved, rel=1e-8)
+    assert scale == pytest.approx(norm * moved / (moved / 0.01 - math.sqrt(300) / STEPS), rel=1e-8)
+    covariance = (norm * 0.01) ** 2 * np.linalg.inv(public_rows.T @ public_rows)
     total = np.einsum("ij,jk,ik->", students, np.linalg.inv(covariance), students)
-    for factor, good in ((1.0, True), (1.1, False), (0.9, False)):
-        low, high = chi2.ppf([5e-7, 1 - 5e-7], 10_000)
+    for factor, good in ((1.0, True), (1.2, False), (0.8, False)):
+        low, high = chi2.ppf([5e-7, 1 - 5e-7], 2500)
         assert (low <= total / factor**2 <= high) == good
 
 
 def test_direct_release_is_never_worse_than_distillation():
-    public = np.random.default_rng(1).uniform(-1, 1, (400, 6))
-    norm = np.linalg.norm(public, 2)
-    covariance = norm**2 * np.linalg.inv(public.T @ public)  # of the student, per unit of scale^2
+    public_rows = np.random.default_rng(1).uniform(-1, 1, (400, 6))
+    norm = np.linalg.norm(public_rows, 2)
+    covariance = norm**2 * np.linalg.inv(public_rows.T @ public_rows)  # per unit of scale^2
     assert np.min(np.linalg.eigvalsh(covariance)) >= 1.0 - 1e-9

@@ -59,7 +59,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "DPScreenedLassoClassifier": [
         (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),
         (BINARY, {"n_iter": 6, "n_blocks": 2, "rule": "budgeted", "n_drop": 2}),
-        (BINARY, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 1, "solver": "reference"}),
+        (BINARY, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 1}),
     ],
     "DPScreenedLassoRegressor": [
         (NUMBER, {"n_iter": 6, "n_blocks": 3, "rule": "top-k", "n_nonzero": 3}),

@@ -77,7 +77,10 @@ class Entry:
         if self.norm == "L2":
             squares, limit = sum(m * m for m in moved), self.bound**2
             return float(squares / limit) ** 0.5, squares <= limit
-        most = max(map(abs, moved), default=0)
+        if self.norm == "range":  # a null candidate never moves
+            most = max([0, *moved]) - min([0, *moved])
+        else:
+            most = max(map(abs, moved), default=0)
         return float(most / self.bound), most <= self.bound
 
 
@@ -277,7 +280,9 @@ class RecordedReleases(Releases):
         moved = query.sensitivity(self._adjacency)
         # A rounded query moves by half a unit an entry on either table: sqrt(size) units, at most.
         bound = Fraction(moved.value) / Fraction(unit) + Fraction(float(rounded) ** 0.5)
-        norm = "Linf" if kind == "picks" else "L2"
+        norm = "L2"
+        if kind == "picks":
+            norm = "range" if moved.norm == "range" else "Linf"
         entry = Entry(phase, kind, asked[0], answer, step, paid, bound, norm)
         self.entries.append(entry)
         return entry

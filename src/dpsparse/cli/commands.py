@@ -17,6 +17,7 @@ from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.tune import tune
 from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
 from dpsparse.reproduce.command import reproduce
 
@@ -37,6 +38,7 @@ program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
 program.add_command(evaluate)
+program.add_command(tune)
 
 
 @program.command()

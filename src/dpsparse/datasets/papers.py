@@ -2,9 +2,9 @@
 
 | function | paper | data |
 |---|---|---|
-| make_screening_regression | 000, 001 | 3000 x 600, 35 weights +1 and 35 weights -1 |
-| make_transfer_data | 003 | uniform(-1, 1) design, s random weights, linear or logistic |
-| make_sparsifier_classification | 004 (Wang and Zhang) | 10,000 x 100, correlation 0.5^|i-j|, 8 weights |
+| make_screening_regression | Khanna, Lu, Raff 2023 (screening) | 3000 x 600, 35 weights +1 and 35 weights -1 |
+| make_transfer_data | Wang, Gu 2020 | uniform(-1, 1) design, s random weights, linear or logistic |
+| make_sparsifier_classification | Khanna, Lu, Raff 2023 | 10,000 x 100, correlation 0.5^|i-j|, 8 weights |
 | make_wide_text | stand-in for RCV1, News20, URL, Web, KDDA, E2006 | Zipf columns, rows of norm 1 |
 
 Scaling by the largest entry of the sample is part of the papers' recipes; it looks at the data, so
@@ -25,7 +25,8 @@ from dpsparse.random import Generator, make_generator
 
 GAUSSIAN_BOUND = 5.0  # a public clip of standard normal entries; 6 in 10 million lie outside
 
-# rows, columns, average entries of a row, dense informative columns; shapes from 002 Table 2 and 003,
+# rows, columns, average entries of a row, dense informative columns; shapes from Raff, Khanna, Lu 2023,
+# Table 2, and Wang, Gu 2020,
 # densities from the sources' descriptions, rounded.
 STAND_INS = {
     "rcv1": (20_242, 47_236, 74, 0),
@@ -46,10 +47,10 @@ def make_screening_regression(
     n_each: int = 35,
     scaled_by: Literal["sample", "bound"] = "sample",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y = X w and w of papers 000 and 001: `n_each` weights +1, as many -1, the rest 0.
+    """X, y = X w and w of Khanna, Lu and Raff (2023, screening): `n_each` weights +1, as many -1, the rest 0.
 
     The papers do not say where the weights stand. They come first here: only neighbours make
-    correlation help as 001 reports.
+    correlation help as the sequel of that paper reports.
     """
     rng = make_generator(seed)
     X = _correlated_normal(rng, n_samples, n_features, 0.5 if correlated else 0.0)
@@ -68,7 +69,7 @@ def make_transfer_data(
     n_nonzero: int = 10,
     noise_variance: float = 0.1,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X uniform in [-1, 1], y and the true weights of paper 003, section 5.1.
+    """X uniform in [-1, 1], y and the true weights of Wang and Gu (2020), section 5.1.
 
     The paper says that the weights are "randomly generated"; here they are standard normal. Its
     logistic model has P(y = 1) = 1/(1 + exp(x.w)): the sign is kept by returning -w as the truth.
@@ -91,7 +92,7 @@ def make_sparsifier_classification(
     n_features: int = 100,
     scaled_by: Literal["sample", "bound"] = "sample",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, noiseless labels 0/1 and the eight true weights of paper 004, section 4.2."""
+    """X, noiseless labels 0/1 and the eight true weights of Khanna, Lu and Raff (2023), section 4.2."""
     rng = make_generator(seed)
     X = _correlated_normal(rng, n_samples, n_features, 0.5)
     X = _unit_entries(X, scaled_by, per_column=True)

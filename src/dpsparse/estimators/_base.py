@@ -8,7 +8,6 @@ A family of methods adds two things: `_make_plan` (public numbers only) and `_so
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -24,6 +23,7 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number
 from dpsparse.domain import BoundedData, Domain, refuse_malformed
+from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
@@ -183,6 +183,8 @@ class BaseDPLinearModel(_Fitted):
         rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
+        if self.ledger is not None:
+            refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = self._make_releases(plan)
         solution = self._run(releases.capped(rows), plan, releases)
@@ -378,20 +380,10 @@ def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:
             NotPrivateWarning,
             stacklevel=3,
         )
-    if not budgeted and not math.isinf(plan.epsilon) and _inside_model_search():
+    if not budgeted and not math.isinf(plan.epsilon) and inside_model_search():
         warnings.warn(
             f"{name}: cross-validation and search spend epsilon={plan.epsilon:g} again for every fit. "
-            "Pass ledger=Ledger(path) to keep count, or search on public data.",
+            "Pass ledger=Ledger(path) to keep count, search with DPSearchCV, or on public data.",
             BudgetWarning,
             stacklevel=3,
         )
-
-
-def _inside_model_search() -> bool:
-    """True below scikit-learn's cross-validation; it gives an estimator no other sign of itself."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "_fit_and_score":
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False

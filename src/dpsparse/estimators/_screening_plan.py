@@ -32,8 +32,15 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     rnm_scale,
 )
 from dpsparse.selection.top_k import ROUNDING_RANGE
-from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.screening_rules import active_range, raj_sensitivity
+from dpsparse.sensitivity import (
+    active_range,
+    raj_range,
+    raj_sensitivity,
+    vertex_score,
+    vertex_score_range,
+)
+from dpsparse.solvers.screening import PICKS
+from dpsparse.solvers.screening_rules import DRAWS
 
 # Share of delta that goes to the screening step: 000 splits evenly, 001 gives it a quarter.
 PUBLISHED_DELTA_SHARE = {"adp": 0.5, "rnm": 0.25}
@@ -52,30 +59,19 @@ class PublicFacts:
     n_features: int
     adjacency: str
 
-    @property
-    def rows(self) -> float:
-        """How many rows of contribution one change moves: 1 (add or remove) or 2 (replace)."""
-        return 2.0 if self.adjacency == "replace-one" else 1.0
-
-    def score_sensitivity(self, rescaled: bool) -> float:
-        """How far one row moves one score of Raj et al. divided by max(n, n_samples)."""
+    def raj(self) -> tuple[float, float, float, float, float, int]:
+        """What the lemmas on the score of Raj et al. are told."""
         assert self.strong_convexity is not None
         assert self.n_samples is not None
-        return raj_sensitivity(
-            radius=self.radius,
-            feature_bound=self.feature_bound,
-            slope_bound=self.slope_bound,
-            smoothness=self.smoothness,
-            strong_convexity=self.strong_convexity,
-            n_samples=self.n_samples,
-            adjacency=self.adjacency,
-            rescaled=rescaled,
-        )
+        return (
+            self.radius, self.feature_bound, self.slope_bound, self.smoothness,
+            self.strong_convexity, self.n_samples,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Phases, the epsilon they cost, and the constants the solver reads."""
+    """Phases, the epsilon they cost, and the constants they come from."""
 
     phases: tuple[Phase, ...]
     epsilon: float
@@ -98,7 +94,7 @@ def proven_prices(
     ).value
     paid = rule in ("budgeted", "safe")
     if math.isinf(epsilon):
-        parts = (Phase("vertex selections", NonPrivate(), "steepest vertex, no noise"),)
+        parts = (Phase(PICKS, NonPrivate(), "steepest vertex, no noise"),)
         return Prices(parts, epsilon, {"kappa": math.inf, "screen_kappa": math.inf, "eta": 0.0})
     share = screen_share if paid else 0.0
 
@@ -112,20 +108,19 @@ def proven_prices(
     x = calibrate(lambda x: Sequence(events(x)), epsilon, delta)
     spent = events(x)
     eta = x * math.sqrt((1.0 - share) / n_iter)
-    phases = [Phase("vertex selections", spent[0], "one signed vertex a step")]
-    if eta <= 2.0 * ROUNDING_RANGE:
+    draw = x * math.sqrt(share / n_draws) if paid else math.inf
+    if min(eta, draw) <= 2.0 * ROUNDING_RANGE:
         raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+    phases = [Phase(PICKS, spent[0], "one signed vertex a step")]
     parameters: dict[str, Any] = {"kappa": (eta - ROUNDING_RANGE) / per_kappa, "eta": eta}
     if paid:
-        draw = x * math.sqrt(share / n_draws)
         if rule == "budgeted":
-            rate = active_range(
-                facts.radius, facts.feature_bound, facts.slope_bound, facts.adjacency
-            )
+            bounds = (facts.radius, facts.feature_bound, facts.slope_bound)
+            reach = active_range(*bounds, facts.adjacency)
         else:
-            rate = 2.0 * facts.score_sensitivity(rescaled=True)
-        phases.append(Phase("screening draws", spent[1], "features to drop, or the null"))
-        parameters["screen_kappa"] = draw / rate
+            reach = raj_range(*facts.raj(), facts.adjacency)
+        phases.append(Phase(DRAWS, spent[1], "features to drop, or the null"))
+        parameters["screen_kappa"] = (draw - ROUNDING_RANGE) / reach.value
     return Prices(tuple(phases), epsilon, parameters)
 
 
@@ -152,8 +147,9 @@ def published_prices(
         facts.radius / n, (1.0 - screen_share) * epsilon, delta - delta2, n_iter
     )
     claimed = published_sensitivity(loss, facts.radius, n)
-    true = facts.score_sensitivity(rescaled=False)
-    row = facts.rows * facts.radius * facts.feature_bound * facts.slope_bound / n
+    true = raj_sensitivity(*facts.raj(), facts.adjacency, rescaled=False).value
+    score = vertex_score(facts.slope_bound, facts.feature_bound, facts.adjacency)
+    row = facts.radius * score.value / n
     selections = Repeated(NoisyMax(2.0 * row / vertex_scale), n_iter)
     if rule == "adp":
         scale = adp_scale(math.sqrt(d) * claimed, screen_share * epsilon, delta2, n_screens)

@@ -46,7 +46,6 @@ from dpsparse.solvers.two_stage import MOMENTUM, Peeling, RidgeFit, SupportFirst
 PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
 TOL = 1e-6  # gradient norm of a minimiser, relative to the gradient bound of one row
 JITTER_SHARE = 1e-3  # of the second stage's budget, to hide what is left of the gradient
-LARGEST_LEVEL = 4096.0  # beyond, sums in units of the noise would not fit 63 bits
 
 Named = list[tuple[str, Event, str]]
 
@@ -378,12 +377,7 @@ def find_level(make: Callable[[float], Named], epsilon: float, delta: float) -> 
     """The level whose events spend (epsilon, delta); infinite without privacy."""
     if math.isinf(epsilon):
         return math.inf
-    level = calibrate(lambda x: Sequence(tuple(e for _, e, _ in make(x))), epsilon, delta)
-    if level > LARGEST_LEVEL:
-        raise ParameterError(
-            f"epsilon={epsilon!r} is no privacy; use math.inf for the exact model."
-        )
-    return level
+    return calibrate(lambda x: Sequence(tuple(e for _, e, _ in make(x))), epsilon, delta)
 
 
 def leaf_numbers(named: Named) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from dpsparse.estimators._base import BaseDPClassifier, check_choice, check_count
 from dpsparse.estimators._support import (
-    LARGEST_LEVEL,
     TOL,
     check_grid,
     check_range,
@@ -22,7 +21,6 @@ from dpsparse.estimators._support import (
     row_bound,
     targets,
 )
-from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
 from dpsparse.privacy import Event, Plan, Repeated, calibrate
 from dpsparse.published import wang_zhang_2020_admm
@@ -120,10 +118,6 @@ class DPADMMClassifier(BaseDPClassifier):
         if private:
             ratio = calibrate(event, self.epsilon, self.delta)
             check_grid(name, ratio, size)
-            if ratio > LARGEST_LEVEL:
-                raise ParameterError(
-                    f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
-                )
             scale = rounded_release(moved, ratio, size).scale
             named = [("x-updates", event(ratio), "ridge minimisers with noise")]
         threshold = self.threshold or max(SHRINK * scale, 1e-3)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+import warnings
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import BoundedData
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
@@ -17,14 +20,23 @@ from dpsparse.estimators._base import (
     check_count,
     check_positive,
 )
-from dpsparse.estimators._screening_plan import PublicFacts, proven_prices, published_prices
+from dpsparse.estimators._screening_plan import (
+    Prices,
+    PublicFacts,
+    proven_prices,
+    published_prices,
+)
 from dpsparse.estimators.lasso import _default_n_iter
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.losses import Loss, get_loss
+from dpsparse.losses import get_loss
 from dpsparse.privacy import Plan
 from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
-from dpsparse.solvers.frank_wolfe import choose_resolution
-from dpsparse.solvers.screening import screened_frank_wolfe
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solution import Solution
+from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
+from dpsparse.solvers.frank_wolfe.solve import Ball
+from dpsparse.solvers.screening import Screened, solve
 from dpsparse.solvers.screening_rules import (
     Budgeted,
     Counts,
@@ -35,28 +47,35 @@ from dpsparse.solvers.screening_rules import (
     strong_convexity,
 )
 
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
-
 PROVEN_RULES = ("counts", "top-k", "budgeted", "safe")
 PUBLISHED_RULES = ("adp", "rnm")
 
 
+@dataclass(frozen=True)
+class Printed:
+    """The public side of a fit as printed."""
+
+    vertex_scale: float
+    screen_scale: float
+    screen_steps: frozenset[int]
+    strong_convexity: float
+    n_samples: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class _ScreenedLasso(BaseDPLinearModel):
     """What the classifier and the regressor share; only the loss differs."""
 
-    radius: float | None
-    n_iter: int | None
-    rule: str
-    n_blocks: int
-    level: float
-    n_nonzero: int | None
-    n_drop: int
-    screen_share: float
-    fit_intercept: bool
-    solver: str
-
-    n_live_: tuple[int, ...]
+    radius: float | None = None
+    n_iter: int | None = None
+    rule: str = "counts"
+    n_blocks: int = 1
+    level: float = 0.1
+    n_nonzero: int | None = None
+    n_drop: int = 10
+    screen_share: float = 0.1
+    fit_intercept: bool = True
+    solver: str = "fast"
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _loss: ClassVar[str]
@@ -80,6 +99,12 @@ class _ScreenedLasso(BaseDPLinearModel):
             if not getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be below 1, got {getattr(self, name)!r}.")
         check_choice("solver", self.solver, ("fast", "reference"))
+        if self.solver == "reference":
+            warnings.warn(
+                "solver='reference' is 'fast' since 0.3 and will go: the law was always the same.",
+                FutureWarning,
+                stacklevel=3,
+            )
         published = self.calibration == "published"
         check_choice("rule", self.rule, PUBLISHED_RULES if published else PROVEN_RULES)
         if self.rule == "top-k" and self.n_nonzero is None:
@@ -113,7 +138,7 @@ class _ScreenedLasso(BaseDPLinearModel):
             domain.require("n_samples", f"rule={rule!r}")
         facts = PublicFacts(
             radius=self._radius,
-            feature_bound=domain.require("feature_bound", name),
+            feature_bound=float(domain.require("feature_bound", name)),
             slope_bound=loss.slope_bound(domain, self._radius),
             smoothness=loss.smoothness,
             strong_convexity=strong_convexity(loss, domain, self._radius) if needs_rows else None,
@@ -126,15 +151,17 @@ class _ScreenedLasso(BaseDPLinearModel):
             "screen_share": self.screen_share,
         }  # fmt: skip
         assumptions = ["the stream of random bits is uniform", "running time is not observed"]
-        if self.solver == "reference" or rule not in ("counts", "top-k"):
-            assumptions.append("noise in ideal real arithmetic")
+        public: Screened | Printed
         if self.calibration == "published":
             prices = published_prices(facts, loss=self._loss, n_screens=self.n_blocks, **common)
-            assumptions.append(
-                f"the paper claims epsilon={self.epsilon:g}; epsilon here is recomputed from its noise"
-            )
+            public = self._printed(facts, prices)
+            assumptions += [
+                "noise in ideal real arithmetic",
+                f"the paper claims epsilon={self.epsilon:g}; epsilon here is recomputed from its noise",
+            ]
         else:
             prices = proven_prices(facts, n_draws=self.n_blocks * self.n_drop, **common)
+            public = self._screened(facts, prices)
         if needs_rows:
             assumptions.append(f"n_samples={domain.n_samples} is public")
         return Plan(
@@ -147,7 +174,52 @@ class _ScreenedLasso(BaseDPLinearModel):
             proven=self.calibration == "proven",
             source="docs/proofs/screening.md",
             assumptions=tuple(assumptions),
+            public=public,
             parameters={"n_iter": self._n_iter, "blocks": self._blocks(), **prices.parameters},
+        )
+
+    def _screened(self, facts: PublicFacts, prices: Prices) -> Screened:
+        kappa, eta = prices.parameters["kappa"], prices.parameters["eta"]
+        resolution = choose_resolution(facts.n_samples, eta)
+        reach = facts.feature_bound * facts.slope_bound
+        # What floats cannot carry is refused here, before anything is spent.
+        check_public(
+            facts.radius, facts.feature_bound, facts.slope_bound, (), kappa * reach / resolution
+        )
+        ball = Ball(
+            loss=get_loss(self._loss),
+            radius=facts.radius,
+            n_iter=self._n_iter,
+            slope_bound=facts.slope_bound,
+            resolution=resolution,
+            feature_bound=facts.feature_bound,
+            fit_intercept=self.fit_intercept,
+        )
+        return Screened(ball, self._blocks(), self._make_rule(facts))
+
+    def _make_rule(self, facts: PublicFacts) -> FreeRule | PaidRule:
+        if self.rule == "counts":
+            return Counts(self.level)
+        if self.rule == "top-k":
+            assert self.n_nonzero is not None
+            return TopK(self.n_nonzero)
+        if self.rule == "budgeted":
+            return Budgeted(self.n_drop, self.level, facts.n_samples)
+        assert facts.strong_convexity is not None
+        return Safe(
+            self.n_drop, self.level, facts.smoothness, facts.strong_convexity, facts.n_samples or 1
+        )
+
+    def _printed(self, facts: PublicFacts, prices: Prices) -> Printed:
+        assert facts.strong_convexity is not None
+        # 000 screens at the end of each block; 001 RNM-Screen after every step
+        steps = range(1, self._n_iter + 1) if self.rule == "rnm" else accumulate(self._blocks())
+        return Printed(
+            prices.parameters["vertex_scale"],
+            prices.parameters["screen_scale"],
+            frozenset(steps),
+            facts.strong_convexity,
+            facts.n_samples or 1,
         )
 
     def _blocks(self) -> tuple[int, ...]:
@@ -155,48 +227,17 @@ class _ScreenedLasso(BaseDPLinearModel):
         short, longer = divmod(self._n_iter, self.n_blocks)
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
-    def _make_rule(self, loss: Loss, plan: Plan) -> FreeRule | PaidRule:
-        if self.rule == "counts":
-            return Counts(self.level)
-        if self.rule == "top-k":
-            assert self.n_nonzero is not None
-            return TopK(self.n_nonzero)
-        kappa = plan.parameters["screen_kappa"]
-        if self.rule == "budgeted":
-            return Budgeted(kappa, self.n_drop, self.level)
-        return Safe(
-            kappa,
-            self.n_drop,
-            self.level,
-            smoothness=loss.smoothness,
-            strong_convexity=strong_convexity(loss, self._domain, self._radius),
-            n_samples=self._domain.n_samples or 1,
-        )
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if plan.calibration == "published":
+            solution = self._solve_published(rows.table(), plan.public, releases)
+        else:
+            solution = solve(rows, plan.public, releases)
+        assert solution.n_live is not None
+        self.n_live_ = solution.n_live
+        return solution
 
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _solve_published(self, data: BoundedData, public: Printed, releases: Releases) -> Solution:
         loss = get_loss(self._loss)
-        if self.calibration == "published":
-            return self._solve_published(data, loss, plan, rng)
-        run = screened_frank_wolfe(
-            data,
-            loss,
-            rng,
-            radius=self._radius,
-            kappa=plan.parameters["kappa"],
-            resolution=choose_resolution(self._domain.n_samples, plan.parameters["eta"]),
-            blocks=plan.parameters["blocks"],
-            rule=self._make_rule(loss, plan),
-            fit_intercept=self.fit_intercept,
-            fast=self.solver == "fast",
-        )
-        self.n_live_ = run.n_live
-        return run.weights[None, :-1], run.weights[-1:] * data.domain.feature_bound
-
-    def _solve_published(
-        self, data: BoundedData, loss: Loss, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
         if self.fit_intercept:
             data = with_constant_column(data)
         last = None
@@ -204,29 +245,25 @@ class _ScreenedLasso(BaseDPLinearModel):
             data.X,
             data.y,
             loss,
-            rng,
+            releases.rng,
             radius=self._radius,
             n_iter=self._n_iter,
-            vertex_scale=plan.parameters["vertex_scale"],
+            vertex_scale=public.vertex_scale,
             rule=self.rule,
-            screen_scale=plan.parameters["screen_scale"],
-            # 000 screens at the end of each block; 001 RNM-Screen after every step
-            screen_steps=set(
-                range(1, self._n_iter + 1)
-                if self.rule == "rnm"
-                else np.cumsum(plan.parameters["blocks"]).tolist()
-            ),
-            curvature=(loss.smoothness, strong_convexity(loss, data.domain, self._radius)),
-            n_samples=self._domain.n_samples or 1,
+            screen_scale=public.screen_scale,
+            screen_steps=public.screen_steps,
+            curvature=(loss.smoothness, public.strong_convexity),
+            n_samples=public.n_samples,
         ):
             pass
         assert last is not None
         d = data.X.shape[1] - self.fit_intercept
-        self.n_live_ = (d, int(np.count_nonzero(last.weights[:d])))
-        intercept = last.weights[d:] * data.domain.feature_bound
-        return last.weights[None, :d], intercept if self.fit_intercept else np.zeros(1)
+        intercept = last.weights[d:] * data.domain.feature_bound if self.fit_intercept else [0.0]
+        n_live = (d, int(np.count_nonzero(last.weights[:d])))
+        return Solution(last.weights[None, :d], np.asarray(intercept), n_live=n_live)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     """L1-constrained logistic regression that drops features while it runs.
 
@@ -262,8 +299,8 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Share of the budget that a paid rule gets ("adp", "rnm": share of epsilon).
     fit_intercept : bool
         Add a public constant column inside the ball; it is never dropped.
-    solver : {"fast", "reference"}
-        "fast" costs what is touched in sparse data, "reference" one pass a step. Same law.
+    solver : {"fast"}
+        Deprecated; "reference" had the same law.
     adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
@@ -279,48 +316,7 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Features in the working set of each block, and after the last screening.
     """
 
-    _loss = "logistic"
-
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        radius: float | None = None,
-        n_iter: int | None = None,
-        rule: str = "counts",
-        n_blocks: int = 1,
-        level: float = 0.1,
-        n_nonzero: int | None = None,
-        n_drop: int = 10,
-        screen_share: float = 0.1,
-        fit_intercept: bool = True,
-        solver: str = "fast",
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.n_iter = n_iter
-        self.rule = rule
-        self.n_blocks = n_blocks
-        self.level = level
-        self.n_nonzero = n_nonzero
-        self.n_drop = n_drop
-        self.screen_share = screen_share
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    _loss: ClassVar[str] = "logistic"
 
     @property
     def _reach(self) -> float:
@@ -332,6 +328,7 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     """L1-constrained least squares that drops features while it runs.
 
@@ -357,48 +354,7 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     (50,)
     """
 
-    _loss = "squared"
-
-    def __init__(
-        self,
-        domain: Domain | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        radius: float | None = None,
-        n_iter: int | None = None,
-        rule: str = "counts",
-        n_blocks: int = 1,
-        level: float = 0.1,
-        n_nonzero: int | None = None,
-        n_drop: int = 10,
-        screen_share: float = 0.1,
-        fit_intercept: bool = True,
-        solver: str = "fast",
-        adjacency: str = "add-remove",
-        calibration: str = "proven",
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.n_iter = n_iter
-        self.rule = rule
-        self.n_blocks = n_blocks
-        self.level = level
-        self.n_nonzero = n_nonzero
-        self.n_drop = n_drop
-        self.screen_share = screen_share
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    _loss: ClassVar[str] = "squared"
 
     @property
     def _reach(self) -> float:

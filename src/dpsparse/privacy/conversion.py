@@ -7,7 +7,8 @@
     adaptive   the exact optimum of adaptive runs (privacy/adaptive.py) for every kind of step that
                is not repeated too often, beside the Gaussian pair that dominates the rest
                (privacy/dominance.py)
-    objective  a single objective perturbation has its own profile (privacy/objective.py)
+    objective  a single objective perturbation has its own profile (privacy/objective.py),
+               and so has a single search with random stopping (privacy/stopping.py)
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
                for runs of pure events only
 
@@ -36,12 +37,14 @@ from dpsparse.privacy.events import (
     NonPrivate,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     RenyiCurve,
     RoundedGaussian,
 )
 from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
+from dpsparse.privacy.stopping import stopping_profile
 
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
 _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
@@ -198,19 +201,26 @@ def _pure_to_delta(pure: float, epsilon: float) -> float:
     return -math.expm1(epsilon - pure) / (1.0 + math.exp(-pure))
 
 
-def _single_perturbation(counts: dict[Event, int]) -> ObjectivePerturbation | None:
-    """The one objective perturbation of a run that does nothing else, else None."""
+def _single_perturbation(
+    counts: dict[Event, int],
+) -> ObjectivePerturbation | RandomStopping | None:
+    """The one event with a profile of its own of a run that does nothing else, else None."""
     event, count = next(iter(counts.items()))
-    alone = len(counts) == 1 and count == 1 and isinstance(event, ObjectivePerturbation)
-    return event if alone else None  # type: ignore[return-value]
+    known = isinstance(event, (ObjectivePerturbation, RandomStopping))
+    return event if len(counts) == 1 and count == 1 and known else None  # type: ignore[return-value]
 
 
-def _perturbation_delta(event: ObjectivePerturbation, epsilon: float) -> float:
+def _perturbation_delta(event: ObjectivePerturbation | RandomStopping, epsilon: float) -> float:
+    if isinstance(event, RandomStopping):
+        ideal = stopping_profile(event.mu, event.gamma, event.eta, epsilon)
+        return min(1.0, ideal + _slack_delta(event.slack, epsilon))
     mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
     return delta_profile(mu, flatness, event.loss, event.adjacency == "replace-one", epsilon)
 
 
-def _perturbation_epsilon(event: ObjectivePerturbation, delta: float, known: float) -> float:
+def _perturbation_epsilon(
+    event: ObjectivePerturbation | RandomStopping, delta: float, known: float
+) -> float:
     """Smallest epsilon below `known` whose profile is at most `delta`, from the safe side."""
     if not math.isfinite(known) or _perturbation_delta(event, known) > delta:
         return math.inf
@@ -236,7 +246,8 @@ def gaussian_mu(counts: dict[Event, int]) -> float | None:
 
 def sampler_slack(counts: dict[Event, int]) -> float:
     """Total variation between the run and the same run with ideal samplers."""
-    return sum(count * e.slack for e, count in counts.items() if isinstance(e, RoundedGaussian))
+    known = (RoundedGaussian, RandomStopping)
+    return sum(count * e.slack for e, count in counts.items() if isinstance(e, known))
 
 
 # Lemma 4 of rounded_gaussian.md has two bounds. Up to 12 standard deviations a sampler is off by a
@@ -250,6 +261,8 @@ def sampler_tail(counts: dict[Event, int], epsilon: float = math.inf) -> tuple[f
     """(delta, shift) that samplers cost beside SHIFT, by the cheaper bound for each event."""
     delta = shift = 0.0
     for event, count in counts.items():
+        if isinstance(event, RandomStopping):
+            delta += count * _slack_delta(event.slack, epsilon)
         if isinstance(event, RoundedGaussian):
             mu = event.sensitivity / event.scale
             large = mu * mu if mu > 1.0 else 0.0  # at most so many values can move by more than 1

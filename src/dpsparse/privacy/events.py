@@ -192,6 +192,32 @@ class ObjectivePerturbation(Event):
 
 
 @dataclass(frozen=True)
+class RandomStopping(Event):
+    """The best of K runs of a base dominated by a Gaussian of parameter `mu`, K secret.
+
+    K has the truncated negative binomial law of parameters `gamma` and `eta` (1: geometric, mean
+    1/gamma); `slack` bounds the total variation between what is drawn in all runs and the ideal
+    law (docs/proofs/tuning.md). Nothing but the best run is released.
+    """
+
+    mu: float
+    gamma: float
+    eta: float = 1.0
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "mu", "gamma")
+        if not self.gamma < 1.0:
+            raise ParameterError(f"RandomStopping.gamma must be below 1, got {self.gamma!r}.")
+        if not (is_real(self.eta) and -1.0 < self.eta < math.inf):
+            raise ParameterError(f"RandomStopping.eta must be above -1, got {self.eta!r}.")
+        if not (is_real(self.slack) and 0.0 <= self.slack <= 1.0):
+            raise ParameterError(f"RandomStopping.slack must be in [0, 1], got {self.slack!r}.")
+        object.__setattr__(self, "eta", float(self.eta))
+        object.__setattr__(self, "slack", float(self.slack))
+
+
+@dataclass(frozen=True)
 class NonPrivate(Event):
     """No guarantee at all: noiseless, seeded or published without proof."""
 

@@ -37,12 +37,14 @@ from dpsparse.privacy.events import (
     NonPrivate,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     RenyiCurve,
     Repeated,
     RoundedGaussian,
     Sequence,
 )
 from dpsparse.privacy.objective import rdp_curve
+from dpsparse.privacy.stopping import stopping_curve
 
 Array = NDArray[np.float64]
 
@@ -121,6 +123,11 @@ def _(event: Gaussian | DiscreteGaussian | RoundedGaussian, a: Array) -> Array:
 def _(event: ObjectivePerturbation, a: Array) -> Array:
     mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
     return rdp_curve(mu, flatness, event.loss, event.adjacency == "replace-one", a)
+
+
+@curve.register
+def _(event: RandomStopping, a: Array) -> Array:
+    return stopping_curve(event.mu, event.gamma, event.eta, a)
 
 
 @curve.register

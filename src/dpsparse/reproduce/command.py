@@ -25,6 +25,7 @@ from dpsparse.reproduce.experiment import Experiment, discover, experiments_fold
 @click.option(
     "--book", is_flag=True, help="Write docs/reproduction.md from the full rows and stop."
 )
+@click.option("--pack", is_flag=True, help="Compress the full rows for the repository and stop.")
 def reproduce(
     names: tuple[str, ...],
     list_them: bool,
@@ -33,6 +34,7 @@ def reproduce(
     trials: int | None,
     results: Path | None,
     book: bool,
+    pack: bool,
 ) -> None:
     """Regenerate published tables and figures beside the published numbers.
 
@@ -49,6 +51,11 @@ def reproduce(
             from dpsparse.reproduce.book import write_book
 
             click.echo(f"wrote {write_book(folder, results, folder.parent / 'docs')}")
+        elif pack:
+            from dpsparse.reproduce.runner import pack as pack_rows
+
+            for path in sorted((results / "full").glob("*.jsonl")):
+                pack_rows(path)
         else:
             chosen = _chosen(names, experiments)
             _run(chosen, folder, results, quick=quick, jobs=jobs, trials=trials)

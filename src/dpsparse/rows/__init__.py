@@ -3,6 +3,7 @@
 from dpsparse.rows.memory import Margins, Rows, UnitRows
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeProblem, RidgeRows
+from dpsparse.rows.screening import Point
 from dpsparse.rows.votes import Blocks
 
-__all__ = ["Blocks", "Margins", "Query", "RidgeProblem", "RidgeRows", "Rows", "UnitRows"]
+__all__ = ["Blocks", "Margins", "Point", "Query", "RidgeProblem", "RidgeRows", "Rows", "UnitRows"]

@@ -25,6 +25,7 @@ from dpsparse.rows import kernels
 from dpsparse.rows.persons import Persons, at_most, means
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
+from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import (
     class_counts,
@@ -171,10 +172,15 @@ class Rows:
         """Rows (D x, constant)/max(norm, shortest) for a released scaling D; features of scale 0 are gone."""
         return UnitRows(self, scaling, constant=constant, shortest=shortest)
 
-    def entries(self, bound: float, longest: float) -> UnitRows:
-        """Rows x/bound with entries in [-1, 1] and norm at most `longest`: for entrywise sensitivities."""
+    def entries(self, bound: float, longest: float, constant: float = 0.0) -> UnitRows:
+        """Rows (x, constant)/bound with entries in [-1, 1] and norm at most `longest`: for entrywise
+        sensitivities."""
         ones = np.ones(self.n_features, np.float32)
-        return UnitRows(self, ones, fixed=bound, longest=longest)
+        return UnitRows(self, ones, constant=constant, fixed=bound, longest=longest)
+
+    def screening(self, at: Point) -> ScreenedRows:
+        """Scores of features at released weights, for the rules that pay for them."""
+        return ScreenedRows(self, at)
 
     @property
     def _starts(self) -> list[np.ndarray | None]:
@@ -271,6 +277,13 @@ class UnitRows:
             )
 
         return Query((self.width,), partial(feature_masses, 1.0), whole)
+
+    def squares(self) -> np.ndarray:
+        """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
+        return self._sum(
+            (self.width,),
+            lambda p, a, b, out: kernels.squares(p.indptr, p.columns, p.z, a, b, out),
+        )
 
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
@@ -470,7 +483,7 @@ def _take(part: Part, mask: np.ndarray, kept: np.ndarray) -> Part:
     counts = np.concatenate([[0], np.cumsum(inside)])
     place = np.cumsum(mask != 0.0, dtype=np.int32) - 1
     return Part(
-        counts[part.indptr],
+        counts[part.indptr].astype(part.indptr.dtype),  # one compiled kernel for all parts
         place[part.indices[inside]],
         part.values[inside],
         part.targets,

@@ -35,7 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
-from dpsparse.rows.query import Query, remember
+from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class RidgeProblem:
             return float(np.linalg.norm(self.evaluate(found[0], tilt)[0])) <= self.tol
 
         size = self.rows.width if public_rows is None else len(public_rows)
-        return Query((size,), lemma, remember(whole), rounded=True, certificate=reached)
+        return Query((size,), lemma, whole, rounded=True, certificate=reached)
 
     def evaluate(
         self, theta: Precise, tilt: np.ndarray | None = None

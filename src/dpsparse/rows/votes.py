@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import Part
-from dpsparse.rows.query import Query, remember
+from dpsparse.rows.query import Query
 from dpsparse.sensitivity import votes
 
 Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
@@ -55,7 +55,7 @@ def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector:
                 counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1
         return counts * int(1.0 / unit)
 
-    return Query((n_features,), votes, remember(whole))
+    return Query((n_features,), votes, whole)
 
 
 def _vote(X: sp.csr_array, y: np.ndarray, n_nonzero: int, selector: Selector) -> np.ndarray:

@@ -1,13 +1,13 @@
-"""Which features to drop: scores, their sensitivities, and the rules of `screening.py`.
+"""Which features to drop: the rules of `screening.py`.
 
-    free   `TopK`, `Counts`      see released `History` only: post-processing, no charge
-    paid   `Budgeted`, `Safe`    see the rows; `draw_drops` is their exponential mechanism
+    free   `TopK`, `Counts`      see released `Block` only: post-processing, no charge
+    paid   `Budgeted`, `Safe`    ask the rows; `draw_drops` is their exponential mechanism
 
 | paper (000, 001) | here |
 |---|---|
-| Eq. (1), Raj et al. Theorem 11 | `raj_scores` (`rescaled=False` as printed) |
+| Eq. (1), Raj et al. Theorem 11 | `rows/screening.py` (`raj_scores` in plain floats, `rescaled=False` as printed) |
 | Wolfe gap G_C(w) | `wolfe_gap` |
-| Theorem 1 (false) | `raj_sensitivity` (true) |
+| Theorem 1 (false) | `sensitivity.raj_sensitivity` (true) |
 | RNM with "if s_j < 0" | `draw_drops` with a null candidate |
 
 Everything is in sums over rows: n enters `Safe` alone, through the public `n_samples`.
@@ -20,14 +20,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit
 from scipy.stats import binom
 
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss
-from dpsparse.random import gumbel
+from dpsparse.release import Releases
+from dpsparse.rows import Point, Query, Rows
+from dpsparse.sensitivity import RAJ_GRID, raj_sensitivity
+
+DRAWS = "screening draws"  # the phase that pays
+_EXACT_GRID = 2.0**-40  # of the sensitivity, where there is no noise
+_HIGHEST = 2.0**61  # a null above all scores
 
 # ---- the score of Raj et al. ---------------------------------------------------------------------
 
@@ -37,11 +42,6 @@ def wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float
     largest = float(np.abs(gradient).max(initial=0.0))
     # the gap is never negative on the ball; rounding must not reach the square root
     return max(float(weights @ gradient) + radius * largest, 0.0)
-
-
-def active_scores(gradient: np.ndarray, weights: np.ndarray, radius: float) -> np.ndarray:
-    """A_j = radius |G_j| + <w, G>: at the optimum 0 for every active feature, below 0 elsewhere."""
-    return np.asarray(radius * np.abs(gradient) + float(weights @ gradient))
 
 
 def raj_scores(
@@ -78,42 +78,11 @@ def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
     )
 
 
-def raj_sensitivity(
-    *,
-    radius: float,
-    feature_bound: float,
-    slope_bound: float,
-    smoothness: float,
-    strong_convexity: float,
-    n_samples: int,
-    adjacency: str,
-    rescaled: bool = True,
-) -> float:
-    """How far one row moves one `raj_scores(...)/max(n, n_samples)`, for every n.
-
-    (2 A + (1 + sqrt n0) K)/n0 for AR, (2 A + sqrt(2 n0 + 1) K)/n0 for RP, where
-    A = c L (u + radius), K = b c (u + radius) sqrt(2 c radius L/mu), u = radius (1 as printed).
-    """
-    reach = feature_bound * ((radius if rescaled else 1.0) + radius)
-    gap = 2.0 * feature_bound * radius * slope_bound  # of one row
-    linear = 2.0 * slope_bound * reach
-    product = smoothness * reach * math.sqrt(gap / strong_convexity)
-    if adjacency == "replace-one":
-        return (linear + math.sqrt(2.0 * n_samples + 1.0) * product) / n_samples
-    return (linear + (1.0 + math.sqrt(n_samples)) * product) / n_samples
-
-
-def active_range(radius: float, feature_bound: float, slope_bound: float, adjacency: str) -> float:
-    """Range of A_j over the features and a null of fixed score, per row: 2 c radius L (AR), 4 (RP)."""
-    rows = 2.0 if adjacency == "replace-one" else 1.0
-    return rows * 2.0 * feature_bound * radius * slope_bound
-
-
 # ---- rules ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class History:
+class Block:
     """What a block released, for the features live in it. A free rule sees this and nothing else."""
 
     weights: np.ndarray
@@ -124,34 +93,10 @@ class History:
 
 
 @dataclass(frozen=True)
-class BlockView:
-    """The live columns at the released weights; private, seen by paid rules only."""
-
-    X: sp.csr_array
-    y: np.ndarray
-    loss: Loss
-    weights: np.ndarray
-    radius: float
-
-    def gradient(self) -> np.ndarray:
-        return np.asarray(self.loss.slope(self.X @ self.weights, self.y) @ self.X)
-
-    def margin_norm(self) -> float:
-        return float(np.linalg.norm(self.X @ self.weights))
-
-    def column_norms(self) -> np.ndarray:
-        return np.asarray(sp.linalg.norm(self.X, axis=0))
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
-
-
-@dataclass(frozen=True)
 class KeepAll:
     """No screening: plain Frank-Wolfe."""
 
-    def keep(self, history: History) -> np.ndarray:
+    def keep(self, history: Block) -> np.ndarray:
         return np.ones(history.weights.size, dtype=bool)
 
 
@@ -161,7 +106,7 @@ class TopK:
 
     n_nonzero: int
 
-    def keep(self, history: History) -> np.ndarray:
+    def keep(self, history: Block) -> np.ndarray:
         m = history.weights.size
         keep = np.zeros(m, dtype=bool)
         left = history.n_blocks - history.block  # blocks still to come
@@ -183,7 +128,7 @@ class Counts:
 
     level: float
 
-    def keep(self, history: History) -> np.ndarray:
+    def keep(self, history: Block) -> np.ndarray:
         if history.block > 1:
             return np.ones(history.weights.size, dtype=bool)
         threshold = count_threshold(history.n_steps, history.weights.size, self.level)
@@ -214,60 +159,55 @@ class Budgeted:
     probability at most `level`. One draw has range kappa * active_range.
     """
 
-    kappa: float  # infinite: without noise, every feature with A_j < 0 goes
     n_drop: int
     level: float
+    n_samples: int | None = None  # for the grid
 
-    def scores(self, view: BlockView) -> np.ndarray:
-        return active_scores(view.gradient(), view.weights, view.radius)
+    def query(self, rows: Rows, at: Point, n_live: int, exact: bool) -> tuple[Query, float]:
+        """-A_j of the live features, and a grid for it."""
+        screened = rows.screening(at)
+        return screened.active(n_live), screened.unit(self.n_samples)
 
 
 @dataclass(frozen=True)
 class Safe:
     """Paid: the rule of Raj et al. for this radius, divided by max(n, n_samples).
 
-    Same draws as `Budgeted`; one draw has range 2 kappa * raj_sensitivity. With kappa infinite it
-    is the non-private safe rule.
+    Same draws as `Budgeted`; one draw has range kappa * raj_range. Without noise it is the safe rule.
     """
 
-    kappa: float
     n_drop: int
     level: float
     smoothness: float
     strong_convexity: float
     n_samples: int
-    rescaled: bool = True
 
-    def scores(self, view: BlockView) -> np.ndarray:
-        scores = raj_scores(
-            view.gradient(),
-            view.weights,
-            view.margin_norm(),
-            view.column_norms(),
-            radius=view.radius,
-            smoothness=self.smoothness,
-            strong_convexity=self.strong_convexity,
-            rescaled=self.rescaled,
-        )
-        return scores / max(view.n_rows, self.n_samples)
+    def query(self, rows: Rows, at: Point, n_live: int, exact: bool) -> tuple[Query, float]:
+        """Minus the scores of the live features, and a grid for them."""
+        facts = (self.smoothness, self.strong_convexity, self.n_samples)
+        moved = raj_sensitivity(
+            at.radius, at.feature_bound, at.slope_bound, *facts, adjacency="add-remove"
+        ).value
+        grid = _EXACT_GRID if exact else RAJ_GRID
+        return rows.screening(at).safe(n_live, *facts), grid * moved
 
 
 FreeRule = KeepAll | TopK | Counts
 PaidRule = Budgeted | Safe
 
 
-def draw_drops(scores: np.ndarray, rule: PaidRule, rng: np.random.Generator) -> np.ndarray:
-    """Mask of dropped features: up to `n_drop` lowest of scores - Gumbel/kappa below the null's.
+def draw_drops(
+    rule: PaidRule, rows: Rows, at: Point, n_live: int, releases: Releases
+) -> np.ndarray:
+    """Indices of dropped features: up to `n_drop` draws, ending where the null is drawn.
 
-    Ranking once-perturbed scores is the same law as drawing one after the other without
-    replacement, so each rank costs one exponential mechanism.
+    Without noise every feature goes whose score is below zero: all that rank before a null of one unit.
     """
-    if scores.size == 0 or math.isinf(rule.kappa):
-        return np.asarray(scores < 0.0)
-    noise = gumbel(rng, scores.size + 1)
-    null = -math.log(scores.size / rule.level)  # kappa times the null's score
-    perturbed = rule.kappa * scores - noise[:-1]
-    lowest = np.argsort(perturbed)[: rule.n_drop]
-    dropped = np.zeros(scores.size, dtype=bool)
-    dropped[lowest[perturbed[lowest] < null - noise[-1]]] = True
-    return dropped
+    if n_live == 0:
+        return np.empty(0, np.int64)
+    exact = releases.exact(DRAWS)
+    query, unit = rule.query(rows, at, n_live, exact)
+    if exact:
+        return releases.top_k(DRAWS, query, n_live, unit, null=unit)
+    null = math.log(n_live / rule.level) / releases.kappa(DRAWS, query.sensitivity)
+    return releases.top_k(DRAWS, query, rule.n_drop, unit, null=min(null, _HIGHEST * unit))

@@ -1,0 +1,113 @@
+"""What the three designs share: the public setting of a search, and what a search ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.exceptions import ParameterError
+from dpsparse.model_selection.candidates import Candidate
+from dpsparse.privacy import Phase, Plan
+from dpsparse.release import Releases
+from dpsparse.rows import Blocks, Rows
+from dpsparse.rows.held_out import held_out
+from dpsparse.solution import Solution
+
+PARTS = 5  # one part in five is held out for scores
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A search before any row is read; everything in it is public."""
+
+    estimator: BaseDPLinearModel
+    candidates: list[Candidate]
+    epsilon: float
+    delta: float
+    n_features: int
+    labels: np.ndarray | None
+    share: float | None
+    weights: np.ndarray
+    chance: float
+    split: str
+
+    @property
+    def context(self) -> tuple[int, np.ndarray | None]:
+        return self.n_features, self.labels
+
+    @property
+    def adjacency(self) -> str:
+        return self.estimator.adjacency
+
+    @property
+    def unit(self) -> float:
+        """Grid of scores: a row is right or wrong by half a unit, or near by a fraction of it."""
+        return 0.5 if self.labels is not None else 2.0**-12
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The one result of a search: which candidate, its released weights, and what is known of its score."""
+
+    index: int
+    solution: Solution
+    n_iter: int
+    score: float | None = None
+
+
+class Design(Protocol):
+    """A priced search: phases to charge, and the run that spends them."""
+
+    @property
+    def setting(self) -> Setting: ...
+
+    @property
+    def phases(self) -> tuple[Phase, ...]: ...
+
+    @property
+    def kept(self) -> float: ...
+
+    @property
+    def facts(self) -> dict[str, Any]: ...
+
+    def run(self, rows: Rows, rng: np.random.Generator) -> Winner: ...
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One fit of a search: an estimator with its own priced plan."""
+
+    model: BaseDPLinearModel
+    plan: Plan = field(repr=False)
+
+    def run(self, rows: Rows, rng: np.random.Generator) -> tuple[Solution, int]:
+        solution = self.model._run(rows, self.plan, Releases(self.plan, rng))
+        return solution, int(solution.n_iter or self.plan.parameters["n_iter"])
+
+
+def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows]:
+    """Four fifths to fit and one fifth to score; which row is where is never told.
+
+    Every row has its own draw, which serves both adjacencies; fixed sizes are for replace-one alone
+    (docs/proofs/tuning.md, Lemma 1 and its counterexamples).
+    """
+    if split == "draws":
+        return held_out(rows, releases.blocks(rows, PARTS))
+    order = releases.rng.permutation(len(rows))
+    return held_out(rows, Blocks(np.asarray(order % PARTS), PARTS))
+
+
+def check_split(split: Any, adjacency: str) -> None:
+    if split == "sizes" and adjacency == "add-remove":
+        raise ParameterError(
+            "split='sizes' is not private under add-remove: a row more moves other rows to another part. "
+            "Use split='draws'."
+        )
+    if split not in ("draws", "sizes"):
+        raise ParameterError(
+            "split must be 'draws' (an own secret draw for every row) or, under replace-one, 'sizes'; a rule "
+            f"that looks at rows or their order is not private. Got {split!r}."
+        )

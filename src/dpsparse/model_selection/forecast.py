@@ -1,0 +1,222 @@
+"""What accuracy can I expect? A public simulation, so that epsilon is chosen before a row is touched.
+
+    rows      `entries` non-zeros each, columns with popularity 1/j, values of one size, norm as declared
+    targets   depend on `informative` of the popular columns; classes by a logistic law whose gain is set so that
+              the best possible accuracy is `reachable`, numbers with noise so that the best possible R^2 is
+    score     of the estimator itself, fitted on n_samples made-up rows and tested on others
+
+No private row is read, so nothing is spent. What comes out is a forecast for tables that are like this; the two numbers
+that matter, `reachable` and the rows at hand, are yours to state.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.base import clone
+
+from dpsparse._checks import check_count, is_number
+from dpsparse.domain import Domain
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.random import make_generator
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_TEST_ROWS = 5_000
+_LOOSE = 10.0  # beyond this epsilon a guarantee says little
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Scores to expect for every epsilon: mean over made-up tables, and the lowest and highest of them."""
+
+    method: str
+    metric: str
+    n_samples: int
+    n_features: int
+    epsilon: tuple[float, ...]
+    score: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    without_privacy: float
+    constant: float
+    reachable: float
+    cautions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.method} on {self.n_samples:,} made-up rows x {self.n_features:,} features, {self.metric}:"
+        ]
+        lines += [
+            f"  epsilon {e:<8g} {s:.3f}  ({low:.3f} to {high:.3f})"
+            for e, s, low, high in zip(self.epsilon, self.score, self.low, self.high, strict=True)
+        ]
+        lines.append(f"  without privacy  {self.without_privacy:.3f}")
+        lines.append(f"  constant answer  {self.constant:.3f}, best possible {self.reachable:.3f}")
+        return "\n".join([*lines, *(f"  caution: {text}" for text in self.cautions)])
+
+    def plot(self, ax: Any = None) -> Any:
+        """The curve of score against epsilon; needs matplotlib."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(5, 3.2), layout="constrained")[1] if ax is None else ax
+        ax.fill_between(self.epsilon, self.low, self.high, alpha=0.25, linewidth=0)
+        ax.plot(self.epsilon, self.score, marker="o", label=self.method)
+        ax.axhline(self.without_privacy, linestyle="--", color="0.4", label="without privacy")
+        ax.axhline(self.constant, linestyle=":", color="0.4", label="constant answer")
+        ax.set(xscale="log", xlabel="epsilon", ylabel=f"{self.metric} to expect")
+        ax.legend()
+        return ax
+
+
+def expected_accuracy(
+    estimator: BaseDPLinearModel,
+    n_samples: int,
+    n_features: int,
+    *,
+    epsilon: Sequence[float] = EPSILONS,
+    reachable: float = 0.9,
+    informative: int = 20,
+    entries: int = 20,
+    repeats: int = 3,
+    seed: int = 0,
+) -> Forecast:
+    """Scores that `estimator` reaches on made-up tables of a declared shape; reads no data, spends nothing.
+
+    Parameters
+    ----------
+    estimator : estimator of dpsparse
+        With its domain (two classes, or a target bound) and parameters; delta is its own.
+    n_samples, n_features : int
+        Shape of the table to come.
+    epsilon : sequence of float
+    reachable : float
+        Best possible accuracy (or R^2) you would expect of the data. Take it from experience or public data.
+    informative, entries : int
+        Features that matter; non-zeros of a row.
+    repeats : int
+        Made-up tables; the spread over them is shown.
+    seed : int
+    """
+    for name, value in (
+        ("n_samples", n_samples), ("n_features", n_features), ("informative", informative),
+        ("entries", entries), ("repeats", repeats),
+    ):  # fmt: skip
+        check_count(name, value)
+    if not isinstance(estimator, BaseDPLinearModel) or not isinstance(estimator.domain, Domain):
+        raise ParameterError("estimator must be an estimator of dpsparse with a domain.")
+    numbers, domain = estimator._labels_are_numbers, estimator.domain
+    low_end = 0.0 if numbers else 0.5
+    if not is_number(reachable) or not low_end < reachable < 1.0:
+        raise ParameterError(
+            f"reachable must lie strictly between {low_end:g} and 1, got {reachable!r}."
+        )
+    grid = tuple(sorted(float(e) for e in epsilon if is_number(e) and 0 < e < math.inf))
+    if not grid or len(grid) != len(tuple(epsilon)):
+        raise ParameterError("epsilon must list positive finite numbers, such as [0.3, 1, 3].")
+    labels = None if numbers else domain.class_labels()
+    if labels is not None and len(labels) != 2:
+        raise ParameterError("The forecast is for two classes or for numbers.")
+    domain = replace(domain, n_samples=domain.n_samples and n_samples)
+    scores = np.empty((repeats, len(grid) + 2))
+    for r in range(repeats):
+        rng = make_generator(seed + r)
+        shape = (n_samples + _TEST_ROWS, n_features, entries, informative)
+        X, y = _made_up(rng, *shape, reachable, domain, labels)
+        for j, eps in enumerate((*grid, math.inf)):
+            model = clone(estimator).set_params(
+                domain=domain, epsilon=eps, ledger=None, random_state=seed + r, verbose=0
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotPrivateWarning)
+                model.fit(X[:n_samples], y[:n_samples])
+            scores[r, j] = model.score(X[n_samples:], y[n_samples:])
+        test = y[n_samples:]
+        scores[r, -1] = 0.0 if labels is None else max(np.mean(test == c) for c in labels)
+    mean, (least, most) = scores.mean(axis=0), (scores.min(axis=0), scores.max(axis=0))
+    return Forecast(
+        method=type(estimator).__name__,
+        metric="R^2" if numbers else "accuracy",
+        n_samples=int(n_samples),
+        n_features=int(n_features),
+        epsilon=grid,
+        score=tuple(mean[:-2].tolist()),
+        low=tuple(least[:-2].tolist()),
+        high=tuple(most[:-2].tolist()),
+        without_privacy=float(mean[-2]),
+        constant=float(mean[-1]),
+        reachable=float(reachable),
+        cautions=cautions(max(grid), estimator.delta, n_samples),
+    )
+
+
+def cautions(epsilon: float, delta: float, n_samples: int | None) -> tuple[str, ...]:
+    """What a reader of a guarantee should be told: amber, not green."""
+    found = []
+    if n_samples is not None and delta * n_samples >= 1.0:
+        found.append(
+            f"delta = {delta:g} is not below 1/n for n = {n_samples:,} rows: giving away whole rows at random "
+            "would satisfy it; choose delta well below 1/n"
+        )
+    if epsilon > _LOOSE:
+        found.append(
+            f"epsilon = {epsilon:g} allows one row to change odds by a factor of e^{epsilon:g}; above "
+            f"{_LOOSE:g} a guarantee says little"
+        )
+    return tuple(found)
+
+
+def _made_up(
+    rng: np.random.Generator,
+    n: int,
+    d: int,
+    entries: int,
+    informative: int,
+    reachable: float,
+    domain: Domain,
+    labels: np.ndarray | None,
+) -> tuple[sp.csr_array, np.ndarray]:
+    entries, informative = min(entries, d), min(informative, d)
+    columns = np.minimum(np.exp(rng.random((n, entries)) * np.log(d)).astype(np.int64), d) - 1
+    indptr = np.arange(0, n * entries + 1, entries)
+    X = sp.csr_array((np.ones(n * entries), columns.ravel(), indptr), shape=(n, d))
+    X.sum_duplicates()
+    counts = np.diff(X.indptr)
+    size = (
+        domain.row_norm * counts**-0.5
+        if domain.row_norm
+        else np.full(n, domain.feature_bound or 1.0)
+    )
+    X.data = np.repeat(size, counts)
+    weights = np.zeros(d)
+    first = min(
+        4, d - informative
+    )  # the very first columns occur in nearly every row and say little
+    weights[first : first + informative] = rng.integers(0, 2, informative) * 2.0 - 1.0
+    margin = np.asarray(X @ weights)
+    margin = (margin - np.median(margin)) / max(float(margin.std()), 1e-12)
+    if labels is None:
+        noise = rng.standard_normal(n) * math.sqrt(1.0 / reachable - 1.0)
+        bound = domain.target_bound or 1.0
+        return X, np.clip((margin + noise) / 4.0, -1.0, 1.0) * bound
+    chances = expit(_gain(np.abs(margin), reachable) * margin)
+    return X, labels[(rng.random(n) < chances).astype(np.intp)]
+
+
+def _gain(sizes: np.ndarray, reachable: float) -> float:
+    """Gain at which predicting by the sign of the margin is right with probability `reachable`."""
+    low, high = 0.0, 1e3
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        if float(expit(middle * sizes).mean()) < reachable:
+            low = middle
+        else:
+            high = middle
+    return high

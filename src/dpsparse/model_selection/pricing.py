@@ -1,0 +1,91 @@
+"""Shares of mu^2: what the steps of a search cost together.
+
+choice     the exponential mechanism of range eta is dominated by the Gaussian of parameter
+           mu = 2 Phi^-1(1/(1 + e^(-eta/2))), exactly (docs/proofs/tuning.md, Lemma 2)
+merged     Gaussian events of several fits are one Gaussian event with the sum of their mu^2
+affordable the largest common factor on all shares that the accountant lets pass
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from scipy.special import log_ndtr, ndtri
+
+from dpsparse.exceptions import CalibrationError
+from dpsparse.privacy import (
+    Event,
+    Exponential,
+    Gaussian,
+    Phase,
+    Plan,
+    RoundedGaussian,
+    calibrate,
+)
+from dpsparse.privacy import epsilon as event_epsilon
+from dpsparse.privacy.rdp import leaves
+
+T = TypeVar("T")
+
+
+def choice_range(mu: float) -> float:
+    """eta of the exponential mechanism that a Gaussian of parameter `mu` dominates."""
+    return 2.0 * float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 1e-12)
+
+
+def choice_parameter(eta: float) -> float:
+    """mu of the Gaussian that dominates the exponential mechanism of range `eta`."""
+    return -2.0 * float(ndtri(1.0 / (1.0 + math.exp(eta / 2.0)))) * (1.0 + 1e-12)
+
+
+def merged(event: Event) -> Event:
+    """One Gaussian event for a run of Gaussian events; anything else as it is."""
+    squares, size = 0.0, 0
+    for leaf, count in leaves(event).items():
+        if not isinstance(leaf, (Gaussian, RoundedGaussian)):
+            return event
+        squares += count * (leaf.sensitivity / leaf.scale) ** 2
+        size += count * (leaf.size if isinstance(leaf, RoundedGaussian) else 1)
+    return RoundedGaussian(1.0 / math.sqrt(squares), 1.0, size)
+
+
+def gaussian_parameter(event: Event) -> float | None:
+    """mu of a run of Gaussian noise alone, else None."""
+    one = merged(event)
+    return one.sensitivity / one.scale if isinstance(one, RoundedGaussian) else None
+
+
+def whole_parameter(epsilon: float, delta: float) -> float:
+    """mu of a single Gaussian release at (epsilon, delta): what an untuned fit has."""
+    return calibrate(lambda mu: Gaussian(1.0 / mu), epsilon, delta)
+
+
+def affordable(
+    spend: Callable[[float], tuple[Event, T]], epsilon: float, delta: float
+) -> tuple[float, T]:
+    """The factor mu, and what `spend(mu)` makes with it, that costs (epsilon, delta) and not more.
+
+    Cost grows about linearly with mu, so a few corrections in proportion find it from below.
+    """
+    mu = whole_parameter(epsilon, delta)
+    best: tuple[float, T] | None = None
+    for _ in range(20):
+        event, made = spend(mu)
+        spent = event_epsilon(event, delta)
+        if spent <= epsilon:
+            if best is None or mu > best[0]:
+                best = mu, made
+            if spent >= epsilon * (1.0 - 1e-4):
+                break
+        mu *= min(max(epsilon / spent, 0.1), 10.0) * (1.0 - 1e-6)
+    if best is None:
+        raise CalibrationError("The steps of this search cannot be paid by so small an epsilon.")
+    return best
+
+
+def choice_plan(eta: float, delta: float, adjacency: str) -> Plan:
+    """The plan of the choice by itself, for `Releases`."""
+    phase = Phase("choice", Exponential(eta), "one candidate, by the exponential mechanism")
+    return Plan("choice", (phase,), eta, delta, adjacency, source="docs/proofs/tuning.md")

@@ -1,0 +1,364 @@
+"""DPSearchCV: a search for hyper-parameters that is priced as a whole before any row is read.
+
+The corridor of every fit: check -> plan -> reserve -> run -> publish the winner. One reservation pays for all that the
+search reads; losers are never released, nor their scores, nor how many runs there were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dpsparse._checks import check_choice, check_count, check_positive, is_number
+from dpsparse.domain import refuse_malformed
+from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
+from dpsparse.estimators._schema import checked_data
+from dpsparse.exceptions import ParameterError
+from dpsparse.model_selection.candidates import are_free, listed
+from dpsparse.model_selection.design import PARTS, Design, Setting, Winner, check_split
+from dpsparse.model_selection.path import path_design
+from dpsparse.model_selection.refit import refit_design
+from dpsparse.model_selection.stopping import stopping_design
+from dpsparse.privacy import Guarantee, Plan
+from dpsparse.random import is_seeded, make_generator
+from dpsparse.rows import Rows
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+DESIGNS: dict[str, Callable[[Setting], Design]] = {
+    "path": path_design,
+    "refit": refit_design,
+    "stopping": stopping_design,
+}
+FEW = 5  # candidates up to which a refit is worth its searched fits
+# Parameters whose best value depends on the noise: a search at other noise than the final fit's misleads.
+_TIED_TO_NOISE = {"step_size", "clip", "n_iter", "momentum", "radius", "prune", "soft_threshold"}
+
+
+def _has(name: str) -> Any:
+    return available_if(lambda search: hasattr(search.estimator, name))
+
+
+class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Private choice of hyper-parameters.
+
+    Parameters
+    ----------
+    estimator : estimator of dpsparse
+        What is tuned, with its domain and adjacency; its epsilon, delta and seed are set by the search.
+    candidates : mapping of lists or list of mappings
+        A grid, or the settings one by one (``{}`` is the estimator as it is). ``threshold`` moves the margin at
+        which the second class is predicted. The list is public: do not make it from the rows.
+    design : {"auto", "path", "refit", "stopping"}, default="auto"
+        "path": one fit, candidates are cut from its weights (``n_nonzero``, ``threshold``). "refit": search on a
+        secret part, choose on the rest, fit again on all rows. "stopping": a secret random number of runs, of
+        which the best is released. "auto" takes the first that suits the candidates.
+    epsilon, delta : float
+        The guarantee of the whole search.
+    ledger : Ledger or None
+        Account that pays, once.
+    scoring : {"accuracy", "absolute_error"} or None
+        What is compared, in rows: right labels, or numbers by their distance. None: by the kind of estimator.
+    share : float or None
+        Share of mu^2 for the search: of "path" the choice (default 0.03), of "refit" all but the refit (0.2).
+    weights : sequence of float or None
+        "stopping": public chances of the candidates. None: all alike.
+    chance : float, default=0.8
+        "stopping": probability with which the least likely candidate is tried.
+    split : {"draws", "sizes"}, default="draws"
+        How rows come to the held-out fifth: an own secret draw each, or (replace-one only) fixed sizes.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+
+    Attributes
+    ----------
+    best_params_, best_index_, best_estimator_
+        The winner. `best_estimator_` carries the guarantee of the whole search.
+    best_score_ : float
+        "stopping" with a public number of rows: the released noisy score, too good as it was the best of several.
+    plan_, privacy_
+
+    Notes
+    -----
+    When tuning pays, and when not: docs/tuning.md. Proofs: docs/proofs/tuning.md.
+    """
+
+    best_params_: dict[str, Any]
+    best_index_: int
+    best_estimator_: BaseDPLinearModel
+    best_score_: float
+    plan_: Plan
+    privacy_: Guarantee
+    n_features_in_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        candidates: Any,
+        *,
+        design: str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        ledger: Ledger | None = None,
+        scoring: str | None = None,
+        share: float | None = None,
+        weights: Any = None,
+        chance: float = 0.8,
+        split: str = "draws",
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.candidates = candidates
+        self.design = design
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ledger = ledger
+        self.scoring = scoring
+        self.share = share
+        self.weights = weights
+        self.chance = chance
+        self.split = split
+        self.random_state = random_state
+
+    # ---- the price -----------------------------------------------------------------------------
+
+    def plan(self, n_features: int) -> Plan:
+        """What `fit` on `n_features` columns will spend and do, without any data.
+
+        ``parameters["kept"]`` is the share of the budget (of mu) that the released fit has, compared with a fit
+        that is not tuned; the plan says in words what that asks of the best candidate.
+        """
+        check_count("n_features", n_features)
+        self._check()
+        return self._priced(int(n_features), self.estimator._labels(None))
+
+    def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        setting = self._setting(n_features, labels)
+        name = self._chosen_design(setting)
+        design = DESIGNS[name](setting)
+        noise = 1.0 / design.kept
+        secret = "how long the search takes is outside the guarantee, and depends on its secret number of runs"
+        plan = Plan(
+            method=f"DPSearchCV({type(self.estimator).__name__}, {name})",
+            phases=design.phases,
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=setting.adjacency,
+            source="docs/proofs/tuning.md",
+            assumptions=(
+                "the candidates and their weights are public",
+                *((secret,) if name == "stopping" else ()),
+                *_facts(self.estimator),
+            ),
+            parameters={
+                "design": name,
+                "n_candidates": len(setting.candidates),
+                "kept": design.kept,
+                **design.facts,
+                "break_even": (
+                    "tuning pays only if the best candidate beats the default by more than the default loses "
+                    f"with {noise:.2f} times the noise"
+                    + ("" if name != "stopping" else f" and {(PARTS - 1) / PARTS:g} of the rows")
+                ),
+            },
+            public=design,
+        )
+        return plan.seeded() if is_seeded(self.random_state) else plan
+
+    def _setting(self, n_features: int, labels: np.ndarray | None) -> Setting:
+        candidates = listed(self.candidates, self.estimator, 0 if labels is None else len(labels))
+        return Setting(
+            estimator=self.estimator,
+            candidates=candidates,
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            n_features=n_features,
+            labels=labels,
+            share=self.share,
+            weights=_weights(self.weights, len(candidates)),
+            chance=self.chance,
+            split=self.split,
+        )
+
+    def _chosen_design(self, setting: Setting) -> str:
+        free = are_free(setting.candidates, self.estimator)
+        if self.design == "path" and not free:
+            raise ParameterError(
+                "design='path' can vary n_nonzero (of estimators that cut their weights at the end) and threshold "
+                "only; other parameters change the noisy run itself. Use design='refit' or 'stopping'."
+            )
+        if self.design != "auto":
+            return self.design
+        if free:
+            return "path"
+        names = {name for point in setting.candidates for name in point}
+        few = len(setting.candidates) <= FEW and not names & _TIED_TO_NOISE
+        gaussian = hasattr(self.estimator, "prior_share")  # DPGradient: the base of "stopping"
+        return "refit" if few or not gaussian else "stopping"
+
+    def _check(self) -> None:
+        """Refuse what can be refused before anything is read or spent."""
+        estimator = self.estimator
+        if not isinstance(estimator, BaseDPLinearModel):
+            raise ParameterError(
+                "estimator must be an estimator of dpsparse, such as DPGradientClassifier(domain)."
+            )
+        if estimator.ledger is not None:
+            raise ParameterError(
+                "The estimator carries a ledger of its own; give it to the search: DPSearchCV(..., ledger=ledger)."
+            )
+        if estimator.calibration != "proven":
+            raise ParameterError("A private search needs calibration='proven'.")
+        estimator._check_parameters()
+        if estimator._domain.unit == "person":
+            raise ParameterError(
+                "DPSearchCV has no proof for persons with several rows yet; search with unit='row' on one row a "
+                "person, or fit without a search."
+            )
+        check_choice("design", self.design, ("auto", *DESIGNS))
+        check_positive("epsilon", self.epsilon, "the whole search spends it")
+        if math.isinf(self.epsilon):
+            raise ParameterError(
+                "epsilon must be finite; without privacy use scikit-learn's GridSearchCV."
+            )
+        for name in ("delta", "chance", "share"):
+            value = getattr(self, name)
+            if not (name == "share" and value is None) and not (is_number(value) and 0 < value < 1):
+                raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+        wanted = "accuracy" if is_classifier(estimator) else "absolute_error"
+        if self.scoring is not None and (
+            not isinstance(self.scoring, str) or self.scoring != wanted
+        ):
+            raise ParameterError(
+                f"scoring must be {wanted!r} or None: what a score may move by one row is part of the proof, and "
+                "a function could return anything."
+            )
+        if self.weights is not None and self.design in ("path", "refit"):
+            raise ParameterError("weights are for design='stopping'; other designs try everything.")
+        check_split(self.split, estimator.adjacency)
+        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
+            raise ParameterError(
+                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+            )
+        is_seeded(self.random_state)
+
+    # ---- the search ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search on private rows; what is published is `best_estimator_` and what belongs to it."""
+        self._check()
+        refuse_malformed(X)
+        estimator = self.estimator
+        numbers = estimator._labels_are_numbers
+        X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=numbers)
+        labels = estimator._labels(y)
+        plan = self._priced(X.shape[1], labels)
+        rows = Rows.clip(X, y, estimator._domain, labels=labels)
+        _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
+
+        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
+        winner: Winner = plan.public.run(rows, make_generator(self.random_state))
+        self._publish(winner, plan, labels)
+        if receipt is not None:
+            receipt.commit()
+        return self
+
+    def _publish(self, winner: Winner, plan: Plan, labels: np.ndarray | None) -> None:
+        setting = plan.public.setting
+        point = setting.candidates[winner.index]
+        model = type(self.estimator)(**self.estimator.get_params(deep=False))
+        model.set_params(
+            **{name: value for name, value in point.items() if name != "threshold"},
+            epsilon=self.epsilon,
+            delta=self.delta,
+            random_state=self.random_state,
+        )
+        model._publish(winner.solution.coef, winner.solution.intercept, labels)
+        model.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        model.n_iter_ = winner.n_iter
+        if winner.solution.coef_noise is not None:
+            model.coef_noise_ = winner.solution.coef_noise
+        model.plan_ = self.plan_ = plan
+        model.privacy_ = self.privacy_ = plan.guarantee
+        self.best_estimator_, self.best_params_ = model, dict(point)
+        self.best_index_ = winner.index
+        n_samples = self.estimator._domain.n_samples
+        if winner.score is not None and n_samples is not None:
+            self.best_score_ = min(max(0.5 + winner.score * PARTS / n_samples, 0.0), 1.0)
+
+    # ---- the winner speaks ---------------------------------------------------------------------
+
+    @_has("predict")
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of `best_estimator_`."""
+        return np.asarray(self._best.predict(X))
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of `best_estimator_`."""
+        return np.asarray(self._best.predict_proba(X))
+
+    @_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`."""
+        return np.asarray(self._best.predict_log_proba(X))
+
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Margins of `best_estimator_`."""
+        return np.asarray(self._best.decision_function(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Exact score of `best_estimator_`; not private if the rows are."""
+        return float(self._best.score(X, y))
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.asarray(self._best.classes_)
+
+    @property
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = self.estimator.__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+        tags.regressor_tags, tags.target_tags = inner.regressor_tags, inner.target_tags
+        tags.input_tags.sparse = True
+        tags.non_deterministic = True
+        return tags
+
+
+def _weights(weights: Any, k: int) -> np.ndarray:
+    if weights is None:
+        return np.full(k, 1.0 / k)
+    try:
+        chances = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        chances = np.empty(0)
+    if chances.shape != (k,) or not (np.all(chances > 0) and np.isfinite(chances.sum())):
+        raise ParameterError("weights must hold one positive number for every candidate.")
+    return np.asarray(chances / chances.sum())
+
+
+def _facts(estimator: Any) -> tuple[str, ...]:
+    n_samples = estimator.domain.n_samples
+    if n_samples is not None:
+        return (f"n_samples={n_samples} is public",)
+    if estimator.adjacency == "replace-one":
+        return ("the number of rows is public (replace-one)",)
+    return ()

@@ -1,0 +1,79 @@
+"""Secret parts of the rows, and how well released models do on them.
+
+A part is again `Rows`: which rows are in it is known to `Releases`, which drew it, and to nobody else. Scores are
+centred, v_i - 1/2 with v_i in [0, 1]: adding the same constant to every candidate changes no choice, and a row then
+moves a sum by 1/2 (add-remove) or 1 (replace-one).
+
+    classes    v_i = 1 if the predicted label is right, else 0
+    numbers    v_i = 1 - |y_i - prediction|/2 in units of the target bound, predictions clipped to it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.domain import Part
+from dpsparse.rows.memory import Rows
+from dpsparse.rows.query import Query, remember
+from dpsparse.rows.votes import Blocks
+from dpsparse.sensitivity import signed_sum
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Released weights (outputs, features) and intercepts (outputs,); for numbers in units of the target."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    unit: float = 1.0
+
+
+def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
+    """The rows outside block 0, and those inside it."""
+    edges = np.cumsum([0, *(len(part) for part in rows._parts)])
+    inside = [blocks._of_unit[a:b] == 0 for a, b in pairwise(edges)]
+    training = [_chosen(p, ~mask) for p, mask in zip(rows._parts, inside, strict=True)]
+    testing = [_chosen(p, mask) for p, mask in zip(rows._parts, inside, strict=True)]
+    return Rows(training, rows.domain), Rows(testing, rows.domain)
+
+
+def centred_scores(rows: Rows, models: Sequence[Linear]) -> Query:
+    """sum_i (v_i - 1/2) for every model."""
+
+    def whole(unit: float) -> np.ndarray:
+        out = np.zeros(len(models), np.int64)
+        for part in rows._parts:
+            table = sp.csr_array(
+                (part.values.astype(np.float64), part.indices, part.indptr),
+                shape=(len(part), rows.n_features),
+            )
+            for j, model in enumerate(models):
+                values = np.clip(_contributions(table, part.targets, model), -0.5, 0.5)
+                out[j] += np.trunc(values / unit).astype(np.int64).sum()
+        return out
+
+    return Query((len(models),), partial(signed_sum, 0.5), remember(whole))
+
+
+def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> np.ndarray:
+    """v_i - 1/2; every row by itself, and what is not a number counts as wrong."""
+    with np.errstate(all="ignore"):
+        margins = np.asarray(table @ model.coef.T) + model.intercept
+    if targets.dtype.kind != "i":
+        guess = np.clip(margins[:, 0] / model.unit, -1.0, 1.0)
+        return np.asarray(np.nan_to_num(0.5 - np.abs(targets - guess) / 2.0, nan=-0.5))
+    guess = margins[:, 0] > 0.0 if margins.shape[1] == 1 else margins.argmax(axis=1)
+    return np.where(guess == targets, 0.5, -0.5)
+
+
+def _chosen(part: Part, mask: np.ndarray) -> Part:
+    table = sp.csr_array(
+        (part.values, part.indices, part.indptr), shape=(len(part), part.n_features)
+    )[mask]
+    return Part(table.indptr, table.indices, table.data, part.targets[mask], part.n_features)

@@ -1,0 +1,46 @@
+"""scikit-learn's own searches with a ledger: refused before the first fit if they cannot be paid to the end."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from dpsparse import Domain, DPGradientClassifier, Ledger
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+y = (X[:, 0] > 0).astype(int)
+DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=60)
+
+
+def search(ledger, **options):
+    model = DPGradientClassifier(DOMAIN, epsilon=0.5, delta=1e-6, ledger=ledger)
+    return GridSearchCV(model, {"n_nonzero": [1, 2, 3]}, cv=2, **options)
+
+
+@pytest.mark.parametrize("options", [{"error_score": "raise"}, {}, {"n_jobs": 2}])
+def test_a_search_that_cannot_be_paid_spends_nothing(tmp_path, options):
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    with pytest.raises(Exception, match="DPSearchCV searches the same candidates"):
+        search(ledger, **options).fit(X, y)
+    assert ledger.spent() == 0.0
+    assert not ledger.history()
+
+
+def test_a_search_that_can_be_paid_runs_to_its_end(tmp_path):
+    ledger = Ledger(tmp_path / "book.db", epsilon=3.0, delta=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search(ledger).fit(X, y)
+    assert len(ledger.history()) == 7  # 3 candidates, 2 splits, one refit
+
+
+def test_the_refit_counts(tmp_path):
+    """Six fits would pass and the seventh would not: the search is refused before the first."""
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.33, delta=1e-6)
+    with pytest.raises(Exception, match="still has 7 fits"):
+        search(ledger, error_score="raise").fit(X, y)
+    assert not ledger.history()
+    search(ledger, refit=False).fit(X, y)
+    assert len(ledger.history()) == 6

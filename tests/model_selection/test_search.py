@@ -1,0 +1,410 @@
+"""DPSearchCV through the whole corridor: what is paid is what is released, once, and losers leave nothing."""
+
+import itertools
+import math
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+
+import dpsparse
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPLassoClassifier,
+    DPSearchCV,
+    Ledger,
+)
+from dpsparse.exceptions import BudgetError, CalibrationError, DPSparseError, NotPrivateWarning
+from dpsparse.model_selection import candidates as candidates_module
+from dpsparse.model_selection import design as design_module
+from dpsparse.model_selection import stopping as stopping_module
+from dpsparse.model_selection.design import Fit
+from dpsparse.model_selection.pricing import choice_parameter, gaussian_parameter
+from dpsparse.privacy import Exponential, Gaussian, RandomStopping, epsilon
+from dpsparse.random import make_generator
+from dpsparse.release import Releases, _squares
+from dpsparse.solution import Solution
+from dpsparse.sparsify import PrivateCount
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(400, 6))
+y = (X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=400) > 0).astype(int)
+DOMAIN = Domain(row_norm=1.0, feature_bound=1.0, classes=[0, 1], n_samples=400)
+MODEL = DPGradientClassifier(DOMAIN, n_iter=4)
+FREE = {"n_nonzero": [1, 3, None], "threshold": [-0.5, 0.0, 0.5]}
+FEW = [{}, {"masses": None}, {"weighted_steps": False, "threshold": 0.1}]
+TIED = {"step_size": [0.5, 5.0], "clip": [0.2, 0.5]}
+DESIGNS = {"path": FREE, "refit": FEW, "stopping": TIED}
+
+
+def made(design, **more):
+    adjacency = more.pop("adjacency", "add-remove")
+    model = more.pop("model", MODEL)
+    return DPSearchCV(
+        clone(model).set_params(adjacency=adjacency), DESIGNS[design], design=design, **more
+    )
+
+
+# ---- price ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_plan_spends_what_it_says_and_names_the_break_even(design, adjacency):
+    plan = made(design, adjacency=adjacency).plan(6)
+    spent = epsilon(plan.event, 1e-6)
+    assert 0.999 < spent <= 1.0
+    assert plan.guarantee.proven
+    text = str(plan)
+    assert f"with {1 / plan.parameters['kept']:.2f} times the noise" in text
+    assert {"path": 0.985, "refit": 0.894, "stopping": 0.677}[design] == pytest.approx(
+        plan.parameters["kept"], abs=0.005
+    )
+
+
+def test_auto_takes_the_cheapest_design_that_suits():
+    for candidates, design in (
+        (FREE, "path"),
+        (FEW, "refit"),
+        (TIED, "stopping"),
+        ([{"prior_share": 0.01 * k} for k in range(1, 8)], "stopping"),
+        ([{"n_nonzero": PrivateCount(1, 5, 0.1)}], "refit"),
+    ):
+        assert DPSearchCV(MODEL, candidates).plan(6).parameters["design"] == design
+
+
+class Ears:
+    """Every release of a run: mu^2 of Gaussian releases and range of choices, by the rows they read."""
+
+    def __init__(self, monkeypatch):
+        self.heard = []
+        ears = self
+
+        class Listening(Releases):
+            def gaussian(self, phase, query, share=1.0):
+                ears.heard.append(("gaussian", phase, share * _squares(self._event(phase))))
+                assert self.scale(phase, query, share) >= query.sensitivity(
+                    self._adjacency
+                ).value / math.sqrt(share * _squares(self._event(phase))) * (1 - 1e-12)
+                return super().gaussian(phase, query, share)
+
+            def top_k(self, phase, scores, k, unit, null=None):
+                ears.heard.append(("choice", phase, self._event(phase).eta))
+                return super().top_k(phase, scores, k, unit, null)
+
+        for module in (design_module, stopping_module):
+            monkeypatch.setattr(module, "Releases", Listening)
+        for name in ("path", "refit"):
+            monkeypatch.setattr(f"dpsparse.model_selection.{name}.Releases", Listening)
+
+    @property
+    def mu2(self):
+        return sum(value for kind, _, value in self.heard if kind == "gaussian")
+
+    @property
+    def etas(self):
+        return [value for kind, _, value in self.heard if kind == "choice"]
+
+
+def nearly_all(released, paid):
+    """Never more than is paid; on few rows a fit leaves one per cent (the median length) unused."""
+    return 0.98 * paid < released <= paid * (1 + 1e-9)
+
+
+def charged(plan, name):
+    event = {phase.name: phase.event for phase in plan.phases}[name]
+    return (event.sensitivity / event.scale) ** 2
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_what_a_path_releases_is_what_it_charges(monkeypatch, adjacency):
+    ears = Ears(monkeypatch)
+    search = made("path", adjacency=adjacency).fit(X, y)
+    assert nearly_all(ears.mu2, charged(search.plan_, "fit"))
+    (eta,) = ears.etas
+    assert choice_parameter(eta) ** 2 == pytest.approx(charged(search.plan_, "choice"), rel=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_what_a_refit_releases_is_what_it_charges(monkeypatch, adjacency):
+    """Rows of A see the searched fits and the refit, rows of B the choice and the refit; both pay the same."""
+    ears = Ears(monkeypatch)
+    search = made("refit", adjacency=adjacency).fit(X, y)
+    plan = search.plan_
+    total = charged(plan, "search") + charged(plan, "refit")
+    assert nearly_all(ears.mu2, total)
+    (eta,) = ears.etas
+    assert choice_parameter(eta) ** 2 <= charged(plan, "search") * (1 + 1e-9)
+    assert choice_parameter(eta) ** 2 == pytest.approx(charged(plan, "search"), rel=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_every_run_of_a_stopping_search_costs_at_most_its_mu(monkeypatch, adjacency):
+    ears = Ears(monkeypatch)
+    search = made("stopping", adjacency=adjacency, random_state=3)
+    with pytest.warns(NotPrivateWarning):
+        search.fit(X, y)
+    (phase,) = search.plan_.phases
+    design = search.plan_.public
+    assert isinstance(phase.event, RandomStopping)
+    assert phase.event.gamma == design.gamma
+    # A run reads A by its fit and B by its score; each costs mu, and a row is in one of the two.
+    runs = len([name for _, name, _ in ears.heard if name == "score"])
+    assert runs > 1
+    assert nearly_all(ears.mu2, 2 * runs * phase.event.mu**2)
+    for fit in design.fits:
+        assert gaussian_parameter(fit.plan.event) <= phase.event.mu
+        assert gaussian_parameter(fit.plan.event) > 0.9999 * phase.event.mu
+
+
+def test_a_candidate_that_costs_more_is_noticed(monkeypatch):
+    """The price of a run must not depend on the candidate: the dearest is charged, and a dearer one refused."""
+
+    def cheating(model, mu, delta, context):
+        return priced(model, mu * (1.2 if model.clip == 0.5 else 1.0), delta, context)
+
+    priced = candidates_module.priced
+    monkeypatch.setattr(stopping_module, "priced", cheating)
+    with pytest.raises(CalibrationError, match="costs more"):
+        made("stopping").plan(6)
+    monkeypatch.setattr("dpsparse.model_selection.refit.priced", cheating)
+    search = DPSearchCV(MODEL, [{"clip": 0.2}, {"clip": 0.5}], design="refit").plan(6)
+    dearest = max(gaussian_parameter(fit.plan.event) for fit in search.public.finals)
+    assert charged(search, "refit") == pytest.approx(dearest**2)
+
+
+def test_a_choice_beside_other_noise_is_charged_as_itself():
+    """Exponential fits: no Gaussian is asked to stand for the choice, and A and B are both charged."""
+    lasso = DPLassoClassifier(DOMAIN, n_iter=5)
+    path = DPSearchCV(lasso, {"n_nonzero": [1, 2]}).plan(6)
+    assert isinstance(path.phases[1].event, Exponential)
+    refit = DPSearchCV(lasso, {"radius": [1.0, 10.0]}).plan(6)
+    assert refit.parameters["design"] == "refit"
+    assert refit.public.choice.phases[0].event in refit.phases[0].event.events
+    with pytest.raises(DPSparseError, match="dearest"):
+        DPSearchCV(lasso, {"n_iter": [3, 5]}, design="refit").plan(6)
+    with pytest.raises(DPSparseError, match="Gaussian alone"):
+        DPSearchCV(lasso, {"radius": [1.0, 10.0]}, design="stopping").plan(6)
+
+
+# ---- the law of random stopping ------------------------------------------------------------------
+
+
+def stubbed(monkeypatch, scores):
+    """A stopping search whose runs cost nothing and score what `scores` says."""
+    design = made("stopping", chance=0.4).plan(6).public
+    runs = []
+
+    def run(self, rows, rng):
+        runs.append(self)
+        return Solution(np.zeros((1, 6)), np.zeros(1)), len(runs)
+
+    monkeypatch.setattr(Fit, "run", run)
+    monkeypatch.setattr(
+        stopping_module.Releases,
+        "gaussian",
+        lambda self, phase, query: np.array([scores(len(runs))]),
+    )
+    return design, runs
+
+
+def test_the_number_of_runs_is_geometric_and_candidates_are_drawn_by_weight(monkeypatch):
+    """False-alarm rate below 1e-6 a line (exact binomial tests)."""
+    design, runs = stubbed(monkeypatch, lambda j: 0.0)
+    rows = dpsparse.rows.Rows.clip(X[:9], y[:9], DOMAIN, labels=np.array([0, 1]))
+    rng, counts, drawn = make_generator(11), Counter(), Counter()
+    n = 1500
+    for _ in range(n):
+        runs.clear()
+        design.run(rows, rng)
+        counts[len(runs)] += 1
+        drawn.update(design.fits.index(fit) for fit in runs)
+    for k in (1, 2, 3):
+        chance = design.gamma * (1 - design.gamma) ** (k - 1)
+        assert binomtest(counts[k], n, chance).pvalue > 1e-6
+    total = sum(drawn.values())
+    for j in range(4):
+        assert binomtest(drawn[j], total, 0.25).pvalue > 1e-6
+
+
+def test_the_best_run_wins_and_a_failed_one_is_the_worst_outcome(monkeypatch):
+    scores = itertools.cycle([3.0, 1.0, 7.0, 7.0, 2.0])
+    design, runs = stubbed(monkeypatch, lambda j: [3.0, 1.0, 7.0, 7.0, 2.0][(j - 1) % 5])
+    rows = dpsparse.rows.Rows.clip(X[:9], y[:9], DOMAIN, labels=np.array([0, 1]))
+    rng, seen = make_generator(2), 0
+    for _ in range(30):
+        runs.clear()
+        winner = design.run(rows, rng)
+        best = max(next(scores) for _ in range(5)) if len(runs) >= 3 else 3.0
+        assert winner.score == best
+        assert winner.n_iter == (3 if len(runs) >= 3 else 1)  # the first of equals
+        seen += len(runs) >= 3
+    assert seen
+
+    def broken(self, rows, rng):
+        raise ZeroDivisionError("a value of a row")
+
+    monkeypatch.setattr(Fit, "run", broken)
+    with pytest.raises(CalibrationError, match="no model") as caught:
+        design.run(rows, rng)
+    assert "value of a row" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+# ---- the corridor --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_one_reservation_one_commit_and_nothing_of_the_losers(tmp_path, design, capfd):
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    search = made(design, ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X, y)
+    (entry,) = ledger.history()
+    assert entry.committed
+    assert 0.999 < ledger.spent() <= 1.0 + 1e-9
+    assert ledger.verify() == 2
+    assert capfd.readouterr() == ("", "")
+    fitted = {name for name in vars(search) if name.endswith("_")}
+    score = {"best_score_"} if design == "stopping" else set()
+    assert fitted == score | {
+        "best_estimator_", "best_index_", "best_params_", "plan_", "privacy_", "n_features_in_",
+    }  # fmt: skip
+    assert search.privacy_.proven
+    assert search.privacy_.epsilon == 1.0
+    assert search.best_estimator_.privacy_ == search.privacy_
+    with pytest.raises(BudgetError):
+        made(design, ledger=ledger).fit(X, y)
+    assert len(ledger.history()) == 1
+
+
+def test_a_search_that_breaks_stays_paid_and_uncommitted(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+
+    def broken(self, rows, rng):
+        raise RuntimeError
+
+    monkeypatch.setattr(Fit, "run", broken)
+    with pytest.raises(RuntimeError):
+        made("path", ledger=ledger).fit(X, y)
+    (entry,) = ledger.history()
+    assert not entry.committed
+    assert ledger.spent() > 0.99
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_winner_is_a_model_like_any_other(tmp_path, design):
+    search = made(design, epsilon=8.0)
+    with pytest.raises(NotFittedError):
+        search.predict(X)
+    assert is_classifier(search)
+    search.fit(X, y)
+    assert search.score(X, y) > 0.8
+    model = search.best_estimator_
+    assert np.array_equal(search.predict(X), model.predict(X))
+    assert search.predict_proba(X).shape == (400, 2)
+    path = dpsparse.save(model, tmp_path / "model.json")
+    loaded = dpsparse.load(path)
+    assert np.array_equal(loaded.predict(X), search.predict(X))
+    assert loaded.privacy_ == search.privacy_
+    for name, value in search.best_params_.items():
+        if name != "threshold":
+            assert getattr(model, name) == value
+    copy = clone(search)
+    assert not hasattr(copy, "best_estimator_")
+    assert copy.fit(X, y).n_features_in_ == 6
+
+
+def test_free_candidates_are_cut_from_one_fit():
+    search = DPSearchCV(MODEL, [{"n_nonzero": 1, "threshold": 50.0}], epsilon=50.0).fit(X, y)
+    assert search.best_estimator_.n_nonzero_ == 1
+    assert set(search.predict(X)) == {0}
+    chosen = DPSearchCV(MODEL, {"threshold": [-50.0, 0.0, 50.0]}, epsilon=5.0).fit(X, y)
+    assert chosen.best_params_ == {"threshold": 0.0}  # the others are 150 rows behind
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_regression_and_tiny_tables(design):
+    domain = Domain(row_norm=1.0, target_bound=3.0, n_samples=400)
+    model = DPGradientRegressor(domain, n_iter=4)
+    wanted = {"path": {"n_nonzero": [1, 3]}, "refit": [{}, {"momentum": 0.5}], "stopping": TIED}
+    search = DPSearchCV(model, wanted[design], design=design, epsilon=4.0)
+    search.fit(X, X[:, 0] - X[:, 1])
+    assert not hasattr(search, "classes_")
+    assert search.predict(X).shape == (400,)
+    for n in (1, 2, 3):  # a part may be empty
+        made(design).fit(X[:n], y[:n])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"candidates": []}, "no candidates"),
+        ({"candidates": "n_nonzero"}, "candidates must be"),
+        ({"candidates": {"n_nonzero": 3}}, "must map names to lists"),
+        ({"candidates": {"nonsense": [1]}}, "no parameter 'nonsense'"),
+        ({"candidates": {"epsilon": [1.0, 2.0]}}, "whole search"),
+        ({"candidates": {"domain": [DOMAIN]}}, "whole search"),
+        ({"candidates": {"clip": [0.5, -1.0]}}, "clip must be"),
+        ({"candidates": {"threshold": [math.nan]}}, "threshold must be"),
+        ({"candidates": {"n_nonzero": [0, 2]}}, "n_nonzero must be"),
+        ({"candidates": TIED, "design": "path"}, "design='path'"),
+        ({"design": "grid"}, "design must be"),
+        ({"epsilon": math.inf}, "finite"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must lie"),
+        ({"share": 1.0}, "share must lie"),
+        ({"chance": 0.0}, "chance must lie"),
+        ({"weights": [1.0, -1.0]}, "weights must hold"),
+        ({"weights": [1.0], "design": "path"}, "weights are for"),
+        ({"scoring": lambda model, X, y: 1e9}, "scoring must be 'accuracy'"),
+        ({"scoring": "roc_auc"}, "scoring must be 'accuracy'"),
+        ({"split": "sizes"}, "not private under add-remove"),
+        ({"split": "content"}, "looks at rows"),
+        ({"ledger": "book.db"}, "ledger must be"),
+        ({"random_state": -1}, "random_state"),
+        ({"estimator": clone(MODEL).set_params(ledger=object())}, "ledger"),
+        ({"estimator": "DPGradientClassifier"}, "estimator must be"),
+        ({"estimator": DPGradientClassifier()}, "domain is required"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_before_anything_is_spent(tmp_path, change, sentence):
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    search = DPSearchCV(MODEL, FREE, ledger=ledger).set_params(**change)
+    for attempt in (lambda: search.plan(6), lambda: search.fit(X, y)):
+        with pytest.raises(DPSparseError, match=sentence) as caught:
+            attempt()
+        assert "\n" not in str(caught.value)
+    assert not ledger.history()
+
+
+@pytest.mark.parametrize("table", [X * np.nan, X[:0], X[:, :0], X[:5]])
+def test_bad_tables_spend_nothing(tmp_path, table):
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    with pytest.raises(DPSparseError) as caught:
+        made("path", ledger=ledger).fit(table, y[:400])
+    assert "\n" not in str(caught.value)
+    assert not ledger.history()
+
+
+def test_seeded_searches_repeat_and_promise_nothing():
+    search = made("refit", random_state=1)
+    with pytest.warns(NotPrivateWarning):
+        first = search.fit(X, y).best_estimator_.coef_
+    with pytest.warns(NotPrivateWarning):
+        again = search.fit(X, y).best_estimator_.coef_
+    assert np.array_equal(first, again)
+    assert not search.privacy_.proven
+
+
+def test_gaussian_stands_in_the_plan_for_the_choice():
+    plan = made("path").plan(6)
+    eta = plan.public.choice.phases[0].event.eta
+    assert plan.phases[1].event == Gaussian(1 / choice_parameter(eta))
