@@ -67,9 +67,7 @@ def intervals(runs):
 
 
 def tests(runs):
-    say(
-        "| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |"
-    )
+    say("| rows, features, epsilon | BH: false | BH: power | BY: false | BY: power |")
     say("|---|---|---|---|---|")
     for n, d, eps in TESTS:
         found = np.zeros((2, 2))
