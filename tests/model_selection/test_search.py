@@ -277,7 +277,8 @@ def test_one_reservation_one_commit_and_nothing_of_the_losers(tmp_path, design, 
     assert fitted == score | {
         "best_estimator_", "best_index_", "best_params_", "plan_", "privacy_", "n_features_in_",
     }  # fmt: skip
-    assert search.privacy_.proven and search.privacy_.epsilon == 1.0
+    assert search.privacy_.proven
+    assert search.privacy_.epsilon == 1.0
     assert search.best_estimator_.privacy_ == search.privacy_
     with pytest.raises(BudgetError):
         made(design, ledger=ledger).fit(X, y)

@@ -126,7 +126,7 @@ def test_losers_and_their_number_must_stay_secret():
 def test_cells_cover_the_interval_and_fewer_cells_cost_more(monkeypatch):
     for gamma in (1e-6, 0.05, 0.9):
         edges = _edges(gamma)
-        assert edges[0] == 0.0 and edges[-1] == 1.0
+        assert (edges[0], edges[-1]) == (0.0, 1.0)
         assert all(a < b for a, b in pairwise(edges))
     fine = stopping_profile(0.2, 0.05, 1.0, 1.0)
     monkeypatch.setattr("dpsparse.privacy.stopping.CELLS", 300)
@@ -157,7 +157,17 @@ def test_alone_the_profile_counts_and_in_company_the_curve():
     assert from_dict(to_dict(event)) == event
 
 
-@pytest.mark.parametrize("wrong", [{"gamma": 1.0}, {"gamma": 0.0}, {"mu": 0.0}, {"eta": -1.0}, {"slack": -1e-9}, {"slack": math.nan}])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gamma": 1.0},
+        {"gamma": 0.0},
+        {"mu": 0.0},
+        {"eta": -1.0},
+        {"slack": -1e-9},
+        {"slack": math.nan},
+    ],
+)
 def test_impossible_events_are_refused(wrong):
     with pytest.raises(ParameterError):
         RandomStopping(**({"mu": 0.1, "gamma": 0.1} | wrong))
