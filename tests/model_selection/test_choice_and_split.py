@@ -82,7 +82,7 @@ def test_scores_are_whole_numbers_per_row():
     X = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 1.0]])
     wild = [
         Linear(np.array([[1e300, 1e300]]), np.array([-1e300]), 2.0),
-        Linear(np.array([[np.inf, 0]]), np.zeros(1), 2.0),
+        Linear(np.array([[np.inf, 0.0]]), np.zeros(1), 2.0),
     ]
     tame = Linear(np.array([[2.0, 0.0]]), np.zeros(1), 2.0)
     y = np.array([2.0, -2.0, 1e9])

@@ -126,8 +126,7 @@ def test_losers_and_their_number_must_stay_secret():
 def test_cells_cover_the_interval_and_fewer_cells_cost_more(monkeypatch):
     for gamma in (1e-6, 0.05, 0.9):
         edges = _edges(gamma)
-        assert edges[0] == 0.0
-        assert edges[-1] == 1.0
+        assert (edges[0], edges[-1]) == (0.0, 1.0)
         assert all(a < b for a, b in pairwise(edges))
     fine = stopping_profile(0.2, 0.05, 1.0, 1.0)
     monkeypatch.setattr("dpsparse.privacy.stopping.CELLS", 300)

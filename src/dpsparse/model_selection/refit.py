@@ -133,7 +133,7 @@ def _dearest(events: list[Event]) -> Event:
     if len(set(events)) > 1:
         raise ParameterError(
             "These candidates pay for their noise in different ways, and a search must charge the dearest; "
-            "give them the same kind of noise and the same number of steps, or use DPGradientClassifier or "
+            "give them the same kind of noise and number of steps, or use DPGradientClassifier or "
             "DPGradientRegressor."
         )
     return events[0]

@@ -1,0 +1,153 @@
+"""The public forecast, and `dpsparse tune` from files."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click")
+from click.testing import CliRunner
+
+import dpsparse
+from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, Ledger, expected_accuracy
+from dpsparse.cli.commands import program
+from dpsparse.exceptions import ParameterError
+from dpsparse.model_selection.forecast import cautions
+
+CLASSES = DPGradientClassifier(Domain(row_norm=1.0, classes=["no", "yes"]), n_iter=20)
+
+
+# ---- forecast ------------------------------------------------------------------------------------
+
+
+def test_the_forecast_rises_with_epsilon_and_stays_below_what_is_reachable():
+    forecast = expected_accuracy(CLASSES, 1500, 20, epsilon=[0.05, 8.0], repeats=2, reachable=0.85)
+    low, high = forecast.score
+    assert low + 0.05 < high < 0.87
+    assert forecast.constant < high <= forecast.without_privacy + 0.03
+    assert forecast.without_privacy == pytest.approx(0.85, abs=0.03)
+    assert "without privacy" in str(forecast)
+    again = expected_accuracy(CLASSES, 1500, 20, epsilon=[0.05, 8.0], repeats=2, reachable=0.85)
+    assert again == forecast
+
+
+def test_the_forecast_for_numbers_and_its_figure():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    model = DPGradientRegressor(Domain(row_norm=1.0, target_bound=5.0), n_iter=20)
+    forecast = expected_accuracy(model, 1000, 10, epsilon=[8.0], repeats=1, reachable=0.8)
+    assert forecast.metric == "R^2"
+    assert 0.4 < forecast.score[0] < 0.85
+    assert forecast.plot().get_xlabel() == "epsilon"
+    matplotlib.pyplot.close("all")
+
+
+def test_cautions():
+    assert cautions(1.0, 1e-6, 10_000) == ()
+    assert "1/n" in cautions(1.0, 1e-4, 10_000)[0]
+    assert "says little" in cautions(10.5, 1e-6, 10_000)[0]
+    assert cautions(1.0, 1e-4, None) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": []},
+        {"epsilon": [0.0]},
+        {"epsilon": [float("inf")]},
+        {"reachable": 0.5},
+        {"n_samples": 0},
+        {"repeats": 0},
+        {"estimator": DPGradientClassifier(Domain(classes=[0, 1, 2]))},
+        {"estimator": DPGradientClassifier()},
+    ],
+)
+def test_a_bad_forecast_is_one_line(wrong):
+    given = {"estimator": CLASSES, "n_samples": 100, "n_features": 5, "epsilon": [1.0]} | wrong
+    with pytest.raises(ParameterError) as caught:
+        expected_accuracy(
+            given.pop("estimator"), given.pop("n_samples"), given.pop("n_features"), **given
+        )
+    assert "\n" not in str(caught.value)
+
+
+# ---- command line --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    lines = [
+        "a,b,c,y",
+        *(f"{a:.4f},{b:.4f},{c:.4f},{label}" for (a, b, c), label in zip(X, y, strict=True)),
+    ]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "grid.toml").write_text(
+        '[grid]\nn_nonzero = [1, 2, "none"]\nthreshold = [0.0, 30.0]\n'
+    )
+    (tmp_path / "list.toml").write_text("[[candidate]]\n[[candidate]]\nweighted_steps = false\n")
+    Ledger(tmp_path / "book.db", epsilon=9.0, delta=1e-6)
+    return tmp_path
+
+
+def run(files, candidates, *more, output=True):
+    arguments = [
+        "tune", str(files / "table.csv"), "--candidates", str(files / candidates), "--target", "y", "--classes",
+        "no,yes", "--row-norm", "1", "--n-samples", "300", "--epsilon", "4", "--n-iter", "5", *more,
+    ]  # fmt: skip
+    if output:
+        arguments += ["-o", str(files / "model.json")]
+    return CliRunner().invoke(program, arguments)
+
+
+@pytest.mark.parametrize(("candidates", "design"), [("grid.toml", "path"), ("list.toml", "refit")])
+def test_tune_pays_once_and_writes_the_winner(files, candidates, design):
+    book = files / "book.db"
+    result = run(files, candidates, "--ledger", str(book), "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.output)
+    assert record["design"] == design
+    model = dpsparse.load(files / "model.json")
+    assert model.privacy_.proven
+    assert model.privacy_.epsilon == 4.0
+    assert model.feature_names_ == ("a", "b", "c")
+    (entry,) = Ledger(book).history()
+    assert entry.committed
+    assert entry.method == f"DPSearchCV(DPGradientClassifier, {design})"
+    if design == "path":
+        assert record["best_params"]["threshold"] == 0.0  # the other one loses half of the rows
+
+
+def test_the_plan_reads_no_data(files):
+    (files / "table.csv").unlink()
+    result = run(files, "grid.toml", "--plan", "--n-features", "3", output=False)
+    assert result.exit_code == 0, result.output
+    assert "tuning pays only if" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("grid = 3", "must hold a table"),
+        ("[grid]\nclip = 0.5\n", "must give a list"),
+        ("[grid]\nnonsense = [1]\n", "no parameter"),
+        ("[other]\n", "must hold a table"),
+        ("[[candidate]]\n[grid]\n", "must hold a table"),
+        ("not toml", "not a TOML file"),
+    ],
+)
+def test_bad_candidates_spend_nothing(files, text, sentence):
+    (files / "bad.toml").write_text(text)
+    result = run(files, "bad.toml", "--ledger", str(files / "book.db"))
+    assert result.exit_code != 0
+    assert sentence in str(result.exception)
+    assert not Ledger(files / "book.db").history()
+    assert not (files / "model.json").exists()
+
+
+def test_an_output_is_needed_before_anything_is_spent(files):
+    result = run(files, "grid.toml", "--ledger", str(files / "book.db"), output=False)
+    assert result.exit_code != 0
+    assert not Ledger(files / "book.db").history()
