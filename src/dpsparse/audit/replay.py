@@ -23,7 +23,6 @@ import math
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +31,6 @@ import numpy as np
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
 from dpsparse.audit.recorded import ControlFlowError, Entry, RecordedReleases
 from dpsparse.audit.same import differences
-from dpsparse.audit.tape import Tape, compare_by_kind, needs_tape, translate
 from dpsparse.privacy.events import (
     Event,
     NonPrivate,
@@ -57,7 +55,6 @@ class Record:
     entries: list[Entry]
     left: dict[str, Any]
     complaints: list[str] = field(default_factory=list)
-    tape: Tape | None = None
 
 
 @dataclass
@@ -107,11 +104,7 @@ class Subject:
             made.append(RecordedReleases(plan, make_generator(seed), script, origin))
             return made[-1]
 
-        tape = _tape(self.estimator, first)
-        with nullcontext() if tape is None else tape.installed():
-            left = self._fit(X, y, make)
-        if tape is not None:
-            return Record(translate(tape.entries), left, tape.complaints, tape)
+        left = self._fit(X, y, make)
         return Record(made[0].entries, left, made[0].complaints)
 
     def _fit(self, X: Any, y: Any, make_releases: Any) -> dict[str, Any]:
@@ -126,12 +119,6 @@ class Subject:
             model.fit(X, y)
         left = {name: value for name, value in vars(model).items() if name not in seams}
         return left | {"warnings": [str(w.message) for w in said]}
-
-
-def _tape(estimator: Any, first: Record | None) -> Tape | None:
-    if not needs_tape(estimator):
-        return None
-    return Tape(None if first is None or first.tape is None else first.tape.entries)
 
 
 @dataclass(frozen=True)
@@ -167,8 +154,7 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0, first: Record | None
     complaints += sorted(set(first.complaints + second.complaints))
     complaints += reused(first.entries)
     too_far, reached = _moves(first.entries, second.entries)
-    compare = compare_by_kind if first.tape is not None else compare_by_phase
-    over, tightness = compare(subject.plan, first.entries, second.entries)
+    over, tightness = compare_by_phase(subject.plan, first.entries, second.entries)
     return Finding((*complaints, *too_far, *over), tightness, pair, reached)
 
 

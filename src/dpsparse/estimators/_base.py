@@ -23,7 +23,7 @@ from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number
-from dpsparse.domain import BoundedData, Domain, refuse_malformed
+from dpsparse.domain import Domain, refuse_malformed
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import Guarantee
@@ -76,14 +76,8 @@ class BaseDPLinearModel(_Fitted):
         """The price of a fit from hyper-parameters and public facts; never sees data."""
         raise TypeError(f"{type(self).__name__} does not say how to plan a fit.")
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """The solver on `rows`; whatever leaves them goes through `releases`."""
-        return Solution(*self._solve(rows.table(), plan, releases.rng))
-
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray] | Solution:
-        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say how to solve.")
 
     def _check_parameters(self) -> None:
@@ -152,7 +146,7 @@ class BaseDPLinearModel(_Fitted):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        solution = self._run(rows, plan, self._make_releases(plan))
+        solution = self._solve(rows, plan, self._make_releases(plan))
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:

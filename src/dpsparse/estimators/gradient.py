@@ -223,7 +223,7 @@ class _DPGradient(BaseDPLinearModel):
             n_nonzero=check_n_nonzero(self.n_nonzero),
         )
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         return solve(rows, plan.public, releases)
 
 
