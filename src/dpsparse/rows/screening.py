@@ -68,7 +68,9 @@ class ScreenedRows:
     def unit(self, n_samples: int | None) -> float:
         """A public grid for `active`: a row adds up to 2^8 .. 2^24 units, so that the sums fit."""
         at = self._at
-        return at.radius * at.feature_bound * at.slope_bound / (at.denominator * self._fine(n_samples))
+        return (
+            at.radius * at.feature_bound * at.slope_bound / (at.denominator * self._fine(n_samples))
+        )
 
     def active(self, n_candidates: int) -> Query:
         """-A_j of the first columns."""
@@ -94,7 +96,9 @@ class ScreenedRows:
             gap = int(np.abs(q).max()) * at.denominator + int(at.counts @ q)  # never negative
             distance = math.sqrt(scale * gap / strong_convexity)
             norms = np.sqrt(self._column_squares()[:n_candidates] / _SQUARE)
-            length = at.radius * at.feature_bound * (norms + math.sqrt(self._margin_squares() / _SQUARE))
+            length = (
+                at.radius * at.feature_bound * (norms + math.sqrt(self._margin_squares() / _SQUARE))
+            )
             scores = scale * self._linear(q)[:n_candidates] + smoothness * length * distance
             scores /= -max(self._n_rows, n_samples)
             return np.rint(np.clip(scores / unit, -float(_TOP), float(_TOP))).astype(np.int64)
@@ -130,8 +134,9 @@ class ScreenedRows:
 
     def _margin_squares(self) -> int:
         """sum of (x_i.w)^2 in units of the square of its bound, each rounded up and cut there."""
-        margins = self._units.margins(self._weights, self._constant)
-        bound = self._at.radius * self._at.feature_bound / self._slope_unit
+        unit = self._at.feature_bound  # of z, by which margins of the original rows are multiplied
+        margins = self._units.margins(self._weights / unit, self._constant / unit)
+        bound = self._at.radius * unit / self._slope_unit
         return sum(
             int(np.ceil(np.minimum((m / bound) ** 2, 1.0) * _SQUARE).astype(np.int64).sum())
             for m in margins._values
