@@ -14,13 +14,19 @@ from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScre
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy import Exponential, Laplace, NoisyMax, Repeated
 from dpsparse.privacy import epsilon as spent_epsilon
-from dpsparse.solvers.screening_rules import active_range, active_scores, raj_scores
+from dpsparse.sensitivity import active_range
+from dpsparse.solvers.screening_rules import raj_scores
 
 DOMAIN = Domain(feature_bound=0.5, target_bound=2.0, classes=[0, 1], n_samples=400)
 ADJACENCIES = ("add-remove", "replace-one")
 RULES = {
     "counts": {}, "top-k": {"n_nonzero": 3}, "budgeted": {"n_blocks": 2}, "safe": {"n_blocks": 2},
 }  # fmt: skip
+
+
+def active_scores(G, w, radius):
+    """A_j = radius |G_j| + <w, G>."""
+    return radius * np.abs(G) + w @ G
 
 
 def problem(n=400, d=12, seed=0):
@@ -96,7 +102,7 @@ def test_paid_draws_pay_for_the_worst_row(adjacency):
     assert 0.999 * eta <= reached <= eta * (1 + 1e-12)
     assert plan.parameters["screen_kappa"] * active_range(
         radius, c, c * radius + target, adjacency
-    ) == pytest.approx(eta)
+    ).value == pytest.approx(eta)
     assert plan.phases[1].event.count == 3 * model.n_drop  # as many draws as may happen
 
 
@@ -176,22 +182,37 @@ def test_without_noise_the_safe_rule_keeps_every_true_feature_and_no_other():
         rule="safe",
         n_iter=300,
         n_blocks=300,
-        solver="reference",
     ).fit(X, y)
     assert set(np.flatnonzero(model.coef_)) == {0, 1}
     assert model.n_live_[-1] <= 4
     assert not model.privacy_.proven
 
 
-@pytest.mark.parametrize("solver", ["fast", "reference"])
-def test_free_screening_finds_the_support(solver):
+def test_free_screening_finds_the_support():
     """5000 rows, 2 of 40 features, epsilon 5; the picks miss a feature with probability < 1e-9."""
     X, y = problem(n=5000, d=40)
     model = DPScreenedLassoRegressor(
-        Domain(feature_bound=0.5, target_bound=1.0, n_samples=5000), epsilon=5.0, n_iter=60, solver=solver, level=0.01
+        Domain(feature_bound=0.5, target_bound=1.0, n_samples=5000), epsilon=5.0, n_iter=60, level=0.01
     ).fit(X, y)  # fmt: skip
     assert set(np.flatnonzero(model.coef_)) == {0, 1}
     assert model.coef_[0] > 0 > model.coef_[1]
+
+
+def test_the_reference_solver_is_the_fast_one_and_says_so():
+    X, y = problem()
+    fast = DPScreenedLassoRegressor(DOMAIN, n_iter=20, random_state=3)
+    old = DPScreenedLassoRegressor(DOMAIN, n_iter=20, random_state=3, solver="reference")
+    with pytest.warns(NotPrivateWarning):
+        fast.fit(X, y)
+    with pytest.warns(FutureWarning, match="reference"), pytest.warns(NotPrivateWarning):
+        old.fit(X, y)
+    np.testing.assert_array_equal(fast.coef_, old.coef_)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_proven_plan_assumes_ideal_arithmetic(rule):
+    plan = DPScreenedLassoRegressor(DOMAIN, rule=rule, n_iter=30, **RULES[rule]).plan(12)
+    assert not [line for line in plan.assumptions if "ideal" in line]
 
 
 def test_the_intercept_is_inside_the_ball_and_survives():
@@ -228,9 +249,9 @@ def test_bad_parameters_are_refused_by_name(bad, named):
 @pytest.fixture
 def papers(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "experiments"))
-    module = importlib.import_module("screening_data")
+    module = importlib.import_module("_screening_data")
     yield module
-    sys.modules.pop("screening_data", None)
+    sys.modules.pop("_screening_data", None)
 
 
 def f1(weights, truth):
@@ -246,7 +267,7 @@ def test_free_screening_beats_the_published_f1_at_a_true_guarantee(papers, corre
     X, y, truth = papers.synthetic(0, correlated)
     domain = Domain(feature_bound=0.2, target_bound=2.0, n_samples=3000)
     model = DPScreenedLassoRegressor(
-        domain, epsilon=5.0, delta=1 / 3000, n_iter=400, fit_intercept=False, solver="reference"
+        domain, epsilon=5.0, delta=1 / 3000, n_iter=400, fit_intercept=False
     ).fit(X, y)
     assert model.privacy_.proven
     assert f1(model.coef_, truth != 0) > published + 0.3

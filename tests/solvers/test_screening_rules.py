@@ -1,6 +1,7 @@
 """Scores, sensitivities and rules: safe where Raj et al. are, attained where a bound is charged."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,23 +11,32 @@ from sklearn.linear_model import Lasso
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
+from dpsparse.privacy import Exponential, NonPrivate, Phase, Plan, Repeated
 from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Point, Query, Rows
+from dpsparse.selection.top_k import ROUNDING_RANGE
+from dpsparse.sensitivity import RAJ_GRID, Sensitivity, active_range, raj_range, raj_sensitivity
 from dpsparse.solvers.screening_rules import (
+    Block,
     Budgeted,
     Counts,
-    History,
+    Safe,
     TopK,
-    active_range,
-    active_scores,
     count_threshold,
     draw_drops,
     raj_scores,
-    raj_sensitivity,
     strong_convexity,
     wolfe_gap,
 )
 
 SQUARED = {"smoothness": 1.0, "strong_convexity": 1.0}
+ADJACENCIES = ("add-remove", "replace-one")
+
+
+def active_scores(G, w, radius):
+    """A_j = radius |G_j| + <w, G>: at the optimum 0 for every active feature, below 0 elsewhere."""
+    return radius * np.abs(G) + w @ G
 
 
 def squared_scores(X, y, w, radius, rescaled=True):
@@ -145,7 +155,7 @@ def bound(adjacency, n, radius=2.0, **changes):
         **SQUARED,
         **changes,
     }
-    return raj_sensitivity(radius=radius, adjacency=adjacency, **settings)
+    return raj_sensitivity(radius=radius, adjacency=adjacency, **settings).value
 
 
 def test_the_true_sensitivity_is_attained():
@@ -154,7 +164,7 @@ def test_the_true_sensitivity_is_attained():
     assert 0.70 < flipped(10**6, 2.0, "replace-one") / bound("replace-one", 10**6) <= 1.0
 
 
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("n0", [1, 5, 40])
 @pytest.mark.parametrize("rescaled", [True, False])
 def test_no_neighbour_exceeds_the_sensitivity_for_any_number_of_rows(adjacency, n0, rescaled):
@@ -198,37 +208,188 @@ def test_budgeted_range_is_attained():
     slope_bound = c * radius + target
     row = np.array([c, c, c])  # margin c * radius, slope c radius + Y
     add = change_of_range(X, y, w, (row, [-target]), radius)
-    limit = active_range(radius, c, slope_bound, "add-remove")
+    limit = active_range(radius, c, slope_bound, "add-remove").value
     assert 0.999 * limit <= np.ptp(add) <= limit * (1 + 1e-12)
     # replacing: the row that comes in and the one that goes out pull in opposite directions
     opposite = np.array([c, c, -c])  # margin -c radius, slope -(c radius + Y)
     out = change_of_range(X, y, w, (opposite, [target]), radius)
-    limit = active_range(radius, c, slope_bound, "replace-one")
+    limit = active_range(radius, c, slope_bound, "replace-one").value
     assert 0.999 * limit <= np.ptp(add - out) <= limit * (1 + 1e-12)
+
+
+# ---- the queries in whole numbers ------------------------------------------------------------------
+
+
+def whole_scores(table, domain, at, kind, n_samples=None, labels=None):
+    """Whole numbers of a paid rule's query on a table, with the query and its grid."""
+    rows = Rows.clip(*table, domain, labels=labels)
+    rule = Budgeted(1, 0.1, n_samples)
+    if kind == "safe":
+        rule = Safe(1, 0.1, *SQUARED.values(), n_samples=n_samples)
+    query, unit = rule.query(rows, at, at.counts.size - 1, exact=False)
+    return query.whole(unit), query, unit
+
+
+def reach(table, other, *arguments):
+    """Range of the change over candidates and null, as a share of what is charged, in whole numbers."""
+    (one, query, unit), (two, _, _) = (whole_scores(t, *arguments) for t in (table, other))
+    assert one.dtype == np.int64
+    change = np.append([int(b) - int(a) for a, b in zip(one, two, strict=True)], 0)
+    return np.ptp(change), query, unit
+
+
+def point(picks, signs, d, radius, bound, target, intercept=False):
+    """The weights after some picks."""
+    counts = np.zeros(d + 1, np.int64)
+    np.add.at(counts, picks, np.array(signs) * (np.arange(len(picks)) + 2))
+    return Point(counts, len(picks), radius, "squared", bound * radius + target, bound, intercept)
+
+
+def weights_of(at):
+    return at.radius * at.counts / at.denominator
+
+
+def test_whole_scores_are_the_scores():
+    """Within n units of a row on the active grid, and 1e-5 on the safe one; with an intercept."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-0.5, 0.5, (300, 6)).astype(np.float32).astype(float)
+    y = rng.uniform(-2, 2, 300)
+    domain = Domain(feature_bound=0.5, target_bound=2.0)
+    at = point([0, 3, 6, 0, 5, 0, 6, 1], [1, -1, 1, 1, 1, -1, 1, 1], 6, 3.0, 0.5, 2.0, True)
+    w, Z = weights_of(at), np.column_stack([X, np.full(300, 0.5)])
+    G = Z.T @ (Z @ w - y)
+    whole, _, unit = whole_scores((X, y), domain, at, "active", 300)
+    np.testing.assert_allclose(whole * unit, -active_scores(G, w, 3.0)[:-1], rtol=3e-6, atol=1e-4)
+    whole, _, unit = whole_scores((X, y), domain, at, "safe", 300)
+    norms = np.linalg.norm(Z @ w), np.linalg.norm(Z, axis=0)
+    plain = raj_scores(G, w, *norms, radius=3.0, **SQUARED)[:-1] / 300
+    np.testing.assert_allclose(whole * unit, -plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_budgeted_range_is_attained_in_whole_numbers(adjacency):
+    """The worst neighbours above reach what is charged and never pass it, compared as integers."""
+    radius, c, target = 3.0, 0.5, 2.0
+    domain = Domain(feature_bound=c, target_bound=target)
+    # a thousand steps to the same vertex: <w, G> is radius G_2 but for 2/(T+1)(T+2)
+    at = point([2] * 1000, [1] * 1000, 3, radius, c, target)
+    X = np.array([[c, 0, 0], [0, c, 0]] * 50)
+    y = np.array([-target, target] * 50)
+    one, other = [c, c, c], [c, c, -c]
+    first = X, y
+    if adjacency == "replace-one":
+        first = np.vstack([X, other]), np.append(y, target)
+    second = np.vstack([X, one]), np.append(y, -target)
+    moved, query, unit = reach(first, second, domain, at, "active", 100)
+    charged = Fraction(query.sensitivity(adjacency).value) / Fraction(unit)
+    assert 0.999 * charged <= int(moved) <= charged
+
+
+BOUNDARY = [
+    0.0, -0.0, 5e-324, 1e-310, 7.0065e-46, 2.0**-149, 1.1754944e-38, 1e-30, 0.5, -0.5,
+    np.nextafter(0.5, 1), np.nextafter(0.5, 0), np.float32(0.1), 1e30, -1e300, 3.4e38,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["active", "safe"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_no_row_of_boundary_floats_moves_scores_further_than_charged(kind, adjacency):
+    rng = np.random.default_rng(5)
+    domain = Domain(feature_bound=0.5, target_bound=2.0)
+    for trial in range(60):
+        n = int(rng.integers(2, 30))
+        X = rng.choice([-0.5, 0.5, 0.0], (n + 1, 3), p=[0.2, 0.6, 0.2])
+        y = rng.choice([-2.0, 2.0], n + 1)
+        X[n] = rng.choice(BOUNDARY, 3)
+        y[n] = rng.choice([-2.0, 2.0, 1e308, -5e-324, 0.0])
+        picks = np.full(20, trial % 3) if trial % 2 else rng.integers(0, 4, 20)
+        at = point(picks, rng.choice([-1, 1], 20), 3, 3.0, 0.5, 2.0, intercept=True)
+        first = (X[:n], y[:n]) if adjacency == "add-remove" else (X[1:], y[1:])
+        second = (X, y) if adjacency == "add-remove" else (X[:n], y[:n])
+        moved, query, unit = reach(first, second, domain, at, kind, 5)
+        assert int(moved) <= Fraction(query.sensitivity(adjacency).value) / Fraction(unit)
+
+
+def test_the_safe_query_reaches_its_charge_and_charges_its_rounding():
+    """Rows fitted exactly, one flipped row more: 95 % of the charge at 3000 rows, in whole numbers."""
+    n, radius = 3000, 2.0
+    domain = Domain(target_bound=radius)
+    at = point([0] * 2000, [1] * 2000, 1, radius, 1.0, radius)
+    w = weights_of(at)[0]
+    first = np.ones((n - 1, 1)), np.full(n - 1, w)
+    second = np.ones((n, 1)), np.append(first[1], -radius)
+    moved, query, unit = reach(first, second, domain, at, "safe", n)
+    charged = query.sensitivity("add-remove").value / unit
+    assert 0.47 * charged <= moved <= charged  # one feature: half of the range
+    facts = (radius, 1.0, 2 * radius, 1.0, 1.0, n)
+    plain = raj_sensitivity(*facts, "add-remove").value
+    assert unit == RAJ_GRID * plain
+    assert raj_range(*facts, "add-remove").value >= 2 * (plain + unit)
+
+
+def test_scores_stay_whole_numbers_for_any_number_of_steps():
+    """10^6 steps make M 2^39: sums are clamped so that no score leaves 2^60."""
+    domain = Domain(target_bound=1e3)
+    X, y = np.ones((2000, 1)), np.full(2000, -1e3)
+    for n_steps in (1, 1000, 10**6):
+        at = point(np.zeros(n_steps, int), np.ones(n_steps, int), 1, 1e3, 1.0, 1e3)
+        whole, _, unit = whole_scores((X, y), domain, at, "active", None)
+        assert 2**20 < -int(whole[0]) <= 2**60
+        assert unit > 0.0
+
+
+# ---- draws ---------------------------------------------------------------------------------------
+
+
+class FixedScores:
+    """A rule whose scores A_j are given; a hundredth is the grid, and a row moves them by `moved`."""
+
+    def __init__(self, scores, n_drop, level, moved=1.0):
+        self.scores, self.n_drop, self.level, self.moved = scores, n_drop, level, moved
+
+    def query(self, rows, at, n_live, exact):
+        def lemma(adjacency):
+            return Sensitivity(2 * self.moved, "range", adjacency, "test")
+
+        def whole(unit):
+            return np.rint(-np.asarray(self.scores) / unit).astype(np.int64)
+
+        return Query((n_live,), lemma, whole), 0.01
+
+
+class Drawn:
+    """`draw_drops` again and again at some kappa; each draw is another fit."""
+
+    def __init__(self, kappa, seed):
+        event = NonPrivate()
+        if not math.isinf(kappa):
+            event = Repeated(Exponential(2 * kappa + ROUNDING_RANGE), 10)
+        self.plan = Plan(
+            "test", (Phase("screening draws", event),), math.inf, 0.5, "add-remove"
+        )  # fmt: skip
+        self.rng = make_generator(seed)
+
+    def __call__(self, rule):
+        releases = Releases(self.plan, self.rng)
+        return draw_drops(rule, None, None, len(rule.scores), releases)
 
 
 def test_the_null_bounds_false_drops():
     """Scores all >= 0: one draw drops something with probability at most `level`. 4 sigma: 6e-5."""
-    rule, rng = Budgeted(kappa=0.7, n_drop=1, level=0.2), make_generator(1)
-    scores, n = np.zeros(30), 20_000
-    false = sum(draw_drops(scores, rule, rng).any() for _ in range(n))
+    rule, draw, n = FixedScores(np.zeros(30), 1, 0.2), Drawn(0.7, 1), 20_000
+    false = sum(len(draw(rule)) > 0 for _ in range(n))
     exact = 30 / (30 + 30 / 0.2)
     assert exact <= rule.level
     assert abs(false - n * exact) < 4 * math.sqrt(n * exact * (1 - exact))
 
 
-def drop_counts(rule, scores, n, seed):
-    rng, counts = make_generator(seed), np.zeros(len(scores) + 1)
-    for _ in range(n):
-        dropped = np.flatnonzero(draw_drops(scores, rule, rng))
-        counts[dropped[0] if dropped.size else -1] += 1
-    return counts
-
-
 def test_law_of_one_draw_and_that_five_percent_of_kappa_is_noticed():
     """Chi-square against the exact law at 1e-4; the wrong kappa must fail it."""
     scores, kappa, level, n = np.array([-30.0, -26.0, -20.0, 0.0, 5.0]), 0.3, 0.5, 60_000
-    counts = drop_counts(Budgeted(kappa, 1, level), scores, n, 7)
+    rule, draw, counts = FixedScores(scores, 1, level), Drawn(kappa, 7), np.zeros(6)
+    for _ in range(n):
+        dropped = draw(rule)
+        counts[dropped[0] if dropped.size else -1] += 1
 
     def statistic(k):
         weight = np.exp(np.append(-k * scores, math.log(5 / level)))
@@ -246,19 +407,18 @@ def test_two_draws_have_the_law_without_replacement():
     weight = np.exp(np.append(-kappa * scores, math.log(3 / level)))
     p = weight / weight.sum()
     both = p[0] * p[1] / (1 - p[0]) + p[1] * p[0] / (1 - p[1])
-    rng, rule = make_generator(3), Budgeted(kappa, 2, level)
-    seen = sum(draw_drops(scores, rule, rng)[:2].all() for _ in range(n))
+    draw, rule = Drawn(kappa, 3), FixedScores(scores, 2, level)
+    seen = sum(np.array_equal(draw(rule), [0, 1]) for _ in range(n))
     assert abs(seen - n * both) < 4.5 * math.sqrt(n * both * (1 - both))
-    assert max(draw_drops(scores, rule, rng).sum() for _ in range(200)) == 2
+    assert max(len(draw(rule)) for _ in range(200)) == 2
 
 
 def test_without_noise_every_negative_score_goes():
-    rule = Budgeted(math.inf, 1, 0.1)
-    np.testing.assert_array_equal(
-        draw_drops(np.array([-1.0, 0.0, -0.1, 2.0]), rule, make_generator(0)),
-        [True, False, True, False],
-    )
-    assert draw_drops(np.zeros(0), Budgeted(1.0, 1, 0.1), make_generator(0)).size == 0
+    """More than `n_drop`, and none whose score is zero."""
+    draw = Drawn(math.inf, 0)
+    assert list(draw(FixedScores([-1.0, 0.0, -0.1, 2.0], 1, 0.1))) == [0, 2]
+    assert draw(FixedScores([0.0, 3.0], 1, 0.1)).size == 0
+    assert Drawn(1.0, 0)(FixedScores([], 1, 0.1)).size == 0
 
 
 def net_tail(n_steps, d, s):
@@ -287,7 +447,7 @@ def test_uniform_selection_keeps_no_more_than_the_level():
     for _ in range(300):
         net = np.zeros(d, int)
         np.add.at(net, rng.integers(0, d, 200), rng.choice([-1, 1], 200))
-        kept.append(Counts(level).keep(History(np.zeros(d), net, 200, 1, 1)).mean())
+        kept.append(Counts(level).keep(Block(np.zeros(d), net, 200, 1, 1)).mean())
     assert np.mean(kept) <= level
     assert np.mean(kept) == pytest.approx(
         net_tail(200, d, count_threshold(200, d, level)), abs=0.01
@@ -295,19 +455,19 @@ def test_uniform_selection_keeps_no_more_than_the_level():
 
 
 def test_counts_decides_after_the_first_block_only():
-    history = History(np.ones(4), np.array([0, 9, -9, 1]), 20, 2, 2)
+    history = Block(np.ones(4), np.array([0, 9, -9, 1]), 20, 2, 2)
     assert Counts(0.05).keep(history).all()
 
 
 def test_top_k_falls_geometrically_to_k():
     sizes, weights = [], np.arange(1000.0)
     for block in (1, 2, 3):
-        keep = TopK(10).keep(History(weights, np.zeros(weights.size), 5, block, 3))
+        keep = TopK(10).keep(Block(weights, np.zeros(weights.size), 5, block, 3))
         weights = weights[keep]
         sizes.append(weights.size)
     assert sizes == [215, 46, 10]
     np.testing.assert_array_equal(weights, np.arange(990.0, 1000.0))
-    assert TopK(10).keep(History(np.ones(4), np.zeros(4), 5, 1, 1)).all()
+    assert TopK(10).keep(Block(np.ones(4), np.zeros(4), 5, 1, 1)).all()
 
 
 def test_raj_needs_a_strongly_convex_loss():

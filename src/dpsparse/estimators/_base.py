@@ -22,7 +22,7 @@ from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number
-from dpsparse.domain import BoundedData, Domain, refuse_malformed
+from dpsparse.domain import Domain, refuse_malformed
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
@@ -76,14 +76,8 @@ class BaseDPLinearModel(_Fitted):
         """The price of a fit from hyper-parameters and public facts; never sees data."""
         raise TypeError(f"{type(self).__name__} does not say how to plan a fit.")
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """The solver on `rows`; whatever leaves them goes through `releases`."""
-        return Solution(*self._solve(rows.table(), plan, releases.rng))
-
-    def _solve(
-        self, data: BoundedData, plan: Plan, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray] | Solution:
-        """Weights of shape (n_outputs, n_features) and intercepts of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say how to solve.")
 
     def _check_parameters(self) -> None:
@@ -187,7 +181,7 @@ class BaseDPLinearModel(_Fitted):
             refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = self._make_releases(plan)
-        solution = self._run(releases.capped(rows), plan, releases)
+        solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:

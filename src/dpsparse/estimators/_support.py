@@ -293,7 +293,7 @@ class DPSupportFirst(BaseDPLinearModel):
 
     # ---- the run -------------------------------------------------------------------------------
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         if plan.calibration == "published":
             return self._solve_published(rows, plan, releases)
         return solve(rows, plan.public, releases)

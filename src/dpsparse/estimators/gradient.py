@@ -231,7 +231,7 @@ class _DPGradient(BaseDPLinearModel):
         """Public weights in the order of the labels, "balanced" or None."""
         return None
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         return solve(rows, plan.public, releases)
 
 

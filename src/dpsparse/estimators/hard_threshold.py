@@ -189,7 +189,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             domain.feature_bound,
         )  # fmt: skip
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         if plan.calibration == "published":
             return self._solve_published(rows.table(), plan, releases.rng)
         return solve(rows, plan.public, releases)

@@ -201,7 +201,7 @@ class _Lasso(BaseDPLinearModel):
         reach = bound * _published_slope_bound(self._loss(None), slope_bound)
         return Repeated(NoisyMax(factor * share), n_iter), share / reach
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         public: Ball = plan.public
         with _Bar(public.n_iter, type(self).__name__) as progress:
             if plan.calibration == "published":

@@ -227,7 +227,7 @@ class _ScreenedLasso(BaseDPLinearModel):
         short, longer = divmod(self._n_iter, self.n_blocks)
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         if plan.calibration == "published":
             solution = self._solve_published(rows.table(), plan.public, releases)
         else:

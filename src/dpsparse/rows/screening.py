@@ -134,8 +134,9 @@ class ScreenedRows:
 
     def _margin_squares(self) -> int:
         """sum of (x_i.w)^2 in units of the square of its bound, each rounded up and cut there."""
-        margins = self._units.margins(self._weights, self._constant)
-        bound = self._at.radius * self._at.feature_bound / self._slope_unit
+        unit = self._at.feature_bound  # of z, by which margins of the original rows are multiplied
+        margins = self._units.margins(self._weights / unit, self._constant / unit)
+        bound = self._at.radius * unit / self._slope_unit
         return sum(
             int(np.ceil(np.minimum((m / bound) ** 2, 1.0) * _SQUARE).astype(np.int64).sum())
             for m in margins._values

@@ -116,12 +116,3 @@ def _draw_without_replacement(scores, k, kappa, null, rng, picks):
         if total == 0:
             rejected = PATIENCE
     return count
-
-
-def gumbel_top_k(scores, k, kappa, rng):
-    from dpsparse.random import gumbel
-
-    keys = scores if np.isinf(kappa) else kappa * scores + gumbel(rng, len(scores))
-    if k >= len(keys):
-        return np.arange(len(keys))
-    return np.sort(np.argpartition(-keys, k - 1)[:k])
