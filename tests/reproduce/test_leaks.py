@@ -34,12 +34,13 @@ def test_what_a_row_says(leaks, claimed, attacked, proven, state):
 
 
 def test_private_lasso_is_wrong_in_a_step_and_right_as_a_whole(leaks):
-    """At epsilon 1, delta 1e-4, T = 1000: 2 eps' a step where eps' is charged; 0.798 proven for the whole."""
+    """At epsilon 1, delta 1e-4, T = 1000: 2 eps' a step where eps' is charged; 0.716 proven for the whole."""
     rows = {(of, adjacency): row for _, adjacency, of, *row in leaks.noisy_max(True)}
     claimed, refuted, proven = rows["one step", "add-remove"]
     assert refuted["published"] > 1.9 * claimed
     assert proven == 2.0
-    assert rows["whole", "add-remove"][2] == pytest.approx(0.798, abs=0.002)
+    # 0.798 by the Renyi curve, which is what the book was run with; the adaptive optimum proves less
+    assert rows["whole", "add-remove"][2] == pytest.approx(0.716, abs=0.002)
     assert rows["whole", "replace-one"][2] > 1.0
 
 

@@ -74,7 +74,7 @@ def test_blocks_are_independent_uniform_draws():
     k, n = 4, 40_000
     rows = Rows.clip(sp.csr_array((n, 1)), np.zeros(n, int), DOMAIN, labels=CODES)
     handle = door(NonPrivate()).blocks(rows, k)
-    label = handle._of_row
+    label = handle._of_unit
     assert len(label) == n
     assert str(label) not in repr(handle)  # the draws stay secret
     pairs = np.bincount(label[:-1:2] * k + label[1::2], minlength=k * k)

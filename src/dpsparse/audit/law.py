@@ -47,8 +47,7 @@ def loss(a: Entry, b: Entry) -> float:
         return _ranking(a) - _ranking(b, a.answer)
     if a.kind == "noisy max":
         pick = int(a.answer[0])
-        own, away = (noisy_max_log_probability(keys(e), pick) for e in (a, b))
-        return own - away
+        return noisy_max_log_probability(keys(a), pick) - noisy_max_log_probability(keys(b), pick)
     if a.kind == "count":
         own, away = difference(a.answer, a.query), difference(a.answer, b.query)
         return float((np.abs(away) - np.abs(own)).sum()) * a.step

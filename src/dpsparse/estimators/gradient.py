@@ -187,7 +187,7 @@ class _DPGradient(BaseDPLinearModel):
             adjacency=self.adjacency,
             source="docs/proofs/noisy_gradient.md",
             assumptions=tuple(assumptions),
-            public=self._recipe(n_features, n_outputs, "masses" in shares),
+            public=self._recipe(n_features, n_outputs, "masses" in shares, labels),
             parameters={
                 "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
                 "mu": mu,
@@ -196,7 +196,9 @@ class _DPGradient(BaseDPLinearModel):
             },
         )
 
-    def _recipe(self, n_features: int, n_outputs: int, private_masses: bool) -> Recipe:
+    def _recipe(
+        self, n_features: int, n_outputs: int, private_masses: bool, labels: np.ndarray | None
+    ) -> Recipe:
         domain = self._domain
         longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features)
         return Recipe(
@@ -224,10 +226,10 @@ class _DPGradient(BaseDPLinearModel):
             weighted=self.weighted_steps,
             fit_intercept=self.fit_intercept,
             n_nonzero=check_n_nonzero(self.n_nonzero),
-            class_weight=self._class_weight(),
+            class_weight=self._class_weight(labels),
         )
 
-    def _class_weight(self) -> tuple[float, ...] | str | None:
+    def _class_weight(self, labels: np.ndarray | None) -> tuple[float, ...] | str | None:
         """Public weights in the order of the labels, "balanced" or None."""
         return None
 
@@ -315,18 +317,18 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
             raise ParameterError(f"{sentence} a dict with a positive number for every class.")
         for value in weights.values():
             check_positive("class_weight", value)
-        known = self._domain.classes
-        if not isinstance(known, str) and set(weights) != set(known or ()):
-            raise ParameterError(f"{sentence} a dict with the classes of the domain for keys.")
-        if isinstance(known, str):
-            raise ParameterError("class_weight needs declared labels: Domain(classes=[0, 1]).")
-        if max(weights.values()) > 1e6 * min(weights.values()):
-            raise ParameterError("class_weight must not differ by more than a factor of a million.")
+        if max(weights.values()) > 1e9 * min(weights.values()):
+            raise ParameterError("class_weight must not differ by more than a factor of 1e9.")
 
-    def _class_weight(self) -> tuple[float, ...] | str | None:
+    def _class_weight(self, labels: np.ndarray | None) -> tuple[float, ...] | str | None:
         if not isinstance(self.class_weight, dict):
             return None if self.class_weight is None else "balanced"
-        return tuple(float(self.class_weight[label]) for label in self._domain.class_labels())
+        known = np.asarray(labels).tolist()
+        if set(self.class_weight) != set(known):
+            raise ParameterError(
+                "class_weight must be None, 'balanced' or a dict with the classes of the domain for keys."
+            )
+        return tuple(float(self.class_weight[label]) for label in known)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
