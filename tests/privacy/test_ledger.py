@@ -30,6 +30,7 @@ from dpsparse.privacy import (
     epsilon,
     rdp,
 )
+from dpsparse.privacy.conversion import renyi_epsilon
 from dpsparse.privacy.ledger_book import MANY, Terms, conversion, filter_order
 
 DELTA = 1e-6
@@ -110,7 +111,11 @@ MIXED = [Exponential(0.02), *[Gaussian(80.0)] * 2, *[Exponential(0.01)] * 20, Pu
     ],
 )
 def test_what_the_filter_costs_over_prices_fixed_in_advance(events, dearer):
-    natural = epsilon(Sequence(tuple(events)), DELTA)
+    """Against the Renyi curve, by which the filter works; a plan alone may claim the adaptive optimum,
+    up to 8 % less."""
+    run = Sequence(tuple(events))
+    gaussian = all(isinstance(event, Gaussian) for event in events)
+    natural = epsilon(run, DELTA) if gaussian else renyi_epsilon(run, DELTA)
     for ceiling, allowed in ((natural * dearer, True), (natural * (1 - 1e-6), False)):
         ledger = Ledger(epsilon=ceiling, delta=DELTA)
         refused = False
