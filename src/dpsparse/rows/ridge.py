@@ -22,7 +22,7 @@ All kernels are here because a cached kernel does not notice edits elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +32,7 @@ import scipy.sparse as sp
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import expit
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
@@ -50,7 +51,7 @@ LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic bel
 ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
-_HALVINGS = 60
+_HALVINGS, _ROUGH_STEPS = 60, 30
 _LONG, _BLOCKS = (
     2**15,
     4,
@@ -141,6 +142,14 @@ class RidgeRows:
             return columns
         constants = sp.csr_array(np.full((columns.shape[0], 1), self._constant))
         return sp.csr_array(sp.hstack([columns, constants]))
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return np.concatenate([part.weights for part in self._parts])
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        return np.concatenate([part.targets for part in self._parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +245,22 @@ class RidgeProblem:
         gradient = total + (rest + (pull if tilt is None else pull + tilt))
         return gradient, np.concatenate(bends)
 
+    def guess(
+        self, theta: Precise, tilt: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same in plain float64: fast, and right enough far from the minimiser."""
+        table, weights, targets = self.rows.table, self.rows.weights, self.rows.targets
+        margins = table @ theta.high
+        if self.loss == "logistic":
+            slopes = expit(margins) - targets
+            curvature = np.abs(slopes) * (1.0 - np.abs(slopes))
+        else:
+            slopes = np.clip(margins - targets, -self.slope_bound, self.slope_bound)
+            curvature = (np.abs(slopes) < self.slope_bound).astype(np.float64)
+        pull = self.ridge * (theta.high - self.centre)
+        gradient = table.T @ (weights * slopes) + (pull if tilt is None else pull + tilt)
+        return gradient, weights * curvature
+
     def stationarity(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Gradient and log determinant of the Hessian of the untilted objective at a released theta: what
         the density of objective perturbation is made of. For the audit."""
@@ -249,25 +274,39 @@ class RidgeProblem:
 def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
     """A point where the gradient norm is at most tol/2, whatever it takes; the other half is for rounding.
 
-    Newton's direction, halved until J has fallen for certain: J is convex, so it fell if it still falls at the end
-    of the step. A step that halves the smallest norm so far is taken as well; that can happen only so
-    often. (To accept a smaller norm or a smaller J at any time can cycle.)
+    Some steps in plain float64 come near; what counts is decided with all digits, and needs one look as a rule.
     """
-    newton = _Newton(problem)
-    theta = Precise(problem.centre.copy(), np.zeros(problem.rows.width))
+    start = Precise(problem.centre.copy(), np.zeros(problem.rows.width))
     if tilt is not None:
-        theta = theta.plus(-tilt / problem.ridge)
-    gradient, bend = problem.evaluate(theta, tilt)
+        start = start.plus(-tilt / problem.ridge)
+    near = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
+    start = near if np.all(np.isfinite(near.high)) else start
+    return _search(problem, tilt, start, problem.evaluate, problem.tol / 2, math.inf)
+
+
+def _search(
+    problem: RidgeProblem,
+    tilt: np.ndarray | None,
+    theta: Precise,
+    evaluate: Callable[..., tuple[np.ndarray, np.ndarray]],
+    enough: float,
+    n_steps: float,
+) -> Precise:
+    """Newton's direction, halved until J has fallen for certain: J is convex, so it fell if it still falls at the end
+    of the step. A step that halves the smallest norm so far is taken as well; that can happen only so
+    often. (To accept a smaller norm or a smaller J at any time can cycle.)"""
+    newton = _Newton(problem)
+    gradient, bend = evaluate(theta, tilt)
     norm = best = float(np.linalg.norm(gradient))
-    while norm > problem.tol / 2:
+    while norm > enough and n_steps > 0:
         for step in newton.steps(gradient, bend, norm):
             trial = theta.plus(-step)
-            new, new_bend = problem.evaluate(trial, tilt)
+            new, new_bend = evaluate(trial, tilt)
             new_norm = float(np.linalg.norm(new))
             if new_norm <= best / 2 or float(step @ new) >= 0.0:
                 break
         theta, gradient, bend, norm = trial, new, new_bend, new_norm
-        best = min(best, norm)
+        best, n_steps = min(best, norm), n_steps - 1
     return theta
 
 
