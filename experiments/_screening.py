@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import _screening_data as sd
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from dpsparse.domain import BoundedData, Domain
-from dpsparse.estimators.screened_lasso import DPScreenedLassoRegressor
+from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
-from dpsparse.privacy import Exponential, Repeated, calibrate
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     adp_scale,
     published_iterates,
@@ -24,9 +24,10 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     rnm_scale,
 )
 from dpsparse.random import make_generator
-from dpsparse.solvers.frank_wolfe import choose_resolution
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
 from dpsparse.solvers.screening import screened_frank_wolfe
-from dpsparse.solvers.screening_rules import Counts, History, KeepAll, TopK, strong_convexity
+from dpsparse.solvers.screening_rules import Block, Counts, KeepAll, TopK, strong_convexity
 
 T = 1000  # iterations of every synthetic experiment of the papers
 LEVEL = 0.1
@@ -147,10 +148,10 @@ EPSILON, DELTA = 5.0, 1 / 3000
 
 
 def proven(X, y, domain, seed, *, n_iter, radius, epsilon, delta, rule, **options):
-    """Weights of a proven fit and the fitted model; `reference` is the faster solver on dense rows."""
+    """Weights of a proven fit and the fitted model."""
     model = DPScreenedLassoRegressor(
         domain, epsilon=epsilon, delta=delta, radius=radius, n_iter=n_iter, rule=rule, fit_intercept=False,
-        solver="reference", random_state=seed, **options,
+        random_state=seed, **options,
     )  # fmt: skip
     return model.fit(X, y).coef_, model
 
@@ -160,15 +161,13 @@ def free_rules(X, y, domain, seed, *, n_iter, radius, epsilon, delta, n_nonzero)
     plan = DPScreenedLassoRegressor(
         domain, epsilon=epsilon, delta=delta, radius=radius, n_iter=n_iter, fit_intercept=False
     ).plan(X.shape[1])
-    run = screened_frank_wolfe(
-        domain.clip(X, y), get_loss("squared"), make_generator(seed), radius=radius,
-        kappa=plan.parameters["kappa"], resolution=1, blocks=[n_iter], rule=KeepAll(),
-        fit_intercept=False, fast=False,
-    )  # fmt: skip
+    public = replace(plan.public, rule=KeepAll())
+    releases = Releases(plan, make_generator(seed))
+    run = screened_frank_wolfe(Rows.clip(X, y, domain), public, releases)
     weights = run.weights[:-1]
     net = np.zeros(X.shape[1], int)
     np.add.at(net, run.features, run.signs)
-    history = History(weights, net, n_iter, 1, 1)
+    history = Block(weights, net, n_iter, 1, 1)
     yield "counts", weights * Counts(LEVEL).keep(history), plan
     yield "top-k", weights * TopK(n_nonzero).keep(history), plan
     yield "dp-fw", weights, plan
@@ -422,42 +421,37 @@ def part_rows(trial: int) -> Iterator[dict]:
 
 def part_cost(trial: int) -> Iterator[dict]:
     """Processor seconds of the same selections with and without screening, dense and sparse rows."""
-    cases = [("dense 3000 x 600", solver) for solver in ("reference", "fast")]
+    cases = ["dense 3000 x 600"]
     if sd.NEWS20.exists():
-        cases.append(("news20, 62,061 features", "fast"))
-    for name, solver in cases:
+        cases.append("news20, 62,061 features")
+    for name in cases:
         if name.startswith("dense"):
             X, y, _ = sd.synthetic(trial, correlated=False)
             domain = Domain(feature_bound=CLIP, target_bound=TARGET, n_samples=3000)
-            data, loss = domain.clip(X, y), get_loss("squared")
+            kind, rows = DPScreenedLassoRegressor, Rows.clip(X, y, domain)
             radius, n_iter, k, epsilon = RADIUS, STEPS, 70, EPSILON
         else:
             X, y = sd.news20()
             domain = Domain(feature_bound=0.2, classes=[0, 1], n_samples=X.shape[0])
-            data, loss = domain.clip(X, y, labels=np.array([0, 1])), get_loss("logistic")
+            kind, rows = DPScreenedLassoClassifier, Rows.clip(X, y, domain, labels=np.array([0, 1]))
             radius, n_iter, k, epsilon = 50.0, 4000, 1000, 1.0
-        bound = domain.feature_bound * loss.slope_bound(domain, radius)
-        eta = calibrate(lambda x, n=n_iter: Repeated(Exponential(x), n), epsilon, 1e-6)
+        plan = kind(
+            domain, epsilon=epsilon, radius=radius, n_iter=n_iter, fit_intercept=False
+        ).plan(X.shape[1])
         for method, rule, blocks in (
-            ("no screening", KeepAll(), [n_iter]),
-            ("top-k after a tenth", TopK(k), [n_iter // 10, n_iter - n_iter // 10]),
-            ("top-k in 4 blocks", TopK(k), [n_iter // 4] * 4),
+            ("no screening", KeepAll(), (n_iter,)),
+            ("top-k after a tenth", TopK(k), (n_iter // 10, n_iter - n_iter // 10)),
+            ("top-k in 4 blocks", TopK(k), (n_iter // 4,) * 4),
         ):
-            settings = {
-                "radius": radius, "kappa": eta / (2 * bound), "resolution": choose_resolution(X.shape[0], eta),
-                "fit_intercept": False, "fast": solver == "fast",
-            }  # fmt: skip
+            public = replace(plan.public, rule=rule, blocks=blocks)
             if trial == 0:  # compile first
-                screened_frank_wolfe(
-                    data, loss, make_generator(0), blocks=[2, 2], rule=rule, **settings
-                )
+                warm = replace(public, blocks=(2, 2))
+                screened_frank_wolfe(rows, warm, Releases(plan, make_generator(0)))
             start = time.process_time()
-            run = screened_frank_wolfe(
-                data, loss, make_generator(trial), blocks=blocks, rule=rule, **settings
-            )
+            run = screened_frank_wolfe(rows, public, Releases(plan, make_generator(trial)))
             took = time.process_time() - start
             yield {
-                "data": f"{name}, {solver}",
+                "data": name,
                 "method": method,
                 "seconds": took,
                 "live": list(run.n_live),

@@ -32,7 +32,7 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import listed_count, noisy_count
 from dpsparse.random import make_generator
 from dpsparse.reproduce import Experiment
-from dpsparse.solvers.screening_rules import raj_sensitivity
+from dpsparse.sensitivity import raj_sensitivity
 
 DELTA = 1e-6
 AR, RP = "add-remove", "replace-one"
@@ -102,7 +102,7 @@ def screening_step(quick):
     true = raj_sensitivity(
         radius=radius, feature_bound=1.0, slope_bound=2.0, smoothness=1.0, strong_convexity=1.0,
         n_samples=n, adjacency=RP, rescaled=False,
-    )  # fmt: skip
+    ).value  # fmt: skip
     refuted, proven = {}, math.inf
     for mode, sensitivity in (("published", claimed), ("proven", true)):
         scale = adp_scale(sensitivity, 1.0, DELTA, 1)
