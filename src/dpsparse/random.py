@@ -6,7 +6,6 @@ give the same noise twice, and the difference of two releases is then free of no
 refuses to be copied or pickled, and a forked child gets a new key before it runs any code.
 
     gumbel               P(G <= g) = exp(-exp(-g))               float64, 106-bit uniform
-    gaussian             N(0, scale^2)                           float64
     two_sided_geometric  P(k) ~ exp(-|k| / scale)                exact (integers only)
     integer_below        P(k) = 1 / bound                        exact (integers only)
 
@@ -72,14 +71,6 @@ def gumbel(rng: Generator, size: Size) -> np.ndarray:
     """Standard Gumbel noise: arg max of kappa * score + gumbel is the exponential mechanism."""
     out = np.empty(size)
     _fill_gumbel(rng, out.reshape(-1))
-    return out
-
-
-def gaussian(rng: Generator, scale: float, size: Size) -> np.ndarray:
-    """Independent N(0, scale^2) noise; scale 0 is no noise."""
-    _require_scale(scale)
-    out = rng.standard_normal(size)
-    out *= scale
     return out
 
 

@@ -13,7 +13,7 @@ from dpsparse.audit.recorded import Entry
 from dpsparse.audit.replay import Subject
 from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
 from dpsparse.privacy import Exponential, Gaussian, calibrate, delta
-from dpsparse.random import gaussian, gumbel, make_generator, two_sided_geometric
+from dpsparse.random import gumbel, make_generator, two_sided_geometric
 
 NONE = np.empty(0)
 
@@ -29,7 +29,7 @@ def picks_entry(keys, picks):
 
 def gaussian_losses(scale, n, seed):
     rng = make_generator(seed)
-    outputs = gaussian(rng, scale, n)
+    outputs = rng.normal(0.0, scale, n)
     entries = [gaussian_entry(scale, np.zeros(1), np.array([o])) for o in outputs]
     other = gaussian_entry(scale, np.ones(1), NONE)
     return np.array([law.loss(entry, other) for entry in entries])
@@ -128,7 +128,7 @@ def test_laplace_noisy_max_probability():
 
 def test_noise_tests_accept_right_and_reject_slightly_wrong_noise():
     """Level 1e-6 for acceptance; 10 % of a Gaussian scale is seen in 4,000 draws."""
-    noise = gaussian(make_generator(10), 3.0, 4000)
+    noise = make_generator(10).normal(0.0, 3.0, 4000)
     assert law.noise_p_value([gaussian_entry(3.0, np.zeros(4000), noise)], "gaussian") > 1e-6
     assert law.noise_p_value([gaussian_entry(3.3, np.zeros(4000), noise)], "gaussian") < 1e-6
 
