@@ -133,20 +133,12 @@ def raj_range(
     linear, product = _raj_parts(*facts)
     rounding = RAJ_GRID * raj_sensitivity(*facts, n_samples, "add-remove").value
     more = rounding + 2.0**-47 * (linear + product)
-<<<<<<< HEAD
     add_remove, replace_one = (
         2.0 * (raj_sensitivity(*facts, n_samples, one).value + more)
         for one in ("add-remove", "replace-one")
     )
     source = "docs/proofs/screening.md, Lemma 3"
     return _of_rows(add_remove, replace_one, "range", adjacency, source)
-=======
-    one, two = (
-        2.0 * (raj_sensitivity(*facts, n_samples, way).value + more)
-        for way in ("add-remove", "replace-one")
-    )
-    return _of_rows(one, two, "range", adjacency, "docs/proofs/screening.md, Lemma 3")
->>>>>>> screening
 
 
 def _raj_parts(

@@ -123,12 +123,7 @@ class ScreenedRows:
             loss, self._weights, np.zeros(1), clip=clip, cutoff=clip, constant_weight=self._constant
         )
         most = _TOP // (2 * self._at.denominator)
-<<<<<<< HEAD
         return np.asarray(np.clip(sums.whole(grid / self._slope_unit).reshape(-1), -most, most))
-=======
-        whole: np.ndarray = np.clip(sums.whole(grid / self._slope_unit).reshape(-1), -most, most)
-        return whole
->>>>>>> screening
 
     def _linear(self, q: np.ndarray) -> np.ndarray:
         """A_j in whole numbers: below 2^60 since sum |c| < M."""
