@@ -231,7 +231,7 @@ def selection_p_value(entries: list[Entry]) -> float:
         variance += float(p @ (log_p - mean) ** 2)
         places.append(float(p[:pick].sum() + rng.random() * p[pick]))
     tests = [stats.kstest(places, "uniform").pvalue] if places else []
-    if variance > 0:
+    if variance > 1e-12 * len(places):  # equal candidates: what is left is rounding
         tests.append(2.0 * stats.norm.sf(abs(total) / math.sqrt(variance)))
     return float(min([1.0, *(len(tests) * test for test in tests)]))
 
