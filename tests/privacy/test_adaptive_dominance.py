@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import mpmath as mp
@@ -185,3 +186,10 @@ def test_objective_perturbation_is_dominated_from_its_own_profile(event):
         )
         gaussian = delta(Gaussian(1.0 / mu), float(eps))
         assert own <= gaussian + slack * (1.0 - gaussian)
+
+
+def test_a_huge_range_has_a_huge_parameter():
+    """An attack found mu capped at a range of 600: a mechanism of epsilon 1e6 looked like mu = 48.65."""
+    mus = [gaussian_parameter(Exponential(eta))[0] for eta in (500.0, 599.0, 601.0, 700.0, 1e6)]
+    assert all(a < b for a, b in pairwise(mus))
+    assert mus[-1] > 1e5

@@ -137,9 +137,9 @@ def bounded_range_mu(eta: float, count: int) -> float:
 def _once(eta: float) -> float:
     """2 Phi^-1(1/(1 + e^{-eta/2})) from above; its slope falls from sqrt(2 pi)/4 at 0."""
     linear = math.sqrt(2.0 * math.pi) / 4.0 * eta
-    if eta < 1e-3:
+    if eta < 1e-3 or eta > 600.0:  # beyond, the exponential would overflow: a chord is above, too
         return linear
-    return min(linear, -2.0 * float(ndtri(1.0 / (1.0 + math.exp(min(eta, 600.0) / 2.0)))) + 1e-13)
+    return min(linear, -2.0 * float(ndtri(1.0 / (1.0 + math.exp(eta / 2.0)))) + 1e-13)
 
 
 def _from_entry(eta: float, count: int, entry: int) -> float:
