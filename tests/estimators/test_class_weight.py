@@ -73,7 +73,7 @@ def test_heavy_classes_stay_inside_the_clip(adjacency):
 @pytest.mark.parametrize(
     ("weights", "domain"),
     [("heavy", DOMAIN), ([1, 2], DOMAIN), ({0: 1.0}, DOMAIN), ({0: 1.0, 1: -2.0}, DOMAIN),
-     ({0: 1.0, 1: math.inf}, DOMAIN), ({0: 1.0, 1: 1e9}, DOMAIN), ({0: 1.0, 1: 2.0}, Domain(classes="observed"))],
+     ({0: 1.0, 1: math.inf}, DOMAIN), ({0: 1.0, 1: 2e9}, DOMAIN), ({0: 1.0, 7: 2.0}, Domain(classes="observed"))],
 )  # fmt: skip
 def test_bad_weights(weights, domain):
     with pytest.raises(ParameterError, match="class_weight"):
