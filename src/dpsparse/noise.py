@@ -182,8 +182,18 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
 def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
     """All blocks, on as many threads as there are cores; kernels release the GIL."""
     blocks = list(blocks)
-    if len(blocks) == 1:
-        task(blocks[0])
+    helpers = min(len(blocks), os.cpu_count() or 1) - 1
+    waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
+
+    def work() -> None:
+        for block in waiting:
+            task(block)
+
+    if helpers == 0:
+        work()
         return
-    with ThreadPoolExecutor(min(len(blocks), os.cpu_count() or 1)) as pool:
-        list(pool.map(task, blocks))
+    with ThreadPoolExecutor(helpers) as pool:
+        started = [pool.submit(work) for _ in range(helpers)]
+        work()  # this thread works too
+        for each in started:
+            each.result()

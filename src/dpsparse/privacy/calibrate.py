@@ -16,8 +16,8 @@ from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.rdp import rdp
 
 _LOG_LIMIT = math.log(1e30)  # the parameter is sought in [1e-30, 1e30]
-# The search ends this far below the budget, relatively: some 1e-9 of the noise is given away.
-_CLOSE = 5e-10
+# The search ends this far below the budget, relatively: some 1e-8 of the noise is given away.
+_CLOSE = 5e-9
 
 
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
@@ -74,11 +74,14 @@ def _start(
 ) -> tuple[float, float]:
     """(+1 if the cost rises with the parameter, else -1; log of a first guess).
 
-    The guess is where RDP at order 2 is that of the Gaussian that spends (epsilon, delta).
+    The guess is where the Renyi divergence is that of the Gaussian that spends (epsilon, delta), at the order
+    that matters for it: curves that are no line differ from it at any other.
     """
-    goal = 2.0 * math.log(_gaussian_mu(epsilon, delta))
+    mu = _gaussian_mu(epsilon, delta)
+    order = 1.0 + math.sqrt(-2.0 * math.log(delta)) / mu
+    goal = math.log(order * mu * mu / 2.0)
     for x in (1.0, 1e-3, 1e3, 1e-9, 1e9):
-        here, there = (float(rdp(make_event(v), 2.0)) for v in (x, 2.0 * x))
+        here, there = (float(rdp(make_event(v), order)) for v in (x, 2.0 * x))
         if here != there:
             break
     else:
@@ -89,7 +92,7 @@ def _start(
             break
         y += rising * (goal - math.log(here)) / 2.0
         y = min(_LOG_LIMIT, max(-_LOG_LIMIT, y))
-        here = float(rdp(make_event(math.exp(y)), 2.0))
+        here = float(rdp(make_event(math.exp(y)), order))
     return rising, y
 
 

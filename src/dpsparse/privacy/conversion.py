@@ -320,7 +320,7 @@ def _delta_with_slack(
     value, (tail, shift) = covered(epsilon), sampler_tail(counts)
     if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
         value = min(value, ideal(epsilon - shift - SHIFT) + tail)
-    if value > ideal(epsilon) * (1.0 + 1e-12):
+    if value > ideal(epsilon) * (1.0 + 1e-9):  # else there is nothing to win
         # A guarantee at a smaller epsilon is one at this: `covered` is convex in e^eps.
         end = min(epsilon, -math.log(slack))
         found = minimize_scalar(

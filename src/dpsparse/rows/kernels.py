@@ -30,6 +30,7 @@ SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding must not cost a row, so rows are t
 CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
 LN2 = math.log(2.0)
+MOST_ROWS, MOST_ENTRIES = 1024, 2**15  # that a kernel looks at twice
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -47,14 +48,6 @@ def exp(x):
     cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
     e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
     return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
-
-
-@_jit
-def _slope(loss, m, y, cutoff):
-    if loss == LOGISTIC:
-        sign = 1.0 - 2.0 * y
-        return sign / (1.0 + exp(-sign * m))
-    return min(max(m - y, -cutoff), cutoff)
 
 
 @_jit
@@ -147,23 +140,39 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 
 
 @_jit
-def _whole_slope(
-    i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, boost,
+def _slopes_of_one(
+    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, original, stretch, boost, start, stop, r,
 ):  # fmt: skip
-    """R_i of one output."""
-    m = constant[i] * constant_weight[0]
-    for p in range(indptr[i], indptr[i + 1]):
-        m += z[p] * weights[columns[p], 0]
-    m *= 1.0 / ROW
+    """r <- R_i of one output for the rows start..stop-1, in short loops that the processor can take four at a time."""
+    w, n = weights.reshape(weights.size), stop - start
+    lo = np.uint64(indptr[start])  # unsigned positions need no check for wrap-around
+    for i in range(n):
+        hi = np.uint64(indptr[start + i + 1])
+        m = constant[start + i] * constant_weight[0]
+        for p in range(lo, hi):
+            m += z[p] * w[np.uint32(columns[p])]
+        r[i] = m * (1.0 / ROW)
+        lo = hi
     if original:
-        m *= norm[i]
-    r = _slope(loss, m + offset[0], targets[i], cutoff)
+        for i in range(n):
+            r[i] *= norm[start + i]
+    b = offset[0]
+    if loss == LOGISTIC:
+        for i in range(n):
+            sign = 1.0 - 2.0 * targets[start + i]
+            r[i] = sign / (1.0 + exp(-sign * (r[i] + b)))
+    else:
+        for i in range(n):
+            r[i] = min(max((r[i] + b) - targets[start + i], -cutoff), cutoff)
     if stretch > 0.0:
-        r *= norm[i] * stretch
+        for i in range(n):
+            r[i] *= norm[start + i] * stretch
     if boost.size > 0:
-        r *= boost[np.int64(targets[i])]
-    return _within(r * (SLOPE / clip), SLOPE)
+        for i in range(n):
+            r[i] *= boost[np.int64(targets[start + i])]
+    for i in range(n):
+        r[i] = _within(r[i] * (SLOPE / clip), SLOPE)
 
 
 @_jit
@@ -213,17 +222,27 @@ def gradient_one(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
     loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
-    """One output: out_j += whole part of R_i Z_ij * fine."""
-    for i in range(start, stop):
-        r = _whole_slope(
-            i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-            loss, cutoff, clip, original, stretch, boost,
+    """One output: out_j += whole part of R_i Z_ij * fine, some rows at a time, which the second look finds in
+    the cache."""
+    sums, r = out.reshape(out.size), np.empty(MOST_ROWS)
+    while start < stop:
+        end = start + 1
+        while end < min(stop, start + MOST_ROWS) and indptr[end] - indptr[start] < MOST_ENTRIES:
+            end += 1
+        _slopes_of_one(
+            indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+            loss, cutoff, clip, original, stretch, boost, start, end, r,
         )  # fmt: skip
-        if r == 0.0:
-            continue
-        for p in range(indptr[i], indptr[i + 1]):
-            out[columns[p], 0] += np.int64(r * z[p] * fine)
-        out_constant[0] += np.int64(r * constant[i] * fine)
+        total = np.int64(0)
+        lo = np.uint64(indptr[start])
+        for i in range(end - start):
+            hi, slope = np.uint64(indptr[start + i + 1]), r[i]
+            for p in range(lo, hi):
+                sums[np.uint32(columns[p])] += np.int64(slope * z[p] * fine)
+            total += np.int64(slope * constant[start + i] * fine)
+            lo = hi
+        out_constant[0] += total
+        start = end
 
 
 @_jit
@@ -255,13 +274,13 @@ def slopes(
     loss, cutoff, clip, original, stretch, boost, start, stop, out,
 ):  # fmt: skip
     """out_i <- R_i, for sums that are taken person by person (persons.py)."""
-    for i in range(start, stop):
-        if out.shape[1] == 1:
-            out[i, 0] = _whole_slope(
-                i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-                loss, cutoff, clip, original, stretch, boost,
-            )  # fmt: skip
-        else:
+    if out.shape[1] == 1:
+        _slopes_of_one(
+            indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
+            loss, cutoff, clip, original, stretch, boost, start, stop, out[start:stop, 0],
+        )  # fmt: skip
+    else:
+        for i in range(start, stop):
             _whole_slopes(
                 i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
                 cutoff, clip, original, stretch, boost, out[i],
