@@ -1,6 +1,7 @@
 """DPLassoClassifier and DPLassoRegressor: plans, leaks of the papers, the non-private limit, inputs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,18 @@ from dpsparse.domain import Domain
 from dpsparse.estimators import DPLassoClassifier, DPLassoRegressor
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.losses import Logistic, Squared
-from dpsparse.privacy import Exponential, Geometric, NoisyMax, NonPrivate, Repeated
+from dpsparse.privacy import (
+    Exponential,
+    Geometric,
+    NoisyMax,
+    NonPrivate,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+)
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.sparsify import PrivateCount
 
@@ -34,7 +45,7 @@ def small_data(n=200, p=12, seed=0):
     [(0.1, 100, 5.49671e-3), (1, 100, 4.72949e-2), (1, 1000, 1.49398e-2), (1, 4000, 7.4593e-3)],
 )
 def test_eta_per_step_is_the_adaptive_optimum_of_the_exponential_mechanism(epsilon, n_iter, eta):
-    plan = DPLassoClassifier(BINARY, epsilon=epsilon, n_iter=n_iter).plan(10)
+    plan = DPLassoClassifier(BINARY, epsilon=epsilon, n_iter=n_iter, fit_intercept=False).plan(10)
     event = plan.phases[0].event
     assert isinstance(event, Repeated)
     assert event.count == n_iter
@@ -46,7 +57,10 @@ def test_eta_per_step_is_the_adaptive_optimum_of_the_exponential_mechanism(epsil
 @pytest.mark.parametrize("bound", [1.0, 0.1])
 def test_kappa_spends_what_the_plan_charges_and_no_more(adjacency, bound):
     domain = Domain(feature_bound=bound, classes=[0, 1])
-    plan = DPLassoClassifier(domain, radius=5.0, n_iter=50, adjacency=adjacency).plan(10)
+    model = DPLassoClassifier(
+        domain, radius=5.0, n_iter=50, adjacency=adjacency, fit_intercept=False
+    )
+    plan = model.plan(10)
     used = vertex_score_range(
         plan.parameters["kappa"], plan.parameters["slope_bound"], bound, adjacency
     ).value
@@ -54,6 +68,72 @@ def test_kappa_spends_what_the_plan_charges_and_no_more(adjacency, bound):
     assert used + 2.0**-38 <= eta  # the rounding of the sampler is paid for
     assert used >= eta * (1 - 1e-6)  # halved or doubled noise fails here
     assert plan.parameters["slope_bound"] == Logistic().slope_bound(domain, 5.0)
+
+
+# ---- class counts, from which margins start ------------------------------------------------------
+
+
+class Watched(Releases):
+    """Releases that remember what the kernel was told."""
+
+    def _vertices(self, phase, steps, n_steps, progress):
+        type(self).problem = steps.problem
+        return super()._vertices(phase, steps, n_steps, progress)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_released_offset_raises_the_slope_bound_and_lowers_kappa(
+    monkeypatch, adjacency, n_classes
+):
+    """Whatever is released, the range of a draw is the eta of the plan; a bound without the offset would not do."""
+    domain = Domain(feature_bound=0.5, classes=list(range(n_classes)), n_samples=4000)
+    model = DPLassoClassifier(domain, radius=1.0, n_iter=20, adjacency=adjacency)
+    monkeypatch.setattr(
+        DPLassoClassifier, "_make_releases", lambda self, plan: Watched(plan, make_generator(0))
+    )
+    X, y = small_data(4000)
+    y = np.where(np.arange(4000) % 50 < n_classes - 1, np.arange(4000) % 50 + 1, 0)
+    plan = model.fit(X * 0.5, y).plan_
+    problem, eta = Watched.problem, plan.phases[1].event.event.eta
+    used = vertex_score_range(problem.kappa, problem.slope_bound, 0.5, adjacency).value
+    assert eta * (1 - 1e-6) <= used <= eta - 2.0**-38
+    reach, b = 0.5, np.array(problem.offset)
+    gaps = np.abs(b) if n_classes == 2 else [
+        np.logaddexp.reduce(np.delete(b, k)) - b[k] for k in range(n_classes)
+    ]  # fmt: skip
+    assert problem.slope_bound == pytest.approx(1 / (1 + np.exp(-reach - np.max(gaps))))
+    assert problem.slope_bound > 1.2 * model._loss(np.arange(n_classes)).slope_bound(domain, 1.0)
+    if n_classes == 2:
+        assert b[0] == pytest.approx(math.log(0.02 / 0.98), abs=1.5)  # shrunk, noisy
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_class_counts_are_paid_for(adjacency):
+    plan = DPLassoClassifier(BINARY, n_iter=200, adjacency=adjacency).plan(10)
+    assert [phase.name for phase in plan.phases] == ["prior", "vertices"]
+    prior, eta = plan.phases[0].event, plan.phases[1].event.event.eta
+    mu = prior.sensitivity / prior.scale
+    assert mu**2 == pytest.approx(0.02 / 0.98 * eta**2 * 200 / 4)
+    assert spent_epsilon(plan.event, 1e-6) == pytest.approx(1.0, rel=1e-6)
+    dearer = Sequence((replace(prior, scale=0.9 * prior.scale), plan.phases[1].event))
+    assert spent_epsilon(dearer, 1e-6) > 1.0  # the accountant sees them
+    for without in ({"fit_intercept": False}, {"calibration": "published-laplace"}):
+        assert len(DPLassoClassifier(BINARY, n_iter=20, **without).plan(10).phases) == 1
+
+
+@not_private
+def test_unbalanced_classes_get_their_odds_and_more_noise_than_rows_gets_none():
+    X, _ = small_data(3000)
+    y = (np.arange(3000) % 100 < 3).astype(int)
+    model = DPLassoClassifier(Domain(classes=[0, 1], n_samples=3000), random_state=0).fit(X, y)
+    # About the log-odds, drawn towards 0 by three standard deviations; random weights add a little.
+    assert abs(model.intercept_[0] - math.log(0.03 / 0.97)) < 1.0
+    tiny = DPLassoClassifier(BINARY, epsilon=0.01, n_iter=10, random_state=0)
+    few = [tiny.set_params(random_state=s).fit(X[:50], y[:50]).intercept_[0] for s in range(20)]
+    noiseless = DPLassoClassifier(BINARY, epsilon=math.inf, n_iter=50).fit(X, y)
+    assert abs(noiseless.intercept_[0] - math.log(0.03 / 0.97)) < 0.5
+    assert np.median(np.abs(few)) < 3.0
 
 
 def test_squared_loss_pays_for_its_ball_and_huber_for_its_cutoff():
@@ -75,12 +155,12 @@ def test_defaults_come_from_public_facts_only():
 def test_private_count_is_part_of_the_price():
     rule = PrivateCount(2, 6, epsilon=0.2)
     plan = DPLassoClassifier(BINARY, n_iter=20, n_nonzero=rule).plan(10)
-    assert [type(phase.event) for phase in plan.phases] == [Repeated, Geometric]
+    assert [type(phase.event) for phase in plan.phases] == [RoundedGaussian, Repeated, Geometric]
     assert plan.guarantee.recompute() <= 1.0 + 1e-9
     alone = DPLassoClassifier(BINARY, n_iter=20).plan(10)
     assert plan.parameters["kappa"] < alone.parameters["kappa"]
     for free in (None, 3, "mass"):
-        assert len(DPLassoClassifier(BINARY, n_nonzero=free).plan(10).phases) == 1
+        assert len(DPLassoClassifier(BINARY, n_nonzero=free).plan(10).phases) == 2
     leaky = DPLassoClassifier(BINARY, n_nonzero=PrivateCount(2, 6, 0.2, published=True)).plan(10)
     assert not leaky.proven
     assert leaky.epsilon == math.inf
@@ -310,7 +390,7 @@ def test_secure_noise_is_private_and_differs():
     first, second = (DPLassoClassifier(BINARY, n_iter=40).fit(X, y) for _ in range(2))
     assert first.privacy_.proven
     assert first.privacy_.epsilon == 1.0
-    assert isinstance(first.plan_.phases[0].event.event, Exponential)
+    assert isinstance(first.plan_.phases[1].event.event, Exponential)
     assert not np.array_equal(first.coef_, second.coef_)
 
 

@@ -636,6 +636,61 @@ def test_slope_bound_with_an_offset_holds_and_is_attained(name):
     assert worst == pytest.approx(bound, rel=1e-12)
 
 
+def test_law_of_a_pick_that_starts_from_an_offset():
+    """Right, and neither without the offset nor with 5 % more or less noise. False alarms: 1e-5."""
+    data, problem = make_case("logistic", n=300, p=12, fit_intercept=True, kappa=0.05)
+    offset = (-1.5,)
+    bound = offset_slope_bound(problem.loss, data.domain, problem.radius, offset)
+    problem = dataclasses.replace(problem, slope_bound=bound, offset=offset)
+    run = make_run(data, problem)
+    run.draw(make_generator(1), 5)
+    exact = make_run(data, problem)
+    exact.replay(run.history())
+    truth, kappa = exact.all_scores().astype(np.int64), exact.state.sc.kappa
+    blind = make_run(data, dataclasses.replace(problem, offset=()))
+    blind.replay(run.history())
+    kernel.rebuild(exact.state.sampler, exact.state.sc)
+    exact.state.sc.debt_limit = 2**60
+    counts = draw_counts(exact.state, 5, 60_000, seed=4)
+    assert p_value(counts, truth, kappa) > 1e-5
+    assert p_value(counts, blind.all_scores().astype(np.int64), kappa) < 1e-5
+    for wrong in (0.95, 1.05):
+        assert p_value(counts, truth, wrong * kappa) < 1e-5
+
+
+# ---- every step ends ----
+
+
+def many_rounded(n=20_000):
+    """Dense columns whose rounding alone is more doubt than a draw can bear: 2 kappa n is 24 nats."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 3))
+    y = (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
+    data = Domain(classes=[0, 1]).clip(sp.csr_array(X), y, labels=np.array([0, 1]))
+    return data, Problem(
+        loss=Logistic(), radius=10.0, n_iter=8, kappa=0.16, slope_bound=1.0, resolution=2**8,
+        fit_intercept=False,
+    )  # fmt: skip
+
+
+def test_rounding_of_many_entries_does_not_stop_a_run():
+    """Found through DPLassoClassifier(Domain(classes=[0, 1]), epsilon=8) on 60,000 dense rows: it did not return."""
+    data, problem = many_rounded()
+    run, stops = make_run(data, problem), 0
+    answer = run._answer
+
+    def counted():
+        nonlocal stops
+        stops += 1
+        assert stops < 100, "the run goes on and on at one step"
+        answer()
+
+    run._answer = counted
+    run.draw(make_generator(0), problem.n_iter)
+    assert run._patience == 1  # a step was made without doubt
+    assert (run.history().features[:3] == 0).all()  # and the others after it
+
+
 # ---- layout ----
 
 

@@ -29,6 +29,7 @@ from dpsparse.privacy import (
     Phase,
     Plan,
     Repeated,
+    RoundedGaussian,
     calibrate,
 )
 from dpsparse.privacy import Sequence as EventSequence
@@ -51,6 +52,7 @@ from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
+PRIOR_SHARE = 0.02  # of the budget (of mu^2) for the class counts from which margins start
 _BAR_AFTER = 200  # steps; a progress bar for less would only flicker
 
 
@@ -102,23 +104,27 @@ class _Lasso(BaseDPLinearModel):
         n_outputs = len(labels) if loss.name == "softmax" and labels is not None else 1
         slope_bound = loss.slope_bound(self._domain, radius)
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
+        prior = self.fit_intercept and calibration == "proven" and not self._labels_are_numbers
         count = count_event(self.n_nonzero)
         extra = [] if count is None or isinstance(count, NonPrivate) else [count]
         note = f"{n_iter} signed vertices of the L1 ball"
         claimed, proven = float(self.epsilon), not isinstance(count, NonPrivate)
         event: Event = NonPrivate()
-        kappa, resolution = math.inf, 0
-        if not math.isinf(self.epsilon):
-            event, kappa = self._selections(
-                calibration, n_iter, slope_bound, bound, n_outputs, extra
-            )
+        first: Event = NonPrivate()
+        kappa, resolution, eta = math.inf, 0, 0.0
+        if calibration == "proven" and not math.isinf(self.epsilon):
+            first, event, eta = self._selections(n_iter, max(2, n_outputs) if prior else 0, extra)
+            per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
+            kappa = (eta - ROUNDING_RANGE) / per_kappa
+        elif not math.isinf(self.epsilon):
+            event, kappa = self._as_published(calibration, n_iter, slope_bound, bound, n_outputs)
             if calibration == "published-laplace" and n_outputs == 1:
                 slope_bound = _published_slope_bound(loss, slope_bound)
             proven = proven and not isinstance(event, NonPrivate)
-            if not proven:
-                claimed = math.inf
-            elif calibration == "published-laplace":
-                claimed = spent_epsilon(EventSequence((event, *extra)), self.delta)
+            claimed = spent_epsilon(EventSequence((event, *extra)), self.delta)
+        if not proven:
+            claimed = math.inf
+        if not math.isinf(self.epsilon):
             resolution = choose_resolution(
                 self._domain.n_samples, 4.0 * kappa * bound * slope_bound
             )
@@ -126,7 +132,8 @@ class _Lasso(BaseDPLinearModel):
         check_public(
             radius, bound, slope_bound, (), kappa * bound * slope_bound / (resolution or 1)
         )
-        phases = [Phase("vertices", event, note)]
+        phases = [Phase("prior", first, "class counts, from which margins start")] if prior else []
+        phases.append(Phase("vertices", event, note))
         if count is not None:
             phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
         return Plan(
@@ -153,10 +160,13 @@ class _Lasso(BaseDPLinearModel):
                 selection=self.selection,
                 laplace_kappa=kappa if calibration == "published-laplace" else None,
                 n_nonzero=check_n_nonzero(self.n_nonzero),
+                prior=prior,
             ),
             parameters={
                 "n_iter": n_iter,
                 "radius": radius,
+                "eta": eta,
+                # with class counts: as if they were even, an offset makes slopes larger and kappa smaller
                 "kappa": kappa,
                 "slope_bound": slope_bound,
                 "feature_bound": bound,
@@ -167,26 +177,32 @@ class _Lasso(BaseDPLinearModel):
         )
 
     def _selections(
-        self,
-        calibration: str,
-        n_iter: int,
-        slope_bound: float,
-        bound: float,
-        n_outputs: int,
-        extra: list[Event],
+        self, n_iter: int, n_counts: int, extra: list[Event]
+    ) -> tuple[Event, Event, float]:
+        """The events of the class counts and of all selections, and the eta of one of these."""
+
+        def events(eta: float) -> tuple[Event, Event]:
+            selections = Repeated(Exponential(eta), n_iter)
+            if n_counts == 0:
+                return NonPrivate(), selections
+            # T selections are about a Gaussian of mu = eta sqrt(T) / 2; the counts get their share of mu^2.
+            mu = eta * math.sqrt(n_iter * PRIOR_SHARE / (1.0 - PRIOR_SHARE)) / 2.0
+            return RoundedGaussian(1.0 / mu, 1.0, n_counts), selections
+
+        def paid(eta: float) -> Event:
+            first, selections = events(eta)
+            return EventSequence(((first,) if n_counts else ()) + (selections, *extra))
+
+        # eta is linear in kappa: ask the accountant for eta, the lemma for kappa.
+        eta = calibrate(paid, self.epsilon, self.delta)
+        if eta <= 2.0 * ROUNDING_RANGE:
+            raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+        return *events(eta), eta
+
+    def _as_published(
+        self, calibration: str, n_iter: int, slope_bound: float, bound: float, n_outputs: int
     ) -> tuple[Event, float]:
-        """The event of all selections and the kappa (per unit of sum of slope * entry) to use."""
-        if calibration == "proven":
-            # eta is linear in kappa: ask the accountant for eta, the lemma for kappa.
-            per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
-            eta = calibrate(
-                lambda x: EventSequence((Repeated(Exponential(x), n_iter), *extra)),
-                self.epsilon,
-                self.delta,
-            )
-            if eta <= 2.0 * ROUNDING_RANGE:
-                raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
-            return Repeated(Exponential(eta), n_iter), (eta - ROUNDING_RANGE) / per_kappa
+        """The event of all selections and the kappa (per unit of sum of slope * entry) of the papers."""
         # The papers' per-step epsilon' by advanced composition.
         share = self.epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / self.delta))
         if calibration == "published":  # 002: exponential mechanism on |G_j|, exact sign
@@ -255,7 +271,8 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         ``(n_samples * epsilon)**(2/3) / 4`` between 10 and 1000, 100 where `n_samples` is not
         declared, and 1000 without noise.
     fit_intercept : bool, default=True
-        A constant column inside the ball.
+        Margins start from the log-odds of noisy class counts (2 % of the budget), and a constant column
+        inside the ball corrects them. Regression and the published forms have the column only.
     freshness : {"exact", "tolerance", "published"}, default="exact"
         Gradient behind a selection: exact; with every row's slope within `tolerance` (relative to
         its bound) of exact; or stale as Raff, Khanna and Lu (2023) print it. All three are private.

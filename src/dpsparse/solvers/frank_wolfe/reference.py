@@ -46,10 +46,10 @@ def frank_wolfe(
     columns = X.tocsc()
     kappa = problem.unit_kappa if fixed_point else problem.kappa * bound
     selection = _selection(problem, noise, kappa)
-    w = np.zeros((X.shape[1], K))
+    w, start = np.zeros((X.shape[1], K)), np.asarray(problem.offset or np.zeros(K))
     features, outputs, signs = (np.zeros(problem.n_iter, np.int64) for _ in range(3))
     for t in range(1, problem.n_iter + 1):
-        margin = X @ w  # line 4
+        margin = X @ w + start  # line 4
         slopes = _slopes(problem, margin, data.y)  # line 5
         scores = score_cells(columns, slopes, problem, fixed_point)  # lines 6-7
         selection.rebuild(scores)
@@ -61,7 +61,7 @@ def frank_wolfe(
         if progress is not None:
             progress(1)
     return History(
-        features, outputs, signs, problem.radius, data.X.shape[1], problem.n_outputs, bound
+        features, outputs, signs, problem.radius, data.X.shape[1], K, bound, problem.offset
     )
 
 

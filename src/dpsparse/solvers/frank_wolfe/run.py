@@ -47,6 +47,7 @@ _INT32_MAX = 2**31 - 1
 _BLOCK_BYTES = 2**22
 # Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
 _DOUBT = 1.0
+_PATIENCE = 4  # stops of the kernel at one step, after which the step is made without doubt
 Progress = Callable[[int], None] | None
 
 
@@ -286,6 +287,7 @@ class Run:
         self.state = _make_state(rows, problem, matrix, bound > _INT32_MAX, track_all)
         self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
         self._light = 0  # largest |score| of a light column at the last pull of all
+        self._patience = _PATIENCE
         self._seek_leaders = 0  # catch-ups until it is tried again to pull a few columns only
         self._since, self._pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         sc = self.state.sc
@@ -355,10 +357,28 @@ class Run:
         self.step += 1
 
     def _advance(self, rng: np.random.Generator, last: int, mode: int) -> None:
+        stops = 0  # at this step
         while self.step < last:
-            self.step = int(kernel.advance(self.state, rng, self.step, last, mode))
+            before = self.step
+            self.step = int(kernel.advance(self.state, rng, before, last, mode))
             if self.state.sc.event:
+                stops = stops + 1 if self.step == before else 0
                 self._answer()
+                if stops > self._patience and self.problem.freshness == "exact" and self._drawing:
+                    self._settle()
+                    self._patience = 1  # it may well be the same at the next step
+
+    def _settle(self) -> None:
+        """Exact scores without any doubt, for a step that no other way brought to an end.
+
+        Where many entries are rounded, their rounding alone may be more doubt than a draw can bear. Without slack
+        a draw ends (docs/proofs/fast_frank_wolfe.md, Lemma 5); the next step finds the reserve used up and
+        chooses again.
+        """
+        self.refresh()
+        self.state.sc.boxes, self.state.sc.reserve = 0, 0
+        self.state.sampler.slack[:] = 0
+        kernel.rebuild(self.state.sampler, self.state.sc)
 
     def _answer(self) -> None:
         """What the kernel leaves to Python: it stopped at `step` and said why."""

@@ -1,5 +1,6 @@
-"""Frank-Wolfe as a private solver: one phase of signed vertices, and perhaps a private count of weights.
+"""Frank-Wolfe as a private solver: where margins start, signed vertices, and perhaps a private count of weights.
 
+    offset  = log-odds of noisy class counts, if the plan pays for them                             released
     history = T signed vertices, each drawn by the exponential mechanism on whole-number scores     released
     weights = a function of the history                                                            post-processing
 
@@ -17,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from dpsparse.domain import BoundedData
+from dpsparse.domain import BoundedData, Domain
 from dpsparse.losses import Loss
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -33,9 +34,12 @@ from dpsparse.solvers.frank_wolfe.run import (
     choose_resolution,
     extend,
     extend_with,
+    offset_slope_bound,
 )
 from dpsparse.sparsify import NNonzero, PrivateCount, sparsify_weights, top_k
 
+MIN_SHARE = 1e-3  # a class is never taken to be rarer than this
+SHRINK = 3.0  # rows of every class that are made up, in standard deviations of the noisy counts
 COUNT_STEPS = 5000  # noiseless steps behind a `PrivateCount` (Khanna, Lu and Raff use 50,000)
 Progress = Callable[[int], None] | None
 
@@ -61,6 +65,8 @@ class Ball:
         None  # Laplace noisy max of this inverse scale (Khanna, Lu, Raff 2023)
     )
     n_nonzero: NNonzero = None
+    prior: bool = False  # whether the plan pays for class counts, from which margins start
+    offset: tuple[float, ...] = ()  # where they start: released, or nothing
 
     def problem(self, kappa: float, n_rows: int | None) -> Problem:
         """What the kernel is told; `n_rows` only where it is public."""
@@ -71,12 +77,19 @@ class Ball:
             loss=self.loss, radius=self.radius, n_iter=self.n_iter, kappa=kappa,
             slope_bound=self.slope_bound, resolution=resolution, feature_bound=self.feature_bound,
             n_outputs=self.n_outputs, fit_intercept=self.fit_intercept, freshness=self.freshness,
-            tolerance=self.tolerance,
+            tolerance=self.tolerance, offset=self.offset,
         )  # fmt: skip
+
+    def starting_from(self, offset: tuple[float, ...], domain: Domain) -> Ball:
+        """The same from a released offset: larger margins have larger slopes."""
+        bound = offset_slope_bound(self.loss, domain, self.radius, offset)
+        return replace(self, prior=False, offset=offset, slope_bound=bound)
 
 
 def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = None) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
+    if public.prior:
+        public = public.starting_from(release_offset(rows, public, releases), rows.domain)
     kappa = public.laplace_kappa
     if kappa is None:
         # A person is a group of rows, each of which moves every score (docs/proofs/persons.md).
@@ -90,6 +103,20 @@ def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = Non
     )  # fmt: skip
     coef, intercept = releases.vertices("vertices", steps, public.n_iter, progress).weights()
     return Solution(sparse(coef, rows, public, releases), intercept)
+
+
+def release_offset(rows: Rows, public: Ball, releases: Releases) -> tuple[float, ...]:
+    """Log-odds of the classes by noisy counts, drawn to even odds where there is more noise than rows.
+
+    The constant column would have to chase them: a pick that touches every row, again and again.
+    """
+    query = rows.class_counts(max(2, public.n_outputs))
+    counts = releases.gaussian("prior", query) + SHRINK * releases.scale("prior", query)
+    share = np.maximum(counts, 1.0)
+    share = np.clip(share / share.sum(), MIN_SHARE, 1.0 - MIN_SHARE)
+    odds = np.log(share)
+    odds = odds[1:] - odds[:1] if public.n_outputs == 1 else odds - odds.mean()
+    return tuple(float(b) for b in odds)
 
 
 def sparse(coef: np.ndarray, rows: Rows, public: Ball, releases: Releases) -> np.ndarray:
