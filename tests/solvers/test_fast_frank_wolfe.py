@@ -700,6 +700,7 @@ def test_rounding_of_many_entries_does_not_stop_a_run():
 def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit_intercept):
     """More columns than HEAVY, some empty; every entry is found under its label."""
     monkeypatch.setattr(solver, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(solver, "_COUNT_BYTES", block)
     rng = np.random.default_rng(3)
     width = 3000 if block > 64 else 40
     X = sp.random_array((60, width), density=0.02, rng=rng, format="csr")
@@ -715,7 +716,7 @@ def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit
     again = np.zeros_like(dense)
     for j in np.flatnonzero(counts):
         part = slice(m.colptr[labels[j]], m.colptr[labels[j] + 1])
-        again[m.owners[part], j] = m.shares[part]
+        again[m.entries[part] >> 32, j] = m.entries[part].astype(np.uint32).view(np.float32)
     np.testing.assert_array_equal(again, dense.astype(np.float32))
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():

@@ -102,7 +102,7 @@ class Profile:
             return other.times(self)
         y, weights, floor = other.hinges
         reach = len(self.values) * self.spacing + len(other.values) * other.spacing
-        nodes = self.spacing * np.arange(math.ceil(reach / self.spacing))
+        nodes: Array = self.spacing * np.arange(math.ceil(reach / self.spacing), dtype=np.float64)
         values = np.empty(len(nodes))
         _add_chords(self.values, self.spacing, nodes, y, weights, values)
         values += floor

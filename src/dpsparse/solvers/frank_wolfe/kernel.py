@@ -113,8 +113,9 @@ class Matrix(NamedTuple):
     values: np.ndarray  # float32 or float64, not yet divided by the feature bound
     label_of: np.ndarray  # feature -> label: the HEAVY fullest columns first, no empty ones
     colptr: np.ndarray  # by label
-    owners: np.ndarray  # rows of the entries of each column, uint32
-    shares: np.ndarray  # and what they hold: entry / feature bound, float32
+    entries: (
+        np.ndarray
+    )  # by columns, uint64: a row, and the bits of entry / feature bound in float32
 
 
 class Rows(NamedTuple):
@@ -200,6 +201,22 @@ def _whole(r):
 def _part(q, unit, x):
     """What a row adds to a score: exact product of 29 and 24 bits, rounded once: at most S."""
     return np.int32(np.rint(q * unit * np.float64(x)))
+
+
+@_inner
+def _pack(row, x):
+    """A row and a float32 in one word: a column is written, and read, at one place."""
+    return np.uint64(row) << np.uint64(32) | np.uint64(np.float32(x).view(np.uint32))
+
+
+@_inner
+def _owner(entry):
+    return entry >> np.uint64(32)
+
+
+@_inner
+def _share(entry):
+    return np.uint32(entry & np.uint64(0xFFFFFFFF)).view(np.float32)
 
 
 # ---- slopes ----
@@ -405,7 +422,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
 
 
 @_kernel
-def pull(colptr, owners, shares, slopes, score, sc, first, last):
+def pull(colptr, entries, slopes, score, sc, first, last):
     """Scores of the labels first..last-1 from the given slopes, column by column."""
     K, unit = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS
     lo = np.uint64(colptr[first])  # unsigned positions allow vector instructions
@@ -414,13 +431,13 @@ def pull(colptr, owners, shares, slopes, score, sc, first, last):
         if K == 1:
             g = np.int64(0)
             for p in range(lo, hi):
-                g += _part(slopes[owners[p]], unit, shares[p])
+                g += _part(slopes[_owner(entries[p])], unit, _share(entries[p]))
             score[label] = g
         else:
             for k in range(K):
                 g = np.int64(0)
                 for p in range(lo, hi):
-                    g += _part(slopes[owners[p] * K + k], unit, shares[p])
+                    g += _part(slopes[_owner(entries[p]) * K + k], unit, _share(entries[p]))
                 score[np.uint64(label) * K + k] = g
         lo = hi
 
@@ -430,7 +447,7 @@ def _exact_score(matrix, rows, sc, cell, t):
     """The score of one cell at the true margins."""
     K, unit, scale = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t)
     label, k = cell // K, cell % K
-    owners, shares, units = matrix.owners, matrix.shares, rows.units
+    entries, units = matrix.entries, rows.units
     g = np.int64(0)
     if label >= matrix.colptr.size - 1:
         return g
@@ -439,13 +456,14 @@ def _exact_score(matrix, rows, sc, cell, t):
     if sc.fresh_at == t:  # the slopes are known: a fast read
         sc.debt += (hi - lo) // 32
         for p in range(lo, hi):
-            g += _part(rows.fresh[np.int64(owners[p]) * K + k], unit, shares[p])
+            i = np.int64(_owner(entries[p]))
+            g += _part(rows.fresh[i * K + k], unit, _share(entries[p]))
         return g
     sc.debt += (hi - lo) // 4
     sc.renewed += (hi - lo) // 8
     for p in range(lo, hi):
-        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, np.int64(owners[p]))
-        g += _part(units[k], unit, shares[p])
+        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, np.int64(_owner(entries[p])))
+        g += _part(units[k], unit, _share(entries[p]))
     return g
 
 
@@ -697,7 +715,7 @@ def _serve(st, t):
 def _move(st, t, cell, sign):
     """Move along the vertex (the shrink is in _scale) and note the rows that leave their box."""
     matrix, rows, calendar, sc = st.matrix, st.rows, st.calendar, st.sc
-    v, mref, due, owners, shares = rows.v, rows.mref, calendar.due, matrix.owners, matrix.shares
+    v, mref, due, entries = rows.v, rows.mref, calendar.due, matrix.entries
     K, theta, boxes = sc.outputs, sc.theta, sc.boxes
     label, k = cell // K, cell % K
     if label >= matrix.colptr.size - 1:
@@ -707,8 +725,8 @@ def _move(st, t, cell, sign):
     n = sc.n_leavers
     lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
     for p in range(lo, hi):
-        i = np.int64(owners[p])
-        v[i * K + k] += step * np.float64(shares[p])
+        i = np.int64(_owner(entries[p]))
+        v[i * K + k] += step * np.float64(_share(entries[p]))
         if not boxes:
             continue
         if _outside(v, mref, K, theta, i, scale):
@@ -763,6 +781,10 @@ def advance(st, rng, first, last, mode):
 def count_columns(indptr, indices, counts, cursor, n_blocks):
     """Entries of each column; wide tables in blocks of columns, so that the counts stay cached."""
     width = counts.size
+    if n_blocks == 1:
+        for p in range(np.uint64(indptr[indptr.size - 1])):
+            counts[indices[p]] += 1
+        return
     for block in range(n_blocks):
         stop = width * (block + 1) // n_blocks
         for i in range(cursor.size):
@@ -826,18 +848,18 @@ def label_columns(counts, tally, colptr, stops):
 
 
 @_kernel
-def fill_columns(indptr, indices, values, factor, place, owners, shares, cursor, stops):
+def fill_columns(indptr, indices, values, factor, place, entries, cursor, stops):
     """The transpose; blocks of columns keep the places written to in the cache."""
     for block in range(stops.size):
         stop = stops[block]
         for i in range(cursor.size):
-            p, end = np.int64(cursor[i]), np.int64(indptr[i + 1])
+            p, end = np.uint64(cursor[i]), np.uint64(indptr[i + 1])
             while p < end and indices[p] < stop:
                 j = indices[p]
-                f = np.int64(place[j])
-                place[j] = f + 1
-                owners[f], shares[f] = i, _entry(values[p], factor)
-                p += 1
+                f = np.uint64(place[j])
+                place[j] = f + np.uint64(1)
+                entries[f] = _pack(i, _entry(values[p], factor))
+                p += np.uint64(1)
             cursor[i] = p
 
 
@@ -858,7 +880,7 @@ def label_of_places(place, colptr, n_heavy):
 
 
 @_kernel
-def column_bounds(colptr, shares, mass, count):
+def column_bounds(colptr, entries, mass, count):
     """Sum of magnitudes and number of entries of the heavy columns; the largest of all others."""
     for label in range(colptr.size - 1):
         c = min(label, HEAVY)
@@ -867,5 +889,5 @@ def column_bounds(colptr, shares, mass, count):
         if n > mass[c]:  # entries are at most 1: fewer cannot weigh more
             total = 0.0
             for p in range(colptr[label], colptr[label + 1]):
-                total += abs(shares[p])
+                total += abs(_share(entries[p]))
             mass[c] = max(mass[c], total)

@@ -43,8 +43,8 @@ from dpsparse.solvers.frank_wolfe.kernel import HEAVY, SLOPE_UNITS, B
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
 _INT32_MAX = 2**31 - 1
-# Bytes of the transpose written in one pass over the rows: a part of the last-level cache.
-_BLOCK_BYTES = 2**22
+# Bytes of the transpose written in one pass over the rows, and of counts in another: parts of the caches.
+_BLOCK_BYTES, _COUNT_BYTES = 2**24, 2**22
 # Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
 _DOUBT = 1.0
 _PATIENCE = 4  # stops of the kernel at one step, after which the step is made without doubt
@@ -281,7 +281,7 @@ class Run:
         self._track_all = track_all
         matrix = lay_out(rows, problem)
         self.column_mass, self.column_count = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1, np.int64)
-        kernel.column_bounds(matrix.colptr, matrix.shares, self.column_mass, self.column_count)
+        kernel.column_bounds(matrix.colptr, matrix.entries, self.column_mass, self.column_count)
         # The width of the sums is invisible in the law: the sums are exact either way.
         bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
         self.state = _make_state(rows, problem, matrix, bound > _INT32_MAX, track_all)
@@ -424,7 +424,7 @@ class Run:
     def _pull_labels(self, first: int, last: int) -> None:
         matrix, sampler = self.state.matrix, self.state.sampler
         kernel.pull(
-            matrix.colptr, matrix.owners, matrix.shares, self.state.rows.q, sampler.score,
+            matrix.colptr, matrix.entries, self.state.rows.q, sampler.score,
             self.state.sc, first, last,
         )  # fmt: skip
 
@@ -463,7 +463,7 @@ class Run:
             if reach[label] <= floor:
                 return True
             work += 3 * int(self.column_count[label])
-            if label == HEAVY or work > self.state.matrix.shares.size:
+            if label == HEAVY or work > self.state.matrix.entries.size:
                 return False
             self._pull_labels(label, label + 1)
             self._drift[label] = 0.0
@@ -543,7 +543,7 @@ class Run:
         sc.renewed, sc.look = 0, t + t // 2 + 16
         # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
         n, K = self.state.rows.y.size, self.problem.n_outputs
-        row = 100 + 3 * K * self.state.matrix.shares.size / max(n, 1)
+        row = 100 + 3 * K * self.state.matrix.entries.size / max(n, 1)
         sc.afford = 1 + 2 * K * n / row + self._pull_rate * sc.refresh_cost
         tau = self._choose_tau()
         if tau > 0.0:
@@ -689,16 +689,17 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
     place = np.zeros(width, np.uint32 if nnz <= _INT32_MAX else np.int64)
     indptr, values = rows.indptr, rows.values
     cursor = indptr[:-1].copy()
-    kernel.count_columns(indptr, rows.indices, place, cursor, 1 + 4 * width // _BLOCK_BYTES)
+    kernel.count_columns(indptr, rows.indices, place, cursor, 1 + 4 * width // _COUNT_BYTES)
     if problem.fit_intercept:
         place[p] = n
     colptr = np.empty(int(np.count_nonzero(place)) + 1, pointer)
     stops = np.empty(1 + 8 * nnz // _BLOCK_BYTES, np.int64)
     kernel.label_columns(place, np.zeros(n + 1, np.int64), colptr, stops)
-    owners, shares = np.empty(nnz, np.uint32), np.empty(nnz, np.float32)
+    entries = np.empty(nnz, np.uint64)
     if problem.fit_intercept:
         first = int(place[p])
-        owners[first : first + n], shares[first : first + n] = np.arange(n), 1.0
+        one = np.float32(1.0).view(np.uint32).astype(np.uint64)
+        entries[first : first + n] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
         place[p] = first + n
     cursor[:] = indptr[:-1]
     kernel.fill_columns(
@@ -707,20 +708,19 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
         values,
         1.0 / problem.feature_bound,
         place,
-        owners,
-        shares,
+        entries,
         cursor,
         stops,
     )
     kernel.label_of_places(place, colptr, min(HEAVY, colptr.size - 1))
-    return kernel.Matrix(indptr, rows.indices, values, place, colptr, owners, shares)
+    return kernel.Matrix(indptr, rows.indices, values, place, colptr, entries)
 
 
 def _make_state(
     rows: RowArrays, problem: Problem, matrix: kernel.Matrix, wide: bool, track_all: bool
 ) -> kernel.State:
     n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
-    nnz, cells = matrix.shares.size, (matrix.colptr.size - 1) * K
+    nnz, cells = matrix.entries.size, (matrix.colptr.size - 1) * K
     drawing = not math.isinf(problem.kappa) and not track_all
     sc = kernel.make_scalars()
     sc.outputs, sc.loss, sc.steps = K, kernel.LOSSES[problem.loss.name], T

@@ -62,9 +62,9 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
     sc.debt_limit = n // 8 + 1000
     whole, reals = np.zeros(0, np.int32), np.zeros(0)
-    places, shares = np.zeros(0, np.uint32), np.zeros(0, np.float32)
+    places, entries = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
     return kernel.State(
-        kernel.Matrix(whole, whole, reals, places, np.zeros(n + 1, np.int32), places, shares),
+        kernel.Matrix(whole, whole, reals, places, np.zeros(n + 1, np.int32), entries),
         kernel.Rows(reals, reals, reals, whole, whole, reals, whole, whole),
         kernel.Calendar(whole, whole, whole, whole),
         kernel.Sampler(
