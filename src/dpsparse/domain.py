@@ -348,7 +348,7 @@ def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@numba.njit(cache=True)
 def _cast(x):  # type: ignore[no-untyped-def]
     """The float32 next to x on the side of zero, zero below TINY. The bits of a float, less one, are those of its
     neighbour on that side: no branch and no call, so loops over it take several entries at a time."""

@@ -86,7 +86,7 @@ class Ball:
         return replace(self, prior=False, offset=offset, slope_bound=bound)
 
 
-def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = None) -> Solution:
+def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
     if public.prior:
         public = public.starting_from(release_offset(rows, public, releases), rows.domain)
@@ -101,7 +101,7 @@ def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = Non
         rows, public.problem(kappa, releases.number_of_rows(rows)), public.selection,
         laplace=public.laplace_kappa is not None,
     )  # fmt: skip
-    coef, intercept = releases.vertices("vertices", steps, public.n_iter, progress).weights()
+    coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
     return Solution(sparse(coef, rows, public, releases), intercept)
 
 
