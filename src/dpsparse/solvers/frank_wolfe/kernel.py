@@ -171,6 +171,7 @@ class State(NamedTuple):
 # together with the missing wrappers this halves the time to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 _kernel: Any = njit(cache=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
+_summing: Any = njit(cache=True, fastmath={"reassoc"}, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
 _inner: Any = njit(no_cpython_wrapper=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
 
 
@@ -428,7 +429,12 @@ def pull(colptr, entries, slopes, score, sc, first, last):
     lo = np.uint64(colptr[first])  # unsigned positions allow vector instructions
     for label in range(first, last):
         hi = np.uint64(colptr[label + 1])
-        if K == 1:
+        if K == 1 and hi - lo == np.uint64(slopes.size):  # a full column owns all rows in their order
+            g = np.int64(0)
+            for i in range(hi - lo):
+                g += _part(slopes[i], unit, _share(entries[lo + i]))
+            score[label] = g
+        elif K == 1:
             g = np.int64(0)
             for p in range(lo, hi):
                 g += _part(slopes[_owner(entries[p])], unit, _share(entries[p]))
@@ -782,8 +788,8 @@ def count_columns(indptr, indices, counts, cursor, n_blocks):
     """Entries of each column; wide tables in blocks of columns, so that the counts stay cached."""
     width = counts.size
     if n_blocks == 1:
-        for p in range(np.uint64(indptr[indptr.size - 1])):
-            counts[indices[p]] += 1
+        for j in indices[: indptr[-1]]:
+            counts[j] += 1
         return
     for block in range(n_blocks):
         stop = width * (block + 1) // n_blocks
@@ -879,9 +885,12 @@ def label_of_places(place, colptr, n_heavy):
             light += 1
 
 
-@_kernel
+@_summing
 def column_bounds(colptr, entries, mass, count):
-    """Sum of magnitudes and number of entries of the heavy columns; the largest of all others."""
+    """Sum of magnitudes and number of entries of the heavy columns; the largest of all others.
+
+    The order of a sum is free here: bounds have a margin for rounding.
+    """
     for label in range(colptr.size - 1):
         c = min(label, HEAVY)
         n = np.int64(colptr[label + 1]) - np.int64(colptr[label])

@@ -46,7 +46,7 @@ _INT32_MAX = 2**31 - 1
 # Bytes of the transpose written in one pass over the rows, and of counts in another: parts of the caches.
 _BLOCK_BYTES, _COUNT_BYTES = 2**24, 2**22
 # Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
-_DOUBT = 1.0
+_DOUBT = 1.75
 _PATIENCE = 4  # stops of the kernel at one step, after which the step is made without doubt
 Progress = Callable[[int], None] | None
 
@@ -288,7 +288,7 @@ class Run:
         self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
         self._light = 0  # largest |score| of a light column at the last pull of all
         self._patience = _PATIENCE
-        self._seek_leaders = 0  # catch-ups until it is tried again to pull a few columns only
+        self._seek_leaders, self._wait = 0, 8  # catch-ups until a few columns are pulled again, if they can be
         self._since, self._pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         sc = self.state.sc
         if problem.freshness == "tolerance":
@@ -439,9 +439,13 @@ class Run:
         np.copyto(state.rows.q, state.rows.fresh)
         self._drift += float(sc.lag)
         sc.lag = 0
-        if self._seek_leaders > 0 or not self._pull_leaders():
+        if self._seek_leaders == 0 and self._pull_leaders():
+            self._wait = 8
+        else:
             self._pull()
-            self._seek_leaders = (self._seek_leaders or 8) - 1  # not soon again
+            if self._seek_leaders == 0:  # they were sought in vain: not soon again
+                self._seek_leaders, self._wait = self._wait, min(2 * self._wait, 256)
+            self._seek_leaders -= 1
         self._set_reserve()
 
     def _pull_leaders(self) -> bool:
