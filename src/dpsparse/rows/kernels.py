@@ -85,9 +85,10 @@ def unit_rows(
     then columns keep their numbers and are not written again."""
     limit = (longest * ROW) ** 2 * CERTAIN
     for i in range(start, stop):
+        lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         squares = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            squares += (np.float64(values[p]) * scaling[indices[p]]) ** 2
+        for p in range(lo, hi):
+            squares += (np.float64(values[p]) * scaling[np.uint32(indices[p])]) ** 2
         out_length[i] = np.sqrt(squares)
         norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
         out_norm[i] = norm
@@ -95,19 +96,27 @@ def unit_rows(
         z = _within(constant * factor, ROW)
         out_constant[i] = np.int32(z)
         total = z * z
-        at = out_indptr[i]
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if scaling[j] != 0.0:
-                z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
-                out_z[at] = np.int32(z)
-                if place.size > 0:
-                    out_columns[at] = place[j]
-                at += 1
+        first = np.uint64(out_indptr[i])
+        at = first
+        if place.size == 0:  # two loops, because this one needs no branch
+            for p in range(lo, hi):
+                x = np.float64(values[p]) * scaling[np.uint32(indices[p])]
+                z = _within(x * factor, ROW)
+                out_z[p] = np.int32(z)
                 total += z * z
+            at = hi
+        else:
+            for p in range(lo, hi):
+                j = np.uint32(indices[p])
+                if scaling[j] != 0.0:
+                    z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
+                    out_z[at] = np.int32(z)
+                    out_columns[at] = place[j]
+                    at += np.uint64(1)
+                    total += z * z
         if not total <= limit:
             out_constant[i] = 0
-            for q in range(out_indptr[i], at):
+            for q in range(first, at):
                 out_z[q] = 0
 
 
