@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-slow nojit lint format clean
+.PHONY: help demo test test-slow nojit bench-check lint format clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
 	@echo "make test       set up everything and run the tests"
 	@echo "make test-slow  the heavier statistical and real-data tests"
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
+	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
 	@echo "make lint       ruff and mypy"
 
 $(BIN)/python:
@@ -36,6 +37,9 @@ test-slow: $(DEV_STAMP)
 
 nojit: $(DEV_STAMP)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m nojit
+
+bench-check: $(DEV_STAMP)
+	$(BIN)/python benchmarks/check.py
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -3,9 +3,9 @@
     python benchmarks/gradient.py                      RCV1 shape and a9a shape (about a minute)
     python benchmarks/gradient.py --shape news20       or kdda: needs 1 and 4 GB
 
-Processor time, minima of a few runs. liblinear is scikit-learn's LogisticRegression(penalty="l1"), not private, at its defaults.
-A pass is the time to read the rows once (8 bytes an entry: column and whole number) at the bandwidth measured here by summing
-them. Wall time of two threads is compared with that of one: it means something on a quiet machine only.
+Processor time, minima of a few runs. liblinear is scikit-learn's LogisticRegression(penalty="l1"), not private, at its
+defaults. A pass is the time to read the rows once (8 bytes an entry: column and whole number) at the bandwidth measured
+here by summing them. Wall time of two threads is compared with that of one: it means something on a quiet machine only.
 """
 
 from __future__ import annotations
@@ -84,14 +84,17 @@ def main():
     )
     parser.add_argument("--shape", nargs="*", choices=TARGETS, default=["rcv1", "narrow"])
     args = parser.parse_args()
-    print("| shape | pass ms | gradient ms | passes (target) | two threads, wall | liblinear ms | fit ms | ratio |")
+    print(
+        "| shape | pass ms | gradient ms | passes (target) | two threads, wall | liblinear ms | fit ms | ratio |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for shape in args.shape:
         X, y = load(shape)
         reading, one, alone, wall = iteration(X, y)
         liblinear, fit = against_liblinear(X, y)
         print(
-            f"| {shape} | {1e3 * reading:.2f} | {1e3 * one:.2f} | {one / reading:.1f} ({TARGETS[shape]:g}) | {alone / wall:.2f}x "
+            f"| {shape} | {1e3 * reading:.2f} | {1e3 * one:.2f} | {one / reading:.1f} ({TARGETS[shape]:g}) "
+            f"| {alone / wall:.2f}x "
             f"| {1e3 * liblinear:.0f} | {1e3 * fit:.0f} | {liblinear / fit:.1f}x |",
             flush=True,
         )

@@ -19,6 +19,7 @@ from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
+from dpsparse.cli.warm_up import warm_up
 from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
 
 EXIT_HELP = (
@@ -39,6 +40,7 @@ program.add_command(reproduce)
 program.add_command(audit)
 program.add_command(evaluate)
 program.add_command(tune)
+program.add_command(warm_up)
 
 
 @program.command()

@@ -429,7 +429,9 @@ def pull(colptr, entries, slopes, score, sc, first, last):
     lo = np.uint64(colptr[first])  # unsigned positions allow vector instructions
     for label in range(first, last):
         hi = np.uint64(colptr[label + 1])
-        if K == 1 and hi - lo == np.uint64(slopes.size):  # a full column owns all rows in their order
+        if K == 1 and hi - lo == np.uint64(
+            slopes.size
+        ):  # a full column owns all rows in their order
             g = np.int64(0)
             for i in range(hi - lo):
                 g += _part(slopes[i], unit, _share(entries[lo + i]))

@@ -288,7 +288,10 @@ class Run:
         self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
         self._light = 0  # largest |score| of a light column at the last pull of all
         self._patience = _PATIENCE
-        self._seek_leaders, self._wait = 0, 8  # catch-ups until a few columns are pulled again, if they can be
+        self._seek_leaders, self._wait = (
+            0,
+            8,
+        )  # catch-ups until a few columns are pulled again, if they can be
         self._since, self._pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         sc = self.state.sc
         if problem.freshness == "tolerance":
