@@ -255,6 +255,8 @@ def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """indptr, indices and float values of CSR with rising indices; flags of the caller are not believed."""
     if not sp.issparse(X):  # SciPy would take None for a zero
         X = np.asarray(X, dtype=np.float64)
+        if X.ndim == 2 and 0 < X.size < 2**31:
+            return _rows_of_dense(X)
     X = X if isinstance(X, (sp.csr_array, sp.csr_matrix)) else sp.csr_array(X)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
     if not _rises(X.indptr, X.indices):
@@ -266,6 +268,14 @@ def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if X.indptr[-1] < len(X.indices):
         return X.indptr, X.indices[: X.indptr[-1]], values[: X.indptr[-1]]
     return X.indptr, X.indices, values
+
+
+def _rows_of_dense(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The entries other than zero, NaN among them, a few times faster than SciPy finds them."""
+    n, d = X.shape
+    places = np.flatnonzero(X)
+    indptr = np.searchsorted(places, d * np.arange(n + 1)).astype(np.int32)
+    return indptr, (places % d).astype(np.int32), X.reshape(-1)[places]
 
 
 def _refuse_non_finite(values: np.ndarray, name: str) -> None:

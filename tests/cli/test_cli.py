@@ -559,3 +559,10 @@ def test_fuzzed_command(run, folder, data, name, param):
 
 def _is_surrogate(text):
     return any(0xD800 <= ord(c) < 0xE000 for c in text)
+
+
+def test_warm_up_fits_both_families_and_says_so(run, folder):
+    code, out, err = run("warm-up")
+    assert (code, err) == (0, "")
+    assert out.startswith("ready after ")
+    assert sorted(os.listdir(folder)) == ["people.csv", "rows.svm"]  # it leaves nothing behind

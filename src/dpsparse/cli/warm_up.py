@@ -22,16 +22,15 @@ def warm_up() -> None:
     from dpsparse import estimators as est
     from dpsparse.domain import Domain
 
-    rng = np.random.default_rng(0)
-    X = sp.random_array((60, 12), density=0.5, rng=rng, format="csr")
-    labels = rng.integers(0, 2, 60)
+    X = sp.csr_array(np.maximum(np.cos(np.outer(np.arange(60), np.arange(1, 13))), 0.0))
+    labels = np.arange(60) % 2
     two, number = Domain(classes=[0, 1], n_samples=60), Domain(target_bound=1.0, n_samples=60)
     jobs = [
         (est.DPLassoClassifier(two, n_iter=20), X, labels),
         (est.DPLassoClassifier(two, n_iter=200), X.astype(np.float32), labels),
         (est.DPLassoRegressor(number, n_iter=20), X, labels - 0.5),
         (est.DPGradientClassifier(two), X, labels),
-        (est.DPGradientClassifier(Domain(classes=[0, 1, 2])), X, rng.integers(0, 3, 60)),
+        (est.DPGradientClassifier(Domain(classes=[0, 1, 2])), X, np.arange(60) % 3),
         (est.DPGradientRegressor(number), X, labels - 0.5),
     ]
     start = time.perf_counter()
