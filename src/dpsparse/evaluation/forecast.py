@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ class Forecast:
             lines.append(
                 f"  {name:<12} {part.width:>16.3g} {self.without_privacy[name].width:>16.3g}"
             )
+        lines += [f"  caution: {text}" for text in self.plan.guarantee.cautions]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -117,6 +118,7 @@ def evaluation_plan(
 
     terms: dict[str, Any] = {"delta": delta, "adjacency": adjacency}
     plan = make_plan(subject, asked, epsilon=epsilon, **terms)
+    plan = replace(plan, n_units=int(n_samples))
     exact = make_plan(subject, asked, epsilon=math.inf, **terms)
     return Forecast(plan, int(n_samples), expected(plan), expected(exact))
 

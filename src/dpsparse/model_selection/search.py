@@ -168,6 +168,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
                     + ("" if name != "stopping" else f" and {(PARTS - 1) / PARTS:g} of the rows")
                 ),
             },
+            n_units=self.estimator.domain.n_samples,
             public=design,
         )
         return plan.seeded() if is_seeded(self.random_state) else plan
