@@ -251,8 +251,8 @@ def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW)
         )
     if LOOSE < epsilon < math.inf:
         found.append(
-            f"epsilon = {rounded_up(epsilon, 3)} lets one {one} change a probability by a factor of {_factor(epsilon)}; "
-            f"above {LOOSE:g} a guarantee says little"
+            f"epsilon = {rounded_up(epsilon, 3)} lets one {one} change a probability by a factor of "
+            f"{_factor(epsilon)}; above {LOOSE:g} a guarantee says little"
         )
     return tuple(found)
 
