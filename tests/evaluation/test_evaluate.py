@@ -409,7 +409,7 @@ def test_auc_of_several_classes_is_opt_in_and_exact_without_noise():
     assert report.auc_certain.low <= exact <= report.auc_certain.high
     assert report.auc_per_class["class"].tolist() == MODEL3.classes_.tolist()
     for k, label in enumerate(MODEL3.classes_):
-        one = sk.roc_auc_score(Y3 == label, MODEL3.predict_proba(X)[:, k])
+        one = sk.roc_auc_score(label == Y3, MODEL3.predict_proba(X)[:, k])
         assert report.auc_per_class["auc"][k] == pytest.approx(one, abs=1e-2)
     assert "auc_per_class" in str(report)
     assert "AUC" in report.to_html()

@@ -144,9 +144,7 @@ class ScoredLabels(_Scored):
 
     def _class_bins(self, edges: Sequence[np.ndarray]) -> np.ndarray:
         assert self._chances is not None
-        columns = [
-            np.searchsorted(e, log_odds(self._chances[:, k])) for k, e in enumerate(edges)
-        ]
+        columns = [np.searchsorted(e, log_odds(self._chances[:, k])) for k, e in enumerate(edges)]
         return np.column_stack(columns)
 
 
