@@ -20,6 +20,7 @@ ALLOWED = {
     "random": set(),
     "sensitivity": set(),
     "solution": set(),
+    "progress": set(),
     "privacy": {"__version__"},  # knows neither rows nor noise
     "noise": {"random"},
     "losses": {"domain"},
@@ -32,7 +33,7 @@ ALLOWED = {
     "solvers": {"random", "rows", "release", "selection", "losses", "domain", "sensitivity", "solution", "sparsify"},
     "estimators": {
         "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
-        "sensitivity", "solution", "sparsify", "privacy", "report", "models",
+        "sensitivity", "solution", "sparsify", "privacy", "report", "models", "progress",
     },
     "models": {"estimators", "domain", "sparsify", "privacy", "_files"},
     "evaluation": {
@@ -46,13 +47,12 @@ ALLOWED = {
     "readers": set(),
     "datasets": {"readers", "random"},
     "report": {"privacy"},
-    "reproduce": {"datasets", "__version__", "cli"},
     "audit": {
         "estimators", "solvers", "rows", "release", "noise", "selection", "sparsify", "domain", "random",
         "privacy", "sensitivity", "losses", "_files",
     },
     "cli": {
-        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit", "reproduce",
+        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit",
         "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
     },
     "__main__": {"cli"},
@@ -193,6 +193,19 @@ def test_every_lemma_has_a_caller_and_a_proof():
     assert not unused
     for note in set(re.findall(r"docs/proofs/\w+\.md", Path(sensitivity.__file__).read_text())):
         assert (SRC.parents[1] / note).exists(), note
+
+
+def test_every_mechanism_has_a_curve_and_a_note_that_names_it():
+    """An event is what a mechanism costs: its note must speak of it, and the accountant must know it."""
+    from dpsparse.privacy import events
+    from dpsparse.privacy.rdp import curve
+
+    known = {*curve.registry, events.Repeated, events.Sequence}  # the last two multiply and add
+    for kind in events._all_kinds(events.Event):
+        assert kind in known, f"{kind.__name__} has no Renyi curve"
+        if kind is not events.NonPrivate:
+            note = (SRC.parents[1] / kind.proof).read_text()
+            assert kind.__name__ in note, f"{kind.proof} does not mention {kind.__name__}"
 
 
 def test_import_is_light():

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numba.core import event as numba_event
 
 from dpsparse.estimators._base import (
     BaseDPClassifier,
@@ -51,7 +48,6 @@ from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
-_BAR_AFTER = 200  # steps; a progress bar for less would only flicker
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -189,27 +185,30 @@ class _Lasso(BaseDPLinearModel):
             return Repeated(Exponential(eta), n_iter), (eta - ROUNDING_RANGE) / per_kappa
         # The papers' per-step epsilon' by advanced composition.
         share = self.epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / self.delta))
-        if calibration == "published":  # 002: exponential mechanism on |G_j|, exact sign
+        if (
+            calibration == "published"
+        ):  # Raff, Khanna, Lu 2023: exponential mechanism on |G_j|, exact sign
             return NonPrivate(), share / (2.0 * bound * slope_bound)
-        if n_outputs > 1:  # 004, Alg. 3: L = 2, p selections a step accounted as K
+        if (
+            n_outputs > 1
+        ):  # Khanna, Lu, Raff 2023, Alg. 3: L = 2, p selections a step accounted as K
             share = self.epsilon / (
                 n_outputs * math.sqrt(8.0 * n_iter * math.log(n_outputs / self.delta))
             )
             return NonPrivate(), share / (2.0 * bound)
-        # 004, Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
+        # Their Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
         factor = 2.0 if self.adjacency == "add-remove" else 4.0
         reach = bound * _published_slope_bound(self._loss(None), slope_bound)
         return Repeated(NoisyMax(factor * share), n_iter), share / reach
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         public: Ball = plan.public
-        with _Bar(public.n_iter, type(self).__name__) as progress:
-            if plan.calibration == "published":
-                coef, intercept = self._exact_sign(rows, plan, releases)
-            elif plan.calibration == "published-laplace" and public.n_outputs > 1:
-                coef, intercept = self._published_multinomial(rows, plan, releases)
-            else:
-                return solve(rows, public, releases, progress)
+        if plan.calibration == "published":
+            coef, intercept = self._exact_sign(rows, plan, releases)
+        elif plan.calibration == "published-laplace" and public.n_outputs > 1:
+            coef, intercept = self._published_multinomial(rows, plan, releases)
+        else:
+            return solve(rows, public, releases)
         return Solution(sparse(coef, rows, public, releases), intercept)
 
     def _exact_sign(
@@ -274,6 +273,7 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     random_state : int or None, default=None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Attributes
     ----------
@@ -348,7 +348,7 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
 
 
 def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
-    """Steps from public facts: the (n epsilon)^(2/3) of the utility bound of papers 002 and 004."""
+    """Steps from public facts: the (n epsilon)^(2/3) of the utility bound of both papers."""
     if math.isinf(epsilon):
         return 1000
     if n_samples is None:
@@ -357,7 +357,7 @@ def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
 
 
 def _published_slope_bound(loss: Loss, slope_bound: float) -> float:
-    """Paper 004 takes Lipschitz constant 1 for the logistic loss, whatever the ball."""
+    """Khanna, Lu and Raff (2023) take Lipschitz constant 1 for the logistic loss, whatever the ball."""
     return 1.0 if loss.name == "logistic" else slope_bound
 
 
@@ -368,46 +368,3 @@ def _assumptions(calibration: str, selection: str) -> tuple[str, ...]:
     if selection == "scan":  # float64 sums of score and noise, not whole-number weights
         return ("Gumbel noise in ideal real arithmetic", *stream)
     return stream
-
-
-class _Bar:
-    """A progress bar on a terminal, nothing elsewhere; it shows steps, which are public."""
-
-    def __init__(self, n_iter: int, name: str) -> None:
-        self.n_iter, self.name = n_iter, name
-        self.bar: Any = None
-        self.notice = _CompileNotice()
-
-    def __enter__(self) -> Callable[[int], None] | None:
-        if not sys.stderr.isatty():
-            return None
-        numba_event.register("numba:compile", self.notice)  # type: ignore[no-untyped-call]
-        if self.n_iter < _BAR_AFTER:
-            return None
-        try:
-            from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            return None
-        self.bar = tqdm(total=self.n_iter, desc=self.name, delay=1.0, leave=False)
-        update: Callable[[int], None] = self.bar.update
-        return update
-
-    def __exit__(self, *error: object) -> None:
-        if sys.stderr.isatty():
-            numba_event.unregister("numba:compile", self.notice)  # type: ignore[no-untyped-call]
-        if self.bar is not None:
-            self.bar.close()
-
-
-class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
-    """Says once why the first fit on a machine takes seconds; cached kernels do not trigger it."""
-
-    told = False
-
-    def on_start(self, event: Any) -> None:
-        if not self.told:
-            self.told = True
-            sys.stderr.write("dpsparse: compiling for this machine (once, about ten seconds)\n")
-
-    def on_end(self, event: Any) -> None:
-        pass
