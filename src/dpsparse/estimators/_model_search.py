@@ -6,9 +6,9 @@ and `split_progress` travel to worker processes as well; so the stack is read. N
 are missing (cross_val_score, other versions) every fit is judged by the ledger alone, as before, and no reservation for
 the whole search is made, since a search may end early and what is reserved is spent.
 
-What was looked at instead: a clone hook (`__sklearn_clone__`) and a count in the ledger see fits one by one and never how
-many there will be; scikit-learn's callbacks know it from 1.9 on, in a private attribute that a pipeline without callback
-support does not hand on. Once the oldest version we support has public callbacks, this file goes.
+What was looked at instead: a clone hook (`__sklearn_clone__`) and a count in the ledger see fits one by one and never
+how many there will be; scikit-learn's callbacks know it from 1.9 on, in a private attribute that a pipeline without
+callback support does not hand on. Once the oldest version we support has public callbacks, this file goes.
 """
 
 from __future__ import annotations
