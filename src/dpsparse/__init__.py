@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
+    from dpsparse.preprocessing import (
+        DPCategoryEncoder,
+        DPPipeline,
+        DPStandardizer,
+        DPTablePreparer,
+        DPVectorizer,
+        HashingEncoder,
+        PublicEncoder,
+        PublicScaler,
+    )
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
 
@@ -35,6 +45,14 @@ __version__ = "0.1.0"
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
+    "PublicScaler": "preprocessing",
+    "PublicEncoder": "preprocessing",
+    "HashingEncoder": "preprocessing",
+    "DPVectorizer": "preprocessing",
+    "DPTablePreparer": "preprocessing",
+    "DPStandardizer": "preprocessing",
+    "DPPipeline": "preprocessing",
+    "DPCategoryEncoder": "preprocessing",
     "DPADMMClassifier": "estimators",
     "DPFeatureTest": "inference",
     "DPGradientClassifier": "estimators",
@@ -67,6 +85,7 @@ _HOMES = {
 
 __all__ = [
     "DPADMMClassifier",
+    "DPCategoryEncoder",
     "DPFeatureTest",
     "DPGradientClassifier",
     "DPGradientRegressor",
@@ -74,18 +93,25 @@ __all__ = [
     "DPHardThresholdRegressor",
     "DPLassoClassifier",
     "DPLassoRegressor",
+    "DPPipeline",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
     "DPSearchCV",
+    "DPStandardizer",
+    "DPTablePreparer",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
     "DPTwoStageRegressor",
+    "DPVectorizer",
     "Domain",
     "Guarantee",
+    "HashingEncoder",
     "Ledger",
     "Plan",
     "PrivateCount",
+    "PublicEncoder",
+    "PublicScaler",
     "__version__",
     "dp_evaluate",
     "dp_inference",

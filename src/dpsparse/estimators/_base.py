@@ -180,7 +180,15 @@ class BaseDPLinearModel(_Fitted):
         if self.ledger is not None:
             refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        releases = self._make_releases(plan)
+        self._carry_out(rows, plan, self._make_releases(plan), labels)
+        if receipt is not None:
+            receipt.commit()
+        return self
+
+    def _carry_out(
+        self, rows: Rows, plan: Plan, releases: Releases, labels: np.ndarray | None
+    ) -> None:
+        """What was planned and paid: solve, and publish what was released."""
         solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
@@ -188,9 +196,6 @@ class BaseDPLinearModel(_Fitted):
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
         self.privacy_ = plan.guarantee
-        if receipt is not None:
-            receipt.commit()
-        return self
 
     def _check_groups(self, groups: Any) -> None:
         """Persons are named if, and only if, they are what is protected."""
