@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsparse.random import make_generator
-from dpsparse.reproduce import derive_seed
+from engine import derive_seed
 
 # name in the tables -> (kind, argument, fraction of the original shape)
 WIDE = {

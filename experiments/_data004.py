@@ -4,8 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from _common import split
 
+from _common import split
 from dpsparse import datasets
 from dpsparse.datasets.loaders import find_file
 from dpsparse.datasets.papers import GAUSSIAN_BOUND

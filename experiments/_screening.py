@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-import _screening_data as sd
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
+import _screening_data as sd
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.losses import get_loss

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from _common import axes, trial_number
 
-from dpsparse.reproduce import AFTER_THE_FACT, AS_PRINTED, Experiment, sign_test, wilcoxon
+from _common import axes, trial_number
+from engine import AFTER_THE_FACT, AS_PRINTED, Experiment, sign_test, wilcoxon
 
 REAL = (
     "abalone", "housing", "bodyfat", "pyrim", "triazines", "residential", "communities", "blogfeedback",

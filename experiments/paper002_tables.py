@@ -3,13 +3,13 @@
 import time
 
 import numpy as np
-from _common import WIDE_NOTE, classifier_scores, split, wide
 from scipy.special import expit
 
+from _common import WIDE_NOTE, classifier_scores, split, wide
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import laplace_scale
 from dpsparse.published.raff_khanna_lu_2023_frank_wolfe import expected_sparsity
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment, derive_seed
+from engine import Experiment, derive_seed
 
 DELTA = 1e-6
 LASSO, OURS = "private LASSO", "noisy gradients (ours)"

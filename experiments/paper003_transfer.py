@@ -9,15 +9,15 @@ strict reading of mu stand beside it.
 import math
 
 import numpy as np
-from _common import plot_by_epsilon, trial_number
 
+from _common import plot_by_epsilon, trial_number
 from dpsparse.losses import Logistic, Squared
 from dpsparse.published import khanna_lu_raff_2023_sparsifier as frank_wolfe
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as two_stage
 from dpsparse.published import wang_gu_2020_transfer as transfer
 from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment, derive_seed
+from engine import Experiment, derive_seed
 
 PANELS = [(s, t) for s in ("small", "large") for t in ("linear", "logistic")]
 SETTINGS = {"small": (800, 1000, 10), "large": (4000, 5000, 50)}

@@ -10,11 +10,11 @@ import math
 from functools import lru_cache
 
 import numpy as np
+
+import dpsparse as dp
 from _batched import hard_threshold_runs, lasso_runs
 from _common import plot_by_epsilon
 from _data004 import NOTE, parts
-
-import dpsparse as dp
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     keep_largest,
     laplace_scale,
@@ -22,7 +22,7 @@ from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
 )
 from dpsparse.published.wang_gu_2019_hard_threshold import concentrated
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment, derive_seed
+from engine import Experiment, derive_seed
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0)
 RADII = tuple(round(r, 4) for r in np.geomspace(1.0, 50.0, 5))

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+
 from _batched import lasso_runs
 from _common import classifier_scores, split
 from _data004 import AS_SHIPPED, prepared
-from paper004_tables import COUNT_EPSILON, EPSILON, LASSO, MATCHED, N_ITER, RADIUS, SPARSIFIER
-
 from dpsparse import datasets
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     keep_largest,
@@ -29,8 +28,9 @@ from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     noisy_count,
 )
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment, derive_seed
-from dpsparse.reproduce.summary import Average, Published
+from engine import Experiment, derive_seed
+from engine.summary import Average, Published
+from paper004_tables import COUNT_EPSILON, EPSILON, LASSO, MATCHED, N_ITER, RADIUS, SPARSIFIER
 
 DATA = ("splice", "phishing", "mushrooms", "colon-cancer", "synthetic", "a9a")
 OFFICIAL = ("splice", "a9a")

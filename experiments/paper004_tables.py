@@ -11,10 +11,10 @@ same numbers (paper004_readings.py lists all that were tried, with their counts)
 import math
 
 import numpy as np
-from _common import classifier_scores
-from _data004 import AS_SHIPPED, FILES, NOTE, names_here, parts
 
 import dpsparse as dp
+from _common import classifier_scores
+from _data004 import AS_SHIPPED, FILES, NOTE, names_here, parts
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     keep_largest,
     laplace_scale,
@@ -22,7 +22,7 @@ from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     private_lasso,
 )
 from dpsparse.random import make_generator
-from dpsparse.reproduce import (
+from engine import (
     AFTER_THE_FACT,
     AS_PRINTED,
     BY_CONSTRUCTION,

@@ -3,17 +3,17 @@
 import math
 
 import numpy as np
-from _batched import lasso_runs
-from _common import axes
 from scipy.special import expit
 
+from _batched import lasso_runs
+from _common import axes
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     keep_largest,
     laplace_scale,
     noisy_count,
 )
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment, derive_seed
+from engine import Experiment, derive_seed
 
 P, RUNS, COUNT_EPSILON = 100, 20, 0.05
 LASSO, SPARSIFIER = "private LASSO (Theorem 1)", "Sparsifier (Theorem 2)"

@@ -17,10 +17,10 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from _common import plot_by_epsilon, trial_number
 
+from _common import plot_by_epsilon, trial_number
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment
+from engine import Experiment
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DELTA = 1e-6

@@ -9,8 +9,8 @@ computed by this library, infinite where none can exist. The same attack is run 
 import math
 
 import numpy as np
-from _common import axes
 
+from _common import axes
 from dpsparse import (
     Domain,
     DPLassoClassifier,
@@ -31,8 +31,8 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
 )
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import listed_count, noisy_count
 from dpsparse.random import make_generator
-from dpsparse.reproduce import Experiment
 from dpsparse.sensitivity import raj_sensitivity
+from engine import Experiment
 
 DELTA = 1e-6
 AR, RP = "add-remove", "replace-one"

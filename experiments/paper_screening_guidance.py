@@ -1,9 +1,8 @@
 """Beyond the papers: how to clip, how many steps, how many rows and how much time private screening takes."""
 
 from _common import axes, trial_number
+from engine import Experiment
 from paper001_screening import cells
-
-from dpsparse.reproduce import Experiment
 
 SWEEPS = {"clip": "feature_bound", "n_iter": "steps", "radius": "radius / default", "epsilon": "epsilon",
           "share": "share for screening"}  # fmt: skip

@@ -20,6 +20,7 @@ ALLOWED = {
     "random": set(),
     "sensitivity": set(),
     "solution": set(),
+    "progress": set(),
     "privacy": {"__version__"},  # knows neither rows nor noise
     "noise": {"random"},
     "losses": {"domain"},
@@ -32,7 +33,7 @@ ALLOWED = {
     "solvers": {"random", "rows", "release", "selection", "losses", "domain", "sensitivity", "solution", "sparsify"},
     "estimators": {
         "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
-        "sensitivity", "solution", "sparsify", "privacy", "report", "models",
+        "sensitivity", "solution", "sparsify", "privacy", "report", "models", "progress",
     },
     "models": {"estimators", "domain", "sparsify", "privacy", "preprocessing", "_files"},
     "preprocessing": {
@@ -49,13 +50,12 @@ ALLOWED = {
     "readers": set(),
     "datasets": {"readers", "random"},
     "report": {"privacy"},
-    "reproduce": {"datasets", "__version__", "cli"},
     "audit": {
         "estimators", "solvers", "rows", "release", "noise", "selection", "sparsify", "domain", "random",
         "privacy", "sensitivity", "losses", "_files",
     },
     "cli": {
-        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit", "reproduce",
+        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit",
         "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
     },
     "__main__": {"cli"},

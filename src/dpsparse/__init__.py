@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DPTwoStageClassifier,
         DPTwoStageRegressor,
     )
+    from dpsparse.estimators._pipelines import check_pipeline
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
@@ -73,6 +74,7 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "sparsify",
+    "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",
     "evaluation_plan": "evaluation",
@@ -113,6 +115,7 @@ __all__ = [
     "PublicEncoder",
     "PublicScaler",
     "__version__",
+    "check_pipeline",
     "dp_evaluate",
     "dp_inference",
     "evaluation_plan",

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sized
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class Releases:
         self._events = {phase.name: phase.event for phase in plan.phases}
         self._noiseless = all(isinstance(event, NonPrivate) for event in self._events.values())
         self._used: dict[str, float] = defaultdict(float)
+        self.progress: Callable[[str, float], None] = _untold
 
     # ---- what a solver calls -------------------------------------------------------------------
 
@@ -127,11 +128,11 @@ class Releases:
         assert isinstance(leaf, Exponential)
         return (leaf.eta - ROUNDING_RANGE) / per_kappa(self._adjacency).value
 
-    def vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any = None) -> History:
+    def vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
         """`n_steps` of Frank-Wolfe, each a signed vertex drawn inside the kernel that updates the scores."""
         if not self.exact(phase):
             self._use(phase, n_steps / _leaf(self._event(phase))[1])
-        return self._vertices(phase, steps, n_steps, progress)
+        return self._vertices(phase, steps, n_steps)
 
     def count(
         self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
@@ -228,8 +229,15 @@ class Releases:
         kept = np.flatnonzero(whole > limit)
         return tuple(names.known[j] for j in kept), whole[kept]
 
-    def _vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any) -> History:
-        return steps.draw(self.rng, n_steps, progress)
+    def _vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
+        done = 0
+
+        def tell(more: int) -> None:
+            nonlocal done
+            done += more
+            self.progress(phase, done / n_steps)
+
+        return steps.draw(self.rng, n_steps, tell)
 
     def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
         """The noisy count, not clipped yet: clipping is post-processing."""
@@ -254,6 +262,7 @@ class Releases:
         self._used[phase] += share
         if self._used[phase] > 1.0 + 1e-9:
             raise CalibrationError(f"Phase {phase!r} would release more than it pays; a bug.")
+        self.progress(phase, self._used[phase])
 
 
 class _Silent(Releases):
@@ -262,6 +271,11 @@ class _Silent(Releases):
     def __init__(self, releases: Releases) -> None:
         self._adjacency, self.rng = releases._adjacency, releases.rng
         self._events, self._used, self._noiseless = releases._events, defaultdict(float), True
+        self.progress = releases.progress
+
+
+def _untold(phase: str, done: float) -> None:
+    """Nobody is watching."""
 
 
 def _exact_unit(query: Query) -> float:

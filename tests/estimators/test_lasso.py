@@ -326,16 +326,3 @@ def test_a_million_rows_by_twenty_million_columns():
     model = DPLassoClassifier(Domain(classes=[0, 1], n_samples=n), n_iter=100, random_state=0)
     model.fit(X, rng.integers(0, 2, n))
     assert model.sparsify().coef_.nnz <= 100
-
-
-def test_bar_and_notice_appear_on_a_terminal_only(monkeypatch, capsys):
-    from dpsparse.estimators import lasso
-
-    with lasso._Bar(1000, "fit") as progress:
-        assert progress is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with lasso._Bar(10, "fit") as progress:
-        assert progress is None  # too short for a bar
-        lasso.numba_event.start_event("numba:compile")
-        lasso.numba_event.start_event("numba:compile")
-    assert capsys.readouterr().err.count("compiling") == 1

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dpsparse.reproduce import experiments_folder
+from engine import experiments_folder
 
 
 @pytest.fixture(scope="module")

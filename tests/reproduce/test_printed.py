@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from dpsparse.published import khanna_lu_raff_2023_sparsifier as printed
 from dpsparse.random import make_generator
-from dpsparse.reproduce import experiments_folder
+from engine import experiments_folder
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,6 @@ def test_noise_of_many_runs_has_the_printed_scale(operations):
 
 def test_hard_thresholding_runs_at_once(operations):
     import _batched
-
     from dpsparse.losses import Logistic
     from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
 

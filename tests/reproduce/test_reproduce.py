@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpsparse.exceptions import ParameterError
-from dpsparse.reproduce import (
+from engine import (
     derive_seed,
     discover,
     experiments_folder,
@@ -20,15 +19,15 @@ from dpsparse.reproduce import (
     summarise,
     wilcoxon,
 )
-from dpsparse.reproduce.book import write_book
-from dpsparse.reproduce.command import reproduce
-from dpsparse.reproduce.experiment import AFTER_THE_FACT, AS_PRINTED
-from dpsparse.reproduce.runner import pack, packed, rows_file
-from dpsparse.reproduce.summary import Average, Published
+from engine.book import write_book
+from engine.command import reproduce
+from engine.experiment import AFTER_THE_FACT, AS_PRINTED
+from engine.runner import pack, packed, rows_file
+from engine.summary import Average, Published
 
 TOY = """
 from pathlib import Path
-from dpsparse.reproduce import Experiment
+from engine import Experiment
 from dpsparse.random import make_generator
 from _helper import SHIFT
 
@@ -164,10 +163,16 @@ def test_command(folder):
     assert "--list" in wrong.output
 
 
-def test_outside_a_checkout(tmp_path, monkeypatch):
-    monkeypatch.setenv("DPSPARSE_EXPERIMENTS", str(tmp_path))
-    with pytest.raises(ParameterError, match="DPSPARSE_EXPERIMENTS"):
-        experiments_folder()
+def test_the_command_line_finds_the_engine_of_its_checkout(folder, tmp_path, monkeypatch):
+    from dpsparse.cli import reproduce as door
+    from dpsparse.cli.commands import program
+
+    assert "A toy" in CliRunner().invoke(program, ["reproduce", "--list"]).output
+    monkeypatch.setattr(door, "__file__", str(tmp_path / "a" / "b" / "c" / "reproduce.py"))
+    monkeypatch.chdir(tmp_path)
+    outside = CliRunner().invoke(program, ["reproduce", "--list"])
+    assert outside.exit_code != 0
+    assert "source checkout" in outside.output
 
 
 def test_paired_tests():

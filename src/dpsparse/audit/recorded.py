@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -207,13 +207,13 @@ class RecordedReleases(Releases):
             raise ControlFlowError(f"release {at + 1} ({phase}) exists on the neighbour only")
         return self.script[at].told, self.script[at].answer
 
-    def _vertices(self, phase: str, steps: Steps, n_steps: int, progress: Any) -> History:
+    def _vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
         """Every step is one pick among the signed cells; its scores follow from rows and released history."""
         cells = steps.n_cells
         kind = "noisy max" if steps.laplace else "picks"
         start = len(self.entries)
         if self.script is None:
-            history = super()._vertices(phase, steps, n_steps, progress)
+            history = super()._vertices(phase, steps, n_steps)
             places = history.features * steps.problem.n_outputs + history.outputs
             # The step goes against the sign s of e^{kappa s G}: candidates +G first, then -G.
             picks = (places + np.where(history.signs < 0, 0, cells))[-n_steps:]

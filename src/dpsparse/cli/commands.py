@@ -17,9 +17,9 @@ from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
-from dpsparse.reproduce.command import reproduce
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "

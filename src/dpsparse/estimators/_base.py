@@ -21,13 +21,15 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
-from dpsparse._checks import is_number
+from dpsparse._checks import is_number, is_whole
 from dpsparse.domain import Domain, refuse_malformed
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
+from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.plan import Plan
+from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -99,6 +101,10 @@ class BaseDPLinearModel(_Fitted):
                 "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
             )
         is_seeded(self.random_state)  # refuses what cannot be a seed
+        if not is_whole(self.verbose):
+            raise ParameterError(
+                f"verbose must be a whole number, got {self.verbose!r}; 1 tells every phase, -1 is silent."
+            )
         if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
             refusal = self._why_one_row()
             if refusal:
@@ -173,7 +179,7 @@ class BaseDPLinearModel(_Fitted):
         refuse_malformed(X)
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
         labels = self._labels(y)
-        plan = self._priced(X.shape[1], labels)
+        plan = given_the_table(self._priced(X.shape[1], labels), self)
         rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
@@ -189,7 +195,8 @@ class BaseDPLinearModel(_Fitted):
         self, rows: Rows, plan: Plan, releases: Releases, labels: np.ndarray | None
     ) -> None:
         """What was planned and paid: solve, and publish what was released."""
-        solution = self._solve(releases.capped(rows), plan, releases)
+        with FitProgress(type(self).__name__, self.verbose) as releases.progress:
+            solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
         if solution.coef_noise is not None:

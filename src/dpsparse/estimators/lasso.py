@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numba.core import event as numba_event
 
 from dpsparse.estimators._base import (
     BaseDPClassifier,
@@ -51,7 +48,6 @@ from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
 
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
-_BAR_AFTER = 200  # steps; a progress bar for less would only flicker
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -203,13 +199,12 @@ class _Lasso(BaseDPLinearModel):
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         public: Ball = plan.public
-        with _Bar(public.n_iter, type(self).__name__) as progress:
-            if plan.calibration == "published":
-                coef, intercept = self._exact_sign(rows, plan, releases)
-            elif plan.calibration == "published-laplace" and public.n_outputs > 1:
-                coef, intercept = self._published_multinomial(rows, plan, releases)
-            else:
-                return solve(rows, public, releases, progress)
+        if plan.calibration == "published":
+            coef, intercept = self._exact_sign(rows, plan, releases)
+        elif plan.calibration == "published-laplace" and public.n_outputs > 1:
+            coef, intercept = self._published_multinomial(rows, plan, releases)
+        else:
+            return solve(rows, public, releases)
         return Solution(sparse(coef, rows, public, releases), intercept)
 
     def _exact_sign(
@@ -274,6 +269,7 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     random_state : int or None, default=None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Attributes
     ----------
@@ -368,46 +364,3 @@ def _assumptions(calibration: str, selection: str) -> tuple[str, ...]:
     if selection == "scan":  # float64 sums of score and noise, not whole-number weights
         return ("Gumbel noise in ideal real arithmetic", *stream)
     return stream
-
-
-class _Bar:
-    """A progress bar on a terminal, nothing elsewhere; it shows steps, which are public."""
-
-    def __init__(self, n_iter: int, name: str) -> None:
-        self.n_iter, self.name = n_iter, name
-        self.bar: Any = None
-        self.notice = _CompileNotice()
-
-    def __enter__(self) -> Callable[[int], None] | None:
-        if not sys.stderr.isatty():
-            return None
-        numba_event.register("numba:compile", self.notice)  # type: ignore[no-untyped-call]
-        if self.n_iter < _BAR_AFTER:
-            return None
-        try:
-            from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            return None
-        self.bar = tqdm(total=self.n_iter, desc=self.name, delay=1.0, leave=False)
-        update: Callable[[int], None] = self.bar.update
-        return update
-
-    def __exit__(self, *error: object) -> None:
-        if sys.stderr.isatty():
-            numba_event.unregister("numba:compile", self.notice)  # type: ignore[no-untyped-call]
-        if self.bar is not None:
-            self.bar.close()
-
-
-class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
-    """Says once why the first fit on a machine takes seconds; cached kernels do not trigger it."""
-
-    told = False
-
-    def on_start(self, event: Any) -> None:
-        if not self.told:
-            self.told = True
-            sys.stderr.write("dpsparse: compiling for this machine (once, about ten seconds)\n")
-
-    def on_end(self, event: Any) -> None:
-        pass

@@ -158,7 +158,8 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
         Account that pays for the fit.
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
     """
 
 

@@ -75,7 +75,7 @@ class Ball:
         )  # fmt: skip
 
 
-def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = None) -> Solution:
+def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
     kappa = public.laplace_kappa
     if kappa is None:
@@ -88,7 +88,7 @@ def solve(rows: Rows, public: Ball, releases: Releases, progress: Progress = Non
         rows, public.problem(kappa, releases.number_of_rows(rows)), public.selection,
         laplace=public.laplace_kappa is not None,
     )  # fmt: skip
-    coef, intercept = releases.vertices("vertices", steps, public.n_iter, progress).weights()
+    coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
     return Solution(sparse(coef, rows, public, releases), intercept)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.reproduce.experiment import (
+from engine.experiment import (
     AFTER_THE_FACT,
     AS_PRINTED,
     BY_CONSTRUCTION,
@@ -27,7 +27,7 @@ from dpsparse.reproduce.experiment import (
     Config,
     Experiment,
 )
-from dpsparse.reproduce.runner import Row
+from engine.runner import Row
 
 MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpsparse.reproduce.experiment import KINDS, Experiment, discover
-from dpsparse.reproduce.runner import read_rows, rows_file
-from dpsparse.reproduce.summary import Summary, summarise
+from engine.experiment import KINDS, Experiment, discover
+from engine.runner import read_rows, rows_file
+from engine.summary import Summary, summarise
 
 _HEAD = """# Reproduction of the papers
 

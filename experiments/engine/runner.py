@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dpsparse.exceptions import NotPrivateWarning
-from dpsparse.reproduce.experiment import Config, Experiment, find
-from dpsparse.reproduce.statistics import derive_seed
+from engine.experiment import Config, Experiment, find
+from engine.statistics import derive_seed
 
 Row = dict[str, Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dpsparse.exceptions import DPSparseError
-from dpsparse.reproduce.experiment import Experiment, discover, experiments_folder
+from engine.experiment import Experiment, discover, experiments_folder
 
 
 @click.command()
@@ -48,11 +48,11 @@ def reproduce(
         if list_them:
             _list(experiments)
         elif book:
-            from dpsparse.reproduce.book import write_book
+            from engine.book import write_book
 
             click.echo(f"wrote {write_book(folder, results, folder.parent / 'docs')}")
         elif pack:
-            from dpsparse.reproduce.runner import pack as pack_rows
+            from engine.runner import pack as pack_rows
 
             for path in sorted((results / "full").glob("*.jsonl")):
                 pack_rows(path)
@@ -87,9 +87,9 @@ def _run(
     jobs: int,
     trials: int | None,
 ) -> None:
-    from dpsparse.reproduce.book import chapter, draw
-    from dpsparse.reproduce.runner import rows_file, run
-    from dpsparse.reproduce.summary import summarise
+    from engine.book import chapter, draw
+    from engine.runner import rows_file, run
+    from engine.summary import summarise
 
     began = time.perf_counter()
     skipped = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from dpsparse.reproduce.summary import Summary
+    from engine.summary import Summary
 
 VARIABLE = "DPSPARSE_EXPERIMENTS"
 # What a matching number is worth: the printed protocol gave it; it came out under a reading that was chosen
@@ -71,16 +71,8 @@ class Experiment:
 
 
 def experiments_folder() -> Path:
-    """DPSPARSE_EXPERIMENTS, or the folder `experiments` of the source checkout."""
-    stated = os.environ.get(VARIABLE)
-    checkout = Path(__file__).resolve().parents[3] / "experiments"
-    for folder in [Path(stated)] if stated else [checkout, Path.cwd() / "experiments"]:
-        if (folder / "published").is_dir():
-            return folder
-    raise ParameterError(
-        "The experiments are part of the source checkout, not of the installed package; run inside a "
-        f"checkout or set {VARIABLE} to its folder 'experiments'."
-    )
+    """DPSPARSE_EXPERIMENTS, or the folder this engine stands in."""
+    return Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[1])
 
 
 def discover(folder: Path | None = None) -> dict[str, Experiment]:

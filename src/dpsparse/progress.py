@@ -1,0 +1,79 @@
+"""How far a fit has come, told to the person at the terminal.
+
+    verbose < 0    silent
+    verbose = 0    on a terminal one line that is rewritten, once a fit takes longer than a second; else silent
+    verbose > 0    besides, a line for every phase with its seconds, on standard error
+
+Only public facts are shown: the names of the plan's phases and the share of each that is done.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from numba.core import event as numba_event
+
+_PATIENCE = 1.0  # seconds before the first sign of life: a line for less would only flicker
+_PAUSE = 0.1  # seconds between two signs
+
+
+class FitProgress:
+    """Called by `Releases` with a phase and the share of it that is done; used as a context."""
+
+    def __init__(self, name: str, verbose: int) -> None:
+        self._name, self._verbose = name, verbose
+        self._live = verbose >= 0 and sys.stderr.isatty()
+        self._notice = _CompileNotice()
+        self._phase, self._shown = "", False
+
+    def __enter__(self) -> FitProgress:
+        self._began = self._entered = time.perf_counter()
+        self._next = self._began + _PATIENCE
+        if self._live:
+            numba_event.register("numba:compile", self._notice)  # type: ignore[no-untyped-call]
+        return self
+
+    def __call__(self, phase: str, done: float) -> None:
+        now = time.perf_counter()
+        if phase != self._phase:
+            self._close_phase(now)
+            self._phase = phase
+        if self._live and now >= self._next:
+            self._write(
+                f"\r\x1b[K{self._name}: {phase} {min(done, 1.0):.0%}, {now - self._began:.0f} s"
+            )
+            self._shown, self._next = True, now + _PAUSE
+
+    def __exit__(self, *error: object) -> None:
+        self._close_phase(time.perf_counter())
+        if self._live:
+            numba_event.unregister("numba:compile", self._notice)  # type: ignore[no-untyped-call]
+
+    def _close_phase(self, now: float) -> None:
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = False
+        if self._phase and self._verbose > 0:
+            self._write(f"{self._name}: {self._phase}, {now - self._entered:.1f} s\n")
+        self._entered = now
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
+    """Says once why the first fit on a machine takes seconds; cached kernels do not trigger it."""
+
+    told = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.told:
+            self.told = True
+            sys.stderr.write("dpsparse: compiling for this machine (once, some seconds)\n")
+
+    def on_end(self, event: Any) -> None:
+        pass
