@@ -80,6 +80,9 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_in_: np.ndarray
+    weak_: tuple[
+        str, ...
+    ] = ()  # releases that noise has drowned, in words; known from released numbers
 
     # ---- what a step implements -----------------------------------------------------------------
 
@@ -267,6 +270,7 @@ class PrivateStep(Step):
         self.plan_, self.privacy_ = plan, plan.guarantee
         if receipt is not None:
             receipt.commit()
+        warn_weak(self.weak_)
         return self
 
     def _make_releases(self, plan: Plan) -> Releases:
@@ -345,9 +349,10 @@ def check_persons(groups: Any, read: Any) -> None:
         by_person(groups, read.n_rows if isinstance(read, Table) else len(read))
 
 
-def warn_weak(text: str) -> None:
-    """Say that a release is of little use; what is said depends on released numbers only."""
-    warnings.warn(text, BudgetWarning, stacklevel=3)
+def warn_weak(texts: tuple[str, ...]) -> None:
+    """Say which releases are of little use, when all is done: a warning may be an error, and the fit is paid."""
+    for text in texts:
+        warnings.warn(text, BudgetWarning, stacklevel=3)
 
 
 def _no_releases(adjacency: str) -> Releases:

@@ -30,7 +30,6 @@ from dpsparse.preprocessing._step import (
     Want,
     example,
     unchanged,
-    warn_weak,
 )
 from dpsparse.preprocessing._tables import Table, texts
 from dpsparse.release import Releases
@@ -164,9 +163,9 @@ class DPCategoryEncoder(_OneHot, PrivateStep):
             name for name, known in zip(self._columns, self.categories_, strict=True) if not known
         ]
         if empty:
-            warn_weak(
+            self.weak_ = (
                 f"No category of these columns is known to enough rows: {', '.join(empty[:20])}. Declare their "
-                "categories (PublicEncoder), hash them (HashingEncoder), or give the step a larger share."
+                "categories (PublicEncoder), hash them (HashingEncoder), or give the step a larger share.",
             )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -30,7 +30,6 @@ from dpsparse.preprocessing._step import (
     Want,
     named_like,
     unchanged,
-    warn_weak,
 )
 from dpsparse.preprocessing._tables import Table, numbers
 from dpsparse.release import Releases
@@ -214,9 +213,9 @@ def release_scales(
     step.flagged_ = np.flatnonzero(often if flag == "auto" else np.full(d, bool(flag)))
     if np.any(mass.sum(axis=1) == 0.0):
         drowned = [step._columns[j] for j in np.flatnonzero(mass.sum(axis=1) == 0.0)]
-        warn_weak(
+        step.weak_ = (
             "No number of these columns rises above the noise; they count as all missing: "
-            f"{', '.join(drowned[:20])}. Declare their bounds, or drop them."
+            f"{', '.join(drowned[:20])}. Declare their bounds, or drop them.",
         )
 
 

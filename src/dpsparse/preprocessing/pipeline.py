@@ -37,6 +37,7 @@ from dpsparse.preprocessing._step import (
     Want,
     check_enough,
     phases_of,
+    warn_weak,
 )
 from dpsparse.preprocessing._tables import Table
 from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
@@ -320,6 +321,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
         if receipt is not None:
             receipt.commit()
+        warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
         return self
 
     def _check_targets(self, read: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray | None]:

@@ -190,6 +190,7 @@ class DPTablePreparer(Step):
     def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
         for label, step, names in self.parts_:
             step._learn(step._read(read.take(names)), releases, f"{prefix}{label} ", groups)
+            self.weak_ = (*self.weak_, *step.weak_)
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Note the columns. Where something has to be learnt, only a `DPPipeline` can fit it."""

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
 from dpsparse._checks import check_choice, check_count, is_whole
 from dpsparse.exceptions import ParameterError
-from dpsparse.preprocessing._step import Plain, PrivateStep, Want, unchanged, warn_weak
+from dpsparse.preprocessing._step import Plain, PrivateStep, Want, unchanged
 from dpsparse.preprocessing._tables import LONGEST, documents
 from dpsparse.release import Releases
 from dpsparse.rows.columns import Names
@@ -122,7 +122,7 @@ class DPVectorizer(PrivateStep):
         vectorizer = TfidfVectorizer(
             vocabulary=words, ngram_range=ngrams, use_idf=False, sublinear_tf=True, norm="l2"
         )
-        return vectorizer.fit([])
+        return vectorizer.fit([""])  # an example: there is nothing to learn
 
     def _learn(self, read: list[str], releases: Releases, prefix: str, groups: Any) -> None:
         if self._hashes:
@@ -134,8 +134,8 @@ class DPVectorizer(PrivateStep):
         best = np.lexsort((np.arange(len(found)), -weights))[: self.max_features]
         self.vocabulary_ = tuple(sorted(found[j] for j in best))
         if not self.vocabulary_:
-            warn_weak(
-                "No word is known to enough rows at this price. Use mode='hash', which is free, or a larger share."
+            self.weak_ = (
+                "No word is known to enough rows at this price. Use mode='hash', which is free, or a larger share.",
             )
 
     def _map(self, read: list[str]) -> sp.csr_array:
