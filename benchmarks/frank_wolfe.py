@@ -8,7 +8,7 @@
 
 CPU time over CPU time. The reference is our own SciPy solver (O(nnz) and 2D Gumbel draws a step,
 same law); a few of its steps are timed and scaled to T. "Touched" non-zeros are those Alg. 2 of
-paper 002 would touch: the rows that own the picked feature. The scatter limit is measured here:
+Raff, Khanna and Lu (2023) would touch: the rows that own the picked feature. The scatter limit is measured here:
 adding a multiple of random rows of the same matrix into a score vector, nothing else. Memory is the
 peak of a child process that fits, above the same process before it had data.
 """

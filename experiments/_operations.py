@@ -1,4 +1,4 @@
-"""Algorithms 1, 2 and 3 of paper 002 without noise, as printed, with their operations counted.
+"""Algorithms 1, 2 and 3 of Raff, Khanna and Lu (2023) without noise, as printed, with their operations counted.
 
 Printed typos are repaired: line 20 has a "+", lines 24-25 index q by row, the output is w_m * w.
 Nothing else is: Algorithm 2 refreshes only the rows that own the chosen feature, so for the logistic

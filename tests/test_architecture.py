@@ -199,6 +199,19 @@ def test_every_lemma_has_a_caller_and_a_proof():
         assert (SRC.parents[1] / note).exists(), note
 
 
+def test_every_mechanism_has_a_curve_and_a_note_that_names_it():
+    """An event is what a mechanism costs: its note must speak of it, and the accountant must know it."""
+    from dpsparse.privacy import events
+    from dpsparse.privacy.rdp import curve
+
+    known = {*curve.registry, events.Repeated, events.Sequence}  # the last two multiply and add
+    for kind in events._all_kinds(events.Event):
+        assert kind in known, f"{kind.__name__} has no Renyi curve"
+        if kind is not events.NonPrivate:
+            note = (SRC.parents[1] / kind.proof).read_text()
+            assert kind.__name__ in note, f"{kind.proof} does not mention {kind.__name__}"
+
+
 def test_import_is_light():
     code = (
         "import sys, dpsparse; "

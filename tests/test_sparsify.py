@@ -1,4 +1,4 @@
-"""Sparsifier of paper 004: post-processing rules, and the law and price of the private count."""
+"""Sparsifier of Khanna, Lu and Raff (2023): post-processing rules, and the law and price of the private count."""
 
 import math
 

@@ -1,6 +1,6 @@
 """How many weights to keep: public k, the free mass rule, or a private count.
 
-Paper: Khanna, Lu, Raff, "Sparse Private LASSO Logistic Regression" (004), Alg. 2 "Sparsifier".
+Paper: Khanna, Lu, Raff, "Sparse Private LASSO Logistic Regression" (2023), Alg. 2 "Sparsifier".
 
     c <- clip(count, a, b)                       count = non-zeros of a non-private solution
     c <- clip(c + Geometric2(e^{-eps1/(b-a)}), a, b)

@@ -128,7 +128,7 @@ def test_bad_parameters_are_refused_before_data_is_seen(bad):
         DPLassoClassifier(BINARY, **bad).plan(3)
 
 
-# ---- leaks of paper 002 as regression tests -----------------------------------------------------
+# ---- leaks of Raff, Khanna, Lu (2023) as tests ----------------------------------------------------
 
 
 def owned_features(n=2500, seed=0):

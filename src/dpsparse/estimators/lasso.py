@@ -185,14 +185,18 @@ class _Lasso(BaseDPLinearModel):
             return Repeated(Exponential(eta), n_iter), (eta - ROUNDING_RANGE) / per_kappa
         # The papers' per-step epsilon' by advanced composition.
         share = self.epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / self.delta))
-        if calibration == "published":  # 002: exponential mechanism on |G_j|, exact sign
+        if (
+            calibration == "published"
+        ):  # Raff, Khanna, Lu 2023: exponential mechanism on |G_j|, exact sign
             return NonPrivate(), share / (2.0 * bound * slope_bound)
-        if n_outputs > 1:  # 004, Alg. 3: L = 2, p selections a step accounted as K
+        if (
+            n_outputs > 1
+        ):  # Khanna, Lu, Raff 2023, Alg. 3: L = 2, p selections a step accounted as K
             share = self.epsilon / (
                 n_outputs * math.sqrt(8.0 * n_iter * math.log(n_outputs / self.delta))
             )
             return NonPrivate(), share / (2.0 * bound)
-        # 004, Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
+        # Their Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
         factor = 2.0 if self.adjacency == "add-remove" else 4.0
         reach = bound * _published_slope_bound(self._loss(None), slope_bound)
         return Repeated(NoisyMax(factor * share), n_iter), share / reach
@@ -344,7 +348,7 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
 
 
 def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
-    """Steps from public facts: the (n epsilon)^(2/3) of the utility bound of papers 002 and 004."""
+    """Steps from public facts: the (n epsilon)^(2/3) of the utility bound of both papers."""
     if math.isinf(epsilon):
         return 1000
     if n_samples is None:
@@ -353,7 +357,7 @@ def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
 
 
 def _published_slope_bound(loss: Loss, slope_bound: float) -> float:
-    """Paper 004 takes Lipschitz constant 1 for the logistic loss, whatever the ball."""
+    """Khanna, Lu and Raff (2023) take Lipschitz constant 1 for the logistic loss, whatever the ball."""
     return 1.0 if loss.name == "logistic" else slope_bound
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError, UnknownEventError
@@ -29,12 +29,19 @@ def _require_positive(event: object, *names: str) -> None:
 
 @dataclass(frozen=True)
 class Event:
-    """Base of all events. Subclasses are plain records of public numbers."""
+    """Base of all events. Subclasses are plain records of public numbers.
+
+    `proof` names the note with the law of the mechanism and its curve; a test reads it there.
+    """
+
+    proof: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
 class Exponential(Event):
     """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     eta: float
 
@@ -46,6 +53,8 @@ class Exponential(Event):
 class NoisyMax(Event):
     """Report-noisy-max with other than Gumbel noise: pure DP with parameter `epsilon`."""
 
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -55,6 +64,8 @@ class NoisyMax(Event):
 @dataclass(frozen=True)
 class Pure(Event):
     """Any mechanism that is `epsilon`-DP with delta 0."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     epsilon: float
 
@@ -66,6 +77,8 @@ class Pure(Event):
 class ZCDP(Event):
     """Any mechanism that is `rho`-zCDP."""
 
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
     rho: float
 
     def __post_init__(self) -> None:
@@ -75,6 +88,8 @@ class ZCDP(Event):
 @dataclass(frozen=True)
 class Gaussian(Event):
     """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     scale: float
     sensitivity: float = 1.0
@@ -86,6 +101,8 @@ class Gaussian(Event):
 @dataclass(frozen=True)
 class DiscreteGaussian(Event):
     """Discrete Gaussian on a grid; `scale` and L2 `sensitivity` in the same unit."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     scale: float
     sensitivity: float = 1.0
@@ -99,6 +116,8 @@ class RoundedGaussian(Event):
     """Gaussian noise rounded to a grid on `size` values of the grid: what Gaussian noise costs,
     as rounding is post-processing, plus the sampler's distance from that law
     (docs/proofs/rounded_gaussian.md)."""
+
+    proof: ClassVar[str] = "docs/proofs/rounded_gaussian.md"
 
     scale: float
     sensitivity: float = 1.0
@@ -137,6 +156,8 @@ class ThresholdedGaussian(RoundedGaussian):
 class Laplace(Event):
     """Laplace noise of `scale` on a query of L1 `sensitivity`."""
 
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
     scale: float
     sensitivity: float = 1.0
 
@@ -147,6 +168,8 @@ class Laplace(Event):
 @dataclass(frozen=True)
 class Geometric(Event):
     """Two-sided geometric noise, P(k) ~ exp(-|k|/scale), on an integer of `sensitivity`."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     scale: float
     sensitivity: int = 1
@@ -163,6 +186,8 @@ class Geometric(Event):
 @dataclass(frozen=True)
 class RenyiCurve(Event):
     """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     orders: tuple[float, ...]
     values: tuple[float, ...]
@@ -189,6 +214,8 @@ class ObjectivePerturbation(Event):
     times |x|^2. `loss` is "logistic", "one-sided" (slope of one sign per row) or "glm" (any
     scalar slope). Not for losses with several slopes per row, such as softmax.
     """
+
+    proof: ClassVar[str] = "docs/proofs/objective_perturbation.md"
 
     scale: float
     gradient_bound: float
@@ -220,6 +247,8 @@ class RandomStopping(Event):
     law (docs/proofs/tuning.md). Nothing but the best run is released.
     """
 
+    proof: ClassVar[str] = "docs/proofs/tuning.md"
+
     mu: float
     gamma: float
     eta: float = 1.0
@@ -246,6 +275,8 @@ class NonPrivate(Event):
 class Repeated(Event):
     """The same event `count` times, adaptively."""
 
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
     event: Event
     count: int
 
@@ -261,6 +292,8 @@ class Repeated(Event):
 @dataclass(frozen=True)
 class Sequence(Event):
     """Events one after the other, each chosen after seeing the earlier outputs."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     events: tuple[Event, ...]
 

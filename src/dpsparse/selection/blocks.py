@@ -1,6 +1,6 @@
 """Big-Step Little-Step, repaired: a two-level sampler with whole-number sums.
 
-Paper: Raff, Khanna, Lu (002), Alg. 4. As printed it never returns, and its running log-sums lose
+Paper: Raff, Khanna, Lu (2023), Alg. 4. As printed it never returns, and its running log-sums lose
 all digits when a large item shrinks; wrong group sums break privacy. Kept: sqrt(D) groups, a big
 step over groups and a little step inside one. Replaced: log-sums by sums of whole numbers, which
 can be updated by subtraction without error, and thresholds by one uniform whole number.
@@ -115,7 +115,7 @@ def _draw(scores, weights, sums, side, kappa, top, private_sign, rng):
             r -= weights[j]
             j += 1
         if not private_sign and (scores[j] < 0) != (sign < 0):
-            continue  # paper 002: the sign is read off, not drawn (not private)
+            continue  # Raff, Khanna, Lu 2023: the sign is read off, not drawn (not private)
         x = math.log(weights[j]) - B * LN2 + kappa * (top - sign * np.int64(scores[j]))
         n = np.int64(max(x, 0.0) / LN2)  # leading zero bits keep small probabilities precise
         if _zeros(rng, n) and rng.random() < math.exp(-(x - n * LN2)):

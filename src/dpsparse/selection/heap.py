@@ -1,6 +1,6 @@
 """Lazily corrected heap: the arg max of |G| without noise.
 
-Paper: Raff, Khanna, Lu (002), Alg. 3. Keys are upper bounds of |G_j|: a rise enters the heap, a fall
+Paper: Raff, Khanna, Lu (2023), Alg. 3. Keys are upper bounds of |G_j|: a rise enters the heap, a fall
 is ignored until the cell comes to the top (lines 3-9). A binary heap of (key, cell) pairs replaces
 the Fibonacci heap, which is slower in practice; a stale pair is dropped when it is popped.
 

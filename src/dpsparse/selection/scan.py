@@ -1,7 +1,7 @@
 """Selections that look at every candidate: the oracles the fast structures are tested against.
 
     Gumbel scan      arg max over (j, s) of kappa s G_j + Gumbel(0, 1)      the exponential mechanism
-    Laplace scan     arg max over (j, s) of s G_j + Laplace(0, 1/kappa)     paper 004, Alg. 1
+    Laplace scan     arg max over (j, s) of s G_j + Laplace(0, 1/kappa)     Khanna, Lu, Raff 2023
     dense arg max    arg max of |G_j|                                      kappa = infinity
 
 O(cells) a draw. A selection has `rebuild(scores)`, `update(cells, scores)` and
@@ -31,7 +31,7 @@ class Selection(Protocol):
 class GumbelScan:
     """The exponential mechanism by Gumbel noise on all 2D signed cells.
 
-    With `private_sign=False` noise goes on |G_j| only and the sign is read off, as in paper 002:
+    With `private_sign=False` noise goes on |G_j| only and the sign is read off, as in Raff, Khanna and Lu (2023):
     not private, for reproduction.
     """
 
@@ -56,7 +56,7 @@ class GumbelScan:
 
 
 class LaplaceScan:
-    """Report-noisy-max with Laplace noise of scale 1/kappa on all 2D signed cells (004, Alg. 1)."""
+    """Report-noisy-max with Laplace noise of scale 1/kappa on all 2D signed cells (Khanna, Lu, Raff 2023, Alg. 1)."""
 
     def __init__(self, kappa: float) -> None:
         self.kappa = kappa

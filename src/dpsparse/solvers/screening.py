@@ -1,7 +1,7 @@
 """Frank-Wolfe whose features leave the working set: free, paid and safe screening rules.
 
 Papers: Khanna, Lu, Raff, "The Challenge of Differentially Private Screening Rules" (000) and
-"Differentially Private Iterative Screening Rules for Linear Regression" (001), both after Raj et
+"Differentially Private Iterative Screening Rules for Linear Regression" (2023), both after Raj et
 al. (2016), Theorem 11. The printed algorithms live in `published/`.
 
 The run is cut into public blocks. Inside a block the exponential mechanism picks one signed

@@ -13,9 +13,10 @@ Papers: Raff, Khanna, Lu (2023, faster Frank-Wolfe), Alg. 1; Khanna, Lu, Raff (2
 | lambda | `problem.radius` |
 | Lap(...) | `selection` (Gumbel; Laplace and the exact sign for reproduction) |
 
-Cost per step O(nnz + D). Deviations: the sign is drawn with the feature (002 reads it off, which
-leaks); with K classes one selection over the 2 K p vertices of the entrywise ball (004 makes p and
-accounts for K). `fixed_point=True` scores exactly as the fast solver does, which is what an
+Cost per step O(nnz + D). Deviations: the sign is drawn with the feature (Raff, Khanna, Lu 2023
+read it off, which leaks); with K classes one selection over the 2 K p vertices of the entrywise
+ball (Khanna, Lu and Raff 2023 make p and
+account for K). `fixed_point=True` scores exactly as the fast solver does, which is what an
 estimator uses; the float path is the yardstick of speed.
 """
 
