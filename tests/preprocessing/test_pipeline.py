@@ -114,7 +114,7 @@ def test_a_weak_release_is_said_after_the_fit_is_done():
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     pipe = table_pipeline(ledger=ledger, epsilon=0.1)
     with pytest.raises(
-        BudgetWarning, match="enough rows|above the noise"
+        BudgetWarning, match=r"enough rows|above the noise"
     ):  # warnings are errors here
         pipe.fit(X, y)
     assert ledger.history()[0].committed
