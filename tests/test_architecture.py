@@ -27,7 +27,7 @@ ALLOWED = {
     "selection": {"random", "domain"},
     "sparsify": {"privacy", "random", "sensitivity"},
     "rows": {"domain", "noise", "sensitivity"},
-    "release": {"noise", "privacy", "rows", "selection"},
+    "release": {"noise", "privacy", "rows", "selection", "sensitivity"},
     "published": {"losses"},  # the papers as printed stand alone
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
     "solvers": {"random", "rows", "release", "selection", "losses", "domain", "sensitivity", "solution", "sparsify"},
@@ -35,7 +35,10 @@ ALLOWED = {
         "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
         "sensitivity", "solution", "sparsify", "privacy", "report", "models", "progress",
     },
-    "models": {"estimators", "domain", "sparsify", "privacy", "_files"},
+    "models": {"estimators", "domain", "sparsify", "privacy", "preprocessing", "_files"},
+    "preprocessing": {
+        "estimators", "rows", "release", "domain", "random", "privacy", "models", "model_selection", "sensitivity",
+    },
     "evaluation": {
         "estimators", "rows", "release", "domain", "random", "privacy", "report", "sensitivity",
     },
@@ -99,6 +102,7 @@ def test_only_estimators_know_scikit_learn(path):
         "estimators",
         "model_selection",
         "inference",
+        "preprocessing",
         "models",
         "readers",
         "datasets",

@@ -69,4 +69,6 @@ def test_the_file_has_every_case_and_no_other(golden):
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps({name: rounded(record(model)) for name, model in ALL}, indent=0) + "\n")
+    FILE.write_text(
+        json.dumps({name: rounded(record(model)) for name, model in ALL}, indent=0) + "\n"
+    )
