@@ -57,7 +57,9 @@ def table() -> None:
 
 
 def scales() -> None:
-    kinds = ["year", "income", "binary", "-3e4 +- 10", "t2", "zero", "1e-3", "20 % missing", "counts", "cents"]  # fmt: skip
+    kinds = [
+        "year", "income", "binary", "-3e4 +- 10", "t2", "zero", "1e-3", "20 % missing", "counts", "cents"
+    ]  # fmt: skip
 
     def make(n: int, rng: np.random.Generator) -> np.ndarray:
         gaps = np.where(rng.random(n) < 0.2, np.nan, rng.normal(5, 2, n))
