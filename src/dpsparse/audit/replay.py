@@ -12,6 +12,7 @@ the recorded one. Both go through `fit` itself. If the guarantee is true, then
 | event | kind | cost of a release |
 |---|---|---|
 | Gaussian, RoundedGaussian | gaussian | |q - q'|_2 * unit/scale; a phase adds them up in squares |
+| ThresholdedGaussian | names | the same over the names of either table, and the leak of names of one alone |
 | Exponential | picks | range of kappa (q - q'), once for each pick |
 | Geometric | count | |q - q'| / scale |
 | ObjectivePerturbation | objective | |g - g'|_2 / scale, and the volume ratio |
@@ -77,9 +78,9 @@ class Subject:
             self._plans[facts] = self.estimator._make_plan(n_features, labels)
         return self._plans[facts]
 
-    def run(self, X: Any, y: Any, rng: Any) -> dict[str, Any]:
+    def run(self, X: Any, y: Any, rng: Any, groups: Any = None) -> dict[str, Any]:
         """Everything a fit on (X, y) leaves behind; weights as `coef`, intercepts as `intercept`."""
-        left = self._fit(X, y, lambda plan: Releases(plan, rng))
+        left = self._fit(X, y, groups, lambda plan: Releases(plan, rng))
         return left | {
             "coef": np.atleast_2d(left["coef_"]),
             "intercept": np.atleast_1d(left["intercept_"]),
@@ -87,16 +88,18 @@ class Subject:
 
     def record(self, pair: Pair, seed: int) -> Record:
         """A fit on the first table."""
-        return self._recorded(pair.X, pair.y, seed, None, None)
+        return self._recorded(pair.X, pair.y, pair.groups, seed, None, None)
 
     def replay(self, pair: Pair, first: Record, seed: int) -> Record:
         """A fit on the second table with the answers of the first."""
-        record = self._recorded(pair.X2, pair.y2, seed, first, pair.origin)
+        record = self._recorded(pair.X2, pair.y2, pair.groups2, seed, first, pair.origin)
         if len(record.entries) != len(first.entries):
             raise ControlFlowError("the neighbour's run stopped early")
         return record
 
-    def _recorded(self, X: Any, y: Any, seed: int, first: Record | None, origin: Any) -> Record:
+    def _recorded(
+        self, X: Any, y: Any, groups: Any, seed: int, first: Record | None, origin: Any
+    ) -> Record:
         made: list[RecordedReleases] = []
 
         def make(plan: Plan) -> RecordedReleases:
@@ -104,10 +107,10 @@ class Subject:
             made.append(RecordedReleases(plan, make_generator(seed), script, origin))
             return made[-1]
 
-        left = self._fit(X, y, make)
+        left = self._fit(X, y, groups, make)
         return Record(made[0].entries, left, made[0].complaints)
 
-    def _fit(self, X: Any, y: Any, make_releases: Any) -> dict[str, Any]:
+    def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
         """All attributes of a fitted model, and the warnings of the fit."""
         facts = {**self.estimator.get_params(deep=False), "random_state": None, "ledger": None}
         model = type(self.estimator)(**facts)
@@ -116,7 +119,7 @@ class Subject:
             setattr(model, name, seam)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            model.fit(X, y)
+            model.fit(X, y, groups=groups)
         left = {name: value for name, value in vars(model).items() if name not in seams}
         return left | {"warnings": [str(w.message) for w in said]}
 
@@ -239,7 +242,7 @@ def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str
             share, kept = a.reach(b)
             reached[a.phase] = max(share, reached.get(a.phase, 0.0))
             if not kept:
-                complaints.append(f"one row moves a query of {a.phase} {share:.8g} times too far")
+                complaints.append(f"one unit moves a query of {a.phase} {share:.8g} times too far")
     return complaints[:1], reached
 
 
@@ -272,7 +275,7 @@ def compare_by_phase(
     for a, b in zip(first, second, strict=True):
         if a.kind != "draw":
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
-    complaints = _volumes(plan, first, second)
+    complaints = _volumes(plan, first, second) + _leaks(plan, first, second)
     tightness: dict[str, float] = {}
     for phase, kinds in spent.items():
         for kind, costs in kinds.items():
@@ -288,6 +291,16 @@ def compare_by_phase(
             if not ratio <= 1.0 + ROUNDING:
                 complaints.append(f"the phase {phase} spent {ratio:.8g} times what it declared")
     return complaints, tightness
+
+
+def _leaks(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
+    """Names that one table alone has are told with the declared probability, at most."""
+    events = {phase.name: phase.event for phase in plan.phases}
+    for a, b in zip(first, second, strict=True):
+        allowed = getattr(events.get(a.phase), "leak", 0.0)
+        if a.kind == "names" and (a.limit != b.limit or a.leak(b) > allowed * (1.0 + ROUNDING)):
+            return [f"{a.phase} tells a name of one table with more than its declared probability"]
+    return []
 
 
 def _volumes(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
@@ -322,6 +335,8 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
     values: Any = event
     if name in ("Gaussian", "DiscreteGaussian", "RoundedGaussian"):
         out["gaussian"] += [values.sensitivity / values.scale] * count
+    elif name == "ThresholdedGaussian":
+        out["names"] += [values.sensitivity / values.scale] * count
     elif name == "Exponential":
         out["picks"] += [values.eta] * count
     elif name == "NoisyMax":
