@@ -16,8 +16,8 @@ from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.rdp import rdp
 
 _LOG_LIMIT = math.log(1e30)  # the parameter is sought in [1e-30, 1e30]
-# The search ends this far below the budget, relatively: some 1e-8 of the noise is given away.
-_CLOSE = 5e-9
+# The search ends this far below the budget, relatively: some 1e-9 of the noise is given away.
+_CLOSE = 5e-10
 
 
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
