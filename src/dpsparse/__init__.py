@@ -23,10 +23,21 @@ if TYPE_CHECKING:
         DPTwoStageClassifier,
         DPTwoStageRegressor,
     )
+    from dpsparse.estimators._pipelines import check_pipeline
     from dpsparse.evaluation import dp_evaluate, evaluation_plan, make_dp_scorer
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
+    from dpsparse.preprocessing import (
+        DPCategoryEncoder,
+        DPPipeline,
+        DPStandardizer,
+        DPTablePreparer,
+        DPVectorizer,
+        HashingEncoder,
+        PublicEncoder,
+        PublicScaler,
+    )
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.sparsify import PrivateCount
 
@@ -35,6 +46,14 @@ __version__ = "0.1.0"
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
+    "PublicScaler": "preprocessing",
+    "PublicEncoder": "preprocessing",
+    "HashingEncoder": "preprocessing",
+    "DPVectorizer": "preprocessing",
+    "DPTablePreparer": "preprocessing",
+    "DPStandardizer": "preprocessing",
+    "DPPipeline": "preprocessing",
+    "DPCategoryEncoder": "preprocessing",
     "DPADMMClassifier": "estimators",
     "DPFeatureTest": "inference",
     "DPGradientClassifier": "estimators",
@@ -55,6 +74,7 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "sparsify",
+    "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",
     "evaluation_plan": "evaluation",
@@ -67,6 +87,7 @@ _HOMES = {
 
 __all__ = [
     "DPADMMClassifier",
+    "DPCategoryEncoder",
     "DPFeatureTest",
     "DPGradientClassifier",
     "DPGradientRegressor",
@@ -74,19 +95,27 @@ __all__ = [
     "DPHardThresholdRegressor",
     "DPLassoClassifier",
     "DPLassoRegressor",
+    "DPPipeline",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
     "DPSearchCV",
+    "DPStandardizer",
+    "DPTablePreparer",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",
     "DPTwoStageRegressor",
+    "DPVectorizer",
     "Domain",
     "Guarantee",
+    "HashingEncoder",
     "Ledger",
     "Plan",
     "PrivateCount",
+    "PublicEncoder",
+    "PublicScaler",
     "__version__",
+    "check_pipeline",
     "dp_evaluate",
     "dp_inference",
     "evaluation_plan",

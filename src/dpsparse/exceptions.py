@@ -51,3 +51,7 @@ class NotPrivateWarning(UserWarning):
 
 class BudgetWarning(UserWarning):
     """Something spends more privacy budget than a reader may expect."""
+
+
+class PreparedDataWarning(UserWarning):
+    """Earlier steps of a pipeline looked at the rows, and the guarantee does not count what they learnt."""

@@ -2,8 +2,10 @@
 
 A file holds what a fitted model publishes: estimator and parameters, weights, guarantee, plan,
 feature names and declared scales, library version, and a checksum of all that. Numbers come back
-bit for bit. The checksum finds damage; it is no signature. What a file claims is therefore
-recomputed: its guarantee from the events of its plan, and its plan against its parameters.
+bit for bit. Of a `DPPipeline` it holds the steps as well, each with its parameters and what it
+released, so that one file predicts from raw rows. The checksum finds damage; it is no signature.
+What a file claims is therefore recomputed: its guarantee from the events of its plan, and its plan
+against its parameters.
 """
 
 from __future__ import annotations
@@ -14,22 +16,26 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 import dpsparse
-from dpsparse import estimators
+from dpsparse import estimators, preprocessing
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
+from dpsparse.preprocessing import DPPipeline
+from dpsparse.preprocessing._step import Step
 from dpsparse.privacy import Guarantee, Phase, Plan
 from dpsparse.privacy.events import from_dict, to_dict
 from dpsparse.privacy.guarantee import PERSON, ROW
@@ -42,10 +48,14 @@ _LARGEST = 100_000  # items of an array kept as text
 _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 # Not in `attributes`: stored in a form of their own, or belonging to the place of training.
 _OWN_FORM = {"coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "scales_"}
+# Parameters of a step that belong to the place of training.
+_OF_THE_PLACE = {"ledger", "random_state"}
+
+Model = BaseDPLinearModel | DPPipeline
 
 
 def save(
-    model: BaseDPLinearModel,
+    model: Model,
     path: str | os.PathLike[str],
     *,
     feature_names: Any = None,
@@ -55,7 +65,7 @@ def save(
 
     Parameters
     ----------
-    model : fitted estimator of dpsparse
+    model : fitted estimator or pipeline of dpsparse
     path : path
     feature_names : sequence of str or None
         Names of the columns; None takes those the model was fitted with, if any.
@@ -76,12 +86,12 @@ def save(
     return path
 
 
-def dumps(model: BaseDPLinearModel, *, feature_names: Any = None) -> str:
+def dumps(model: Model, *, feature_names: Any = None) -> str:
     """The text of the model file, whatever its size; `load` reads it from a file."""
     return _as_text(*_header(model, feature_names))
 
 
-def load(path: str | os.PathLike[str]) -> BaseDPLinearModel:
+def load(path: str | os.PathLike[str]) -> Model:
     """The fitted model of a file; refuses what is damaged, foreign or newer than this library,
     and a guarantee that its own plan and parameters do not bear out.
 
@@ -91,7 +101,7 @@ def load(path: str | os.PathLike[str]) -> BaseDPLinearModel:
     path = Path(path)
     damaged = ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.")
 
-    def read() -> BaseDPLinearModel:
+    def read() -> Model:
         try:
             return _rebuild(path.name, *_read(path))
         except ModelFileError:
@@ -108,9 +118,11 @@ def load(path: str | os.PathLike[str]) -> BaseDPLinearModel:
     return quietly(lambda: damaged, read)
 
 
-def to_sklearn(model: BaseDPLinearModel) -> LogisticRegression | LinearRegression:
-    """A plain scikit-learn model with the same weights and predictions, for deployment."""
+def to_sklearn(model: Model) -> Any:
+    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment."""
     check_is_fitted(model)
+    if isinstance(model, DPPipeline):
+        return model._plain_pipeline()
     coef = _dense(model.coef_)
     if hasattr(model, "classes_"):
         out = LogisticRegression()
@@ -129,11 +141,11 @@ def to_sklearn(model: BaseDPLinearModel) -> LogisticRegression | LinearRegressio
 # ---- reading and writing ------------------------------------------------------------------------
 
 
-def _header(
-    model: BaseDPLinearModel, feature_names: Any
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Everything but the weights as plain JSON types, and the arrays of the weights."""
     check_is_fitted(model)
+    if isinstance(model, DPPipeline):
+        return _pipeline_header(model, feature_names)
     sparse = sp.issparse(model.coef_)
     coef = sp.csr_array(model.coef_) if sparse else _stored(np.atleast_2d(model.coef_))
     names = _names(model, feature_names)
@@ -168,6 +180,34 @@ def _header(
     if not np.isfinite(coef.data).all():
         raise ModelFileError("The weights are not finite; such a model is of no use.")
     return header, {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
+
+
+def _pipeline_header(
+    pipe: DPPipeline, feature_names: Any
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The file of the model inside, and around it what was done to raw rows and what all of it cost."""
+    inner, weights = _header(pipe.model_, feature_names)
+    header = {key: inner[key] for key in ("format", "schema", "dpsparse")}
+    header |= {
+        "estimator": "DPPipeline",
+        "parameters": {
+            name: _encode(getattr(pipe, name))
+            for name in ("epsilon", "delta", "adjacency", "leak_share", "random_state")
+        },
+        "attributes": {
+            name: _encode(getattr(pipe, name))
+            for name in ("n_features_in_", "feature_names_in_")
+            if hasattr(pipe, name)
+        },
+        "steps": _encode(pipe.steps_),
+        "model_name": pipe.steps[-1][0],
+        "domain": _encode(pipe.domain),
+        "guarantee": pipe.privacy_.to_dict(),
+        "plan": _encode_plan(pipe.plan_),
+        "model": {key: value for key, value in inner.items() if key != "coef"},
+        "coef": inner["coef"],
+    }
+    return header, weights
 
 
 def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
@@ -206,8 +246,33 @@ def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
     return header, coef
 
 
-def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
+def _rebuild_pipeline(file: str, header: dict[str, Any], coef: sp.csr_array) -> DPPipeline:
+    inside = {**header["model"], "coef": header["coef"]}
+    model = _rebuild(file, inside, coef)
+    steps = [tuple(pair) for pair in _decode(header["steps"])]
+    given = type(model)(
+        **{**model.get_params(deep=False), "domain": _decode(header["domain"]), "epsilon": 1.0}
+    )
+    parameters = {key: _decode(value) for key, value in header["parameters"].items()}
+    pipe = DPPipeline(
+        [*((n, clone(s)) for n, s in steps), (header["model_name"], given)], **parameters
+    )
+    for key, value in header["attributes"].items():
+        setattr(pipe, key, _decode(value))
+    pipe.steps_, pipe.model_ = steps, model
+    pipe.privacy_ = Guarantee.from_dict(header["guarantee"])
+    pipe.plan_ = _decode_plan(header["plan"])
+    # The fit is a part of what the pipeline pays for: the phases of its plan stand there too.
+    paid = {(phase.name, phase.event) for phase in pipe.plan_.phases}
+    within = all((phase.name, phase.event) in paid for phase in model.plan_.phases)
+    _check_agreement(file, pipe, pipe.plan_, model._domain.unit, within)
+    return pipe
+
+
+def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
     name = header["estimator"]
+    if name == "DPPipeline":
+        return _rebuild_pipeline(file, header, coef)
     if name not in estimators.__all__:
         kind = name if re.fullmatch(r"DP[A-Za-z]{1,60}", str(name)) else "kind of model"
         raise ModelFileError(
@@ -246,13 +311,17 @@ def _check_claims(file: str, model: BaseDPLinearModel) -> None:
     The events of both were recomputed when they were decoded; here the copies must agree. Only
     the noiseless, published and seeded plans may state another epsilon than the parameter.
     """
-    plan, unit = model.plan_, PERSON if model._domain.unit == "person" else ROW
-    stated = (model.delta, model.adjacency, unit)
-    agree = model.privacy_ == plan.guarantee
+    right = model.calibration != "proven" or model.epsilon == model.plan_.epsilon
+    _check_agreement(file, model, model.plan_, model._domain.unit, right or not model.plan_.proven)
+
+
+def _check_agreement(file: str, model: Model, plan: Plan, unit: str, agree: bool) -> None:
+    stated = (model.delta, model.adjacency, PERSON if unit == "person" else ROW)
+    agree = agree and model.privacy_ == plan.guarantee
     agree = agree and stated == (plan.delta, plan.adjacency, plan.unit)
     if plan.proven:
         agree = agree and model.random_state is None
-        agree = agree and (model.calibration != "proven" or model.epsilon == plan.epsilon)
+        agree = agree and (isinstance(model, BaseDPLinearModel) or model.epsilon == plan.epsilon)
     if not agree:
         raise ModelFileError(
             f"{file} contradicts itself: its guarantee does not follow from its plan and "
@@ -308,6 +377,24 @@ def _encode(value: Any) -> Any:
         return {"type": "array", "dtype": kind, "shape": list(value.shape), "items": items}
     if isinstance(value, (list, tuple)):
         return {"type": type(value).__name__, "items": [_encode(item) for item in value]}
+    if isinstance(value, Mapping):
+        pairs = [[_encode(key), _encode(item)] for key, item in value.items()]
+        return {"type": "dict", "items": pairs}
+    if isinstance(value, Step):
+        return {
+            "type": "step",
+            "kind": type(value).__name__,
+            "parameters": {
+                key: _encode(part)
+                for key, part in value.get_params(deep=False).items()
+                if key not in _OF_THE_PLACE
+            },
+            "attributes": {
+                key: _encode(part)
+                for key, part in vars(value).items()
+                if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
+            },
+        }
     if type(value).__name__ in _RECORDS:
         parts = {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, "fields": parts}
@@ -325,10 +412,27 @@ def _decode(value: Any) -> Any:
         if np.dtype(value["dtype"]).kind not in "biufUO":
             raise ModelFileError("The model file holds an array of an unknown type.")
         return np.array(items, dtype=value["dtype"]).reshape(value["shape"])
+    if kind == "dict":
+        return {_decode(key): _decode(item) for key, item in value["items"]}
+    if kind == "step":
+        return _decode_step(value)
     if kind in ("list", "tuple"):
         items = [_decode(item) for item in value["items"]]
         return tuple(items) if kind == "tuple" else items
     return _RECORDS[kind](**{key: _decode(part) for key, part in value["fields"].items()})
+
+
+def _decode_step(record: dict[str, Any]) -> Step:
+    kinds = {name: getattr(preprocessing, name) for name in preprocessing.__all__}
+    kind = kinds.get(record["kind"])
+    if kind is None or not issubclass(kind, Step):
+        raise ModelFileError("The model file holds a step that this version of dpsparse lacks.")
+    known = kind().get_params(deep=False)
+    stored = {key: _decode(part) for key, part in record["parameters"].items()}
+    step: Step = kind(**{key: part for key, part in stored.items() if key in known})
+    for key, part in record["attributes"].items():
+        setattr(step, key, _decode(part))
+    return step
 
 
 def _encode_plan(plan: Plan) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
     releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
     releases.count(phase, count)              a clipped count with two-sided geometric noise
+    releases.names(phase, names)              names that enough rows know, with noisy weights
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
     releases.capped(rows)                     at most m rows of every person, by secret draws; not a release
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
@@ -34,13 +35,15 @@ from dpsparse.privacy.events import (
     Repeated,
     RoundedGaussian,
     Sequence,
+    ThresholdedGaussian,
 )
 from dpsparse.privacy.plan import Plan
 from dpsparse.rows.votes import Blocks
 from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
+from dpsparse.sensitivity import name_threshold
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Query, RidgeProblem, Rows
+    from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.run import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
@@ -138,6 +141,26 @@ class Releases:
         self._use(phase, 1.0)
         return rule.kept(self._count(phase, rule, exact(_Silent(self))), n)
 
+    def names(self, phase: str, names: Names) -> tuple[tuple[str, ...], np.ndarray]:
+        """Names whose noisy weight is above the threshold of the phase, in their own order, and these weights.
+
+        Only names that occur get noise; which ones occur is told by nothing but the threshold.
+        """
+        self._use(phase, 1.0)
+        query = names.weights()
+        if self.exact(phase):
+            found, whole = self._names(phase, names, query, 0.0, _exact_unit(query), 0)
+            return found, _times(whole, _exact_unit(query))
+        event = self._event(phase)
+        assert isinstance(event, ThresholdedGaussian)
+        scale = self.scale(phase, query)
+        unit = scale / STEPS
+        threshold = name_threshold(scale, names.most, event.leak, self._adjacency)
+        # One unit more than the threshold: the rounding of noise and weights is on the safe side.
+        limit = math.ceil(threshold / unit) + 1
+        found, whole = self._names(phase, names, query, scale, unit, limit)
+        return found, _times(whole, unit)
+
     def tilt(self, phase: str, problem: RidgeProblem) -> np.ndarray:
         """The minimiser of `problem` tilted by noise, blurred so that nobody sees where the search stopped.
 
@@ -195,6 +218,16 @@ class Releases:
         if null is not None:
             whole = np.append(whole, round(null / unit))
         return top_k(whole, k, kappa, self.rng, null=null is not None)
+
+    def _names(
+        self, phase: str, names: Names, query: Query, scale: float, unit: float, limit: int
+    ) -> tuple[tuple[str, ...], np.ndarray]:
+        """Names above `limit` whole numbers, and these; in the order of the names, never of the rows."""
+        whole = query.whole(unit).reshape(-1)
+        if scale > 0.0:
+            add_integers(self.rng, whole)
+        kept = np.flatnonzero(whole > limit)
+        return tuple(names.known[j] for j in kept), whole[kept]
 
     def _vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
         done = 0

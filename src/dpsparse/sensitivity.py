@@ -21,6 +21,8 @@ that differ in one row. All bounds are attained (tests/test_sensitivity.py).
     ridge minimiser up to gradient tol        L2      (D + 2 tol)/ridge    (2 D + 2 tol)/ridge
     distance from a tilted minimiser          L2      2 tol'/ridge         2 tol'/ridge
     a linear map P of a vector                L2      |P| times            |P| times
+    cells of d columns, one a column          L2      sqrt d               sqrt(2 d)
+    names of a row, k of them, 1/sqrt k each  L2      1                    sqrt 2
 
 with L = slope_bound, c = feature_bound, r = row_norm, D = L r/n0, tol' = tol + sqrt(width) unit.
 """
@@ -30,6 +32,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri
 
 from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
@@ -253,6 +258,30 @@ def linear_answers(vector: Sensitivity, operator_norm: float) -> Sensitivity:
     _require_positive(operator_norm=operator_norm)
     source = "docs/proofs/transfer.md, Lemma 4"
     return replace(vector, value=vector.value * operator_norm, source=source)
+
+
+def column_cells(n_columns: int, adjacency: str) -> Sensitivity:
+    """How many rows lie in each cell of each column: a row is in at most one cell of every column."""
+    _require_positive(n_columns=n_columns)
+    norm = math.sqrt(n_columns)
+    source = "docs/proofs/preparation.md, Lemma 1"
+    return _of_rows(norm, math.sqrt(2.0 * n_columns), "L2", adjacency, source)
+
+
+def shared_names(adjacency: str) -> Sensitivity:
+    """Weights of names: a row with k different ones adds 1/sqrt(k) to each. Nonnegative, of norm one."""
+    source = "docs/proofs/preparation.md, Lemma 2"
+    return _of_rows(1.0, math.sqrt(2.0), "L2", adjacency, source)
+
+
+def name_threshold(scale: float, most: int, leak: float, adjacency: str) -> float:
+    """Above it a name may be told: that one row's own names, at most `most` of them, get there has probability
+    at most `leak`, over both tables together (two rows have names of their own under replace-one)."""
+    _require_positive(scale=scale, most=most, leak=leak)
+    own = _of_rows(leak, leak / 2.0, "abs", adjacency, "docs/proofs/preparation.md, Lemma 3").value
+    t = np.arange(1.0, most + 1.0)
+    tail = -ndtri(-np.expm1(math.log1p(-own) / t))  # Phi^-1((1 - leak)^(1/t)), from its tail
+    return float(np.max(1.0 / np.sqrt(t) + scale * tail)) * (1.0 + 1e-12)
 
 
 def _of_rows(

@@ -10,6 +10,7 @@ whole number of a query is worth in units of its noise is `step`, so costs of al
 
     gaussian    unit/scale      |q - q'|_2 * step
     picks       kappa           range of (q - q') * step, once for each pick
+    names       unit/scale      |q - q'|_2 * step, over the names of either table; `leak` for those of one alone
     count       1/scale         |q - q'| * step
     objective   1/scale         |g - g'|_2 * step, g the gradient of the untilted objective where it was minimised
     draw        0               numbers that depend on no row (secret blocks, public rows): they stay what they were
@@ -17,12 +18,14 @@ whole number of a query is worth in units of its noise is `step`, so costs of al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from dpsparse.noise import STEPS
 from dpsparse.privacy.plan import Plan
@@ -30,7 +33,7 @@ from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Query, RidgeProblem, Rows
+    from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.solvers.frank_wolfe.run import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
     from dpsparse.sparsify import PrivateCount
@@ -55,6 +58,11 @@ class Entry:
     bound: Fraction | None = None  # how far one row may move the query, in whole numbers
     norm: str = "L2"  # and how that is measured
     log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
+    names: tuple[
+        str, ...
+    ] = ()  # what each number of the query belongs to, where tables differ in that
+    told: tuple[str, ...] = ()  # the names that left ...
+    limit: int = 0  # ... because their answers were above this
 
     @property
     def noise(self) -> np.ndarray:
@@ -64,7 +72,7 @@ class Entry:
 
     def cost(self, other: Entry) -> float:
         """What the answer tells about which of two tables it comes from, their history being the same."""
-        change = difference(self.query, other.query)
+        change = difference(*self._side_by_side(other))
         if not change.any():
             return 0.0
         size = np.ptp(change) if self.kind in ("picks", "noisy max") else np.linalg.norm(change)
@@ -73,7 +81,8 @@ class Entry:
     def reach(self, other: Entry) -> tuple[float, bool]:
         """How far the query moved, as a share of its bound, and whether it kept to it, in exact arithmetic."""
         assert self.bound is not None
-        moved = [int(b) - int(a) for a, b in zip(self.query, other.query, strict=True) if a != b]
+        pairs = zip(*self._side_by_side(other), strict=True)
+        moved = [int(b) - int(a) for a, b in pairs if a != b]
         if self.norm == "L2":
             squares, limit = sum(m * m for m in moved), self.bound**2
             return float(squares / limit) ** 0.5, squares <= limit
@@ -82,6 +91,28 @@ class Entry:
         else:
             most = max(map(abs, moved), default=0)
         return float(most / self.bound), most <= self.bound
+
+    def leak(self, other: Entry) -> float:
+        """The probability, over both tables, that a name is told which the other table does not have."""
+        total = 0.0
+        for one, two in ((self, other), (other, self)):
+            foreign = set(two.names)
+            own = [
+                int(w) for name, w in zip(one.names, one.query, strict=True) if name not in foreign
+            ]
+            none = sum(float(log_ndtr((one.limit - w) * one.step)) for w in own)
+            total -= math.expm1(none)
+        return total
+
+    def _side_by_side(self, other: Entry) -> tuple[np.ndarray, np.ndarray]:
+        """Both queries in one order; a name that does not occur has weight zero."""
+        if self.names == other.names:
+            return self.query, other.query
+        order = {name: j for j, name in enumerate(sorted({*self.names, *other.names}))}
+        sides = np.zeros((2, len(order)), np.int64)
+        for side, entry in zip(sides, (self, other), strict=True):
+            side[[order[name] for name in entry.names]] = entry.query
+        return sides[0], sides[1]
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -155,6 +186,31 @@ class RecordedReleases(Releases):
             paid=k, more=more,
         )  # fmt: skip
         return entry.answer.copy()
+
+    def _names(
+        self, phase: str, names: Names, query: Query, scale: float, unit: float, limit: int
+    ) -> tuple[tuple[str, ...], np.ndarray]:
+        """Which names occur may differ between tables; what is told may not."""
+        asked = query.whole(unit)
+        if asked.dtype != np.int64 or not (0.0 < unit < np.inf):
+            raise ControlFlowError(f"a query of {phase} is not answered in whole numbers")
+        known = replace(query, whole=lambda grid: asked.copy())
+        told, answer = (
+            super()._names(phase, names, known, scale, unit, limit)
+            if self.script is None
+            else self._past_names(phase)
+        )
+        step = unit / scale if scale > 0.0 else np.inf
+        bound = Fraction(query.sensitivity(self._adjacency).value) / Fraction(unit)
+        entry = Entry(phase, "names", asked, answer, step, bound=bound, names=names.known)
+        self.entries.append(replace(entry, told=told, limit=limit))
+        return told, answer.copy()
+
+    def _past_names(self, phase: str) -> tuple[tuple[str, ...], np.ndarray]:
+        at = len(self.entries)
+        if self.script is None or at >= len(self.script) or self.script[at].phase != phase:
+            raise ControlFlowError(f"release {at + 1} ({phase}) exists on the neighbour only")
+        return self.script[at].told, self.script[at].answer
 
     def _vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
         """Every step is one pick among the signed cells; its scores follow from rows and released history."""

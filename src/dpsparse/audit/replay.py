@@ -12,6 +12,7 @@ the recorded one. Both go through `fit` itself. If the guarantee is true, then
 | event | kind | cost of a release |
 |---|---|---|
 | Gaussian, RoundedGaussian | gaussian | |q - q'|_2 * unit/scale; a phase adds them up in squares |
+| ThresholdedGaussian | names | the same over the names of either table, and the leak of names of one alone |
 | Exponential | picks | range of kappa (q - q'), once for each pick |
 | Geometric | count | |q - q'| / scale |
 | ObjectivePerturbation | objective | |g - g'|_2 / scale, and the volume ratio |
@@ -274,7 +275,7 @@ def compare_by_phase(
     for a, b in zip(first, second, strict=True):
         if a.kind != "draw":
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
-    complaints = _volumes(plan, first, second)
+    complaints = _volumes(plan, first, second) + _leaks(plan, first, second)
     tightness: dict[str, float] = {}
     for phase, kinds in spent.items():
         for kind, costs in kinds.items():
@@ -290,6 +291,16 @@ def compare_by_phase(
             if not ratio <= 1.0 + ROUNDING:
                 complaints.append(f"the phase {phase} spent {ratio:.8g} times what it declared")
     return complaints, tightness
+
+
+def _leaks(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
+    """Names that one table alone has are told with the declared probability, at most."""
+    events = {phase.name: phase.event for phase in plan.phases}
+    for a, b in zip(first, second, strict=True):
+        allowed = getattr(events.get(a.phase), "leak", 0.0)
+        if a.kind == "names" and (a.limit != b.limit or a.leak(b) > allowed * (1.0 + ROUNDING)):
+            return [f"{a.phase} tells a name of one table with more than its declared probability"]
+    return []
 
 
 def _volumes(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
@@ -324,6 +335,8 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
     values: Any = event
     if name in ("Gaussian", "DiscreteGaussian", "RoundedGaussian"):
         out["gaussian"] += [values.sensitivity / values.scale] * count
+    elif name == "ThresholdedGaussian":
+        out["names"] += [values.sensitivity / values.scale] * count
     elif name == "Exponential":
         out["picks"] += [values.eta] * count
     elif name == "NoisyMax":

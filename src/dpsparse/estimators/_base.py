@@ -24,6 +24,7 @@ from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number, is_whole
 from dpsparse.domain import Domain, refuse_malformed
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
+from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
@@ -178,14 +179,22 @@ class BaseDPLinearModel(_Fitted):
         refuse_malformed(X)
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
         labels = self._labels(y)
-        plan = self._priced(X.shape[1], labels)
+        plan = given_the_table(self._priced(X.shape[1], labels), self)
         rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
             refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        releases = self._make_releases(plan)
+        self._carry_out(rows, plan, self._make_releases(plan), labels)
+        if receipt is not None:
+            receipt.commit()
+        return self
+
+    def _carry_out(
+        self, rows: Rows, plan: Plan, releases: Releases, labels: np.ndarray | None
+    ) -> None:
+        """What was planned and paid: solve, and publish what was released."""
         with FitProgress(type(self).__name__, self.verbose) as releases.progress:
             solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
@@ -194,9 +203,6 @@ class BaseDPLinearModel(_Fitted):
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
         self.privacy_ = plan.guarantee
-        if receipt is not None:
-            receipt.commit()
-        return self
 
     def _check_groups(self, groups: Any) -> None:
         """Persons are named if, and only if, they are what is protected."""

@@ -44,7 +44,7 @@ def merged(event: Event) -> Event:
     """One Gaussian event for a run of Gaussian events; anything else as it is."""
     squares, size = 0.0, 0
     for leaf, count in leaves(event).items():
-        if not isinstance(leaf, (Gaussian, RoundedGaussian)):
+        if not isinstance(leaf, (Gaussian, RoundedGaussian)) or hasattr(leaf, "leak"):
             return event
         squares += count * (leaf.sensitivity / leaf.scale) ** 2
         size += count * (leaf.size if isinstance(leaf, RoundedGaussian) else 1)

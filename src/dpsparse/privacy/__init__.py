@@ -20,6 +20,7 @@ from dpsparse.privacy.events import (
     Repeated,
     RoundedGaussian,
     Sequence,
+    ThresholdedGaussian,
 )
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.ledger import Ledger
@@ -47,6 +48,7 @@ __all__ = [
     "Repeated",
     "RoundedGaussian",
     "Sequence",
+    "ThresholdedGaussian",
     "calibrate",
     "delta",
     "epsilon",

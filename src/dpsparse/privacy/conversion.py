@@ -12,8 +12,9 @@
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
                for runs of pure events only
 
-plus (1+e^eps) slack for rounded Gaussians. Every order a gives a valid bound, so the search over orders
-can only be less than best, never wrong. Proofs: `docs/proofs/accounting.md`.
+plus (1+e^eps) slack for rounded Gaussians, and D/(1-D) for thresholds whose leaks add up to D. Every
+order a gives a valid bound, so the search over orders can only be less than best, never wrong.
+Proofs: `docs/proofs/accounting.md`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from dpsparse.privacy.events import (
     RandomStopping,
     RenyiCurve,
     RoundedGaussian,
+    ThresholdedGaussian,
 )
 from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.objective import delta_profile
@@ -69,6 +71,11 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
     counts = leaves(event)
     if not counts:
         return 0.0, "nothing was released"
+    leaked = leaked_delta(counts)
+    if leaked > 0.0:
+        delta = delta - leaked
+        if delta <= 0.0:
+            return math.inf, "none"
     bounds = [(math.inf, "none")]
     pure = _pure_epsilon(counts)
     if pure is not None:
@@ -101,7 +108,7 @@ def delta(event: Event, epsilon: float) -> float:
     if NonPrivate() in counts:
         return 1.0
     if not counts or math.isinf(epsilon):
-        return 0.0
+        return leaked_delta(counts)
     bounds = [1.0]
     pure = _pure_epsilon(counts)
     if pure is not None:
@@ -123,7 +130,7 @@ def delta(event: Event, epsilon: float) -> float:
         alone = _single_perturbation(counts)
         if alone is not None:
             bounds.append(_perturbation_delta(alone, epsilon))
-    return max(0.0, min(bounds))
+    return min(1.0, max(0.0, min(bounds)) + leaked_delta(counts))
 
 
 def renyi_epsilon(event: Event, delta: float) -> float:
@@ -250,6 +257,13 @@ def sampler_slack(counts: dict[Event, int]) -> float:
     return sum(count * e.slack for e, count in counts.items() if isinstance(e, known))
 
 
+def leaked_delta(counts: dict[Event, int]) -> float:
+    """What thresholds add to delta: with probability at most D a run tells a name that is impossible without
+    a row, and otherwise is the run without such names (docs/proofs/preparation.md, Lemma 4)."""
+    total = sum(n * e.leak for e, n in counts.items() if isinstance(e, ThresholdedGaussian))
+    return total / (1.0 - total) * (1.0 + 1e-12) if total < 0.5 else 1.0
+
+
 # Lemma 4 of rounded_gaussian.md has two bounds. Up to 12 standard deviations a sampler is off by a
 # relative error only, so at an epsilon lower by a shift its tail counts once, and no e^eps does.
 SHIFT = 2.0**-33
@@ -259,7 +273,7 @@ _TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43,
 
 def sampler_tail(counts: dict[Event, int], epsilon: float = math.inf) -> tuple[float, float]:
     """(delta, shift) that samplers cost beside SHIFT, by the cheaper bound for each event."""
-    delta = shift = 0.0
+    delta, shift = leaked_delta(counts), 0.0
     for event, count in counts.items():
         if isinstance(event, RandomStopping):
             delta += count * _slack_delta(event.slack, epsilon)
@@ -291,6 +305,7 @@ def _epsilon_with_slack(
     if slack == 0.0 or not math.isfinite(value):
         return value
     tail, shift = sampler_tail(counts)
+    tail -= leaked_delta(counts)  # which the caller has paid
     shifted = math.inf
     if tail < min(delta, TAIL_LIMIT):
         shifted = ideal(delta - tail) + shift + SHIFT
@@ -318,6 +333,7 @@ def _delta_with_slack(
         return ideal(at) + _slack_delta(slack, at)
 
     value, (tail, shift) = covered(epsilon), sampler_tail(counts)
+    tail -= leaked_delta(counts)  # which the caller adds
     if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
         value = min(value, ideal(epsilon - shift - SHIFT) + tail)
     if value > ideal(epsilon) * (1.0 + 1e-12):

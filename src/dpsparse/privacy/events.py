@@ -133,6 +133,28 @@ class RoundedGaussian(Event):
 
 
 @dataclass(frozen=True)
+class ThresholdedGaussian(RoundedGaussian):
+    """Rounded Gaussian noise on the weights of names that occur, of which those above a threshold are told.
+
+    A name that only one row (or person) knows is impossible without it. With probability at most `leak`, over
+    both tables together, such a name is told; otherwise the release is the Gaussian one
+    (Lemma 4 of its note). `size` is a public bound on the number of names.
+    """
+
+    proof: ClassVar[str] = "docs/proofs/preparation.md"
+
+    leak: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_positive(self, "leak")
+        if not self.leak < 0.5:
+            raise ParameterError(
+                f"ThresholdedGaussian.leak must be below one half, got {self.leak!r}."
+            )
+
+
+@dataclass(frozen=True)
 class Laplace(Event):
     """Laplace noise of `scale` on a query of L1 `sensitivity`."""
 

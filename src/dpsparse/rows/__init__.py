@@ -1,9 +1,21 @@
 """Door one, queries in: private rows that answer with whole numbers and nothing else."""
 
+from dpsparse.rows.columns import Names, NumberColumns
 from dpsparse.rows.memory import Margins, Rows, UnitRows
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeProblem, RidgeRows
 from dpsparse.rows.screening import Point
 from dpsparse.rows.votes import Blocks
 
-__all__ = ["Blocks", "Margins", "Point", "Query", "RidgeProblem", "RidgeRows", "Rows", "UnitRows"]
+__all__ = [
+    "Blocks",
+    "Margins",
+    "Names",
+    "NumberColumns",
+    "Point",
+    "Query",
+    "RidgeProblem",
+    "RidgeRows",
+    "Rows",
+    "UnitRows",
+]

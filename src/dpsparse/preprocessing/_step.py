@@ -1,0 +1,362 @@
+"""What a step of preparation is: a map of single rows whose constants are declared, or released and paid.
+
+    _wants      what it will release, with shares of the budget; nothing for a step of declared facts
+    _read       raw input as columns: the last place where anything can be refused
+    _learn      the releases; sets attributes that end in "_" and are public from then on
+    _map        the row map, total: entries in [-1, 1], rows of a declared length
+
+Alone, a private step has an epsilon of its own and `fit` walks the usual corridor: check, plan, read, reserve, release.
+In a `DPPipeline` the pipeline plans and pays for all steps at once.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpsparse._checks import check_choice, check_positive
+from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
+from dpsparse.preprocessing._tables import Table, read_table
+from dpsparse.privacy import (
+    Event,
+    Guarantee,
+    NonPrivate,
+    Phase,
+    Plan,
+    RoundedGaussian,
+    Sequence,
+    ThresholdedGaussian,
+    calibrate,
+)
+from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.random import is_seeded, make_generator
+from dpsparse.release import Releases
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+# A fitted transformer of scikit-learn; weights (outputs, features) -> weights behind it, and shifts of intercepts.
+Plain = tuple[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]
+
+ADJACENCIES = ("add-remove", "replace-one")
+SOURCE = "docs/proofs/preparation.md"
+# Of delta, for names that only one row knows: what every ledger keeps in reserve is four times that.
+LEAK_SHARE = 2.0**-16
+MOST_NAMES = 2**40  # a public bound on the different names of a table: memory holds fewer
+# Rows times mu over the sensitivity: below, noise is as large as what it should measure.
+ENOUGH = 50.0
+
+
+@dataclass(frozen=True)
+class Want:
+    """A release that a step asks for: its share of mu^2, how many numbers, what it is for."""
+
+    name: str
+    share: float
+    size: int
+    note: str
+    names: bool = False  # a threshold release
+    moved: float = 0.0  # how far a row moves counts that need ENOUGH rows; 0 for others
+
+    def event(self, mu: float, leak: float) -> Event:
+        """The event at a budget mu of the whole."""
+        if math.isinf(mu):
+            return NonPrivate()
+        scale = 1.0 / (mu * math.sqrt(self.share))
+        if self.names:
+            return ThresholdedGaussian(scale, 1.0, MOST_NAMES, leak)
+        return RoundedGaussian(scale, 1.0, self.size)
+
+
+class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all steps."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    weak_: tuple[
+        str, ...
+    ] = ()  # releases that noise has drowned, in words; known from released numbers
+
+    # ---- what a step implements -----------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Refuse bad parameters."""
+
+    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+        return []
+
+    def _width(self, n_columns: int) -> int:
+        """A public bound on the columns that come out."""
+        raise TypeError(f"{type(self).__name__} does not say how wide it is.")
+
+    def _norm(self, n_columns: int) -> float:
+        """A public bound on the length of the rows that come out."""
+        raise TypeError(f"{type(self).__name__} does not say how long its rows are.")
+
+    def _read(self, X: Any) -> Any:
+        return read_table(X)
+
+    def _learn(self, read: Any, releases: Releases, prefix: str, groups: Any) -> None:
+        """Ask for the releases that were planned, under their names behind `prefix`."""
+
+    def _map(self, read: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} does not say what it does.")
+
+    def _names_out(self) -> list[str]:
+        raise TypeError(f"{type(self).__name__} does not name its columns.")
+
+    def _plain(self) -> Plain:
+        """A plain scikit-learn transformer, and what becomes of the weights of a model behind it."""
+        raise ParameterError(f"{type(self).__name__} has no counterpart in scikit-learn.")
+
+    # ---- what all have in common ----------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Note the columns; the facts were declared, so nothing is learnt and nothing is spent."""
+        self._check()
+        self._note(self._read(X))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The prepared rows, each a function of itself and of public numbers."""
+        check_is_fitted(self, "n_features_in_")
+        read = self._read(X)
+        self._compare(read)
+        return self._map(read)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the prepared columns."""
+        check_is_fitted(self, "n_features_in_")
+        return np.array(self._names_out(), object)
+
+    def _note(self, read: Any) -> None:
+        """Number and names of the columns that went in."""
+        if isinstance(read, Table):
+            self.n_features_in_ = len(read.columns)
+            if read.named:
+                self.feature_names_in_ = np.array(read.names, object)
+        else:
+            self.n_features_in_ = 1
+
+    def _compare(self, read: Any) -> None:
+        if not isinstance(read, Table):
+            return
+        if len(read.columns) != self.n_features_in_:
+            raise SchemaError(
+                f"X has {len(read.columns)} columns; {type(self).__name__} was fitted with "
+                f"{self.n_features_in_}."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and read.named and list(names) != list(read.names):
+            raise SchemaError(
+                "The columns of X should have the names, and the order, that they had in fit."
+            )
+
+    @property
+    def _columns(self) -> list[str]:
+        named = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if named is None else list(named)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether fitting releases something."""
+        return bool(self._wants(1, ADJACENCIES[0]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        tags.requires_fit = self._is_private
+        tags.non_deterministic = tags.requires_fit
+        return tags
+
+
+class PrivateStep(Step):
+    """A step that learns from rows: alone it needs an epsilon, in a pipeline it must have none."""
+
+    share: float
+    epsilon: float | None
+    delta: float
+    adjacency: str
+    ledger: Ledger | None
+    n_samples: int | None
+    random_state: int | None
+    privacy_: Guarantee
+    plan_: Plan
+
+    _method: ClassVar[str] = ""
+
+    def _check(self) -> None:
+        check_positive("share", self.share)
+        if not self.share < 1.0:
+            raise ParameterError(f"share must be below 1, got {self.share!r}; try 0.1.")
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        if self.epsilon is not None:
+            check_positive("epsilon", self.epsilon, "use math.inf for no noise")
+        check_positive("delta", self.delta)
+        if not self.delta < 1.0:
+            raise ParameterError(f"delta must lie between 0 and 1, got {self.delta!r}; try 1e-6.")
+        is_seeded(self.random_state)
+
+    def plan(self, n_columns: int) -> Plan:
+        """What fitting this step by itself on `n_columns` columns will spend."""
+        self._check()
+        if self.epsilon is None:
+            raise ParameterError(
+                f"{type(self).__name__} learns from private rows: give it an epsilon of its own, or put it into a "
+                "DPPipeline, which plans and pays for all steps at once."
+            )
+        return self._plan(n_columns, ROW)
+
+    def _plan(self, n_columns: int, unit: str) -> Plan:
+        assert self.epsilon is not None
+        wants = self._wants(n_columns, self.adjacency)
+        total = sum(want.share for want in wants)
+        if not wants:
+            raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
+        mu = afford(wants, self.epsilon, self.delta, total)
+        check_enough(
+            wants, mu / math.sqrt(total), self.n_samples, self.adjacency, type(self).__name__
+        )
+        return Plan(
+            method=type(self).__name__,
+            phases=phases_of(wants, mu / math.sqrt(total), self.delta * LEAK_SHARE, ""),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source=SOURCE,
+            unit=unit,
+            parameters={"mu": mu},
+        )
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn the constants of the map privately; needs an epsilon unless nothing is learnt.
+
+        Parameters
+        ----------
+        X : table of private rows
+        y : ignored
+        groups : array of shape (n_samples,), optional
+            The person of every row; the guarantee then protects persons.
+        """
+        self._check()
+        read = self._read(X)
+        n_columns = len(read.columns) if isinstance(read, Table) else 1
+        if not self._wants(n_columns, self.adjacency):
+            self._note(read)
+            self._learn(read, _no_releases(self.adjacency), "", None)
+            return self
+        self.plan(n_columns)
+        plan = self._plan(n_columns, ROW if groups is None else PERSON)
+        if is_seeded(self.random_state):
+            plan = plan.seeded()
+            warnings.warn(
+                f"{type(self).__name__}: random_state makes the noise repeatable, so this step is NOT private.",
+                NotPrivateWarning,
+                stacklevel=2,
+            )
+        check_persons(groups, read)
+        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
+        self._note(read)
+        self._learn(read, self._make_releases(plan), "", groups)
+        self.plan_, self.privacy_ = plan, plan.guarantee
+        if receipt is not None:
+            receipt.commit()
+        warn_weak(self.weak_)
+        return self
+
+    def _make_releases(self, plan: Plan) -> Releases:
+        """The door out; the audit puts its own here."""
+        return Releases(plan, make_generator(self.random_state))
+
+
+def unchanged(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights that a plain transformer leaves as they are."""
+    return coef, np.zeros(len(coef))
+
+
+def example(step: Step, cell: Any) -> Any:
+    """A public table of one row, for scikit-learn's own fit."""
+    return named_like(step, np.array([[cell] * step.n_features_in_], object))
+
+
+def named_like(step: Step, table: np.ndarray) -> Any:
+    """A public table with the column names of the step, if it has any."""
+    if not hasattr(step, "feature_names_in_"):
+        return table
+    import pandas
+
+    return pandas.DataFrame(table, columns=step._columns)
+
+
+# ---- prices ---------------------------------------------------------------------------------------
+
+
+def phases_of(wants: list[Want], mu: float, leak: float, prefix: str) -> tuple[Phase, ...]:
+    """The phases of a step at a budget mu of the whole; a leak is shared by all that may leak."""
+    return tuple(
+        Phase(prefix + want.name, want.event(mu, leak / _leaking(wants)), want.note)
+        for want in wants
+    )
+
+
+def _leaking(wants: list[Want]) -> int:
+    return max(1, sum(want.names for want in wants))
+
+
+def afford(wants: list[Want], epsilon: float, delta: float, total: float) -> float:
+    """mu of the releases together at (epsilon, delta)."""
+    if math.isinf(epsilon):
+        return math.inf
+    leak = delta * LEAK_SHARE
+
+    def event(mu: float) -> Event:
+        return Sequence(
+            tuple(phase.event for phase in phases_of(wants, mu / math.sqrt(total), leak, ""))
+        )
+
+    return calibrate(event, epsilon, delta)
+
+
+def check_enough(
+    wants: list[Want], mu: float, n_samples: int | None, adjacency: str, name: str
+) -> None:
+    """Refuse to learn scales that noise would drown, where the number of rows is public."""
+    if n_samples is None or math.isinf(mu):
+        return
+    for want in wants:
+        if want.moved and n_samples * mu * math.sqrt(want.share) < ENOUGH * want.moved:
+            raise ParameterError(
+                f"{name}: with about {n_samples} rows and this budget the noise is as large as what {want.name} should "
+                "measure. Declare the scales instead (PublicScaler(bounds={...})), learn fewer columns, or raise "
+                "epsilon or the share of this step. Nothing was spent."
+            )
+
+
+def check_persons(groups: Any, read: Any) -> None:
+    """Refuse groups that do not name one person per row, before anything is spent."""
+    from dpsparse.domain import by_person
+
+    if groups is not None:
+        by_person(groups, read.n_rows if isinstance(read, Table) else len(read))
+
+
+def warn_weak(texts: tuple[str, ...]) -> None:
+    """Say which releases are of little use, when all is done: a warning may be an error, and the fit is paid."""
+    for text in texts:
+        warnings.warn(text, BudgetWarning, stacklevel=3)
+
+
+def _no_releases(adjacency: str) -> Releases:
+    """For steps that learn nothing: any release would be refused, as the plan has no phase."""
+    nothing = Phase("nothing", NonPrivate())
+    plan = Plan("nothing", (nothing,), math.inf, 0.5, adjacency, proven=False)
+    return Releases(plan, make_generator(None))

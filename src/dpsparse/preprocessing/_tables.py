@@ -1,0 +1,191 @@
+"""Raw tables as columns, and cells as numbers or texts: maps of one cell, total, and silent about what they meet.
+
+A table is a data frame (pandas, polars), an Arrow table, a dict of columns, or an array. A cell that is no number is a
+gap in a column of numbers, and what is neither text nor number is a gap in a column of names: an error would tell
+that a row with such a cell exists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from dpsparse._checks import quietly
+from dpsparse.exceptions import SchemaError
+
+LONGEST = 256  # characters of a name; longer ones are cut
+_UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Columns of equal length; names are those of the table, or x0, x1, ... where it has none."""
+
+    columns: tuple[np.ndarray, ...]
+    names: tuple[str, ...]
+    named: bool
+    n_rows: int
+
+    def take(self, names: Sequence[str]) -> Table:
+        """These columns, in this order."""
+        place = {name: j for j, name in enumerate(self.names)}
+        columns = tuple(self.columns[place[name]] for name in names)
+        return Table(columns, tuple(names), self.named, self.n_rows)
+
+
+def read_table(X: Any) -> Table:
+    """The columns of a table of any kind; only shapes and names can be refused."""
+    if isinstance(X, Table):
+        return X
+    table = quietly(_UNREADABLE, _read, X)
+    if len({*table.names}) < len(table.names):
+        raise SchemaError("Two columns of X have the same name; rename one of them.")
+    if not table.columns:
+        raise SchemaError("X has no columns.")
+    if table.n_rows == 0:
+        raise SchemaError("X holds no rows.")
+    return table
+
+
+def _read(X: Any) -> Table:
+    if isinstance(X, Mapping):
+        columns = {str(name): _flat(column) for name, column in X.items()}
+    elif hasattr(X, "column_names"):  # Arrow
+        columns = {name: _flat(X[name]) for name in X.column_names}
+    elif hasattr(X, "columns"):  # pandas, polars
+        columns = {str(name): _flat(X[name]) for name in X.columns}
+        if len(columns) < len(X.columns):
+            raise SchemaError("Two columns of X have the same name; rename one of them.")
+    else:
+        if hasattr(X, "toarray"):  # sparse
+            X = X.toarray()
+        elif not hasattr(X, "shape"):
+            X = _grid(X)
+        if X.ndim != 2:
+            raise SchemaError(_UNREADABLE)
+        parts = tuple(X[:, j] for j in range(X.shape[1]))
+        names = tuple(f"x{j}" for j in range(X.shape[1]))
+        return Table(parts, names, False, X.shape[0])
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise SchemaError("The columns of X differ in length.")
+    return Table(tuple(columns.values()), tuple(columns), True, next(iter(lengths), 0))
+
+
+def _grid(X: Any) -> np.ndarray:
+    """A list of rows: numbers as numbers, anything else as objects, cell by cell."""
+    rows = [list(row) for row in X]
+    if len({len(row) for row in rows}) > 1:
+        raise SchemaError("The rows of X differ in length.")
+    out = np.empty((len(rows), len(rows[0]) if rows else 0), object)
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            out[i, j] = cell
+    return out
+
+
+def _flat(column: Any) -> np.ndarray:
+    """One column as an array, objects where its kind has gaps of its own."""
+    if hasattr(column, "to_numpy"):
+        column = column.to_numpy()
+    if not isinstance(column, np.ndarray):
+        cells = list(column)
+        out = np.empty(len(cells), object)
+        for i, cell in enumerate(cells):
+            out[i] = cell
+        column = out
+    if column.ndim != 1:
+        raise SchemaError(_UNREADABLE)
+    return np.asarray(column)
+
+
+# ---- cells ----------------------------------------------------------------------------------------
+
+
+def numbers(column: np.ndarray) -> np.ndarray:
+    """float64; a cell that is no number is NaN. Dates are seconds since 1970, durations seconds."""
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    if column.dtype.kind in "mM":
+        seconds = column.astype("datetime64[s]" if column.dtype.kind == "M" else "timedelta64[s]")
+        return np.where(np.isnat(column), np.nan, seconds.astype(np.int64).astype(np.float64))
+    return np.array([_number(cell) for cell in column.tolist()], np.float64)
+
+
+def _number(cell: Any) -> float:
+    if type(cell) is float:
+        return cell
+    if isinstance(cell, complex) or cell is None:
+        return math.nan
+    try:
+        return float(cell)
+    except Exception:  # text, lists, pandas.NA, anything: a gap
+        return math.nan
+
+
+def texts(column: np.ndarray) -> list[str | None]:
+    """Every cell as a name, None for a gap; 1, 1.0 and True are the names "1", "1" and "True"."""
+    known: dict[Any, str | None] = {}
+    out = []
+    for cell in column.tolist():
+        if type(cell) is str:
+            if cell not in known:
+                known[cell] = _name(cell)
+            out.append(known[cell])
+        else:
+            out.append(_name(cell))
+    return out
+
+
+def _name(cell: Any) -> str | None:
+    try:
+        if isinstance(cell, str):
+            text = str(cell)
+        elif isinstance(cell, (bool, np.bool_)):
+            text = str(bool(cell))
+        elif isinstance(cell, Integral):
+            text = str(int(cell))
+        elif isinstance(cell, Real):
+            value = float(cell)
+            if math.isnan(value):
+                return None
+            text = str(int(value)) if value == int(value) else repr(value)
+        elif hasattr(cell, "isoformat") and cell == cell:  # dates; NaT is not equal to itself
+            text = str(cell.isoformat())
+        else:
+            return None
+    except Exception:  # infinity as an integer, integers too long to print, objects that lie
+        return None
+    # What UTF-8 cannot write (half of a surrogate pair) no file could keep.
+    text = text[:LONGEST].encode("utf-8", "replace").decode("utf-8")
+    return text if text else None
+
+
+def documents(X: Any) -> list[str]:
+    """One text for every row of a list, series, or table of one column; what is no text is an empty one."""
+    return quietly("X must hold one text per row.", _documents, X)
+
+
+def _documents(X: Any) -> list[str]:
+    if isinstance(X, str):
+        raise SchemaError("X must hold one text per row, not a single text.")
+    if isinstance(X, Table) or hasattr(X, "columns") or isinstance(X, Mapping):
+        table = read_table(X)
+        if len(table.columns) != 1:
+            raise SchemaError("A vectorizer takes one column of text; name it in a table preparer.")
+        cells = table.columns[0]
+    elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
+        cells = np.asarray(X)[:, 0]
+    else:
+        cells = _flat(X)
+    if len(cells) == 0:
+        raise SchemaError("X holds no rows.")
+    return [
+        cell.encode("utf-8", "replace").decode("utf-8") if isinstance(cell, str) else ""
+        for cell in cells.tolist()
+    ]

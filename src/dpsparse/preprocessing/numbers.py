@@ -1,0 +1,331 @@
+"""Columns of numbers: `DPStandardizer` learns centre, scale and gaps of many columns at once, `PublicScaler` is told.
+
+    round 0     rows of each column by power of two (.3 of the budget): where its numbers are
+    rounds 1-3  16 equal cells of that range (.7 together): median, 5 % and 95 % by interpolation; columns whose range
+                is less than a quarter of the cells' are looked at again, closer
+    map         gap -> centre; clip to centre +- 3 scale; divide by 3 scale: in [-1, 1]
+
+with scale = half of the distance between the quantiles. All columns share a release, which one row moves by
+sqrt(columns): letting a row report fewer columns would cost more than it saves. What a column needs no more is paid
+all the same. Sensitivities: docs/proofs/preparation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dpsparse._checks import is_number
+from dpsparse.exceptions import DomainError, ParameterError
+from dpsparse.preprocessing._step import (
+    Plain,
+    PrivateStep,
+    Step,
+    Want,
+    named_like,
+    unchanged,
+)
+from dpsparse.preprocessing._tables import Table, numbers
+from dpsparse.release import Releases
+from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns
+from dpsparse.sensitivity import column_cells
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+ROUNDS, CELLS = 3, 16
+FIRST_SHARE = 0.3
+REACH = 3.0  # scales on either side of the centre
+# Scales and centres stay where float64 and float32 are at ease.
+SMALLEST, LARGEST = 2.0**-40, 2.0**41
+
+
+class _Scaled(Step):
+    """The map that both have in common: (x - centre)/reach, clipped, and flags for gaps."""
+
+    center_: np.ndarray
+    reach_: np.ndarray
+    flagged_: np.ndarray  # columns that get a column of their own that is 1 where they have a gap
+
+    def _norm(self, n_columns: int) -> float:
+        return math.sqrt(n_columns)  # where a gap is flagged, the number is 0 or a declared fill
+
+    def _matrix(self, read: Table) -> np.ndarray:
+        return np.column_stack([numbers(column) for column in read.columns])
+
+    def _map(self, read: Table) -> np.ndarray:
+        x = self._matrix(read)
+        with np.errstate(all="ignore"):
+            z = np.clip((x - self.center_) / self.reach_, -1.0, 1.0)
+        gaps = np.isnan(x)
+        z[gaps] = np.broadcast_to(self._filled(), z.shape)[gaps]
+        return np.hstack([z, gaps[:, self.flagged_].astype(np.float64)])
+
+    def _filled(self) -> np.ndarray:
+        """What stands for a gap, in units of the result."""
+        return np.zeros(len(self.center_))
+
+    def _names_out(self) -> list[str]:
+        names = self._columns
+        return [*names, *(f"{names[j]} is missing" for j in self.flagged_)]
+
+    def _plain(self) -> Plain:
+        """clip -> SimpleImputer -> StandardScaler."""
+        n, flagged = len(self.center_), self.flagged_
+        fills = self.center_ + self._filled() * self.reach_
+        clip = FunctionTransformer(
+            np.clip,
+            kw_args={"a_min": self.center_ - self.reach_, "a_max": self.center_ + self.reach_},
+        )
+        example = np.zeros((2, n))
+        example[0, flagged] = np.nan  # public: which columns get a flag
+        fill = SimpleImputer(add_indicator=True).fit(named_like(self, example))
+        fill.statistics_ = fills
+        scale = StandardScaler().fit(np.zeros((1, n + len(flagged))))
+        scale.mean_ = np.concatenate([self.center_, np.zeros(len(flagged))])
+        scale.scale_ = np.concatenate([self.reach_, np.ones(len(flagged))])
+        return make_pipeline(clip, fill, scale), unchanged
+
+
+class DPStandardizer(_Scaled, PrivateStep):
+    """Centre and scale of columns of numbers, learnt privately; gaps are filled and, where frequent, flagged.
+
+    Parameters
+    ----------
+    share : float, default=0.1
+        Share of a pipeline's budget (of mu^2).
+    flag_gaps : bool or "auto", default="auto"
+        A further column that tells where a number is missing: for all, none, or the columns whose released share of
+        gaps is above 1 % and above its noise.
+    epsilon, delta, adjacency, ledger, n_samples, random_state
+        For use outside a `DPPipeline`, which pays for all of its steps.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarray of shape (n_features_in_,)
+        Released median, and half the distance between the 5 % and 95 % quantiles.
+    missing_share_, clipped_share_ : ndarray
+        Released shares of the rows with a gap, and of those outside centre +- 3 scale, about.
+    privacy_, plan_
+        Only if fitted by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse.preprocessing import DPStandardizer
+    >>> X = np.random.default_rng(0).normal(2000.0, 5.0, (20_000, 1))
+    >>> step = DPStandardizer(epsilon=1.0).fit(X)
+    >>> bool(abs(step.center_[0] - 2000.0) < 2.0), bool(abs(step.transform(X)).max() <= 1.0)
+    (True, True)
+    """
+
+    scale_: np.ndarray
+    missing_share_: np.ndarray
+    clipped_share_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        share: float = 0.1,
+        flag_gaps: bool | str = "auto",
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        adjacency: str = "add-remove",
+        ledger: Ledger | None = None,
+        n_samples: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.share, self.flag_gaps, self.epsilon, self.delta = share, flag_gaps, epsilon, delta
+        self.adjacency, self.ledger = adjacency, ledger
+        self.n_samples, self.random_state = n_samples, random_state
+
+    def _check(self) -> None:
+        super()._check()
+        if self.flag_gaps not in (True, False, "auto"):
+            raise ParameterError("flag_gaps must be True, False or 'auto'.")
+
+    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+        size = n_columns * (POWER_CELLS + ROUNDS * (CELLS + 2))
+        moved = column_cells(n_columns, adjacency).value
+        note = "rows by cell of each column, four times: centre, scale and gaps"
+        return [Want("scales", self.share, size, note, moved=moved)]
+
+    def _width(self, n_columns: int) -> int:
+        return n_columns if self.flag_gaps is False else 2 * n_columns
+
+    def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
+        columns = NumberColumns(self._matrix(read), groups)
+        release_scales(self, columns, releases, prefix + "scales")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "center_")
+
+
+def release_scales(
+    step: DPStandardizer, columns: NumberColumns, releases: Releases, phase: str
+) -> None:
+    """The four rounds; everything after a release is post-processing of it."""
+    d = columns.n_columns
+    query = columns.powers()
+    sd = releases.scale(phase, query, FIRST_SHARE)
+    coarse = releases.gaussian(phase, query, FIRST_SHARE)
+    gaps, coarse = coarse[:, -1], coarse[:, :-1]
+    least = sd * math.sqrt(2.0 * math.log(2.0 * d * POWER_CELLS))
+    mass = np.where(coarse > least, coarse, 0.0)
+    low, high = np.empty(d), np.empty(d)
+    for j in range(d):
+        low[j], high[j] = _range(mass[j])
+    centre, scale = (low + high) / 2.0, (high - low) / 2.0
+    open_ = mass.sum(axis=1) > 0.0
+    for _ in range(ROUNDS):
+        edges = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, CELLS + 1)
+        query = columns.between(edges)
+        share = (1.0 - FIRST_SHARE) / ROUNDS
+        sd = releases.scale(phase, query, share)
+        fine = releases.gaussian(phase, query, share)
+        fine = np.where(fine > 2.0 * sd, fine, 0.0)
+        for j in np.flatnonzero(open_ & (fine.sum(axis=1) > 0.0)).tolist():
+            width = (high[j] - low[j]) / CELLS
+            lower, centre[j], upper = _quantiles(fine[j], edges[j], width)
+            scale[j] = max((upper - lower) / 2.0, width / 4.0)
+            if upper - lower > (high[j] - low[j]) / 4.0:
+                open_[j] = False  # fine enough
+            else:
+                low[j], high[j] = lower - width, upper + width
+    step.center_ = np.clip(centre, -LARGEST, LARGEST)
+    # Not below the spacing of float64 at the centre, where x - centre has no digits left.
+    least_scale = np.maximum(SMALLEST, np.abs(step.center_) * 2.0**-40)
+    step.scale_ = np.clip(scale, least_scale, LARGEST)
+    step.reach_ = REACH * step.scale_
+    rows = np.maximum(mass.sum(axis=1) + np.maximum(gaps, 0.0), 1.0)
+    step.missing_share_ = np.clip(gaps / rows, 0.0, 1.0)
+    outside = _outside(mass, step.center_ - step.reach_, step.center_ + step.reach_)
+    step.clipped_share_ = np.clip(outside / rows, 0.0, 1.0)
+    noise = releases.scale(phase, columns.powers(), FIRST_SHARE)
+    often = (step.missing_share_ > 0.01) & (gaps > 4.0 * noise)
+    flag = step.flag_gaps
+    step.flagged_ = np.flatnonzero(often if flag == "auto" else np.full(d, bool(flag)))
+    if np.any(mass.sum(axis=1) == 0.0):
+        drowned = [step._columns[j] for j in np.flatnonzero(mass.sum(axis=1) == 0.0)]
+        step.weak_ = (
+            "No number of these columns rises above the noise; they count as all missing: "
+            f"{', '.join(drowned[:20])}. Declare their bounds, or drop them.",
+        )
+
+
+def _range(mass: np.ndarray) -> tuple[float, float]:
+    """The cells of the 2 % and 98 % quantiles."""
+    if mass.sum() <= 0.0:
+        return -1.0, 1.0
+    rising = np.cumsum(mass) / mass.sum()
+    first, last = (int(np.searchsorted(rising, q)) for q in (0.02, 0.98))
+    return float(POWER_EDGES[first]), float(POWER_EDGES[min(last, len(mass) - 1) + 1])
+
+
+def _quantiles(cells: np.ndarray, edges: np.ndarray, width: float) -> tuple[float, float, float]:
+    rising = np.concatenate([[0.0], np.cumsum(cells) / cells.sum()])
+    places = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]])
+    low, middle, high = np.interp([0.05, 0.5, 0.95], rising, places)
+    return float(low), float(middle), float(high)
+
+
+def _outside(mass: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Rows in cells that lie outside [low, high] altogether."""
+    below = POWER_EDGES[1:][None, :] <= low[:, None]
+    above = POWER_EDGES[:-1][None, :] >= high[:, None]
+    return np.asarray((mass * (below | above)).sum(axis=1))
+
+
+class PublicScaler(_Scaled):
+    """Columns of numbers with declared bounds: clipped to them and brought to [-1, 1]. Free.
+
+    Parameters
+    ----------
+    bounds : (low, high), dict or list
+        One pair for all columns, one for each by name, or one for each in order. Public facts: not the smallest and
+        largest number of the table.
+    fill : number, dict or None, default=None
+        A public constant for gaps, for all columns or by name; None takes the middle of the bounds.
+    flag_gaps : bool, default=False
+        A further column for each that tells where its number is missing.
+
+    Examples
+    --------
+    >>> from dpsparse.preprocessing import PublicScaler
+    >>> PublicScaler(bounds={"age": (0, 120)}).fit_transform({"age": [0.0, 60.0, 200.0]}).ravel().tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+    def __init__(
+        self, bounds: Any = (-1.0, 1.0), *, fill: Any = None, flag_gaps: bool = False
+    ) -> None:
+        self.bounds, self.fill, self.flag_gaps = bounds, fill, flag_gaps
+
+    def _check(self) -> None:
+        pairs = [self.bounds]
+        if isinstance(self.bounds, Mapping):
+            pairs = list(self.bounds.values())
+        elif _is_pairs(self.bounds):
+            pairs = list(self.bounds)
+        for pair in pairs:
+            _check_pair(pair)
+        fills = self.fill.values() if isinstance(self.fill, Mapping) else [self.fill]
+        for fill in fills:
+            if fill is not None and not (is_number(fill) and abs(fill) <= LARGEST):
+                raise DomainError("fill must be a public number for gaps, such as 0.0.")
+
+    def _width(self, n_columns: int) -> int:
+        return 2 * n_columns if self.flag_gaps else n_columns
+
+    def _norm(self, n_columns: int) -> float:
+        return math.sqrt(2.0 * n_columns if self.flag_gaps else n_columns)
+
+    def _note(self, read: Table) -> None:
+        super()._note(read)
+        names = self._columns
+        if isinstance(self.bounds, Mapping):
+            missing = [name for name in names if name not in self.bounds]
+            if missing:
+                raise DomainError(
+                    f"bounds lacks the columns {', '.join(missing)}: declare (low, high) for each."
+                )
+            pairs = [self.bounds[name] for name in names]
+        elif _is_pairs(self.bounds):
+            pairs = list(self.bounds)
+            if len(pairs) != len(names):
+                raise DomainError(f"bounds has {len(pairs)} pairs for {len(names)} columns.")
+        else:
+            pairs = [self.bounds] * len(names)
+        low, high = np.array(pairs, np.float64).T
+        self.center_, self.reach_ = (low + high) / 2.0, (high - low) / 2.0
+        self.flagged_ = np.arange(len(names)) if self.flag_gaps else np.arange(0)
+        fills = self.fill if isinstance(self.fill, Mapping) else dict.fromkeys(names, self.fill)
+        chosen = [fills.get(name) for name in names]
+        self.fill_ = np.array(
+            [c if f is None else float(f) for f, c in zip(chosen, self.center_, strict=True)]
+        )
+
+    def _filled(self) -> np.ndarray:
+        return np.asarray(np.clip((self.fill_ - self.center_) / self.reach_, -1.0, 1.0))
+
+
+def _is_pairs(bounds: Any) -> bool:
+    return isinstance(bounds, (list, tuple, np.ndarray)) and np.ndim(bounds) == 2
+
+
+def _check_pair(pair: Any) -> None:
+    try:
+        low, high = (float(v) for v in pair)
+        sound = -LARGEST <= low < high <= LARGEST and high - low >= SMALLEST
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise DomainError(
+            f"bounds must be pairs (low, high) of finite numbers with low < high, got {pair!r}."
+        )

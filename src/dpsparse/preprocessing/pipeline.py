@@ -1,0 +1,469 @@
+"""`DPPipeline`: preparation and fit as one private step: one plan, one reservation, one model.
+
+    plan       phases of every step, then those of the model, with shares of one mu^2; made from public facts
+    fit        check -> plan -> read -> reserve -> learn and map, step by step -> fit -> commit
+    predict    map, step by step -> predict
+
+The bounds of the prepared rows come from the steps, so the domain of the model states what remains: the target, the
+number of rows, what is protected. The model's own epsilon is what its share of the budget is worth.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import _BaseComposition, available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dpsparse._checks import check_choice, check_positive, is_number
+from dpsparse.domain import Domain
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._schema import checked_data
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.model_selection.pricing import affordable
+from dpsparse.preprocessing._step import (
+    ADJACENCIES,
+    LEAK_SHARE,
+    SOURCE,
+    PrivateStep,
+    Step,
+    Want,
+    check_enough,
+    phases_of,
+    warn_weak,
+)
+from dpsparse.preprocessing._tables import Table
+from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
+from dpsparse.privacy.conversion import gaussian_epsilon
+from dpsparse.random import is_seeded, make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+GIVEN = "given the prepared table; what preparing it cost stands in the plan of the pipeline"
+
+
+def _model_has(name: str) -> Any:
+    return lambda self: hasattr(self.steps[-1][1], name)
+
+
+class DPPipeline(_BaseComposition):  # type: ignore[misc]
+    """Private preparation and a private model for one (epsilon, delta).
+
+    Parameters
+    ----------
+    steps : list of (name, step)
+        Steps of `dpsparse.preprocessing`, and last an estimator of dpsparse. Its domain states the target, and may
+        state `n_samples` and ``unit="person"``; bounds of features come from the steps. Its epsilon, delta, adjacency,
+        ledger and random_state are those of the pipeline.
+    epsilon, delta : float
+        The guarantee of everything together; ``epsilon=math.inf`` learns without noise.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays, once, before any noise is drawn.
+    leak_share : float, default=2**-16
+        Of delta, for names that one row alone knows (`DPCategoryEncoder`, vocabularies). More finds rarer names; a
+        ledger pays more than its reserve for a first fit only.
+    random_state : int or None
+        An int repeats the noise, for experiments; the result is then not private.
+
+    Attributes
+    ----------
+    steps_ : list of (name, fitted step)
+    model_ : the fitted estimator
+    plan_, privacy_
+        Price and guarantee of everything. Those of `model_` are for the fit alone, given the prepared table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> from dpsparse.preprocessing import DPPipeline, DPStandardizer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(2000.0, 5.0, (5_000, 2))
+    >>> y = (X[:, 0] > 2000.0).astype(int)
+    >>> pipe = DPPipeline([("scale", DPStandardizer()), ("model", DPGradientClassifier(Domain(classes=[0, 1])))])
+    >>> bool(pipe.fit(X, y).score(X, y) > 0.8)
+    True
+    """
+
+    steps_: list[tuple[str, Step]]
+    model_: BaseDPLinearModel
+    plan_: Plan
+    privacy_: Guarantee
+    n_features_in_: int
+
+    def __init__(
+        self,
+        steps: list[tuple[str, Any]],
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "add-remove",
+        ledger: Ledger | None = None,
+        leak_share: float = LEAK_SHARE,
+        random_state: int | None = None,
+    ) -> None:
+        self.steps, self.epsilon, self.delta = steps, epsilon, delta
+        self.adjacency, self.ledger = adjacency, ledger
+        self.leak_share, self.random_state = leak_share, random_state
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, those of the steps as step__parameter."""
+        return dict(self._get_params("steps", deep=deep))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the pipeline or, as step__parameter, of its steps."""
+        self._set_params("steps", **params)
+        return self
+
+    # ---- parameters -----------------------------------------------------------------------------
+
+    @property
+    def _preparation(self) -> list[tuple[str, Step]]:
+        return list(self.steps[:-1])
+
+    @property
+    def _domain(self) -> Domain:
+        domain = self.steps[-1][1].domain
+        assert isinstance(domain, Domain)  # _check_parameters asked the model
+        return domain
+
+    def _labels(self, y: Any = None) -> np.ndarray | None:
+        return self.steps[-1][1]._labels(y)  # type: ignore[no-any-return]
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters, those of steps and model included; nothing was spent."""
+        steps = self.steps
+        sound = isinstance(steps, (list, tuple)) and len(steps) >= 2
+        sound = sound and all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in steps)
+        if not sound or not all(isinstance(name, str) for name, _ in steps):
+            raise ParameterError(
+                "steps must be pairs (name, step): preparation first, an estimator of dpsparse last."
+            )
+        self._validate_names([name for name, _ in steps])
+        for name, step in steps[:-1]:
+            if not isinstance(step, Step):
+                raise ParameterError(
+                    f"Step {name!r} ({type(step).__name__}) is not of dpsparse.preprocessing: what it would learn from "
+                    "rows nobody pays for. Use DPStandardizer, DPCategoryEncoder, DPVectorizer, DPTablePreparer, or "
+                    "declared facts (PublicScaler, PublicEncoder, HashingEncoder)."
+                )
+            step._check()
+            if isinstance(step, PrivateStep) and (
+                step.epsilon is not None or step.ledger is not None
+            ):
+                raise ParameterError(
+                    f"Step {name!r} must have no epsilon and no ledger of its own: DPPipeline(epsilon=..., ledger=...) "
+                    "pays for all steps."
+                )
+        model = steps[-1][1]
+        if not isinstance(model, BaseDPLinearModel):
+            raise ParameterError(
+                f"The last step must be an estimator of dpsparse, got {type(model).__name__}."
+            )
+        if model.ledger is not None:
+            raise ParameterError(
+                "The model must have no ledger; DPPipeline(ledger=...) pays for all steps."
+            )
+        if model.random_state is not None:
+            raise ParameterError("random_state belongs to the pipeline, not to the model.")
+        if model.calibration != "proven":
+            raise ParameterError("A pipeline needs a model of proven calibration.")
+        check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
+        if not is_number(self.delta) or not 0 < self.delta < 1:
+            raise ParameterError(
+                f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6."
+            )
+        if not is_number(self.leak_share) or not 0 < self.leak_share <= 0.5:
+            raise ParameterError(
+                f"leak_share must lie in (0, 0.5], got {self.leak_share!r}; try 0.1."
+            )
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
+            raise ParameterError(
+                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+            )
+        is_seeded(self.random_state)
+        self._model(1.0, 1.0)._check_parameters()
+
+    def _model(self, epsilon: float, norm: float) -> BaseDPLinearModel:
+        """The estimator with the pipeline's terms, a price, and the bounds of prepared rows."""
+        model: BaseDPLinearModel = clone(self.steps[-1][1])
+        domain = model.domain
+        if isinstance(domain, Domain):
+            norm = min(norm, domain.row_norm or norm)
+            domain = replace(domain, feature_bound=1.0, row_norm=norm)
+        model.set_params(domain=domain, epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
+        return model
+
+    # ---- the price ------------------------------------------------------------------------------
+
+    def plan(self, n_columns: int = 1) -> Plan:
+        """What `fit` on a table of `n_columns` columns will spend and do, without any data.
+
+        A `DPTablePreparer` knows its columns; a `DPVectorizer` has one.
+        """
+        self._check_parameters()
+        return self._priced(n_columns, self._labels())
+
+    def _priced(self, n_columns: int, labels: np.ndarray | None) -> Plan:
+        plan = self._make_plan(n_columns, labels)
+        return plan.seeded() if is_seeded(self.random_state) else plan
+
+    def _planned(self, n_columns: int) -> tuple[list[tuple[str, list[Want]]], int, float]:
+        """What every step wants, and width and length of the rows that reach the model."""
+        wants, width, norm = [], n_columns, 1.0
+        for name, step in self._preparation:
+            wants.append((name, step._wants(width, self.adjacency)))
+            width, norm = step._width(width), step._norm(width)
+        return wants, width, norm
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        wants, width, norm = self._planned(n_features)
+        spent = sum(want.share for _, each in wants for want in each)
+        if not spent < 1.0:
+            raise ParameterError(
+                f"The shares of the steps add up to {spent:g} and leave nothing to the model; lower them."
+            )
+        leak = (
+            self.delta
+            * self.leak_share
+            / max(1, sum(any(w.names for w in each) for _, each in wants))
+        )
+
+        def priced(mu: float) -> tuple[Any, tuple[tuple[Phase, ...], Plan]]:
+            own = tuple(
+                phase for name, each in wants for phase in phases_of(each, mu, leak, f"{name}: ")
+            )
+            price = gaussian_epsilon(mu * math.sqrt(1.0 - spent), self.delta)
+            fit = self._model(price, norm)._priced(width, labels)
+            return Sequence(tuple(p.event for p in (*own, *fit.phases))), (own, fit)
+
+        mu = math.inf
+        if math.isinf(self.epsilon):
+            own = tuple(
+                phase for name, each in wants for phase in phases_of(each, mu, leak, f"{name}: ")
+            )
+            fit = self._model(math.inf, norm)._priced(width, labels)
+        else:
+            mu, (own, fit) = affordable(lambda m: priced(m), self.epsilon, self.delta)
+            for name, each in wants:
+                check_enough(each, mu, self._domain.n_samples, self.adjacency, f"Step {name!r}")
+        maps = [name for name, each in wants if not each]
+        facts = [f"what step {name!r} was told about the columns is public" for name in maps]
+        return Plan(
+            method="DPPipeline",
+            phases=(*own, *fit.phases),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source=f"{SOURCE}, {fit.source}" if own else fit.source,
+            assumptions=(*facts, *fit.assumptions),
+            unit=fit.unit,
+            parameters={
+                "model": fit.method,
+                "mu": mu,
+                **{f"share of {name}: {w.name}": w.share for name, each in wants for w in each},
+                "share of the model": 1.0 - spent,
+            },
+            public=fit,
+        )
+
+    # ---- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Prepare and fit, both private.
+
+        Parameters
+        ----------
+        X : raw rows, as the first step takes them
+        y : array of shape (n_samples,)
+        groups : array of shape (n_samples,), optional
+            The person of every row, with ``Domain(unit="person")``.
+        """
+        self._check_parameters()
+        self.steps[-1][1]._check_groups(groups)
+        first = self._preparation[0][1]
+        read = first._read(X)
+        n_columns = len(read.columns) if isinstance(read, Table) else 1
+        first_noted = clone(first)
+        first_noted._note(read)
+        y, labels = self._check_targets(read, y, groups)
+        plan = self._priced(n_columns, labels)
+        self._warn(plan)
+
+        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
+        releases = self._make_releases(plan)
+        fitted: list[tuple[str, Step]] = []
+        rows = X
+        for name, given in self._preparation:
+            step = clone(given)
+            read = step._read(rows)
+            step._note(read)
+            step._learn(read, releases, f"{name}: ", groups)
+            rows = step._map(read)
+            fitted.append((name, step))
+        self.steps_, self.n_features_in_ = fitted, n_columns
+        names = getattr(fitted[0][1], "feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+        self.model_ = self._fit_model(rows, y, groups, plan, releases, labels)
+        self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
+        if receipt is not None:
+            receipt.commit()
+        warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
+        return self
+
+    def _check_targets(self, read: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
+        """Refuse targets and persons that the fit would refuse, before anything is spent."""
+        n = read.n_rows if isinstance(read, Table) else len(read)
+        blank = sp.csr_array((n, 1))
+        model = self._model(1.0, 1.0)
+        _, y = checked_data(
+            model, blank, y, ensure_all_finite=False, y_numeric=model._labels_are_numbers
+        )
+        labels = model._labels(y)
+        Rows.clip(blank, y, model._domain, labels=labels, groups=groups)
+        return y, labels
+
+    def _fit_model(
+        self,
+        rows: Any,
+        y: np.ndarray,
+        groups: Any,
+        plan: Plan,
+        releases: Releases,
+        labels: np.ndarray | None,
+    ) -> BaseDPLinearModel:
+        """The model on prepared rows. Fewer columns than planned for (of a vocabulary, say) are a released fact: the
+        solver is told of them, and noise and price stay what was reserved."""
+        reserved: Plan = plan.public
+        model = self._model(reserved.epsilon, self._planned(self.n_features_in_)[2])
+        width = int(rows.shape[1])
+        table = checked_data(model, rows, ensure_all_finite=False)
+        actual = model._priced(width, labels)
+        paid = {phase.name: phase for phase in reserved.phases}
+        if not all(phase.name in paid for phase in actual.phases):
+            raise ParameterError("The model plans other steps for fewer columns; this is a bug.")
+        actual = replace(
+            actual,
+            phases=tuple(paid[phase.name] for phase in actual.phases),
+            assumptions=(*actual.assumptions, GIVEN),
+        )
+        if is_seeded(self.random_state):
+            actual = actual.seeded()
+        clipped = Rows.clip(table, y, model._domain, labels=labels, groups=groups)
+        model._carry_out(clipped, actual, releases, labels)
+        model.feature_names_ = tuple(self.steps_[-1][1]._names_out())
+        return model
+
+    def _make_releases(self, plan: Plan) -> Releases:
+        """The door out. The audit puts its own here, which writes down whatever leaves."""
+        return Releases(plan, make_generator(self.random_state))
+
+    def _warn(self, plan: Plan) -> None:
+        if plan.randomness == "seeded":
+            warnings.warn(
+                "DPPipeline: random_state makes the noise repeatable, so this fit is NOT private. "
+                "Leave random_state=None for a model you publish.",
+                NotPrivateWarning,
+                stacklevel=3,
+            )
+
+    # ---- what a fitted pipeline can do ----------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """The rows as the model sees them."""
+        check_is_fitted(self, "model_")
+        rows = X
+        for _, step in self.steps_:
+            rows = step.transform(rows)
+        return rows
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions from raw rows."""
+        rows = self.transform(X)
+        return self.model_.predict(rows)  # type: ignore[no-any-return]
+
+    @available_if(_model_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, from raw rows."""
+        rows = self.transform(X)
+        return self.model_.predict_proba(rows)  # type: ignore[no-any-return]
+
+    @available_if(_model_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Margins, from raw rows."""
+        rows = self.transform(X)
+        return self.model_.decision_function(rows)  # type: ignore[no-any-return]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy, or R^2; exact, not private if the rows are."""
+        rows = self.transform(X)
+        return self.model_.score(rows, y)  # type: ignore[no-any-return]
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.model_.classes_
+
+    @property
+    def domain(self) -> Any:
+        """What was declared about the target."""
+        return self.steps[-1][1].domain
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the prepared columns, in the order of the weights."""
+        check_is_fitted(self, "model_")
+        return np.array(self.steps_[-1][1]._names_out(), object)
+
+    def to_sklearn(self) -> Pipeline:
+        """A plain scikit-learn pipeline with the same predictions, for places without dpsparse.
+
+        Columns of names must hold texts there (None or NaN for gaps), columns of numbers numbers.
+        """
+        from dpsparse.models import to_sklearn
+
+        return to_sklearn(self)
+
+    def _plain_pipeline(self) -> Pipeline:
+        from dpsparse.models import to_sklearn
+
+        check_is_fitted(self, "model_")
+        plain: Any = to_sklearn(self.model_)
+        parts = []
+        for name, step in self.steps_:
+            made, weights = step._plain()
+            parts.append((name, made))
+        flat = plain.coef_.ndim == 1
+        coef, moved = weights(np.atleast_2d(plain.coef_))
+        plain.coef_ = coef[0] if flat else coef
+        plain.intercept_ = plain.intercept_ + (moved[0] if flat else moved)
+        plain.n_features_in_ = coef.shape[1]
+        return Pipeline([*parts, (self.steps[-1][0], plain)])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        model = self.steps[-1][1].__sklearn_tags__()
+        tags.estimator_type = model.estimator_type
+        tags.classifier_tags, tags.regressor_tags = model.classifier_tags, model.regressor_tags
+        tags.target_tags.required = True
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
+
+    def _repr_html_inner(self) -> str:
+        return str(self._repr_mimebundle_()["text/html"])

@@ -1,0 +1,153 @@
+"""`DPVectorizer`: texts to rows of length one, by a public hash (free) or by a vocabulary that is paid for.
+
+    hash         words -> |hash| mod n_features, with a sign. Nothing is learnt, columns have no names
+    vocabulary   the words that enough texts have, by a threshold release: named weights (docs/proofs/preparation.md)
+
+Cutting a text into words, lower case and the length of a row are maps of one row. What scikit-learn's vectorizers learn
+from all rows (the vocabulary, `min_df`, `max_df`, inverse document frequencies) is not, and has no place here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+
+from dpsparse._checks import check_choice, check_count, is_whole
+from dpsparse.exceptions import ParameterError
+from dpsparse.preprocessing._step import Plain, PrivateStep, Want, unchanged
+from dpsparse.preprocessing._tables import LONGEST, documents
+from dpsparse.release import Releases
+from dpsparse.rows.columns import Names
+
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+
+class DPVectorizer(PrivateStep):
+    """Texts as rows of word weights of length one.
+
+    Parameters
+    ----------
+    mode : {"hash", "vocabulary"}, default="hash"
+        "hash" is free; "vocabulary" pays for names of columns.
+    n_features : int, default=2**18
+        Columns of mode "hash".
+    max_features : int, default=2**14
+        Most words of mode "vocabulary", those of the largest released weights.
+    words_per_row : int, default=100
+        Of a text (of all texts of a person) so many different words have a say in the vocabulary; best is about the
+        typical number of different words.
+    ngram_range : tuple, default=(1, 1)
+    share : float, default=0.1
+        Of a pipeline's budget (of mu^2), in mode "vocabulary".
+    epsilon, delta, adjacency, ledger, n_samples, random_state
+        For mode "vocabulary" outside a `DPPipeline`, which pays for all of its steps.
+
+    Attributes
+    ----------
+    vocabulary_ : tuple of str
+        The released words, sorted; of mode "vocabulary".
+
+    Examples
+    --------
+    >>> from dpsparse.preprocessing import DPVectorizer
+    >>> rows = DPVectorizer(n_features=16).fit_transform(["one two two", "three"])
+    >>> rows.shape
+    (2, 16)
+    """
+
+    vocabulary_: tuple[str, ...]
+
+    def __init__(
+        self,
+        mode: str = "hash",
+        *,
+        n_features: int = 2**18,
+        max_features: int = 2**14,
+        words_per_row: int = 100,
+        ngram_range: tuple[int, int] = (1, 1),
+        share: float = 0.1,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        adjacency: str = "add-remove",
+        ledger: Ledger | None = None,
+        n_samples: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.mode, self.n_features, self.max_features = mode, n_features, max_features
+        self.words_per_row, self.ngram_range, self.share = words_per_row, ngram_range, share
+        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
+        self.ledger, self.n_samples, self.random_state = ledger, n_samples, random_state
+
+    def _check(self) -> None:
+        super()._check()
+        check_choice("mode", self.mode, ("hash", "vocabulary"))
+        for name in ("n_features", "max_features", "words_per_row"):
+            check_count(name, getattr(self, name))
+        if self.n_features >= 2**31:
+            raise ParameterError("n_features must be below 2**31.")
+        sizes = self.ngram_range
+        sound = isinstance(sizes, (tuple, list)) and len(sizes) == 2 and all(map(is_whole, sizes))
+        if not sound or not 1 <= sizes[0] <= sizes[1]:
+            raise ParameterError("ngram_range must be a pair such as (1, 2).")
+
+    @property
+    def _hashes(self) -> bool:
+        return self.mode == "hash"
+
+    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+        note = "words that enough rows have"
+        return [] if self._hashes else [Want("vocabulary", self.share, 1, note, names=True)]
+
+    def _width(self, n_columns: int) -> int:
+        return self.n_features if self._hashes else self.max_features
+
+    def _norm(self, n_columns: int) -> float:
+        return 1.0
+
+    def _read(self, X: Any) -> list[str]:
+        return documents(X)
+
+    def _vectorizer(self) -> HashingVectorizer | TfidfVectorizer:
+        """scikit-learn's own, with everything that it could learn switched off or filled in."""
+        ngrams = tuple(self.ngram_range)
+        if self._hashes:
+            return HashingVectorizer(n_features=self.n_features, ngram_range=ngrams, norm="l2")
+        words = {word: j for j, word in enumerate(self.vocabulary_)}
+        # Never an empty vocabulary, which scikit-learn refuses: a word that no text can have.
+        words = words or {"\0": 0}
+        vectorizer = TfidfVectorizer(
+            vocabulary=words, ngram_range=ngrams, use_idf=False, sublinear_tf=True, norm="l2"
+        )
+        return vectorizer.fit([""])  # an example: there is nothing to learn
+
+    def _learn(self, read: list[str], releases: Releases, prefix: str, groups: Any) -> None:
+        if self._hashes:
+            return
+        cut = HashingVectorizer(ngram_range=tuple(self.ngram_range)).build_analyzer()
+        rows = [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in read]
+        names = Names(rows, self.words_per_row, groups)
+        found, weights = releases.names(prefix + "vocabulary", names)
+        best = np.lexsort((np.arange(len(found)), -weights))[: self.max_features]
+        self.vocabulary_ = tuple(sorted(found[j] for j in best))
+        if not self.vocabulary_:
+            self.weak_ = (
+                "No word is known to enough rows at this price. Use mode='hash', which is free, or a larger share.",
+            )
+
+    def _map(self, read: list[str]) -> sp.csr_array:
+        return sp.csr_array(self._vectorizer().transform(read))
+
+    def _names_out(self) -> list[str]:
+        if self._hashes:
+            return [f"# {j}" for j in range(self.n_features)]
+        return list(self.vocabulary_) or ["(no word)"]
+
+    def _plain(self) -> Plain:
+        return self._vectorizer(), unchanged
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")

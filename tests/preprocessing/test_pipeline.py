@@ -1,0 +1,436 @@
+"""DPPipeline: one plan, one reservation, one file; replayed as a whole; nothing is spent on what is refused."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+import dpsparse
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPLassoClassifier,
+    Ledger,
+)
+from dpsparse.audit.neighbours import Pair
+from dpsparse.audit.replay import Subject, check, check_pair
+from dpsparse.exceptions import (
+    BudgetError,
+    BudgetWarning,
+    DPSparseError,
+    ModelFileError,
+    ParameterError,
+    PreparedDataWarning,
+)
+from dpsparse.preprocessing import (
+    DPCategoryEncoder,
+    DPPipeline,
+    DPStandardizer,
+    DPTablePreparer,
+    DPVectorizer,
+    HashingEncoder,
+    PublicEncoder,
+    PublicScaler,
+)
+from dpsparse.privacy import epsilon as event_epsilon
+
+ADJACENCIES = ("add-remove", "replace-one")
+BINARY = Domain(classes=[0, 1])
+
+
+def classifier(**parameters):
+    return DPGradientClassifier(BINARY, **{"n_iter": 3, **parameters})
+
+
+def mixed(n=400, seed=0):
+    """A messy table: scales apart, gaps, names, texts; and a label that depends on three of them."""
+    rng = np.random.default_rng(seed)
+    income = rng.lognormal(10.0, 1.0, n)
+    colour = rng.choice(["red", "blue", "green"], n, p=[0.5, 0.4, 0.1]).astype(object)
+    words = np.array(["good fine film", "bad dull film", "a film"], object)[rng.integers(3, size=n)]
+    age = np.where(rng.random(n) < 0.2, np.nan, rng.normal(50, 15, n))
+    y = ((income > 22_000) ^ (rng.random(n) < 0.1)).astype(int)
+    colour[rng.random(n) < 0.05] = None
+    return {"income": income, "age": age, "colour": colour, "note": words}, y
+
+
+ROLES = {"income": "number", "age": (0, 120), "colour": "category", "note": "words"}
+
+
+def table_pipeline(model=None, roles=ROLES, **parameters):
+    model = classifier() if model is None else model
+    return DPPipeline([("table", DPTablePreparer(roles)), ("model", model)], **parameters)
+
+
+# ---- price ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_everything_together_costs_what_was_asked(adjacency, epsilon):
+    for model in (
+        classifier(),
+        DPLassoClassifier(BINARY, radius=2.0, n_iter=20),
+        DPGradientRegressor(Domain(target_bound=2.0)),
+    ):
+        plan = table_pipeline(model, epsilon=epsilon, adjacency=adjacency).plan()
+        spent = event_epsilon(plan.event, plan.delta)
+        assert 0.999 * epsilon <= spent <= epsilon * (1 + 1e-12)
+        assert plan.guarantee.proven
+        own = [phase for phase in plan.phases if phase.name.startswith("table: ")]
+        assert len(own) == 3  # scales, categories, words
+
+
+def test_shares_are_shares_of_mu_squared():
+    pipe = DPPipeline([("scale", DPStandardizer(share=0.3)), ("model", classifier())])
+    plan = pipe.plan(4)
+    mu2 = {p.name: (p.event.sensitivity / p.event.scale) ** 2 for p in plan.phases}
+    assert mu2["scale: scales"] / sum(mu2.values()) == pytest.approx(0.3, rel=1e-3)
+
+
+def test_one_reservation_for_everything():
+    X, y = mixed()
+    ledger = Ledger(epsilon=10.0, delta=1e-6)
+    pipe = table_pipeline(ledger=ledger, epsilon=8.0).fit(X, y)
+    assert [entry.committed for entry in ledger.history()] == [True]
+    assert ledger.spent() == pytest.approx(8.0, rel=1e-3)
+    assert pipe.privacy_.epsilon == 8.0
+    assert pipe.privacy_.proven
+    assert pipe.model_.privacy_.epsilon < 8.0
+    assert any("given the prepared table" in a for a in pipe.model_.privacy_.assumptions)
+    with pytest.raises(BudgetError):
+        pipe.fit(X, y)
+    assert len(ledger.history()) == 1
+
+
+def test_a_weak_release_is_said_after_the_fit_is_done():
+    X, y = mixed(100)
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    pipe = table_pipeline(ledger=ledger, epsilon=0.1)
+    with pytest.raises(
+        BudgetWarning, match=r"enough rows|above the noise"
+    ):  # warnings are errors here
+        pipe.fit(X, y)
+    assert ledger.history()[0].committed
+    assert pipe.predict(X).shape == (100,)
+
+
+def test_steps_have_prices_of_their_own_outside_a_pipeline():
+    X, _ = mixed()
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    step = DPCategoryEncoder(epsilon=0.5, ledger=ledger).fit({"colour": X["colour"]})
+    assert step.privacy_.epsilon == 0.5
+    assert step.privacy_.proven
+    assert ledger.spent() == pytest.approx(0.5, rel=1e-3)
+    with pytest.raises(ParameterError, match="epsilon of its own"):
+        DPStandardizer().fit(np.ones((5, 1)))
+
+
+# ---- replay of the whole --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_replay_through_scales_and_fit_finds_nothing(adjacency):
+    pipe = DPPipeline(
+        [("scale", DPStandardizer(share=0.3)), ("model", classifier())],
+        epsilon=3.0,
+        adjacency=adjacency,
+    )
+    finding = check(pipe, 3, n_pairs=6, n_climbs=2, every=60)
+    assert finding.complaints == ()
+    assert finding.tightness["scale: scales"] > 0.2
+
+
+def pairs_of_tables(adjacency):
+    """A row whose names and words nobody else has, cells that are gaps, boundary floats and strange objects."""
+    X, y = mixed(60)
+    odd = [
+        {"income": math.inf, "age": math.nan, "colour": "own", "note": "own words of one row"},
+        {"income": -5e-324, "age": 1e308, "colour": None, "note": None},
+        {"income": math.nan, "age": -math.inf, "colour": ["list"], "note": "x" * 3000},
+        {"income": "text", "age": None, "colour": "\ud800", "note": "film " * 500},
+        {"income": 10**400, "age": "12", "colour": 1.0, "note": 7},
+        {"income": 2.0**40, "age": True, "colour": "", "note": ""},
+    ]
+    for number, cells in enumerate(odd):
+        if adjacency == "add-remove":
+            X2 = {name: objects([*column, cells[name]]) for name, column in X.items()}
+            yield Pair(X, y, X2, np.append(y, 1), np.append(np.arange(60), -1), f"odd {number}")
+        else:
+            X2 = {name: objects([cells[name], *list(column)[1:]]) for name, column in X.items()}
+            yield Pair(X, y, X2, np.append(1 - y[:1], y[1:]), np.arange(60), f"odd {number}")
+
+
+def objects(cells):
+    out = np.empty(len(cells), object)
+    for i, cell in enumerate(cells):
+        out[i] = cell
+    return out
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_replay_through_a_mixed_table_finds_nothing(adjacency):
+    pipe = table_pipeline(epsilon=8.0, adjacency=adjacency, leak_share=0.1)
+    subject = Subject(pipe, 4)
+    reached = {}
+    for number, pair in enumerate(pairs_of_tables(adjacency)):
+        for one in (pair, pair.swapped()):
+            finding = check_pair(subject, one, seed=number)
+            assert finding.complaints == (), pair.name
+            for phase, share in finding.reached.items():
+                reached[phase] = max(share, reached.get(phase, 0.0))
+    for phase in (
+        "table: numbers scales",
+        "table: categories categories",
+        "table: note vocabulary",
+    ):
+        assert reached[phase] > 0.9, phase
+
+
+@pytest.mark.parametrize("fault", ["order", "threshold", "weights"])
+def test_replay_finds_faults_of_names(fault, monkeypatch):
+    from dpsparse.rows import columns
+
+    if fault == "weights":  # a row with k names counts k times
+        right = columns.Names.weights
+
+        def weights(self):
+            self._sizes = np.ones(len(self._places), np.int64)
+            return right(self)
+
+        monkeypatch.setattr(columns.Names, "weights", weights)
+    pipe = table_pipeline(epsilon=8.0, leak_share=0.1)
+    if fault == "threshold":
+        from dpsparse import release
+
+        monkeypatch.setattr(release, "name_threshold", lambda *facts: 0.5)
+    if fault == "order":  # names told although they do not come out of the door
+        original = DPCategoryEncoder._learn
+
+        def learn(self, read, releases, prefix, groups):
+            original(self, read, releases, prefix, groups)
+            self.first_ = str(read.columns[0][-1])
+
+        monkeypatch.setattr(DPCategoryEncoder, "_learn", learn)
+    subject = Subject(pipe, 4)
+    found = [
+        check_pair(subject, pair, seed=n).complaints
+        for n, pair in enumerate(pairs_of_tables("add-remove"))
+    ]
+    assert any(found)
+
+
+# ---- persons --------------------------------------------------------------------------------------
+
+
+def test_persons_are_protected_as_a_whole():
+    X, y = mixed()
+    model = DPGradientClassifier(Domain(classes=[0, 1], unit="person"), n_iter=3)
+    groups = np.repeat(np.arange(100), 4)
+    pipe = table_pipeline(model, epsilon=20.0)
+    with pytest.raises(ParameterError, match="groups"):
+        pipe.fit(X, y)
+    pipe.fit(X, y, groups=groups)
+    assert pipe.privacy_.unit == "one person, all of their rows"
+    with pytest.raises(DPSparseError):
+        pipe.fit(X, y, groups=groups[:-1])
+
+
+# ---- files and plain pipelines --------------------------------------------------------------------
+
+
+def fitted(**parameters):
+    X, y = mixed(3000)
+    roles = {**ROLES, "income": "number"}
+    return table_pipeline(roles=roles, epsilon=20.0, **parameters).fit(X, y), X, y
+
+
+def test_a_file_predicts_from_raw_rows(tmp_path):
+    pipe, X, y = fitted()
+    path = dpsparse.save(pipe, tmp_path / "model.json")
+    again = dpsparse.load(path)
+    np.testing.assert_array_equal(again.decision_function(X), pipe.decision_function(X))
+    np.testing.assert_array_equal(again.predict(X), pipe.predict(X))
+    assert again.privacy_ == pipe.privacy_
+    assert again.plan_ == pipe.plan_
+    assert list(again.get_feature_names_out()) == list(pipe.get_feature_names_out())
+    assert dpsparse.save(again, tmp_path / "again.json").read_text() == path.read_text()
+    again.fit(X, y)  # the parameters came along
+
+
+def test_an_edited_file_is_refused(tmp_path):
+    import json
+
+    from dpsparse.models import _checksum
+
+    pipe, _, _ = fitted()
+    path = dpsparse.save(pipe, tmp_path / "model.json")
+    record = json.loads(path.read_text())
+    for edit in (
+        lambda r: r["parameters"].update(epsilon=0.1),
+        lambda r: r["plan"]["phases"].pop(0),
+        lambda r: r["guarantee"].update(epsilon=0.1),
+        lambda r: r["steps"]["items"][0]["items"][1].update(kind="os"),
+    ):
+        changed = json.loads(json.dumps(record))
+        edit(changed)
+        changed.pop("checksum")
+        changed["checksum"] = _checksum(changed)
+        path.write_text(json.dumps(changed))
+        with pytest.raises(ModelFileError):
+            dpsparse.load(path)
+
+
+def test_a_plain_pipeline_predicts_the_same():
+    pandas = pytest.importorskip("pandas")
+    pipe, X, _ = fitted()
+    frame = pandas.DataFrame(X)
+    frame.loc[3, "colour"], frame.loc[4, "colour"] = "never seen", np.nan
+    frame.loc[5, "income"] = np.nan
+    plain = pipe.to_sklearn()
+    modules = {type(step).__module__.split(".")[0] for _, step in plain.steps}
+    assert modules == {"sklearn"}
+    np.testing.assert_allclose(
+        plain.decision_function(frame), pipe.decision_function(frame), atol=1e-9
+    )
+    texts = ["good film", "bad film"] * 100
+    words = DPPipeline([("words", DPVectorizer(n_features=64)), ("model", classifier())])
+    words.fit(texts, [1, 0] * 100)
+    np.testing.assert_allclose(
+        words.to_sklearn().decision_function(texts), words.decision_function(texts), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("step", [PublicEncoder({"a": ["x", "y"]}), HashingEncoder(8)])
+def test_plain_steps_of_names(step):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": ["x", "y", "z", ""] * 50})
+    pipe = DPPipeline([("names", step), ("model", classifier())]).fit(frame, [1, 0] * 100)
+    np.testing.assert_allclose(
+        pipe.to_sklearn().decision_function(frame), pipe.decision_function(frame), atol=1e-12
+    )
+
+
+# ---- scikit-learn ---------------------------------------------------------------------------------
+
+
+def test_clones_parameters_and_inputs_of_other_kinds():
+    pandas = pytest.importorskip("pandas")
+    X, y = mixed()
+    pipe = table_pipeline(random_state=1)
+    with pytest.warns(dpsparse.exceptions.NotPrivateWarning):
+        first = clone(pipe).set_params(model__n_iter=2).fit(X, y)
+    assert pipe.get_params()["model__n_iter"] == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        second = clone(pipe).set_params(model__n_iter=2).fit(pandas.DataFrame(X), y)
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
+    assert list(first.feature_names_in_) == list(X)
+    assert not hasattr(pipe, "model_")
+    reordered = {name: X[name] for name in reversed(X)}
+    np.testing.assert_array_equal(first.predict(reordered), first.predict(X))
+
+
+def test_raw_text_in_five_lines():
+    texts = ["a good fine film", "a bad dull film"] * 400
+    for mode in ("hash", "vocabulary"):
+        pipe = DPPipeline([("words", DPVectorizer(mode)), ("model", classifier())], epsilon=2.0)
+        pipe.fit(texts, [1, 0] * 400)
+        assert pipe.score(texts, [1, 0] * 400) == 1.0
+    named = dict(zip(pipe.get_feature_names_out(), pipe.model_.coef_[0], strict=True))
+    assert named["good"] > 0 > named["dull"]
+    assert set(named) == {"bad", "dull", "film", "fine", "good"}
+
+
+def test_ordinary_pipelines_name_the_steps_that_learnt():
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), [0, 1] * 100
+    with pytest.warns(PreparedDataWarning, match="'standardscaler' \\(StandardScaler\\)"):
+        pipe = make_pipeline(StandardScaler(), classifier()).fit(X, y)
+    assert "given the prepared table" in str(pipe[-1].privacy_)
+    assert dpsparse.check_pipeline(pipe) == ["'standardscaler' (StandardScaler)"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_pipeline(Normalizer(), PublicScaler((-1, 1)), classifier()).fit(X, y)
+        StandardScaler().fit(X)
+        classifier().fit(X, y)
+
+
+# ---- refused before anything is spent -------------------------------------------------------------
+
+X, Y = mixed(200)
+SECRET = "Zx9-secret"
+
+
+@pytest.mark.parametrize(
+    ("make", "data"),
+    [
+        (lambda: DPPipeline([]), (X, Y)),
+        (lambda: DPPipeline([("model", classifier())]), (X, Y)),
+        (lambda: DPPipeline([("a", StandardScaler()), ("m", classifier())]), (X, Y)),
+        (lambda: DPPipeline([("a", DPStandardizer()), ("m", StandardScaler())]), (X, Y)),
+        (lambda: DPPipeline([("a", DPStandardizer(epsilon=1.0)), ("m", classifier())]), (X, Y)),
+        (lambda: DPPipeline([("a", DPStandardizer(share=1.2)), ("m", classifier())]), (X, Y)),
+        (lambda: DPPipeline([("a", DPStandardizer()), ("m", classifier(random_state=1))]), (X, Y)),
+        (lambda: DPPipeline([("a", DPStandardizer()), ("m", DPGradientClassifier())]), (X, Y)),
+        (lambda: table_pipeline(epsilon=-1.0), (X, Y)),
+        (lambda: table_pipeline(delta=0.0), (X, Y)),
+        (lambda: table_pipeline(leak_share=0.9), (X, Y)),
+        (lambda: table_pipeline(adjacency="both"), (X, Y)),
+        (lambda: table_pipeline(roles={"income": "number"}), (X, Y)),
+        (lambda: table_pipeline(roles={**ROLES, "absent": "number"}), (X, Y)),
+        (lambda: table_pipeline(roles={**ROLES, "age": "median"}), (X, Y)),
+        (lambda: table_pipeline(roles={**ROLES, "age": (5, 5)}), (X, Y)),
+        (lambda: table_pipeline(roles={**ROLES, "age": (0, math.inf)}), (X, Y)),
+        (lambda: table_pipeline(roles={**ROLES, "colour": []}), (X, Y)),
+        (lambda: table_pipeline(roles={**ROLES, "colour": ["a", "a"]}), (X, Y)),
+        (lambda: table_pipeline(roles=dict.fromkeys(ROLES, "drop")), (X, Y)),
+        (lambda: table_pipeline(), (X, Y[:-1])),
+        (lambda: table_pipeline(), (X, [SECRET] * 200)),
+        (lambda: table_pipeline(), (X, None)),
+        (lambda: table_pipeline(), (np.ones((200, 4)), Y)),
+        (lambda: table_pipeline(), ({**X, "age": X["age"][:-1]}, Y)),
+        (lambda: table_pipeline(), ({name: [] for name in X}, [])),
+        (lambda: table_pipeline(), (SECRET, Y)),
+        (lambda: table_pipeline(), (None, Y)),
+        (lambda: DPPipeline([("w", DPVectorizer("both")), ("m", classifier())]), (["a"] * 200, Y)),
+        (lambda: DPPipeline([("w", DPVectorizer()), ("m", classifier())]), (SECRET, Y)),
+        (lambda: DPPipeline([("w", DPVectorizer(ngram_range=(2, 1))), ("m", classifier())]), (["a"] * 200, Y)),
+        (
+            lambda: DPPipeline([
+                ("s", DPStandardizer()),
+                ("m", DPGradientClassifier(Domain(classes=[0, 1], n_samples=200))),
+            ]),
+            (np.ones((200, 9)), Y),
+        ),
+    ],
+)  # fmt: skip
+def test_refusals_spend_nothing_and_quote_nothing(make, data):
+    ledger = Ledger(epsilon=5.0, delta=1e-6)
+    pipe = make()
+    pipe.ledger = ledger
+    with pytest.raises(DPSparseError) as refusal:
+        pipe.fit(*data)
+    assert SECRET not in str(refusal.value)
+    assert ledger.history() == []
+
+
+def test_a_column_without_a_role_is_named_with_all_others():
+    with pytest.raises(DPSparseError, match="age, colour, note"):
+        table_pipeline(roles={"income": "number"}).fit(X, Y)
+
+
+def test_the_step_before_sees_what_the_one_before_it_made():
+    X2 = np.random.default_rng(0).normal(5.0, 1.0, (3000, 2))
+    pipe = DPPipeline(
+        [("a", PublicScaler((0, 10))), ("b", DPStandardizer()), ("m", classifier())], epsilon=4.0
+    )
+    pipe.fit(X2, (X2[:, 0] > 5).astype(int))
+    assert abs(pipe.steps_[1][1].center_).max() < 0.1
+    assert pipe.steps_[1][1].scale_ == pytest.approx([0.33, 0.33], rel=0.3)
+    assert sp.issparse(DPTablePreparer({"a": (0, 1)}).fit_transform({"a": [0.5]}))
