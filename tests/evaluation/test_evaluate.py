@@ -23,7 +23,7 @@ from dpsparse import (
     evaluation_plan,
     make_dp_scorer,
 )
-from dpsparse.evaluation import api
+from dpsparse.evaluation import Report, api
 from dpsparse.exceptions import (
     BudgetError,
     BudgetWarning,
@@ -324,6 +324,13 @@ def test_report_as_text_page_and_json():
     report = dp_evaluate(MODEL, X, Y, epsilon=1.0)
     record = json.loads(json.dumps(report.to_dict()))
     assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
+    back = Report.from_dict(record)
+    assert json.loads(json.dumps(back.to_dict())) == record
+    assert str(back) == str(report)
+    assert back.to_html() == report.to_html()
+    assert back.threshold_for(recall=0.8).value == report.threshold_for(recall=0.8).value
+    with pytest.raises(ParameterError, match="not a report"):
+        Report.from_dict({"format": 1})
     assert record["estimates"]["accuracy"]["value"] == report.accuracy.value
     assert record["guarantee"]["epsilon"] == 1.0
     assert "accuracy" in str(report)

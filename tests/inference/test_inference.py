@@ -286,6 +286,12 @@ def test_persons_by_one_random_row():
     groups = np.arange(200) // 2
     assert dp_inference(TABLE, Y, [0], domain, groups=groups).privacy_.unit == PERSON
     assert DPFeatureTest(domain).fit(TABLE, Y, groups=groups).privacy_.unit == PERSON
+    ledger = Ledger(epsilon=5.0, delta=1e-5)  # of rows
+    with pytest.raises(BudgetError, match="neither implies the other"):
+        dp_inference(TABLE, Y, [0], domain, groups=groups, ledger=ledger)
+    with pytest.raises(BudgetError, match="neither implies the other"):
+        DPFeatureTest(domain, ledger=ledger).fit(TABLE, Y, groups=groups)
+    assert ledger.history() == []
 
 
 BAD = [

@@ -242,3 +242,23 @@ def test_the_evaluation_is_a_section_of_the_card():
     other = DPGradientRegressor(Domain(target_bound=1.0), n_iter=2).fit(X, Y * 1.0)
     with pytest.raises(ParameterError, match="another model"):
         privacy_card(other, evaluation=report)
+
+
+def test_tune_evaluate_and_report_from_one_ledger():
+    """The way of a whole project: one account pays for the search and its evaluation, the card shows both."""
+    from dpsparse import DPSearchCV, dp_evaluate
+
+    ledger = Ledger(epsilon=4.0, delta=1e-5)
+    search = DPSearchCV(
+        DPGradientClassifier(DOMAIN, n_iter=3),
+        {"threshold": [0.0, 0.5]},
+        epsilon=2.0,
+        ledger=ledger,
+    ).fit(X[:300], Y[:300])
+    report = dp_evaluate(search, X[300:], Y[300:], epsilon=1.0, ledger=ledger)
+    assert report.model == "DPGradientClassifier"
+    text = text_of(privacy_card(search, evaluation=report, ledger=ledger))
+    assert "How good the model is" in text
+    assert "DPSearchCV(DPGradientClassifier, path)" in text
+    assert "dp_evaluate" in text
+    assert len(ledger.history()) == 2

@@ -15,7 +15,7 @@ from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.evaluation.report import Report
-from dpsparse.evaluation.scores import assumptions, describe_model, score_rows
+from dpsparse.evaluation.scores import assumptions, describe_model, name_of, score_rows
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
@@ -46,7 +46,7 @@ def dp_evaluate(
 
     Parameters
     ----------
-    model : fitted classifier or regressor, of dpsparse or any other with scikit-learn's methods
+    model : fitted classifier, regressor, pipeline or search, of dpsparse or any other with scikit-learn's methods
         It is taken as public. A model that was fitted on the same rows without privacy is not.
     X, y : the private rows and their targets
     epsilon, delta : float
@@ -78,6 +78,7 @@ def dp_evaluate(
     docs/proofs/evaluation.md.
     """
     _check(epsilon, delta, adjacency, ledger, level, random_state)
+    model = getattr(model, "best_estimator_", model)  # of a search: its winner speaks for it
     subject = describe_model(model, target_bound, error_bound)
     asked = subject.check(metrics)
     plan = make_plan(
@@ -108,7 +109,7 @@ def dp_evaluate(
     else:
         released = release_numbers(rows, names, subject, releases)
         found, tables = regression.measure(released, subject, asked, level), {}
-    report = Report(type(model).__name__, found, tables, plan, released, subject, level)
+    report = Report(name_of(model), found, tables, plan, released, subject, level)
     if receipt is not None:
         receipt.commit()
     return report

@@ -42,7 +42,9 @@ def measure(
         if "roc" in metrics:
             tables["roc"] = curve.roc(level)
         if "calibration" in metrics:
-            tables["calibration"] = curve.calibration(level)
+            # A guess among K is never less likely than 1/K.
+            least = 0.0 if subject.n_classes == 2 else 1.0 / subject.n_classes
+            tables["calibration"] = curve.calibration(level, least)
     if "class_histogram" in released.numbers:
         _against_the_rest(released, subject, labels, level, found, tables)
     for name, reach in (
@@ -262,9 +264,9 @@ class Curve:
             columns |= {name: np.clip(rates, low, high), f"{name}_low": low, f"{name}_high": high}
         return Table(columns)
 
-    def calibration(self, level: float) -> Table:
-        """How often "yes" (or the guess) is right in every bin of the probability."""
-        edges = np.concatenate([[0.0], expit(self.cuts), [1.0]])
+    def calibration(self, level: float, least: float = 0.0) -> Table:
+        """How often "yes" (or the guess) is right in every bin of the probability, which is `least` or more."""
+        edges = np.concatenate([[least], np.maximum(expit(self.cuts), least), [1.0]])
         parts = [
             proportion(float(a), float(b), self.v, self.v, level)
             for a, b in zip(self.H1, self.H0, strict=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
@@ -15,7 +17,7 @@ from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.html import guarantee_html
-from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.plan import Phase, Plan
 
 COVERS = (
     "Intervals count sampling and privacy noise. They cover the metric of this fixed model on the population from "
@@ -100,10 +102,11 @@ class Report:
         return evaluation_page(self, title)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types: estimates, tables, released numbers, guarantee."""
+        """Plain types: estimates, tables, released numbers, guarantee; `from_dict` reads it again."""
         return {
             "format": 1,
             "model": self.model,
+            "subject": asdict(self.subject),
             "level": self.level,
             "estimates": {name: part.to_dict() for name, part in self.estimates.items()},
             "tables": {name: part.to_dict() for name, part in self.tables.items()},
@@ -111,6 +114,32 @@ class Report:
             "covers": self.covers,
             "guarantee": self.privacy_.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Report:
+        """Inverse of `to_dict`, also of what `dpsparse evaluate -o report.json` has written."""
+        if record.get("format") != 1 or "subject" not in record:
+            raise ParameterError("This is not a report of dp_evaluate: its format is unknown.")
+        released = record["released"]
+        return cls(
+            record["model"],
+            {name: _estimate(part) for name, part in record["estimates"].items()},
+            {
+                name: Table({key: np.array(column) for key, column in part.items()})
+                for name, part in record["tables"].items()
+            },
+            _plan(Guarantee.from_dict(record["guarantee"])),
+            Released(
+                {name: np.array(part) for name, part in released["numbers"].items()},
+                released["noise_variance"],
+                released["n_units"],
+                None if released["cuts"] is None else np.array(released["cuts"]),
+                tuple(np.array(part) for part in released["class_cuts"]),
+                released["centre"],
+            ),
+            Subject(**record["subject"]),
+            record["level"],
+        )
 
     def __str__(self) -> str:
         lines = [f"Evaluation of {self.model}: {self.privacy_.headline}"]
@@ -129,3 +158,25 @@ class Report:
         g = self.privacy_
         told = [("caution", text) for text in g.cautions]
         return guarantee_html(head, g.proven, [*told, *rows], caution=bool(told)) + note
+
+
+def _estimate(record: Mapping[str, Any]) -> Estimate:
+    """An end that is not finite is written as text."""
+    return Estimate(**{name: float(value) for name, value in record.items()})
+
+
+def _plan(g: Guarantee) -> Plan:
+    """The plan behind a guarantee, without the notes of its phases."""
+    return Plan(
+        method="dp_evaluate",
+        phases=tuple(Phase(name, event) for name, event in g.events),
+        epsilon=g.epsilon,
+        delta=g.delta,
+        adjacency=g.adjacency,
+        proven=g.proven,
+        source=g.source,
+        assumptions=g.assumptions,
+        randomness=g.randomness,
+        unit=g.unit,
+        n_units=g.n_units,
+    )

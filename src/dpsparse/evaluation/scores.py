@@ -69,6 +69,12 @@ def _describe_regressor(
     return Subject(0, target_bound=float(target_bound), error_bound=float(error_bound))
 
 
+def name_of(model: Any) -> str:
+    """What is evaluated; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
 def assumptions(model: Any) -> tuple[str, ...]:
     """Our linear models are evaluated row by row here; of others this is assumed."""
     own = isinstance(model, BaseDPLinearModel)

@@ -63,16 +63,26 @@ class Forecast:
         return "\n".join([*lines, *(f"  caution: {text}" for text in self.cautions)])
 
     def plot(self, ax: Any = None) -> Any:
-        """The curve of score against epsilon; needs matplotlib."""
+        """The curve of score against epsilon, on `ax` if given, beside other curves; needs matplotlib.
+
+        The band is the lowest and highest of the made-up tables, the dashed line the same fit without privacy, the
+        dotted one what a constant answer reaches.
+        """
         import matplotlib.pyplot as plt
 
-        ax = plt.subplots(figsize=(5, 3.2), layout="constrained")[1] if ax is None else ax
-        ax.fill_between(self.epsilon, self.low, self.high, alpha=0.25, linewidth=0)
-        ax.plot(self.epsilon, self.score, marker="o", label=self.method)
-        ax.axhline(self.without_privacy, linestyle="--", color="0.4", label="without privacy")
-        ax.axhline(self.constant, linestyle=":", color="0.4", label="constant answer")
+        if ax is None:
+            ax = plt.subplots(figsize=(5.4, 3.4), layout="constrained")[1]
+            ax.spines[["top", "right"]].set_visible(False)
+        (line,) = ax.plot(self.epsilon, self.score, marker="o", label=f"{self.n_samples:,} rows")
+        colour = line.get_color()
+        ax.fill_between(self.epsilon, self.low, self.high, alpha=0.2, linewidth=0, color=colour)
+        ax.axhline(self.without_privacy, linestyle="--", linewidth=1, color=colour)
+        ax.axhline(self.constant, linestyle=":", linewidth=1, color="0.5")
         ax.set(xscale="log", xlabel="epsilon", ylabel=f"{self.metric} to expect")
-        ax.legend()
+        ax.set_xticks(self.epsilon, [f"{e:g}" for e in self.epsilon])
+        ax.minorticks_off()
+        ax.set_title(f"{self.method}, {self.n_features:,} features", fontsize=10, loc="left")
+        ax.legend(frameon=False)
         return ax
 
 

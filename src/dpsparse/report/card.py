@@ -34,7 +34,7 @@ def privacy_card(
 
     Parameters
     ----------
-    model : fitted estimator of dpsparse
+    model : fitted estimator of dpsparse, or a search for one
     title : str
         Heading, for instance the file name; the estimator's name by default.
     ledger : Ledger or None
@@ -42,6 +42,9 @@ def privacy_card(
     evaluation : Report or None
         Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
     """
+    model = getattr(
+        model, "best_estimator_", model
+    )  # of a search: its winner, which carries the guarantee
     if evaluation is not None and evaluation.model != type(model).__name__:
         raise ParameterError(
             f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."

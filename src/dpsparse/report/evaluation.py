@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +32,27 @@ _TITLES = {
 
 def evaluation_figure(report: Report) -> Any:
     """Estimates with their intervals; beside them ROC and calibration where the report has them."""
+    return _drawn(report, _panels(report))
+
+
+def _panels(report: Report) -> dict[str, Callable[[Any, Report], None]]:
+    panels: dict[str, Callable[[Any, Report], None]] = {"estimates": _draw_estimates}
+    panels |= {"ROC curve": _draw_roc} if "roc" in report.tables else {}
+    panels |= {"calibration": _draw_calibration} if "calibration" in report.tables else {}
+    return panels
+
+
+def _drawn(report: Report, panels: Mapping[str, Callable[[Any, Report], None]]) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ModuleNotFoundError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
-    panels = [_draw_estimates]
-    panels += [_draw_roc] if "roc" in report.tables else []
-    panels += [_draw_calibration] if "calibration" in report.tables else []
     figure = Figure(figsize=(4.4 * len(panels), 3.8), layout="constrained")
-    for axes, draw in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
+    for axes, draw in zip(np.ravel(figure.subplots(1, len(panels))), panels.values(), strict=True):
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            axes.spines[side].set_color(INK)
         axes.tick_params(labelsize=9, colors=INK)
         draw(axes, report)
     return figure
@@ -83,18 +94,20 @@ def _draw_roc(axes: Any, report: Report) -> None:
 
 
 def _draw_calibration(axes: Any, report: Report) -> None:
+    """A box for every bin: the model says a probability within its width, the truth is within its height."""
     bins = report.tables["calibration"]
-    middle = 0.5 * (bins["from"] + bins["to"])
     known = bins["high"] - bins["low"] < 0.999  # others say nothing
-    axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1, linestyle="--")
-    axes.vlines(
-        middle[known], bins["low"][known], bins["high"][known], color=CLEAR, alpha=0.35, linewidth=3
+    start, end, low, high, observed = (
+        bins[name][known] for name in ("from", "to", "low", "high", "observed")
     )
-    axes.plot(middle[known], bins["observed"][known], "o", color=CLEAR, markersize=4)
+    axes.bar(start, high - low, end - start, low, align="edge", color=CLEAR, alpha=0.25)
+    axes.hlines(observed, start, end, color=CLEAR, linewidth=2)
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle="--")
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     axes.set_xlabel("probability the model gives", color=INK)
     axes.set_ylabel("how often it is true", color=INK)
-    axes.set_title("calibration", fontsize=10, color=INK, loc="left")
+    title = f"calibration, with {100 * report.level:g} % intervals"
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
 
 
 def evaluation_section(report: Report) -> str:
@@ -113,7 +126,8 @@ def evaluation_section(report: Report) -> str:
             for name, e in report.estimates.items()
             if name in _TITLES
         ],
-        plot=_svg(report.plot(), "evaluation"),
+        # One picture each: side by side they would shrink, and their text with them.
+        plots=[_svg(_drawn(report, {name: draw}), name) for name, draw in _panels(report).items()],
     )
 
 
