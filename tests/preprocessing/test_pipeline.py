@@ -84,7 +84,7 @@ def test_everything_together_costs_what_was_asked(adjacency, epsilon):
         assert 0.999 * epsilon <= spent <= epsilon * (1 + 1e-12)
         assert plan.guarantee.proven
         own = [phase for phase in plan.phases if phase.name.startswith("table: ")]
-        assert len(own) == 3  # scales, categories, words
+        assert len(own) == 4  # clipped numbers, scales, categories, words
 
 
 def test_shares_are_shares_of_mu_squared():
@@ -121,6 +121,19 @@ def test_a_weak_release_is_said_after_the_fit_is_done():
     assert pipe.predict(X).shape == (100,)
 
 
+def test_what_declared_bounds_clip_is_told_and_paid():
+    X, y = mixed(3000)
+    roles = {"income": (0, 10_000), "age": (0, 120), "colour": "drop", "note": "drop"}
+    pipe = table_pipeline(roles=roles)
+    with pytest.raises(BudgetWarning, match=r"income \(.*Declare wider bounds") as said:
+        pipe.fit(X, y)
+    assert "age" not in str(said.value)
+    scaler = pipe.steps_[0][1].parts_[0][1]
+    assert scaler.clipped_share_ == pytest.approx([np.mean(X["income"] > 10_000), 0.0], abs=0.1)
+    free = DPTablePreparer(roles).fit(X)  # alone nothing is counted and nothing is paid
+    assert not hasattr(free.parts_[0][1], "clipped_share_")
+
+
 def test_steps_have_prices_of_their_own_outside_a_pipeline():
     X, _ = mixed()
     ledger = Ledger(epsilon=1.0, delta=1e-6)
@@ -150,6 +163,7 @@ def test_replay_through_scales_and_fit_finds_nothing(adjacency):
 def pairs_of_tables(adjacency):
     """A row whose names and words nobody else has, cells that are gaps, boundary floats and strange objects."""
     X, y = mixed(60)
+    X["age"][0] = 50.0
     odd = [
         {"income": math.inf, "age": math.nan, "colour": "own", "note": "own words of one row"},
         {"income": -5e-324, "age": 1e308, "colour": None, "note": None},
@@ -186,6 +200,7 @@ def test_replay_through_a_mixed_table_finds_nothing(adjacency):
             for phase, share in finding.reached.items():
                 reached[phase] = max(share, reached.get(phase, 0.0))
     for phase in (
+        "table: bounds clipped",
         "table: numbers scales",
         "table: categories categories",
         "table: note vocabulary",

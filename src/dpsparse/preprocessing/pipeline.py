@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
 GIVEN = "given the prepared table; what preparing it cost stands in the plan of the pipeline"
+
+
+# Facts about raw columns are for the steps; the model sees prepared ones.
+_NO_COLUMNS: dict[str, Any] = {
+    field.name: None for field in fields(Domain) if field.name in ("bounds", "categories", "fill")
+}
 
 
 def _model_has(name: str) -> Any:
@@ -202,7 +208,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         domain = model.domain
         if isinstance(domain, Domain):
             norm = min(norm, domain.row_norm or norm)
-            domain = replace(domain, feature_bound=1.0, row_norm=norm)
+            domain = replace(domain, feature_bound=1.0, row_norm=norm, **_NO_COLUMNS)
         model.set_params(domain=domain, epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
         return model
 
