@@ -91,7 +91,11 @@ def scales() -> None:
                 errors.append(abs(step.center_[:10] - middle) / true)
                 ratios.append(step.scale_[:10] / true)
         e, r = np.median(errors, axis=0), np.median(ratios, axis=0)
-        cells = [f"{kind} {a:.2f} ({b:.2f})" for kind, a, b in zip(kinds, e, r, strict=True)]
+        cells = [
+            f"{kind} {a:.2f} ({b:.2f})"
+            for kind, a, b in zip(kinds, e, r, strict=True)
+            if kind != "zero"
+        ]
         print(
             f"n {n}, epsilon {epsilon:g}, 20 columns: |error|/scale (ratio of scales): {', '.join(cells)}"
         )

@@ -363,6 +363,31 @@ def test_raw_text_in_five_lines():
     assert set(named) == {"bad", "dull", "film", "fine", "good"}
 
 
+def test_a_model_that_asks_for_more_columns_than_were_found_is_fitted_all_the_same(tmp_path):
+    texts, y = ["a good fine film", "a bad dull film"] * 400, [1, 0] * 400
+    model = dpsparse.DPHardThresholdClassifier(
+        Domain(classes=[0, 1], n_samples=800), n_nonzero=30, n_iter=2
+    )
+    words = DPVectorizer("vocabulary", max_features=50)
+    pipe = DPPipeline([("words", words), ("model", model)], epsilon=4.0).fit(texts, y)
+    assert len(pipe.steps_[0][1].vocabulary_) == 5
+    again = dpsparse.load(dpsparse.save(pipe, tmp_path / "m.json"))
+    np.testing.assert_array_equal(again.predict(texts), pipe.predict(texts))
+    np.testing.assert_array_equal(pipe.to_sklearn().predict(texts), pipe.predict(texts))
+
+
+@pytest.mark.parametrize("terms", [{"epsilon": math.inf}, {"random_state": 3}])
+def test_models_without_a_guarantee_say_so_in_their_files(tmp_path, terms):
+    X, y = mixed(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe = table_pipeline(**terms).fit(X, y)
+    again = dpsparse.load(dpsparse.save(pipe, tmp_path / "m.json"))
+    assert not again.privacy_.proven
+    assert again.privacy_ == pipe.privacy_
+    np.testing.assert_array_equal(again.predict(X), pipe.predict(X))
+
+
 def test_ordinary_pipelines_name_the_steps_that_learnt():
     X, y = np.random.default_rng(0).normal(size=(200, 2)), [0, 1] * 100
     with pytest.warns(PreparedDataWarning, match="'standardscaler' \\(StandardScaler\\)"):

@@ -274,6 +274,7 @@ class PublicScaler(_Scaled):
     """
 
     clipped_share_: np.ndarray
+    _declares = True
 
     def __init__(
         self,

@@ -64,6 +64,8 @@ class DPTablePreparer(Step):
     ['age', 'age is missing', 'sex = f', 'sex = m', 'sex is other', 'sex is missing']
     """
 
+    _declares = True
+
     def __init__(
         self,
         columns: Any = None,
