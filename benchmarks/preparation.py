@@ -58,17 +58,8 @@ def table() -> None:
 
 def scales() -> None:
     kinds = [
-        "year",
-        "income",
-        "binary",
-        "-3e4 +- 10",
-        "t2",
-        "zero",
-        "1e-3",
-        "20 % missing",
-        "counts",
-        "cents",
-    ]
+        "year", "income", "binary", "-3e4 +- 10", "t2", "zero", "1e-3", "20 % missing", "counts", "cents"
+    ]  # fmt: skip
 
     def make(n: int, rng: np.random.Generator) -> np.ndarray:
         gaps = np.where(rng.random(n) < 0.2, np.nan, rng.normal(5, 2, n))
@@ -102,21 +93,26 @@ def scales() -> None:
 
 
 def text() -> None:
-    for label, texts, y in (newsgroups(), news20()):
-        y = np.asarray(y)
+    """All of it, or a part: `text newsgroups 1.0 hash 0` is one set, epsilon, mode and seed."""
+    sets = {"newsgroups": newsgroups, "news20": news20}
+    part = [*sys.argv[2:], *[None] * 4]
+    for read in [sets[part[0]]] if part[0] else sets.values():
+        label, texts, labels = read()
+        y = np.asarray(labels)
         test = np.random.default_rng(0).random(len(y)) < 0.3
         train = [text for text, out in zip(texts, test, strict=True) if not out]
         rest = [text for text, out in zip(texts, test, strict=True) if out]
-        for epsilon in (1.0, 3.0):
-            for mode in ("hash", "vocabulary"):
+        for epsilon in [float(part[1])] if part[1] else (1.0, 3.0):
+            for mode in [part[2]] if part[2] else ("hash", "vocabulary"):
+                seeds = [int(part[3])] if part[3] else [0, 1]
                 found, seconds, n_words = [], 0.0, []
-                for seed in range(2):
+                for seed in seeds:
                     model = DPGradientClassifier(Domain(classes=sorted(set(y.tolist()))))
                     steps = [("words", DPVectorizer(mode)), ("model", model)]
                     pipe = DPPipeline(steps, epsilon=epsilon, random_state=seed)
                     start = time.process_time()
                     pipe.fit(train, y[~test])
-                    seconds += (time.process_time() - start) / 2
+                    seconds += (time.process_time() - start) / len(seeds)
                     found.append(pipe.score(rest, y[test]))
                     n_words.append(len(pipe.get_feature_names_out()))
                 share = 0.1 if mode == "vocabulary" else 0.0

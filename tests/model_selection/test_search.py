@@ -20,7 +20,13 @@ from dpsparse import (
     DPSearchCV,
     Ledger,
 )
-from dpsparse.exceptions import BudgetError, CalibrationError, DPSparseError, NotPrivateWarning
+from dpsparse.exceptions import (
+    BudgetError,
+    CalibrationError,
+    DPSparseError,
+    NotPrivateWarning,
+    ParameterError,
+)
 from dpsparse.model_selection import candidates as candidates_module
 from dpsparse.model_selection import design as design_module
 from dpsparse.model_selection import stopping as stopping_module
@@ -408,3 +414,63 @@ def test_gaussian_stands_in_the_plan_for_the_choice():
     plan = made("path").plan(6)
     eta = plan.public.choice.phases[0].event.eta
     assert plan.phases[1].event == Gaussian(1 / choice_parameter(eta))
+
+
+# ---- persons -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("design", ["path", "refit", "stopping"])
+def test_persons_are_searched_and_paid_as_persons(design, adjacency):
+    """Whole persons are split, scored and protected; row accounts refuse, and so does fit without names."""
+    from dpsparse.privacy.guarantee import PERSON
+
+    domain = Domain(row_norm=1.0, classes=[0, 1], unit="person", rows_per_unit=5)
+    points = [{}, {"n_nonzero": 3}] if design == "path" else [{}, {"clip": 0.3}]
+    groups = np.arange(len(y)) // 3
+    ledger = Ledger(epsilon=9.0, delta=1e-5, adjacency=adjacency, unit="person")
+    search = DPSearchCV(
+        DPGradientClassifier(domain, n_iter=3, adjacency=adjacency),
+        points,
+        design=design,
+        epsilon=2.0,
+        ledger=ledger,
+    )
+    search.fit(X, y, groups=groups)
+    assert search.privacy_.unit == search.best_estimator_.privacy_.unit == PERSON
+    assert "rows of a person beyond 5 are dropped at random" in search.privacy_.assumptions
+    assert len(ledger.history()) == 1
+    with pytest.raises(ParameterError, match="groups"):
+        search.fit(X, y)
+    rows = DPSearchCV(DPGradientClassifier(Domain(classes=[0, 1])), [{}], ledger=ledger)
+    with pytest.raises(ParameterError, match="unit='person'"):
+        rows.fit(X, y, groups=groups)
+    with pytest.raises(BudgetError):
+        search.set_params(ledger=Ledger(epsilon=9.0, delta=1e-5, adjacency=adjacency)).fit(
+            X, y, groups=groups
+        )
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize("design", ["path", "refit"])
+def test_persons_of_one_row_search_as_rows_do(design):
+    """The same plan and, with a seed, the same winner and the same weights bit for bit."""
+    points = [{}, {"n_nonzero": 3}] if design == "path" else [{}, {"clip": 0.3}]
+    found = []
+    for unit in ("row", "person"):
+        domain = Domain(row_norm=1.0, classes=[0, 1], unit=unit)
+        search = DPSearchCV(
+            DPGradientClassifier(domain, n_iter=3), points, design=design, random_state=3
+        )
+        groups = np.arange(len(y)) if unit == "person" else None
+        found.append(search.fit(X, y, groups=groups))
+    rows, persons = found
+    assert rows.plan_.event == persons.plan_.event
+    np.testing.assert_array_equal(rows.best_estimator_.coef_, persons.best_estimator_.coef_)
+
+
+def test_persons_are_refused_where_the_estimator_refuses_them():
+    domain = Domain(row_norm=1.0, classes=[0, 1], unit="person")
+    with pytest.raises(ParameterError, match="rows_per_unit=1"):
+        DPSearchCV(DPLassoClassifier(domain), [{}, {"radius": 2.0}]).plan(5)

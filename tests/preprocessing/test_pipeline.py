@@ -363,14 +363,23 @@ def test_raw_text_in_five_lines():
     assert set(named) == {"bad", "dull", "film", "fine", "good"}
 
 
-def test_a_model_that_asks_for_more_columns_than_were_found_is_fitted_all_the_same(tmp_path):
+def test_a_model_that_cannot_do_with_the_columns_found_gets_empty_ones(tmp_path, monkeypatch):
+    original = DPGradientClassifier._make_plan
+
+    def wants_twenty(self, n_features, labels):
+        if n_features < 20:
+            raise ParameterError("Twenty columns, please.")
+        return original(self, n_features, labels)
+
+    monkeypatch.setattr(DPGradientClassifier, "_make_plan", wants_twenty)
     texts, y = ["a good fine film", "a bad dull film"] * 400, [1, 0] * 400
-    model = dpsparse.DPHardThresholdClassifier(
-        Domain(classes=[0, 1], n_samples=800), n_nonzero=30, n_iter=2
-    )
     words = DPVectorizer("vocabulary", max_features=50)
-    pipe = DPPipeline([("words", words), ("model", model)], epsilon=4.0).fit(texts, y)
+    ledger = Ledger(epsilon=5.0, delta=1e-6)
+    pipe = DPPipeline([("words", words), ("model", classifier())], epsilon=4.0, ledger=ledger)
+    pipe.fit(texts, y)
     assert len(pipe.steps_[0][1].vocabulary_) == 5
+    assert pipe.model_.n_features_in_ == 50
+    assert ledger.history()[0].committed
     again = dpsparse.load(dpsparse.save(pipe, tmp_path / "m.json"))
     np.testing.assert_array_equal(again.predict(texts), pipe.predict(texts))
     np.testing.assert_array_equal(pipe.to_sklearn().predict(texts), pipe.predict(texts))

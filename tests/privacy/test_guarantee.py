@@ -77,7 +77,8 @@ def test_the_record_answers_nist_sp_800_226():
     answers = make().to_dict()["nist_sp_800_226"]
     assert set(answers) == {
         "claim", "privacy_loss_parameters", "unit_of_privacy", "adjacency", "trust_model",
-        "mechanisms", "randomness", "arithmetic_and_assumptions", "proof", "not_protected",
+        "mechanisms", "randomness", "arithmetic_and_assumptions", "proof", "cautions",
+        "not_protected",
     }  # fmt: skip
     assert all(answers.values())
     assert any("side channels" in text for text in answers["not_protected"])

@@ -191,3 +191,54 @@ def test_fits_the_screen_in_a_real_browser(tmp_path, width):
     )  # fmt: skip
     wide, seen = map(int, re.search(r"measured (\d+) of (\d+)", done.stdout).groups())
     assert wide <= seen <= width  # less the scroll bar
+
+
+# ---- cautions and evaluation -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "word"), [({"epsilon": 12.0}, "says little"), ({"delta": 1 / 400}, "1/n")]
+)
+def test_a_weak_guarantee_is_amber(options, word):
+    """Proven, and still too little: delta of 1/n or an epsilon above 10 is said wherever it is shown."""
+    model = fitted(**options)
+    page = privacy_card(model)
+    assert '<div class="banner amber">' in page
+    assert any(word in line for line in text_of(page).splitlines())
+    assert word in str(model.plan_)
+    assert word in str(model.privacy_)
+    assert "#a86400" in model.privacy_._repr_html_()
+    assert "#a86400" in model.plan_._repr_html_()
+    assert word in str(model.privacy_.to_dict()["nist_sp_800_226"]["cautions"])
+
+
+def test_a_strong_guarantee_is_green_and_no_guarantee_red():
+    strong, none = fitted(), fitted(epsilon=math.inf)
+    assert strong.privacy_.cautions == none.privacy_.cautions == ()
+    assert '<div class="banner">' in privacy_card(strong)
+    assert '<div class="banner bad">' in privacy_card(none)
+
+
+def test_cautions_survive_the_file(tmp_path):
+    from dpsparse import load, save
+
+    model = fitted(delta=1 / 400)
+    assert load(save(model, tmp_path / "m.json")).privacy_.cautions == model.privacy_.cautions
+
+
+def test_the_evaluation_is_a_section_of_the_card():
+    from dpsparse import DPGradientRegressor, dp_evaluate
+    from dpsparse.exceptions import ParameterError
+
+    model = fitted(epsilon=3.0)
+    report = dp_evaluate(model, X, Y, epsilon=11.0)
+    page = privacy_card(model, evaluation=report)
+    text = text_of(page)
+    assert "How good the model is" in text
+    assert "comes on top of" in text
+    assert page.count('<div class="banner amber">') == 1  # that of the evaluation, not of the model
+    assert f"{report.accuracy.value:.4g}" in text
+    assert "How good" not in privacy_card(model)
+    other = DPGradientRegressor(Domain(target_bound=1.0), n_iter=2).fit(X, Y * 1.0)
+    with pytest.raises(ParameterError, match="another model"):
+        privacy_card(other, evaluation=report)

@@ -32,12 +32,14 @@ from dpsparse.random import make_generator
 Score = Callable[[np.ndarray], np.ndarray]  # (runs, numbers of a model) -> (runs,)
 
 
-def publish(subject: Subject, X: np.ndarray, y: np.ndarray, n_runs: int, seed: int) -> np.ndarray:
+def publish(
+    subject: Subject, X: np.ndarray, y: np.ndarray, n_runs: int, seed: int, groups: Any = None
+) -> np.ndarray:
     """`n_runs` published models on one table, a row each: all weights, then the intercepts."""
     rng = make_generator(seed)
     models = []
     for _ in range(n_runs):
-        released = subject.run(X, y, rng)
+        released = subject.run(X, y, rng, groups)
         models.append(np.append(released["coef"].ravel(), released["intercept"].ravel()))
     return np.array(models)
 
@@ -143,8 +145,8 @@ def many_runs(
     seed: int = 0,
 ) -> Attack:
     """`n_runs` fits on each table of a pair, and the attack on them."""
-    models = publish(subject, pair.X, pair.y, n_runs, seed)
-    models2 = publish(subject, pair.X2, pair.y2, n_runs, seed + 1)
+    models = publish(subject, pair.X, pair.y, n_runs, seed, pair.groups)
+    models2 = publish(subject, pair.X2, pair.y2, n_runs, seed + 1, pair.groups2)
     return attack(models, models2, delta, confidence)
 
 

@@ -6,6 +6,7 @@ A test fails if an estimator of the library has no case here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from dpsparse.domain import Domain
@@ -83,13 +84,29 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
 }
 
 
-def cases(adjacency: str) -> Iterator[tuple[str, Any]]:
+ROWS_OF_A_PERSON = (None, 3, 1)  # rows_per_unit: as many as there are, else few, else one
+
+
+def cases(adjacency: str, unit: str = "row") -> Iterator[tuple[str, Any]]:
     """(name, estimator) of every case under an adjacency."""
     from dpsparse import estimators
 
     for name in estimators.__all__:
         for number, estimator in enumerate(build(name, adjacency)):
-            yield f"{name}-{number}-{adjacency}", estimator
+            if unit == "row":
+                yield f"{name}-{number}-{adjacency}", estimator
+            else:
+                yield f"{name}-{number}-{adjacency}-persons", for_persons(estimator)
+
+
+def for_persons(estimator: Any) -> Any:
+    """The estimator for persons with as many rows as it has a proof for."""
+    for m in ROWS_OF_A_PERSON:
+        domain = replace(estimator.domain, unit="person", rows_per_unit=m)
+        other = type(estimator)(**{**estimator.get_params(deep=False), "domain": domain})
+        if m == 1 or not other._why_one_row():
+            break
+    return other
 
 
 def build(name: str, adjacency: str, **changes: Any) -> list[Any]:

@@ -1,10 +1,13 @@
-"""Tables that differ in one row, chosen by someone who wants to see the difference.
+"""Tables that differ in one row or in one person, chosen by someone who wants to see the difference.
 
 A `Pair` is a table, its neighbour, and where each row of the neighbour comes from. The generator
 tries what usually breaks a proof: values far outside the domain, rows nobody resembles, features
 nobody else has, flipped labels, duplicates, empty rows. `boundary_pairs` holds the rows on which
 floating-point arithmetic breaks its promises, in every form in which a table may come. `climb` moves
 the one row towards the largest effect, coordinate by coordinate.
+
+Where a domain protects persons, `of_persons` makes of every such pair one that differs in a person: of one row, of
+m equal, opposite, contrary or nearly cancelling rows, of m + 1, of ten thousand.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from dpsparse.random import make_generator
 
 CROWD = 30  # rows of a crowd for each row of an ordinary table
 HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
+FEW, MANY = 4, 10_000  # rows of a person where the domain does not bound them
+SHAPES = ("equal", "many", "opposite", "contrary", "one more", "cancelling", "one")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Neighbouring tables; `row` is the place of the changed row in the larger of the two."""
+    """Neighbouring tables; with persons `origin` is about these, in the order of their names."""
 
     X: Any
     y: np.ndarray
@@ -33,13 +38,16 @@ class Pair:
     y2: np.ndarray
     origin: np.ndarray  # for each row of the second table its row in the first, -1 if new
     name: str
+    groups: np.ndarray | None = None  # the person of every row
+    groups2: np.ndarray | None = None
 
     def swapped(self) -> Pair:
         """The same pair seen from the other table."""
-        back = np.full(len(self.y), -1)
+        n_units = len(self.y) if self.groups is None else len(np.unique(self.groups))
+        back = np.full(n_units, -1)
         kept = np.flatnonzero(self.origin >= 0)
         back[self.origin[kept]] = kept
-        return Pair(self.X2, self.y2, self.X, self.y, back, self.name)
+        return Pair(self.X2, self.y2, self.X, self.y, back, self.name, self.groups2, self.groups)
 
 
 def add_row(X: np.ndarray, y: np.ndarray, row: np.ndarray, target: float, name: str) -> Pair:
@@ -55,6 +63,52 @@ def replace_row(
     X2, y2 = X.copy(), y.copy()
     X2[at], y2[at] = row, target
     return Pair(X, y, X2, y2, np.arange(len(y)), name)
+
+
+def of_persons(pair: Pair, domain: Domain, number: int = 0) -> Pair:
+    """The same difference between persons: the changed row becomes several rows of one person, in the shapes of this
+    number (0: many equal rows, the loudest); all other rows belong to persons of two rows each.
+
+    The changed person has the last name, so that draws in the order of persons are the same for all others.
+    """
+    first, second = _changed(pair)
+    n = len(pair.y) - len(first)
+    common = np.delete(np.arange(len(pair.y)), first)
+    others = np.arange(n) // 2
+    last = (n + 1) // 2
+    other, shape = (SHAPES[k % len(SHAPES)] for k in divmod(number, len(SHAPES)))
+
+    def side(X: Any, y: np.ndarray, at: np.ndarray, shape: str) -> tuple[Any, Any, Any]:
+        if not len(at):
+            return X, y, others
+        rows, targets = _person(X[at[0]], y[at[0]], shape, domain)
+        groups = np.append(others, np.full(len(rows), last))
+        return np.vstack([pair.X[common], rows]), np.append(pair.y[common], targets), groups
+
+    X, y, groups = side(pair.X, pair.y, first, other)
+    X2, y2, groups2 = side(pair.X2, pair.y2, second, shape)
+    n_units = last + bool(len(second))
+    origin = np.arange(n_units)
+    if not len(first):
+        origin[last:] = -1
+    return Pair(X, y, X2, y2, origin, f"{pair.name}, person: {shape}", groups, groups2)
+
+
+def _person(
+    row: np.ndarray, target: Any, shape: str, domain: Domain
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and targets of a person who says one thing in several ways."""
+    m = max(2, domain.rows_per_unit or FEW)
+    n = {"one": 1, "one more": m + 1, "many": MANY}.get(shape, m)
+    rows, targets = np.tile(row, (n, 1)), np.full(n, target)
+    turn = np.where(np.arange(n) % 2 == 1, -1.0, 1.0)
+    if shape in ("opposite", "cancelling"):
+        rows *= turn[:, None]
+    if shape == "cancelling":  # up to a tenth: rounding row by row would leave the whole of it
+        rows[1::2] *= 0.9
+    if shape == "contrary":
+        targets[1::2] = next(t for t in _targets(domain, np.ones(1)) if t != target)
+    return rows, targets
 
 
 def sample_table(
@@ -86,6 +140,13 @@ def crowd(
 
 def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
     """Pairs on which known mistakes show, with as many rows as declared; an attack tries each."""
+    found = _worst_rows(domain, adjacency, n_features)
+    if domain.unit == "row":
+        return found
+    return [of_persons(pair, domain) for pair in found]
+
+
+def _worst_rows(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
     n_rows = 2 * (min(max(domain.n_samples or 20, 20), 2000) // 2)
     bound = domain.feature_bound or 1.0
     targets = _targets(domain, np.ones(1))
@@ -155,7 +216,18 @@ def rows(
 def pairs(
     domain: Domain, adjacency: str, n_rows: int, n_features: int, rng: np.random.Generator
 ) -> Iterator[Pair]:
-    """Adversarial pairs without end: a row added, removed or replaced."""
+    """Adversarial pairs without end: a row added, removed or replaced, or a person."""
+    if domain.unit == "person":
+        for number, pair in enumerate(_row_pairs(domain, adjacency, n_rows, n_features, rng)):
+            forward = pair if len(pair.y2) >= len(pair.y) else pair.swapped()
+            persons = of_persons(forward, domain, number)
+            yield persons if forward is pair else persons.swapped()
+    yield from _row_pairs(domain, adjacency, n_rows, n_features, rng)
+
+
+def _row_pairs(
+    domain: Domain, adjacency: str, n_rows: int, n_features: int, rng: np.random.Generator
+) -> Iterator[Pair]:
     tables = 0
     while True:
         crowded = tables % 2 == 1
@@ -226,6 +298,8 @@ def boundary_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair
         else add_row(X, y, row, target, name)
         for name, row, target in boundary_rows(domain, n_features)
     ]
+    if domain.unit == "person":
+        dense = [of_persons(pair, domain, number) for number, pair in enumerate(dense)]
     out = []
     for form, cast in _FORMS.items():
         first = cast(X)
@@ -234,7 +308,8 @@ def boundary_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair
                 continue
             finite = np.abs(pair.X2).max() < float(np.finfo(np.float32).max)
             if finite or form == "dense":
-                out.append(replace(pair, X=first, X2=cast(pair.X2), name=f"{pair.name}, {form}"))
+                before = first if pair.X is X else cast(pair.X)
+                out.append(replace(pair, X=before, X2=cast(pair.X2), name=f"{pair.name}, {form}"))
     return out
 
 
@@ -281,19 +356,21 @@ def climb(
     targets = _targets(domain, pair.y)
     forward = len(pair.y2) >= len(pair.y)
     pair = pair if forward else pair.swapped()
-    at = _changed(pair)
+    first, second = _changed(pair)
     best, height = pair, effect(pair)
     for _ in range(n_trials):
         X, y, X2, y2 = (part.copy() for part in (best.X, best.y, best.X2, best.y2))
-        replaced = len(y) == len(y2)
-        X_side, y_side = (X, y) if replaced and rng.random() < 0.5 else (X2, y2)
+        old = len(first) > 0 and rng.random() < 0.5
+        X_side, y_side, at = (X, y, first) if old else (X2, y2, second)
+        if len(at) > 1 and rng.random() < 0.5:  # one row of a person, or all of them alike
+            at = at[[int(rng.integers(len(at)))]]
         move = rng.random()
         if move < 0.2:
             y_side[at] = targets[int(rng.integers(len(targets)))]
         else:
             where = np.asarray(rng.random(X.shape[1])) < (0.1 if move < 0.6 else 0.5)
             where[int(rng.integers(X.shape[1]))] = True
-            X_side[at, where] = bound * rng.choice([-1.0, 0.0, 1.0, 1.0], int(where.sum()))
+            X_side[np.ix_(at, where)] = bound * rng.choice([-1.0, 0.0, 1.0, 1.0], int(where.sum()))
         trial = replace(best, X=X, y=y, X2=X2, y2=y2, name=f"{pair.name}, climbed")
         reached = effect(trial)
         if reached > height:
@@ -301,12 +378,17 @@ def climb(
     return best, height
 
 
-def _changed(pair: Pair) -> int:
+def _changed(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the first table that the second does not have, and the reverse; of persons, all of theirs."""
+    if pair.groups is not None and pair.groups2 is not None:
+        last = max(pair.groups.max(), pair.groups2.max())
+        return np.flatnonzero(pair.groups == last), np.flatnonzero(pair.groups2 == last)
     new = np.flatnonzero(pair.origin < 0)
     if new.size:
-        return int(new[0])
+        return np.empty(0, np.intp), new
     moved = (pair.X2 != pair.X).any(axis=1) | (pair.y2 != pair.y)
-    return int(np.argmax(moved))
+    at = np.array([int(np.argmax(moved))])
+    return at, at
 
 
 def _numeric(domain: Domain) -> bool:

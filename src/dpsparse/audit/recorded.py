@@ -33,7 +33,7 @@ from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Names, Query, RidgeProblem
+    from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.solvers.frank_wolfe.run import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
     from dpsparse.sparsify import PrivateCount
@@ -161,6 +161,11 @@ class RecordedReleases(Releases):
         self.script, self.origin = script, origin
         self.entries: list[Entry] = []
         self.complaints: list[str] = []
+        self.rows_per_unit = 1.0
+
+    def capped(self, rows: Rows) -> Rows:
+        self.rows_per_unit = float(rows.rows_per_unit)
+        return super().capped(rows)
 
     def _answer(self, phase: str, query: Query, scale: float, unit: float) -> np.ndarray:
         rounded = Fraction(query.size) if query.rounded else Fraction(0)
@@ -226,7 +231,8 @@ class RecordedReleases(Releases):
                 picks[t] = past.answer[0]
             history = steps.history(picks % cells, np.where(picks < cells, -1, 1))
         moved = vertex_score(1.0, 1.0, self._adjacency).value
-        bound = Fraction(moved) * steps.problem.resolution
+        # Every row of a person moves every score (docs/proofs/persons.md).
+        bound = Fraction(moved) * Fraction(self.rows_per_unit) * steps.problem.resolution
         for pick, scores in zip(picks, steps.scores(history), strict=True):
             query = np.concatenate([scores, -scores]).astype(np.int64)
             self.entries.append(

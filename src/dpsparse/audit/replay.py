@@ -78,9 +78,9 @@ class Subject:
             self._plans[facts] = self.estimator._make_plan(n_features, labels)
         return self._plans[facts]
 
-    def run(self, X: Any, y: Any, rng: Any) -> dict[str, Any]:
+    def run(self, X: Any, y: Any, rng: Any, groups: Any = None) -> dict[str, Any]:
         """Everything a fit on (X, y) leaves behind; weights as `coef`, intercepts as `intercept`."""
-        left = self._fit(X, y, lambda plan: Releases(plan, rng))
+        left = self._fit(X, y, groups, lambda plan: Releases(plan, rng))
         return left | {
             "coef": np.atleast_2d(left["coef_"]),
             "intercept": np.atleast_1d(left["intercept_"]),
@@ -88,16 +88,18 @@ class Subject:
 
     def record(self, pair: Pair, seed: int) -> Record:
         """A fit on the first table."""
-        return self._recorded(pair.X, pair.y, seed, None, None)
+        return self._recorded(pair.X, pair.y, pair.groups, seed, None, None)
 
     def replay(self, pair: Pair, first: Record, seed: int) -> Record:
         """A fit on the second table with the answers of the first."""
-        record = self._recorded(pair.X2, pair.y2, seed, first, pair.origin)
+        record = self._recorded(pair.X2, pair.y2, pair.groups2, seed, first, pair.origin)
         if len(record.entries) != len(first.entries):
             raise ControlFlowError("the neighbour's run stopped early")
         return record
 
-    def _recorded(self, X: Any, y: Any, seed: int, first: Record | None, origin: Any) -> Record:
+    def _recorded(
+        self, X: Any, y: Any, groups: Any, seed: int, first: Record | None, origin: Any
+    ) -> Record:
         made: list[RecordedReleases] = []
 
         def make(plan: Plan) -> RecordedReleases:
@@ -105,10 +107,10 @@ class Subject:
             made.append(RecordedReleases(plan, make_generator(seed), script, origin))
             return made[-1]
 
-        left = self._fit(X, y, make)
+        left = self._fit(X, y, groups, make)
         return Record(made[0].entries, left, made[0].complaints)
 
-    def _fit(self, X: Any, y: Any, make_releases: Any) -> dict[str, Any]:
+    def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
         """All attributes of a fitted model, and the warnings of the fit."""
         facts = {**self.estimator.get_params(deep=False), "random_state": None, "ledger": None}
         model = type(self.estimator)(**facts)
@@ -117,7 +119,7 @@ class Subject:
             setattr(model, name, seam)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            model.fit(X, y)
+            model.fit(X, y, groups=groups)
         left = {name: value for name, value in vars(model).items() if name not in seams}
         return left | {"warnings": [str(w.message) for w in said]}
 
@@ -240,7 +242,7 @@ def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str
             share, kept = a.reach(b)
             reached[a.phase] = max(share, reached.get(a.phase, 0.0))
             if not kept:
-                complaints.append(f"one row moves a query of {a.phase} {share:.8g} times too far")
+                complaints.append(f"one unit moves a query of {a.phase} {share:.8g} times too far")
     return complaints[:1], reached
 
 

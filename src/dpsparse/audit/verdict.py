@@ -147,7 +147,7 @@ def _choir(subject: Subject, n_runs: int, seed: int) -> list[Entry]:
     wide = Subject(subject.estimator, CHOIR * subject.n_features)
     domain, adjacency = wide.estimator._domain, wide.estimator.adjacency
     pairs = worst_pairs(domain, adjacency, wide.n_features)
-    crowd = next(pair for pair in pairs if pair.name == "against the crowd")
+    crowd = next(pair for pair in pairs if pair.name.startswith("against the crowd"))
     runs = (wide.record(crowd, seed + run).entries for run in range(n_runs))
     return [e for entries in runs for e in entries if e.kind == "picks"]
 
@@ -255,13 +255,13 @@ def black_box(
     pilot = max(20, n_runs // 10)
 
     def promise(pair: Pair) -> float:
-        one = publish(subject, pair.X, pair.y, pilot, seed + 10)
-        two = publish(subject, pair.X2, pair.y2, pilot, seed + 11)
+        one = publish(subject, pair.X, pair.y, pilot, seed + 10, pair.groups)
+        two = publish(subject, pair.X2, pair.y2, pilot, seed + 11, pair.groups2)
         shift = np.abs(one.mean(axis=0) - two.mean(axis=0))
         spread = one.std(axis=0) + two.std(axis=0)
         return float(np.divide(shift, spread, out=1e9 * shift, where=spread > 1e-9 * shift).max())
 
     pair = max(candidates, key=promise)
-    one = publish(subject, pair.X, pair.y, n_runs, seed + 20)
-    two = publish(subject, pair.X2, pair.y2, n_runs, seed + 21)
+    one = publish(subject, pair.X, pair.y, n_runs, seed + 20, pair.groups)
+    two = publish(subject, pair.X2, pair.y2, n_runs, seed + 21, pair.groups2)
     return attack(one, two, delta, confidence), pair.name

@@ -119,7 +119,7 @@ def _search(
         factors = opt.column_scales(table, scales)
         X = opt.scaled(table.X, factors)
     with stage("searching"):
-        search.fit(X, table.y)
+        search.fit(X, table.y, groups=table.persons)
     model, ledger = search.best_estimator_, search.ledger
     if factors is not None:  # weights and their noise for the columns as they are in the file
         model.coef_ = model.coef_ * factors

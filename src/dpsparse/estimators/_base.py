@@ -137,7 +137,7 @@ class BaseDPLinearModel(_Fitted):
         return self._priced(int(n_features), self._labels(None))
 
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        plan = self._make_plan(n_features, labels)
+        plan = replace(self._make_plan(n_features, labels), n_units=self._domain.n_samples)
         if self._domain.unit == "person":
             plan = replace(plan, unit=PERSON, assumptions=plan.assumptions + self._person_facts())
         return plan.seeded() if is_seeded(self.random_state) else plan

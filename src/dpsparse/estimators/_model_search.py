@@ -5,11 +5,15 @@ place where the number of fits is written down is the call of `_fit_and_score`, 
 and `split_progress` travel to worker processes as well; so the stack is read. Nothing depends on it: where the numbers
 are missing (cross_val_score, other versions) every fit is judged by the ledger alone, as before, and no reservation for
 the whole search is made, since a search may end early and what is reserved is spent.
+
+What was looked at instead: a clone hook (`__sklearn_clone__`) and a count in the ledger see fits one by one and never
+how many there will be; scikit-learn's callbacks know it from 1.9 on, in a private attribute that a pipeline without
+callback support does not hand on. Once the oldest version we support has public callbacks, this file goes.
 """
 
 from __future__ import annotations
 
-import sys
+import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,11 +63,11 @@ def refuse_unpayable_search(plan: Plan, ledger: Ledger, name: str) -> None:
 
 def _call() -> dict[str, Any] | None:
     """Arguments of the innermost `_fit_and_score` of scikit-learn that this runs in, if any."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name == "_fit_and_score":
             return dict(frame.f_locals)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

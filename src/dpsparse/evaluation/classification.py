@@ -43,6 +43,8 @@ def measure(
             tables["roc"] = curve.roc(level)
         if "calibration" in metrics:
             tables["calibration"] = curve.calibration(level)
+    if "class_histogram" in released.numbers:
+        _against_the_rest(released, subject, labels, level, found, tables)
     for name, reach in (
         ("log_loss", LONGEST_LOSS),
         ("brier", 1.0 if subject.n_classes == 2 else 2.0),
@@ -162,6 +164,31 @@ def _correlation(C: np.ndarray, v: float, level: float) -> Estimate:
     return ratio(s * right - float(p @ t), G, variance, -1.0, 1.0, 0.0, level)
 
 
+def _against_the_rest(
+    released: Released,
+    subject: Subject,
+    labels: list[Any],
+    level: float,
+    found: dict[str, Estimate],
+    tables: dict[str, Table],
+) -> None:
+    """AUC of every class against the rest, and their mean. The same rows are behind all of them, so half widths
+    are added."""
+    areas = [curve.area(level) for curve in Curve.of_classes(released, subject.n_classes)]
+    plain, certain = ([pair[side] for pair in areas] for side in (0, 1))
+    found["auc"], found["auc_certain"] = (_average(p, independent=False) for p in (plain, certain))
+    columns = {
+        "auc": [e.value for e in plain],
+        "auc_low": [e.low for e in plain],
+        "auc_high": [e.high for e in plain],
+        "certain_low": [e.low for e in certain],
+        "certain_high": [e.high for e in certain],
+    }
+    tables["auc_per_class"] = Table(
+        {"class": np.array(labels), **{name: np.array(part) for name, part in columns.items()}}
+    )
+
+
 # ---- scores --------------------------------------------------------------------------------------
 
 
@@ -186,6 +213,16 @@ class Curve:
     H1: np.ndarray
     v: float
     as_chance: bool  # show thresholds as probabilities
+
+    @classmethod
+    def of_classes(cls, released: Released, n_classes: int) -> list[Curve]:
+        """One for every class against the rest."""
+        v = released.variance["class_histogram"]
+        H = released.numbers["class_histogram"].reshape(n_classes, 2, -1)
+        return [
+            cls(cut, H[k, 0, : len(cut) + 1], H[k, 1, : len(cut) + 1], v, as_chance=True)
+            for k, cut in enumerate(released.class_cuts)
+        ]
 
     @classmethod
     def of(cls, released: Released, as_chance: bool) -> Curve:

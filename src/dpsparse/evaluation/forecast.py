@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtr, ndtri
 
 from dpsparse.estimators._base import ADJACENCIES, check_choice, check_count, check_positive
 from dpsparse.evaluation import classification, regression
@@ -63,6 +63,7 @@ class Forecast:
             lines.append(
                 f"  {name:<12} {part.width:>16.3g} {self.without_privacy[name].width:>16.3g}"
             )
+        lines += [f"  caution: {text}" for text in self.plan.guarantee.cautions]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -92,7 +93,7 @@ def evaluation_plan(
     positive_rate : float
         Share of the second of two classes.
     assumed : float or None
-        AUC of two classes (None: 0.8), accuracy of several (0.8), R2 of a regressor (0.5).
+        AUC of two classes (None: 0.8), accuracy and AUC of several (0.8), R2 of a regressor (0.5).
     """
     check_count("n_samples", n_samples)
     check_positive("epsilon", epsilon)
@@ -117,6 +118,7 @@ def evaluation_plan(
 
     terms: dict[str, Any] = {"delta": delta, "adjacency": adjacency}
     plan = make_plan(subject, asked, epsilon=epsilon, **terms)
+    plan = replace(plan, n_units=int(n_samples))
     exact = make_plan(subject, asked, epsilon=math.inf, **terms)
     return Forecast(plan, int(n_samples), expected(plan), expected(exact))
 
@@ -136,7 +138,8 @@ def _variances(plan: Plan) -> dict[str, float]:
         elif name == "count":
             moved = count_below(plan.adjacency)
         else:
-            moved = feature_masses(1.0, plan.adjacency)
+            times = plan.public[0].n_classes if name.startswith("class_") else 1
+            moved = feature_masses(math.sqrt(times), plan.adjacency)
         out[name] = (moved.value * phase.event.scale) ** 2
     return out
 
@@ -211,7 +214,13 @@ def _many_classes(plan: Plan, n: int, accuracy: float, n_classes: float) -> Rele
         "brier": _centred(n, float(chance @ brier)),
         "brier_squares": _centred(n, float(chance @ brier**2)),
     }
-    return _released(plan, n, numbers, cuts=edges)
+    # Of every class against the rest, normal scores in 16 bins of equal size.
+    quantiles = ndtri(np.arange(1, 16) / 16)
+    above = np.diff(ndtr(quantiles - math.sqrt(2.0) * ndtri(accuracy)), prepend=0.0, append=1.0)
+    numbers["class_cells"] = np.zeros(K * (len(EDGES) + 1))
+    of_class = np.concatenate([np.full(16, n * (K - 1) / K / 16), n / K * above])
+    numbers["class_histogram"] = np.tile(of_class, K)
+    return _released(plan, n, numbers, cuts=edges, class_cuts=(quantiles,) * K)
 
 
 def _numbers(plan: Plan, n: int, r2: float) -> Released:

@@ -29,6 +29,7 @@ _TWO = {
 }  # fmt: skip
 _MANY = {
     "outcomes": 0.15, "confusion": 0.25, "cells": 0.10, "histogram": 0.25,
+    "class_cells": 0.15, "class_histogram": 0.40,
     "log_loss": 0.07, "log_loss_squares": 0.055, "brier": 0.07, "brier_squares": 0.055,
 }  # fmt: skip
 _NUMBERS = {
@@ -41,6 +42,8 @@ _NOTES = {
     "outcomes": "rows guessed right and wrong",
     "cells": "rows by public cell of the score: where to cut",
     "histogram": "rows by class (or right and wrong) and bin of the score",
+    "class_cells": "for every class rows by public cell of its score: where to cut",
+    "class_histogram": "for every class rows of it and others, by bin of its score",
     "log_loss": "sum of the log loss, cut at 6",
     "log_loss_squares": "sum of its squares: sampling error",
     "brier": "sum of the squared errors of the probabilities",
@@ -79,15 +82,21 @@ class Subject:
         ranked = _RANKED if self.ranks and self.n_classes == 2 else ()
         return (*_COUNTED, *ranked, *(_CHANCES if self.has_chances else ()))
 
+    @property
+    def opt_in(self) -> tuple[str, ...]:
+        """What is measured only if it is named: a row is counted once for every class, which costs the others."""
+        return ("auc",) if self.n_classes > 2 and self.has_chances else ()
+
     def check(self, metrics: Iterable[str] | None) -> tuple[str, ...]:
         """The asked metrics, or all; one that this model has not is refused."""
         asked = self.metrics if metrics is None else tuple(metrics)
         if isinstance(metrics, str) or not asked:
             raise ParameterError("metrics must be a list of names, or None for all.")
         for name in asked:
-            if name not in self.metrics:
+            known = (*self.metrics, *self.opt_in)
+            if name not in known:
                 raise ParameterError(
-                    f"There is no metric {name!r} for this model; there are: {', '.join(self.metrics)}."
+                    f"There is no metric {name!r} for this model; there are: {', '.join(known)}."
                 )
         return asked
 
@@ -113,6 +122,8 @@ def _needs(metric: str, subject: Subject, number_is_public: bool) -> set[str]:
         return needs if number_is_public else needs | {"count"}
     if metric in ("log_loss", "brier"):
         return {metric, f"{metric}_squares"} | (set() if number_is_public else {counting})
+    if metric == "auc" and subject.n_classes > 2:
+        return {"class_cells", "class_histogram"}
     if metric in ("roc", "auc", "calibration"):
         return {"cells", "histogram"}
     return {counting} if metric == "accuracy" else {"confusion"}
@@ -135,6 +146,8 @@ def make_plan(
         "outcomes": 2,
         "cells": len(EDGES) + 1,
         "histogram": 2 * MOST_BINS,
+        "class_cells": subject.n_classes * (len(EDGES) + 1),
+        "class_histogram": subject.n_classes * 2 * MOST_BINS,
     }
 
     def event(name: str, mu: float) -> Event:

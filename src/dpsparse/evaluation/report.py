@@ -126,4 +126,6 @@ class Report:
         rows = [(name, str(part)) for name, part in self.estimates.items()]
         head = f"Evaluation of {self.model}: {self.privacy_.headline}"
         note = f'<p style="font-size:85%;opacity:.8">{escape(self.covers)}</p>'
-        return guarantee_html(head, self.privacy_.proven, rows) + note
+        g = self.privacy_
+        told = [("caution", text) for text in g.cautions]
+        return guarantee_html(head, g.proven, [*told, *rows], caution=bool(told)) + note

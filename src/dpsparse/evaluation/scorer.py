@@ -20,6 +20,7 @@ _NAMES = {
     "f1": ("f1", 1.0),
     "matthews_corrcoef": ("mcc", 1.0),
     "roc_auc": ("auc", 1.0),
+    "roc_auc_ovr": ("auc", 1.0),
     "neg_log_loss": ("log_loss", -1.0),
     "neg_brier_score": ("brier", -1.0),
     "neg_mean_absolute_error": ("mae", -1.0),

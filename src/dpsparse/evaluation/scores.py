@@ -20,7 +20,7 @@ from dpsparse.estimators._schema import checked_data
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.rows import kernels
-from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
+from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
 
 ONE_BY_ONE = (
     "the model scores every row by itself: the score of a row does not depend on other rows"
@@ -97,7 +97,7 @@ def score_rows(
         chances = np.empty((n, len(labels)))
         kernels.probabilities(margins, np.zeros(margins.shape[1]), chances)
         guess = (margins[:, 0] > 0).astype(np.intp) if margins.shape[1] == 1 else margins.argmax(1)
-        score = margins[:, 0] if margins.shape[1] == 1 else _logit(chances.max(axis=1))
+        score = margins[:, 0] if margins.shape[1] == 1 else log_odds(chances.max(axis=1))
         return ScoredLabels(truth, guess, score, chances, len(labels), persons)
     given = _ask(model.predict, X, n)
     guess = _codes(given, labels, "The model predicts a label that is not in its classes_.")
@@ -119,7 +119,7 @@ def _scores(
     if chances is not None:
         if chances.shape != (n, subject.n_classes):
             raise SchemaError("predict_proba must give one probability per row and class.")
-        return _logit(chances[:, 1] if subject.n_classes == 2 else chances.max(axis=1))
+        return log_odds(chances[:, 1] if subject.n_classes == 2 else chances.max(axis=1))
     if not subject.ranks or subject.n_classes > 2:
         return None
     return np.ravel(_ask(model.decision_function, X, n)).astype(np.float64)
@@ -151,11 +151,6 @@ def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:
     coef = model.coef_
     dense = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
     return np.asarray(rows @ dense.T + model.intercept_).reshape(rows.shape[0], -1)
-
-
-def _logit(p: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(p) - np.log1p(-np.asarray(p, np.float64)))
 
 
 def _ask(method: Callable[[Any], Any], X: Any, n: int) -> np.ndarray:

@@ -74,6 +74,7 @@ def price(
         assumptions=assumptions,
         parameters={"mu": mu},
         unit=PERSON if domain.unit == "person" else ROW,
+        n_units=domain.n_samples,
     )
     if not is_seeded(seed):
         return plan

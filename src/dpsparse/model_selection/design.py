@@ -44,8 +44,10 @@ class Setting:
 
     @property
     def unit(self) -> float:
-        """Grid of scores: a row is right or wrong by half a unit, or near by a fraction of it."""
-        return 0.5 if self.labels is not None else 2.0**-12
+        """Grid of scores: a row is right or wrong by half a unit, or near by a fraction of it, as is the mean of a
+        person."""
+        rows = self.estimator._domain.unit == "row"
+        return 0.5 if self.labels is not None and rows else 2.0**-12
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Fit:
 
 
 def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows]:
-    """Four fifths to fit and one fifth to score; which row is where is never told.
+    """Four fifths to fit and one fifth to score; which row, or person, is where is never told.
 
-    Every row has its own draw, which serves both adjacencies; fixed sizes are for replace-one alone
+    Every one has its own draw, which serves both adjacencies; fixed sizes are for replace-one alone
     (docs/proofs/tuning.md, Lemma 1 and its counterexamples).
     """
     if split == "draws":

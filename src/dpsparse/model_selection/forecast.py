@@ -26,11 +26,11 @@ from dpsparse._checks import check_count, is_number
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.privacy.guarantee import cautions
 from dpsparse.random import make_generator
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _TEST_ROWS = 5_000
-_LOOSE = 10.0  # beyond this epsilon a guarantee says little
 
 
 @dataclass(frozen=True)
@@ -155,22 +155,6 @@ def expected_accuracy(
         reachable=float(reachable),
         cautions=cautions(max(grid), estimator.delta, n_samples),
     )
-
-
-def cautions(epsilon: float, delta: float, n_samples: int | None) -> tuple[str, ...]:
-    """What a reader of a guarantee should be told: amber, not green."""
-    found = []
-    if n_samples is not None and delta * n_samples >= 1.0:
-        found.append(
-            f"delta = {delta:g} is not below 1/n for n = {n_samples:,} rows: giving away whole rows at random "
-            "would satisfy it; choose delta well below 1/n"
-        )
-    if epsilon > _LOOSE:
-        found.append(
-            f"epsilon = {epsilon:g} allows one row to change odds by a factor of e^{epsilon:g}; above "
-            f"{_LOOSE:g} a guarantee says little"
-        )
-    return tuple(found)
 
 
 def _made_up(

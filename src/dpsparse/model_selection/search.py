@@ -26,7 +26,9 @@ from dpsparse.model_selection.path import path_design
 from dpsparse.model_selection.refit import refit_design
 from dpsparse.model_selection.stopping import stopping_design
 from dpsparse.privacy import Guarantee, Plan
+from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
+from dpsparse.release import Releases
 from dpsparse.rows import Rows
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         name = self._chosen_design(setting)
         design = DESIGNS[name](setting)
         noise = 1.0 / design.kept
+        persons = self.estimator._domain.unit == "person"
         secret = "how long the search takes is outside the guarantee, and depends on its secret number of runs"
         plan = Plan(
             method=f"DPSearchCV({type(self.estimator).__name__}, {name})",
@@ -156,6 +159,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "the candidates and their weights are public",
                 *((secret,) if name == "stopping" else ()),
                 *_facts(self.estimator),
+                *(self.estimator._person_facts() if persons else ()),
             ),
             parameters={
                 "design": name,
@@ -168,6 +172,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
                     + ("" if name != "stopping" else f" and {(PARTS - 1) / PARTS:g} of the rows")
                 ),
             },
+            unit=PERSON if persons else ROW,
+            n_units=self.estimator.domain.n_samples,
             public=design,
         )
         return plan.seeded() if is_seeded(self.random_state) else plan
@@ -217,11 +223,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         if estimator.calibration != "proven":
             raise ParameterError("A private search needs calibration='proven'.")
         estimator._check_parameters()
-        if estimator._domain.unit == "person":
-            raise ParameterError(
-                "DPSearchCV has no proof for persons with several rows yet; search with unit='row' on one row a "
-                "person, or fit without a search."
-            )
         check_choice("design", self.design, ("auto", *DESIGNS))
         check_positive("epsilon", self.epsilon, "the whole search spends it")
         if math.isinf(self.epsilon):
@@ -251,20 +252,25 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     # ---- the search ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Search on private rows; what is published is `best_estimator_` and what belongs to it."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Search on private rows; what is published is `best_estimator_` and what belongs to it.
+
+        `groups` names the person of every row, with ``Domain(unit="person")``.
+        """
         self._check()
-        refuse_malformed(X)
         estimator = self.estimator
+        estimator._check_groups(groups)
+        refuse_malformed(X)
         numbers = estimator._labels_are_numbers
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=numbers)
         labels = estimator._labels(y)
         plan = self._priced(X.shape[1], labels)
-        rows = Rows.clip(X, y, estimator._domain, labels=labels)
+        rows = Rows.clip(X, y, estimator._domain, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        winner: Winner = plan.public.run(rows, make_generator(self.random_state))
+        rng = make_generator(self.random_state)
+        winner: Winner = plan.public.run(Releases(plan, rng).capped(rows), rng)
         self._publish(winner, plan, labels)
         if receipt is not None:
             receipt.commit()
@@ -360,5 +366,5 @@ def _facts(estimator: Any) -> tuple[str, ...]:
     if n_samples is not None:
         return (f"n_samples={n_samples} is public",)
     if estimator.adjacency == "replace-one":
-        return ("the number of rows is public (replace-one)",)
+        return (f"the number of {estimator.domain.unit}s is public (replace-one)",)
     return ()

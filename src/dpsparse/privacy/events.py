@@ -138,8 +138,10 @@ class ThresholdedGaussian(RoundedGaussian):
 
     A name that only one row (or person) knows is impossible without it. With probability at most `leak`, over
     both tables together, such a name is told; otherwise the release is the Gaussian one
-    (docs/proofs/preparation.md, Lemma 4). `size` is a public bound on the number of names.
+    (Lemma 4 of its note). `size` is a public bound on the number of names.
     """
+
+    proof: ClassVar[str] = "docs/proofs/preparation.md"
 
     leak: float = 0.0
 

@@ -17,6 +17,7 @@ from dpsparse.privacy.rdp import leaves
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
 ROW, PERSON = "one row", "one person, all of their rows"  # what a guarantee protects
 SECURE, SEEDED = "cryptographic stream", "seeded"
+LOOSE = 10.0  # beyond this epsilon a guarantee says little
 TRUST_MODEL = (
     "central model: a trusted curator holds the rows and runs the fit; only the released model "
     "is protected"
@@ -38,6 +39,7 @@ class Guarantee:
     is recomputed from its events when it is made, and refused if they spend more than it says.
     `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
     hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
+    `n_units` is the number of rows or persons where it was declared public, and serves `cautions` alone.
     """
 
     epsilon: float
@@ -50,6 +52,7 @@ class Guarantee:
     calibration: str = "proven"
     unit: str = ROW
     randomness: str = SECURE
+    n_units: int | None = None
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0.0:
@@ -109,6 +112,13 @@ class Guarantee:
         return ""
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why a proven guarantee may still promise too little; whoever shows it green shows these amber."""
+        if not self.proven:
+            return ()
+        return cautions(self.epsilon, self.delta, self.n_units, self.unit)
+
+    @property
     def neighbours(self) -> str:
         """Which tables must look alike, in words: what is added, removed or replaced is the unit."""
         words = ADJACENCIES[self.adjacency]
@@ -140,6 +150,7 @@ class Guarantee:
                 "Treat the model as if it contained the training data. Nominal parameters, which "
                 f"promise nothing: epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}."
             )
+        lines += [f"  caution     {text}" for text in self.cautions]
         lines += [f"  step        {name}: {event}" for name, event in self.events]
         lines += [f"  assumes     {text}" for text in self.assumptions]
         lines.append(f"  trust       {TRUST_MODEL}")
@@ -154,11 +165,12 @@ class Guarantee:
             ("epsilon", rounded_up(self.epsilon)),
             ("delta", rounded_up(self.delta)),
         ]
+        rows += [("caution", text) for text in self.cautions]
         rows += [("neighbours", self.neighbours), ("unit", self.unit)]
         rows += [(f"step: {name}", event) for name, event in self.events]
         rows += [("assumes", text) for text in self.assumptions]
         rows += [("randomness", self.randomness), ("proof", self.source or "none")]
-        return guarantee_html(self.headline, self.proven, rows)
+        return guarantee_html(self.headline, self.proven, rows, caution=bool(self.cautions))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.
@@ -177,6 +189,7 @@ class Guarantee:
             "source": self.source,
             "calibration": self.calibration,
             "randomness": self.randomness,
+            "n_units": self.n_units,
             "nist_sp_800_226": self._nist(),
         }
 
@@ -197,6 +210,7 @@ class Guarantee:
                 calibration=record["calibration"],
                 unit=record["unit"],
                 randomness=record["randomness"],
+                n_units=record.get("n_units"),
             )
         except KeyError as error:
             raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
@@ -217,8 +231,30 @@ class Guarantee:
             "randomness": self.randomness,
             "arithmetic_and_assumptions": list(self.assumptions),
             "proof": self.source,
+            "cautions": list(self.cautions) or ["none"],
             "not_protected": list(NOT_PROTECTED),
         }
+
+
+def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW) -> tuple[str, ...]:
+    """What a reader of a guarantee should be told before trusting it; nothing if it is strong enough.
+
+    Both are about the numbers promised, not about the proof: with delta >= 1/n the mechanism that publishes one of n
+    rows at random would pass, and beyond epsilon 10 a probability may grow by a factor above 22,000.
+    """
+    one, many = ("person", "persons") if unit == PERSON else ("row", "rows")
+    found = []
+    if n_units is not None and delta * n_units >= 1.0:
+        found.append(
+            f"delta = {delta:g} is not below 1/n for n = {n_units:,} {many}: to publish one {one} at random would "
+            "satisfy it; choose delta far below 1/n"
+        )
+    if LOOSE < epsilon < math.inf:
+        found.append(
+            f"epsilon = {rounded_up(epsilon, 3)} lets one {one} change a probability by a factor of "
+            f"{_factor(epsilon)}; above {LOOSE:g} a guarantee says little"
+        )
+    return tuple(found)
 
 
 def _encode(value: float) -> float | str:

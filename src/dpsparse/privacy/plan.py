@@ -46,6 +46,7 @@ class Plan:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     randomness: str = "cryptographic stream"
     unit: str = ROW
+    n_units: int | None = None  # rows or persons, where their number was declared public
     # the solver's record, made once and passed on
     public: Any = field(default=None, repr=False, compare=False)
 
@@ -76,6 +77,7 @@ class Plan:
             calibration=self.calibration,
             randomness=self.randomness,
             unit=self.unit,
+            n_units=self.n_units,
         )
 
     @property
@@ -92,10 +94,14 @@ class Plan:
             (f"step: {phase.name}", phase.event) for phase in self.phases
         ]
         headline = f"{self.method}, not fitted yet: {self.guarantee.headline}"
-        return guarantee_html(headline, self.guarantee.proven, [*rows, *self.parameters.items()])
+        g = self.guarantee
+        told = [("caution", text) for text in g.cautions]
+        facts = [*told, *rows, *self.parameters.items()]
+        return guarantee_html(headline, g.proven, facts, caution=bool(told))
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.guarantee.headline}"]
+        lines += [f"  {'caution':<22} {text}" for text in self.guarantee.cautions]
         lines += [
             f"  {phase.name:<22} {phase.event}  {phase.note}".rstrip() for phase in self.phases
         ]

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import math
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import dpsparse
-from dpsparse.exceptions import DPSparseError
+from dpsparse.exceptions import DPSparseError, ParameterError
 from dpsparse.privacy import Guarantee, Ledger, epsilon
 from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.html import describe, likelihood_factor, rounded_up, show
 from dpsparse.report import plots
+from dpsparse.report.evaluation import evaluation_section
+
+if TYPE_CHECKING:
+    from dpsparse.evaluation.report import Report
 
 SHOWN_WEIGHTS = 25
 SHOWN_ENTRIES = 50
 
 
-def privacy_card(model: Any, *, title: str = "", ledger: Ledger | None = None) -> str:
-    """The HTML page; `ledger` adds the budget of the data set the model was trained on.
+def privacy_card(
+    model: Any, *, title: str = "", ledger: Ledger | None = None, evaluation: Report | None = None
+) -> str:
+    """The HTML page of a model, with its evaluation and the budget of its data set where they are given.
 
     Parameters
     ----------
@@ -32,7 +38,14 @@ def privacy_card(model: Any, *, title: str = "", ledger: Ledger | None = None) -
     title : str
         Heading, for instance the file name; the estimator's name by default.
     ledger : Ledger or None
+        Adds what was spent on the data set the model was trained on.
+    evaluation : Report or None
+        Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
     """
+    if evaluation is not None and evaluation.model != type(model).__name__:
+        raise ParameterError(
+            f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."
+        )
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
@@ -57,6 +70,7 @@ def privacy_card(model: Any, *, title: str = "", ledger: Ledger | None = None) -
         domain=_domain_rows(model),
         scales=getattr(model, "scales_", None) or {},
         weights=_weights(model),
+        evaluation="" if evaluation is None else evaluation_section(evaluation),
         budget=None if ledger is None else _budget(ledger),
     )
 

@@ -6,6 +6,7 @@ moves a sum by 1/2 (add-remove) or 1 (replace-one).
 
     classes    v_i = 1 if the predicted label is right, else 0
     numbers    v_i = 1 - |y_i - prediction|/2 in units of the target bound, predictions clipped to it
+    persons    the mean of v_i over their rows, made whole once; all of their rows are in one part
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import scipy.sparse as sp
 
 from dpsparse.domain import Part
 from dpsparse.rows.memory import Rows
+from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, remember
 from dpsparse.rows.votes import Blocks
 from dpsparse.sensitivity import signed_sum
@@ -35,8 +37,8 @@ class Linear:
 
 
 def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
-    """The rows outside block 0, and those inside it."""
-    edges = np.cumsum([0, *(len(part) for part in rows._parts)])
+    """The rows, or persons, outside block 0, and those inside it."""
+    edges = np.cumsum([0, *(part.n_units for part in rows._parts)])
     inside = [blocks._of_unit[a:b] == 0 for a, b in pairwise(edges)]
     training = [_chosen(p, ~mask) for p, mask in zip(rows._parts, inside, strict=True)]
     testing = [_chosen(p, mask) for p, mask in zip(rows._parts, inside, strict=True)]
@@ -54,7 +56,8 @@ def centred_scores(rows: Rows, models: Sequence[Linear]) -> Query:
                 shape=(len(part), rows.n_features),
             )
             for j, model in enumerate(models):
-                values = np.clip(_contributions(table, part.targets, model), -0.5, 0.5)
+                scores = _contributions(table, part.targets, model)
+                values = np.clip(means(part.persons, scores[:, None])[:, 0], -0.5, 0.5)
                 out[j] += np.trunc(values / unit).astype(np.int64).sum()
         return out
 
@@ -73,6 +76,10 @@ def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> n
 
 
 def _chosen(part: Part, mask: np.ndarray) -> Part:
+    if part.persons is not None:
+        sizes = np.diff(part.persons)
+        starts = np.concatenate([[0], np.cumsum(sizes[mask])])
+        return part.take(np.flatnonzero(np.repeat(mask, sizes)), starts)
     table = sp.csr_array(
         (part.values, part.indices, part.indptr), shape=(len(part), part.n_features)
     )[mask]

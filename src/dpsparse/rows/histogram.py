@@ -1,6 +1,7 @@
 """What a public model says about private rows, and the sums that an evaluation may ask for.
 
     a cell of a row      1 in its cell; of a person: the share of their rows in each cell      >= 0, norm at most 1
+    a cell of each of K  the same K times, side by side                                        norm at most sqrt K
     v in [0, 1]          v - 1/2; of a person: the mean of their rows                          at most 1/2
     v in [-1, 1]         v; of a person: the mean of their rows                                at most 1
 
@@ -16,7 +17,7 @@ with scalar arithmetic, so that what one row adds does not depend on where in th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -55,15 +56,18 @@ class _Scored:
         return Query((1,), count_below, whole)
 
     def _cells(self, cells: np.ndarray, n_cells: int) -> Query:
-        """How many rows fall into each of `n_cells` cells."""
+        """How many rows fall into each of `n_cells` cells; with a cell in each of K columns, into each of K n_cells."""
+        cells = cells.reshape(len(cells), -1)
+        K = cells.shape[1]
 
         def whole(unit: float) -> np.ndarray:
-            out = np.zeros(n_cells, np.int64)
+            out = np.zeros(K * n_cells, np.int64)
             shares = int(kernels.SAFE / unit) // self._sizes
-            np.add.at(out, np.clip(cells, 0, n_cells - 1), shares)
+            for k in range(K):
+                np.add.at(out, np.clip(cells[:, k], 0, n_cells - 1) + k * n_cells, shares)
             return out
 
-        return Query((n_cells,), partial(feature_masses, 1.0), whole)
+        return Query((K * n_cells,), partial(feature_masses, math.sqrt(K)), whole)
 
     def _means(self, values: np.ndarray) -> np.ndarray:
         """One number for each row, or the mean of each person's; added in the order of their rows."""
@@ -96,6 +100,7 @@ class ScoredLabels(_Scored):
         super().__init__(len(truth), groups)
         self._truth, self._guess, self._n_classes = truth, guess, n_classes
         self._score = None if score is None else np.where(np.isnan(score), 0.0, score)
+        self._chances = chances
         if chances is not None:
             log_loss, brier = np.empty(len(truth)), np.empty(len(truth))
             _losses(np.ascontiguousarray(chances, np.float64), truth, log_loss, brier)
@@ -119,6 +124,16 @@ class ScoredLabels(_Scored):
         n_bins = len(edges) + 1
         return self._cells(hit.astype(np.intp) * n_bins + self._bins(edges), 2 * n_bins)
 
+    def class_cells(self, edges: np.ndarray) -> Query:
+        """For every class the rows whose log odds of that class lie in each cell."""
+        return self._cells(self._class_bins([edges] * self._n_classes), len(edges) + 1)
+
+    def class_histogram(self, edges: Sequence[np.ndarray]) -> Query:
+        """The same with cuts of its own for every class, and by whether the row is of that class."""
+        n_bins = max(len(e) for e in edges) + 1
+        hit = self._truth[:, None] == np.arange(self._n_classes)
+        return self._cells(hit * n_bins + self._class_bins(edges), 2 * n_bins)
+
     def loss(self, name: str, power: int = 1) -> Query:
         """sum of v^power - 1/2 of a loss v in [0, 1]: "log_loss" (divided by its cut) or "brier"."""
         return self._centred(self._losses[name] ** power)
@@ -126,6 +141,11 @@ class ScoredLabels(_Scored):
     def _bins(self, edges: np.ndarray) -> np.ndarray:
         assert self._score is not None
         return np.searchsorted(edges, self._score)
+
+    def _class_bins(self, edges: Sequence[np.ndarray]) -> np.ndarray:
+        assert self._chances is not None
+        columns = [np.searchsorted(e, log_odds(self._chances[:, k])) for k, e in enumerate(edges)]
+        return np.column_stack(columns)
 
 
 class ScoredNumbers(_Scored):
@@ -164,6 +184,27 @@ def _short(values: np.ndarray, bound: float, lemma: Callable[[str], Sensitivity]
         return out
 
     return Query((1,), lemma, whole)
+
+
+def log_odds(chances: np.ndarray) -> np.ndarray:
+    """log p - log(1 - p), row by row; 0 where p is not a number."""
+    out = np.empty(len(chances))
+    _log_odds(np.ascontiguousarray(chances, np.float64), out)
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_odds(chances, out):
+    for i in range(chances.size):
+        p = chances[i]
+        if p != p:
+            out[i] = 0.0
+        elif p <= 0.0:
+            out[i] = -np.inf
+        elif p >= 1.0:
+            out[i] = np.inf
+        else:
+            out[i] = math.log(p) - math.log1p(-p)
 
 
 @njit(cache=True, nogil=True)

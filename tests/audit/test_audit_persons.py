@@ -1,0 +1,148 @@
+"""Whole persons added, removed and exchanged: the audit finds nothing, and finds what is put in.
+
+Persons of one row, of m equal, opposite, contrary and nearly cancelling rows, of m + 1 and of ten thousand, for every
+way through the code of every estimator, with as many rows of a person as there is a proof for.
+"""
+
+import numpy as np
+import pytest
+
+from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, DPTwoStageClassifier
+from dpsparse.audit.cases import ROWS_OF_A_PERSON, build, cases, for_persons
+from dpsparse.audit.contributions import contributions
+from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
+from dpsparse.audit.replay import check
+from dpsparse.audit.verdict import audit
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows.persons import Persons
+
+ADJACENCIES = ("add-remove", "replace-one")
+ALL = [
+    pytest.param(estimator, id=name)
+    for adjacency in ADJACENCIES
+    for name, estimator in cases(adjacency, "person")
+]
+FIRST = [case for case in ALL if "-0-" in case.id]
+
+
+@pytest.fixture(autouse=True)
+def short_counts(monkeypatch):
+    from dpsparse.solvers.frank_wolfe import solve
+
+    monkeypatch.setattr(solve, "COUNT_STEPS", 30)
+
+
+def test_the_neighbours_are_those_of_the_proof():
+    """Every shape occurs, with the number of rows it is named for; all others are in both tables, untouched."""
+    domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3)
+    for adjacency in ADJACENCIES:
+        source = pairs(domain, adjacency, 12, 5, make_generator(0))
+        found = [next(source) for _ in range(len(SHAPES))]
+        for pair, shape in zip(found, SHAPES, strict=True):
+            last = max(pair.groups.max(), pair.groups2.max())
+            sizes = [int(np.sum(groups == last)) for groups in (pair.groups, pair.groups2)]
+            assert {"one": 1, "one more": 4, "many": MANY}.get(shape, 3) in sizes
+            assert min(sizes) == (0 if adjacency == "add-remove" else min(sizes))
+            np.testing.assert_array_equal(pair.X[pair.groups < last], pair.X2[pair.groups2 < last])
+            assert pair.swapped().swapped().groups is pair.groups
+
+
+def test_unequal_numbers_of_rows_under_replace_one():
+    domain = Domain(classes=(0, 1), unit="person")
+    pair = replace_row(np.eye(4), np.ones(4, int), 1, np.ones(4), 0, "a row")
+    for number in range(len(SHAPES) ** 2):
+        person = of_persons(pair, domain, number)
+        assert len(np.unique(person.groups)) == len(np.unique(person.groups2)) == 3
+        np.testing.assert_array_equal(person.origin, np.arange(3))
+    added = of_persons(add_row(np.eye(4), np.ones(4, int), np.ones(4), 0, "a row"), domain)
+    np.testing.assert_array_equal(added.origin, [0, 1, -1])
+
+
+def test_every_estimator_is_audited_with_as_many_rows_as_it_has_a_proof_for():
+    rows = {case.id.rsplit("-", 3)[0]: case.values[0].domain.rows_per_unit for case in ALL}
+    assert rows["DPGradientClassifier-0"] is None
+    assert rows["DPLassoClassifier-0"] == 3
+    assert rows["DPScreenedLassoRegressor-0"] == 1
+    assert set(rows.values()) == set(ROWS_OF_A_PERSON)
+
+
+@pytest.mark.parametrize("estimator", FIRST)
+def test_replay_of_persons_finds_nothing_quickly(estimator):
+    finding = check(estimator, n_pairs=len(SHAPES), n_climbs=0, every=1000)
+    assert finding.complaints == ()
+    assert finding.height > 0.2
+
+
+@pytest.mark.parametrize("estimator", [case for case in FIRST if "add-remove" in case.id])
+def test_boundary_floats_of_persons_contribute_at_most_their_bound(estimator):
+    found = contributions(estimator, every=37)
+    assert found.complaint == ""
+    assert found.largest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ALL)
+def test_replay_and_contributions_of_persons_find_nothing(estimator):
+    assert check(estimator, n_pairs=len(SHAPES) ** 2, n_climbs=20, seed=1).complaints == ()
+    assert contributions(estimator, every=3).complaint == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_no_attack_refutes_the_guarantee_of_persons(adjacency):
+    """All attacks, the black box too; the false alarm rate is 0.001 for each estimator."""
+    for name in ("DPGradientClassifier", "DPHardThresholdRegressor", "DPLassoClassifier"):
+        estimator = for_persons(build(name, adjacency, delta=1e-2)[0])
+        verdict = audit(estimator, 4, n_runs=400, confidence=0.999)
+        assert verdict.holds, str(verdict)
+
+
+# ---- what is put in is found ---------------------------------------------------------------------
+
+
+def found(estimator):
+    finding = check(estimator, n_pairs=2 * len(SHAPES), n_climbs=0, every=1000)
+    return " ".join(finding.complaints)
+
+
+GRADIENT = DPGradientClassifier(Domain(classes=(0, 1), unit="person"), n_iter=3)
+
+
+def test_sums_that_are_not_cut_are_found(monkeypatch):
+    sums = Persons.sums
+
+    def uncut(self, *tables, longest, **rest):
+        sums(self, *tables, longest=2.0 * longest, **rest)
+
+    monkeypatch.setattr(Persons, "sums", uncut)
+    assert "too far" in found(GRADIENT)
+
+
+def test_rows_beyond_the_cap_are_found(monkeypatch):
+    """Frank-Wolfe pays for m rows of a person; whoever keeps more moves the scores further."""
+    monkeypatch.setattr(Releases, "capped", lambda self, rows: rows)
+    domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3, n_samples=12)
+    assert found(DPLassoClassifier(domain, radius=2.0, n_iter=4)) != ""
+
+
+def test_persons_torn_apart_by_blocks_are_found(monkeypatch):
+    """Votes of two blocks move where the rows of a person go to blocks one by one."""
+    from dpsparse.rows import votes
+
+    tear = votes.np.repeat
+
+    def torn(blocks, sizes):
+        whole = tear(blocks, sizes)
+        return (whole + np.arange(len(whole))) % 4 if np.ndim(sizes) else whole
+
+    class Numpy:
+        def __getattr__(self, name):
+            return torn if name == "repeat" else getattr(np, name)
+
+    monkeypatch.setattr(votes, "np", Numpy())
+    domain = Domain(classes=(0, 1), unit="person", row_norm=1.0, n_samples=12)
+    model = DPTwoStageClassifier(
+        domain, n_nonzero=2, n_blocks=4, support="votes", second_stage="gradient"
+    )
+    assert "too far" in found(model)
