@@ -149,13 +149,12 @@ def test_steps_have_prices_of_their_own_outside_a_pipeline():
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_replay_through_scales_and_fit_finds_nothing(adjacency):
-    pipe = DPPipeline(
-        [("scale", DPStandardizer(share=0.3)), ("model", classifier())],
-        epsilon=3.0,
-        adjacency=adjacency,
-    )
-    finding = check(pipe, 3, n_pairs=6, n_climbs=2, every=60)
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_replay_through_scales_and_fit_finds_nothing(adjacency, unit):
+    model = DPGradientClassifier(Domain(classes=[0, 1], unit=unit), n_iter=3)
+    steps = [("scale", DPStandardizer(share=0.3)), ("model", model)]
+    pipe = DPPipeline(steps, epsilon=3.0, adjacency=adjacency)
+    finding = check(pipe, 3, n_pairs=4, n_climbs=1, every=100)
     assert finding.complaints == ()
     assert finding.tightness["scale: scales"] > 0.2
 
@@ -179,6 +178,22 @@ def pairs_of_tables(adjacency):
         else:
             X2 = {name: objects([cells[name], *list(column)[1:]]) for name, column in X.items()}
             yield Pair(X, y, X2, np.append(1 - y[:1], y[1:]), np.arange(60), f"odd {number}")
+
+
+def persons_of_tables(adjacency):
+    """The odd rows together are one person, of many names; everybody else has two rows."""
+    pairs = list(pairs_of_tables("add-remove"))
+    X, y = pairs[0].X, pairs[0].y
+    groups, odd = np.repeat(np.arange(30), 2), [{n: p.X2[n][-1] for n in X} for p in pairs]
+    for rows in (odd, odd[:1] * 7):
+        more = {n: objects([*X[n], *(row[n] for row in rows)]) for n in X}
+        y2, theirs = np.append(y, [1] * len(rows)), np.append(groups, [30] * len(rows))
+        if adjacency == "add-remove":
+            yield Pair(X, y, more, y2, np.append(np.arange(30), -1), "person", groups, theirs)
+        else:  # a person of other names in the place of the odd one
+            other = {n: objects([*X[n], X[n][0] if n != "colour" else "other"]) for n in X}
+            first = np.append(groups, 30)
+            yield Pair(other, np.append(y, 0), more, y2, np.arange(31), "person", first, theirs)
 
 
 def objects(cells):
@@ -206,6 +221,21 @@ def test_replay_through_a_mixed_table_finds_nothing(adjacency):
         "table: note vocabulary",
     ):
         assert reached[phase] > 0.9, phase
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_replay_of_persons_in_a_mixed_table_finds_nothing(adjacency):
+    model = DPGradientClassifier(Domain(classes=[0, 1], unit="person"), n_iter=3)
+    pipe = table_pipeline(model, epsilon=8.0, adjacency=adjacency, leak_share=0.1)
+    subject, reached = Subject(pipe, 4), {}
+    for number, pair in enumerate(persons_of_tables(adjacency)):
+        for one in (pair, pair.swapped()):
+            finding = check_pair(subject, one, seed=number)
+            assert finding.complaints == ()
+            for phase, share in finding.reached.items():
+                reached[phase] = max(share, reached.get(phase, 0.0))
+    assert reached["table: categories categories"] > 0.9
+    assert reached["table: numbers scales"] > 0.6
 
 
 @pytest.mark.parametrize("fault", ["order", "threshold", "weights"])
