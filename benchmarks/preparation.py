@@ -82,28 +82,37 @@ def scales() -> None:
                 errors.append(abs(step.center_[:10] - middle) / true)
                 ratios.append(step.scale_[:10] / true)
         e, r = np.median(errors, axis=0), np.median(ratios, axis=0)
-        cells = [f"{kind} {a:.2f} ({b:.2f})" for kind, a, b in zip(kinds, e, r, strict=True)]
+        cells = [
+            f"{kind} {a:.2f} ({b:.2f})"
+            for kind, a, b in zip(kinds, e, r, strict=True)
+            if kind != "zero"
+        ]
         print(
             f"n {n}, epsilon {epsilon:g}, 20 columns: |error|/scale (ratio of scales): {', '.join(cells)}"
         )
 
 
 def text() -> None:
-    for label, texts, y in (newsgroups(), web_pages()):
-        y = np.asarray(y)
+    """All of it, or a part: `text newsgroups 1.0 hash 0` is one set, epsilon, mode and seed."""
+    sets = {"newsgroups": newsgroups, "news20": news20}
+    part = [*sys.argv[2:], *[None] * 4]
+    for read in [sets[part[0]]] if part[0] else sets.values():
+        label, texts, labels = read()
+        y = np.asarray(labels)
         test = np.random.default_rng(0).random(len(y)) < 0.3
         train = [text for text, out in zip(texts, test, strict=True) if not out]
         rest = [text for text, out in zip(texts, test, strict=True) if out]
-        for epsilon in (1.0, 3.0):
-            for mode in ("hash", "vocabulary"):
+        for epsilon in [float(part[1])] if part[1] else (1.0, 3.0):
+            for mode in [part[2]] if part[2] else ("hash", "vocabulary"):
+                seeds = [int(part[3])] if part[3] else [0, 1]
                 found, seconds, n_words = [], 0.0, []
-                for seed in range(3):
+                for seed in seeds:
                     model = DPGradientClassifier(Domain(classes=sorted(set(y.tolist()))))
                     steps = [("words", DPVectorizer(mode)), ("model", model)]
                     pipe = DPPipeline(steps, epsilon=epsilon, random_state=seed)
                     start = time.process_time()
                     pipe.fit(train, y[~test])
-                    seconds += (time.process_time() - start) / 3
+                    seconds += (time.process_time() - start) / len(seeds)
                     found.append(pipe.score(rest, y[test]))
                     n_words.append(len(pipe.get_feature_names_out()))
                 share = 0.1 if mode == "vocabulary" else 0.0
@@ -126,16 +135,17 @@ def newsgroups() -> tuple[str, list[str], list[int]]:
     return "20 newsgroups", texts, labels
 
 
-def web_pages() -> tuple[str, list[str], list[int]]:
-    """w8a: the keywords of web pages, written as texts of words."""
-    path = Path(os.environ["DPSPARSE_DATA"]) / "w8a.svm.xz"
+def news20() -> tuple[str, list[str], list[int]]:
+    """LIBSVM's news20, twenty classes: counts of words, written as texts again."""
+    path = Path(os.environ["DPSPARSE_DATA"]) / "news20_multiclass.svm.xz"
     texts, labels = [], []
     with lzma.open(path, "rt") as lines:
         for line in lines:
             label, *cells = line.split()
-            texts.append(" ".join(f"word{cell.split(':')[0]}" for cell in cells))
-            labels.append(int(float(label) > 0))
-    return "web pages (w8a)", texts, labels
+            counts = [cell.split(":") for cell in cells]
+            texts.append(" ".join(f"word{j} " * round(float(n)) for j, n in counts))
+            labels.append(int(float(label)))
+    return "news20, 20 classes", texts, labels
 
 
 def report(label: str, values: list[float]) -> None:

@@ -84,7 +84,7 @@ def test_everything_together_costs_what_was_asked(adjacency, epsilon):
         assert 0.999 * epsilon <= spent <= epsilon * (1 + 1e-12)
         assert plan.guarantee.proven
         own = [phase for phase in plan.phases if phase.name.startswith("table: ")]
-        assert len(own) == 3  # scales, categories, words
+        assert len(own) == 4  # clipped numbers, scales, categories, words
 
 
 def test_shares_are_shares_of_mu_squared():
@@ -121,6 +121,19 @@ def test_a_weak_release_is_said_after_the_fit_is_done():
     assert pipe.predict(X).shape == (100,)
 
 
+def test_what_declared_bounds_clip_is_told_and_paid():
+    X, y = mixed(3000)
+    roles = {"income": (0, 10_000), "age": (0, 120), "colour": "drop", "note": "drop"}
+    pipe = table_pipeline(roles=roles)
+    with pytest.raises(BudgetWarning, match=r"income \(.*Declare wider bounds") as said:
+        pipe.fit(X, y)
+    assert "age" not in str(said.value)
+    scaler = pipe.steps_[0][1].parts_[0][1]
+    assert scaler.clipped_share_ == pytest.approx([np.mean(X["income"] > 10_000), 0.0], abs=0.1)
+    free = DPTablePreparer(roles).fit(X)  # alone nothing is counted and nothing is paid
+    assert not hasattr(free.parts_[0][1], "clipped_share_")
+
+
 def test_steps_have_prices_of_their_own_outside_a_pipeline():
     X, _ = mixed()
     ledger = Ledger(epsilon=1.0, delta=1e-6)
@@ -136,13 +149,12 @@ def test_steps_have_prices_of_their_own_outside_a_pipeline():
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_replay_through_scales_and_fit_finds_nothing(adjacency):
-    pipe = DPPipeline(
-        [("scale", DPStandardizer(share=0.3)), ("model", classifier())],
-        epsilon=3.0,
-        adjacency=adjacency,
-    )
-    finding = check(pipe, 3, n_pairs=6, n_climbs=2, every=60)
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_replay_through_scales_and_fit_finds_nothing(adjacency, unit):
+    model = DPGradientClassifier(Domain(classes=[0, 1], unit=unit), n_iter=3)
+    steps = [("scale", DPStandardizer(share=0.3)), ("model", model)]
+    pipe = DPPipeline(steps, epsilon=3.0, adjacency=adjacency)
+    finding = check(pipe, 3, n_pairs=4, n_climbs=1, every=100)
     assert finding.complaints == ()
     assert finding.tightness["scale: scales"] > 0.2
 
@@ -150,6 +162,7 @@ def test_replay_through_scales_and_fit_finds_nothing(adjacency):
 def pairs_of_tables(adjacency):
     """A row whose names and words nobody else has, cells that are gaps, boundary floats and strange objects."""
     X, y = mixed(60)
+    X["age"][0] = 50.0
     odd = [
         {"income": math.inf, "age": math.nan, "colour": "own", "note": "own words of one row"},
         {"income": -5e-324, "age": 1e308, "colour": None, "note": None},
@@ -165,6 +178,22 @@ def pairs_of_tables(adjacency):
         else:
             X2 = {name: objects([cells[name], *list(column)[1:]]) for name, column in X.items()}
             yield Pair(X, y, X2, np.append(1 - y[:1], y[1:]), np.arange(60), f"odd {number}")
+
+
+def persons_of_tables(adjacency):
+    """The odd rows together are one person, of many names; everybody else has two rows."""
+    pairs = list(pairs_of_tables("add-remove"))
+    X, y = pairs[0].X, pairs[0].y
+    groups, odd = np.repeat(np.arange(30), 2), [{n: p.X2[n][-1] for n in X} for p in pairs]
+    for rows in (odd, odd[:1] * 7):
+        more = {n: objects([*X[n], *(row[n] for row in rows)]) for n in X}
+        y2, theirs = np.append(y, [1] * len(rows)), np.append(groups, [30] * len(rows))
+        if adjacency == "add-remove":
+            yield Pair(X, y, more, y2, np.append(np.arange(30), -1), "person", groups, theirs)
+        else:  # a person of other names in the place of the odd one
+            other = {n: objects([*X[n], X[n][0] if n != "colour" else "other"]) for n in X}
+            first = np.append(groups, 30)
+            yield Pair(other, np.append(y, 0), more, y2, np.arange(31), "person", first, theirs)
 
 
 def objects(cells):
@@ -186,11 +215,27 @@ def test_replay_through_a_mixed_table_finds_nothing(adjacency):
             for phase, share in finding.reached.items():
                 reached[phase] = max(share, reached.get(phase, 0.0))
     for phase in (
+        "table: bounds clipped",
         "table: numbers scales",
         "table: categories categories",
         "table: note vocabulary",
     ):
         assert reached[phase] > 0.9, phase
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_replay_of_persons_in_a_mixed_table_finds_nothing(adjacency):
+    model = DPGradientClassifier(Domain(classes=[0, 1], unit="person"), n_iter=3)
+    pipe = table_pipeline(model, epsilon=8.0, adjacency=adjacency, leak_share=0.1)
+    subject, reached = Subject(pipe, 4), {}
+    for number, pair in enumerate(persons_of_tables(adjacency)):
+        for one in (pair, pair.swapped()):
+            finding = check_pair(subject, one, seed=number)
+            assert finding.complaints == ()
+            for phase, share in finding.reached.items():
+                reached[phase] = max(share, reached.get(phase, 0.0))
+    assert reached["table: categories categories"] > 0.9
+    assert reached["table: numbers scales"] > 0.6
 
 
 @pytest.mark.parametrize("fault", ["order", "threshold", "weights"])
@@ -346,6 +391,40 @@ def test_raw_text_in_five_lines():
     named = dict(zip(pipe.get_feature_names_out(), pipe.model_.coef_[0], strict=True))
     assert named["good"] > 0 > named["dull"]
     assert set(named) == {"bad", "dull", "film", "fine", "good"}
+
+
+def test_a_model_that_cannot_do_with_the_columns_found_gets_empty_ones(tmp_path, monkeypatch):
+    original = DPGradientClassifier._make_plan
+
+    def wants_twenty(self, n_features, labels):
+        if n_features < 20:
+            raise ParameterError("Twenty columns, please.")
+        return original(self, n_features, labels)
+
+    monkeypatch.setattr(DPGradientClassifier, "_make_plan", wants_twenty)
+    texts, y = ["a good fine film", "a bad dull film"] * 400, [1, 0] * 400
+    words = DPVectorizer("vocabulary", max_features=50)
+    ledger = Ledger(epsilon=5.0, delta=1e-6)
+    pipe = DPPipeline([("words", words), ("model", classifier())], epsilon=4.0, ledger=ledger)
+    pipe.fit(texts, y)
+    assert len(pipe.steps_[0][1].vocabulary_) == 5
+    assert pipe.model_.n_features_in_ == 50
+    assert ledger.history()[0].committed
+    again = dpsparse.load(dpsparse.save(pipe, tmp_path / "m.json"))
+    np.testing.assert_array_equal(again.predict(texts), pipe.predict(texts))
+    np.testing.assert_array_equal(pipe.to_sklearn().predict(texts), pipe.predict(texts))
+
+
+@pytest.mark.parametrize("terms", [{"epsilon": math.inf}, {"random_state": 3}])
+def test_models_without_a_guarantee_say_so_in_their_files(tmp_path, terms):
+    X, y = mixed(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe = table_pipeline(**terms).fit(X, y)
+    again = dpsparse.load(dpsparse.save(pipe, tmp_path / "m.json"))
+    assert not again.privacy_.proven
+    assert again.privacy_ == pipe.privacy_
+    np.testing.assert_array_equal(again.predict(X), pipe.predict(X))
 
 
 def test_ordinary_pipelines_name_the_steps_that_learnt():

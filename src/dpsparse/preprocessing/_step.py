@@ -80,9 +80,9 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_in_: np.ndarray
-    weak_: tuple[
-        str, ...
-    ] = ()  # releases that noise has drowned, in words; known from released numbers
+    _declares: ClassVar[bool] = False  # whether facts about columns were declared to it
+    # Releases that noise has drowned, in words; known from released numbers.
+    weak_: tuple[str, ...] = ()
 
     # ---- what a step implements -----------------------------------------------------------------
 

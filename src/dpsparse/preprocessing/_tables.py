@@ -42,6 +42,8 @@ def read_table(X: Any) -> Table:
     """The columns of a table of any kind; only shapes and names can be refused."""
     if isinstance(X, Table):
         return X
+    if isinstance(X, (str, bytes)):
+        raise SchemaError(_UNREADABLE)
     table = quietly(_UNREADABLE, _read, X)
     if len({*table.names}) < len(table.names):
         raise SchemaError("Two columns of X have the same name; rename one of them.")

@@ -190,6 +190,8 @@ class PublicEncoder(_OneHot):
     [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]]
     """
 
+    _declares = True
+
     def __init__(self, categories: Any = ()) -> None:
         self.categories = categories
 

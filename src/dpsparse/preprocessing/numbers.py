@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 ROUNDS, CELLS = 3, 16
 FIRST_SHARE = 0.3
 REACH = 3.0  # scales on either side of the centre
+CLIPPED_SHARE, MUCH = (
+    0.01,
+    0.05,
+)  # of the budget for counting what is clipped; of a column, to be told
 # Scales and centres stay where float64 and float32 are at ease.
 SMALLEST, LARGEST = 2.0**-40, 2.0**41
 
@@ -254,6 +258,13 @@ class PublicScaler(_Scaled):
         A public constant for gaps, for all columns or by name; None takes the middle of the bounds.
     flag_gaps : bool, default=False
         A further column for each that tells where its number is missing.
+    count_clipped : bool, default=False
+        In a `DPPipeline`: tell, for a hundredth of the budget, which share of each column lies outside its bounds.
+
+    Attributes
+    ----------
+    clipped_share_ : ndarray of shape (n_features_in_,)
+        With `count_clipped`: released shares of the numbers outside the bounds.
 
     Examples
     --------
@@ -262,10 +273,44 @@ class PublicScaler(_Scaled):
     [-1.0, 0.0, 1.0]
     """
 
+    clipped_share_: np.ndarray
+    _declares = True
+
     def __init__(
-        self, bounds: Any = (-1.0, 1.0), *, fill: Any = None, flag_gaps: bool = False
+        self,
+        bounds: Any = (-1.0, 1.0),
+        *,
+        fill: Any = None,
+        flag_gaps: bool = False,
+        count_clipped: bool = False,
     ) -> None:
-        self.bounds, self.fill, self.flag_gaps = bounds, fill, flag_gaps
+        self.bounds, self.fill = bounds, fill
+        self.flag_gaps, self.count_clipped = flag_gaps, count_clipped
+
+    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+        note = "rows below, within and above the declared bounds of each column"
+        return [Want("clipped", CLIPPED_SHARE, 3 * n_columns, note)] if self.count_clipped else []
+
+    def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
+        """How much the declared bounds clip; the map does not depend on it."""
+        if not self.count_clipped:
+            return
+        query = NumberColumns(self._matrix(read), groups).outside(
+            self.center_ - self.reach_, self.center_ + self.reach_
+        )
+        noise = releases.scale(prefix + "clipped", query)
+        sides = releases.gaussian(prefix + "clipped", query)
+        outside = sides[:, 0] + sides[:, 2]
+        self.clipped_share_ = np.clip(outside / np.maximum(sides.sum(axis=1), 1.0), 0.0, 1.0)
+        much = (self.clipped_share_ > MUCH) & (outside > 4.0 * math.sqrt(2.0) * noise)
+        if much.any():
+            told = [
+                f"{self._columns[j]} ({self.clipped_share_[j]:.0%})" for j in np.flatnonzero(much)
+            ]
+            self.weak_ = (
+                "Many numbers lie outside the declared bounds and were clipped to them, about: "
+                f"{', '.join(told[:20])}. Declare wider bounds, or have the scale learnt privately.",
+            )
 
     def _check(self) -> None:
         pairs = [self.bounds]

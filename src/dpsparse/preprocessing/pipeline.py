@@ -11,8 +11,7 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_positive, is_number
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
+from dpsparse.estimators._model_search import refuse_unpayable_search
 from dpsparse.estimators._schema import checked_data
-from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.exceptions import DPSparseError, ParameterError
 from dpsparse.model_selection.pricing import affordable
 from dpsparse.preprocessing._step import (
     ADJACENCIES,
@@ -52,8 +52,34 @@ if TYPE_CHECKING:
 GIVEN = "given the prepared table; what preparing it cost stands in the plan of the pipeline"
 
 
+# Facts about raw columns are for the steps; the model sees prepared ones.
+_NO_COLUMNS: dict[str, Any] = {
+    field.name: None for field in fields(Domain) if field.name in ("bounds", "categories", "fill")
+}
+
+
 def _model_has(name: str) -> Any:
     return lambda self: hasattr(self.steps[-1][1], name)
+
+
+def _wider(rows: Any, empty: int) -> sp.csr_array:
+    """The same rows with so many empty columns more."""
+    more = sp.csr_array((rows.shape[0], empty))
+    return sp.csr_array(sp.hstack([sp.csr_array(rows), more], format="csr"))
+
+
+def _told(
+    model: BaseDPLinearModel, reserved: Plan, width: int, labels: np.ndarray | None
+) -> Plan | None:
+    """The plan for `width` columns with the noise that was reserved, or None if the model has no such plan."""
+    try:
+        plan = model._priced(width, labels)
+    except DPSparseError:
+        return None
+    paid = {phase.name: phase for phase in reserved.phases}
+    if not all(phase.name in paid for phase in plan.phases):
+        return None
+    return replace(plan, phases=tuple(paid[phase.name] for phase in plan.phases))
 
 
 class DPPipeline(_BaseComposition):  # type: ignore[misc]
@@ -202,7 +228,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         domain = model.domain
         if isinstance(domain, Domain):
             norm = min(norm, domain.row_norm or norm)
-            domain = replace(domain, feature_bound=1.0, row_norm=norm)
+            domain = replace(domain, feature_bound=1.0, row_norm=norm, **_NO_COLUMNS)
         model.set_params(domain=domain, epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
         return model
 
@@ -259,8 +285,11 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             mu, (own, fit) = affordable(lambda m: priced(m), self.epsilon, self.delta)
             for name, each in wants:
                 check_enough(each, mu, self._domain.n_samples, self.adjacency, f"Step {name!r}")
-        maps = [name for name, each in wants if not each]
-        facts = [f"what step {name!r} was told about the columns is public" for name in maps]
+        facts = [
+            f"what was declared to step {name!r} about columns is public"
+            for name, step in self._preparation
+            if step._declares
+        ]
         return Plan(
             method="DPPipeline",
             phases=(*own, *fit.phases),
@@ -300,8 +329,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         first_noted._note(read)
         y, labels = self._check_targets(read, y, groups)
         plan = self._priced(n_columns, labels)
-        self._warn(plan)
+        _warn_about(plan, "DPPipeline", budgeted=self.ledger is not None)
 
+        if self.ledger is not None:
+            refuse_unpayable_search(plan, self.ledger, "DPPipeline")
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = self._make_releases(plan)
         fitted: list[tuple[str, Step]] = []
@@ -346,39 +377,28 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         labels: np.ndarray | None,
     ) -> BaseDPLinearModel:
         """The model on prepared rows. Fewer columns than planned for (of a vocabulary, say) are a released fact: the
-        solver is told of them, and noise and price stay what was reserved."""
+        solver is told of them, and noise and price stay what was reserved. A model that cannot do with so few is
+        given empty columns for the rest: the fit is paid."""
         reserved: Plan = plan.public
-        model = self._model(reserved.epsilon, self._planned(self.n_features_in_)[2])
-        width = int(rows.shape[1])
+        _, planned, norm = self._planned(self.n_features_in_)
+        model, names = self._model(reserved.epsilon, norm), list(self.steps_[-1][1]._names_out())
+        actual = _told(model, reserved, int(rows.shape[1]), labels)
+        if actual is None:
+            actual, empty = reserved, planned - int(rows.shape[1])
+            rows = _wider(rows, empty)
+            names += ["(none)"] * empty
+        actual = replace(actual, assumptions=(*actual.assumptions, GIVEN))
         table = checked_data(model, rows, ensure_all_finite=False)
-        actual = model._priced(width, labels)
-        paid = {phase.name: phase for phase in reserved.phases}
-        if not all(phase.name in paid for phase in actual.phases):
-            raise ParameterError("The model plans other steps for fewer columns; this is a bug.")
-        actual = replace(
-            actual,
-            phases=tuple(paid[phase.name] for phase in actual.phases),
-            assumptions=(*actual.assumptions, GIVEN),
-        )
         if is_seeded(self.random_state):
             actual = actual.seeded()
         clipped = Rows.clip(table, y, model._domain, labels=labels, groups=groups)
         model._carry_out(clipped, actual, releases, labels)
-        model.feature_names_ = tuple(self.steps_[-1][1]._names_out())
+        model.feature_names_ = tuple(names)
         return model
 
     def _make_releases(self, plan: Plan) -> Releases:
         """The door out. The audit puts its own here, which writes down whatever leaves."""
         return Releases(plan, make_generator(self.random_state))
-
-    def _warn(self, plan: Plan) -> None:
-        if plan.randomness == "seeded":
-            warnings.warn(
-                "DPPipeline: random_state makes the noise repeatable, so this fit is NOT private. "
-                "Leave random_state=None for a model you publish.",
-                NotPrivateWarning,
-                stacklevel=3,
-            )
 
     # ---- what a fitted pipeline can do ----------------------------------------------------------
 
@@ -388,7 +408,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         rows = X
         for _, step in self.steps_:
             rows = step.transform(rows)
-        return rows
+        empty = self.model_.n_features_in_ - int(rows.shape[1])
+        return rows if empty == 0 else _wider(rows, empty)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""
@@ -424,7 +445,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the prepared columns, in the order of the weights."""
         check_is_fitted(self, "model_")
-        return np.array(self.steps_[-1][1]._names_out(), object)
+        return np.array(self.model_.feature_names_, object)
 
     def to_sklearn(self) -> Pipeline:
         """A plain scikit-learn pipeline with the same predictions, for places without dpsparse.
@@ -445,7 +466,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             made, weights = step._plain()
             parts.append((name, made))
         flat = plain.coef_.ndim == 1
-        coef, moved = weights(np.atleast_2d(plain.coef_))
+        width = len(self.steps_[-1][1]._names_out())  # without columns that are always empty
+        coef, moved = weights(np.atleast_2d(plain.coef_)[:, :width])
         plain.coef_ = coef[0] if flat else coef
         plain.intercept_ = plain.intercept_ + (moved[0] if flat else moved)
         plain.n_features_in_ = coef.shape[1]

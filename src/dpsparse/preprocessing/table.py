@@ -49,6 +49,8 @@ class DPTablePreparer(Step):
         A column of its own for the gaps of numbers; of private ones where gaps are frequent.
     number_share, category_share, word_share : float, default=0.1
         Shares of the pipeline's budget for all private numbers, all private categories, each vocabulary.
+    count_clipped : bool, default=True
+        In a `DPPipeline`, tell for a hundredth of the budget how much declared bounds clip; much is a warning.
     max_categories : int, default=64
     hash_features : int, default=64
         Columns for each hashed column; texts have 2**18.
@@ -62,6 +64,8 @@ class DPTablePreparer(Step):
     ['age', 'age is missing', 'sex = f', 'sex = m', 'sex is other', 'sex is missing']
     """
 
+    _declares = True
+
     def __init__(
         self,
         columns: Any = None,
@@ -71,13 +75,14 @@ class DPTablePreparer(Step):
         number_share: float = 0.1,
         category_share: float = 0.1,
         word_share: float = 0.1,
+        count_clipped: bool = True,
         max_categories: int = 64,
         hash_features: int = 64,
     ) -> None:
         self.columns, self.fill, self.flag_gaps = columns, fill, flag_gaps
         self.number_share, self.category_share = number_share, category_share
         self.word_share, self.max_categories = word_share, max_categories
-        self.hash_features = hash_features
+        self.hash_features, self.count_clipped = hash_features, count_clipped
 
     def _check(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -119,7 +124,9 @@ class DPTablePreparer(Step):
         flags = "auto" if self.flag_gaps else False
         parts: list[tuple[str, Step, tuple[str, ...]]] = []
         if bounds:
-            scaler = PublicScaler(bounds, fill=fills, flag_gaps=self.flag_gaps)
+            scaler = PublicScaler(
+                bounds, fill=fills, flag_gaps=self.flag_gaps, count_clipped=self.count_clipped
+            )
             parts.append(("bounds", scaler, tuple(bounds)))
         if numbers:
             parts.append(
@@ -195,7 +202,9 @@ class DPTablePreparer(Step):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Note the columns. Where something has to be learnt, only a `DPPipeline` can fit it."""
         self._check()
-        if self._wants(1, "add-remove"):
+        if any(
+            isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in self._parts()
+        ):
             raise ParameterError(
                 "This table has columns that are learnt from private rows ('number', 'category', 'words'); put the "
                 "preparer into a DPPipeline, which plans and pays for all steps at once."
