@@ -26,6 +26,7 @@ from dpsparse.rows.persons import Persons, at_most, means
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.screening import Point, ScreenedRows
+from dpsparse.rows.standard import standardised
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import (
     class_counts,
@@ -155,10 +156,25 @@ class Rows:
         return block_votes(self._parts, blocks, n_nonzero, selector)
 
     def ridge(
-        self, support: np.ndarray | None, *, constant: float, row_clip: float, longest: float
+        self,
+        support: np.ndarray | None,
+        *,
+        constant: float,
+        row_clip: float,
+        longest: float,
+        squared: bool = False,
     ) -> RidgeRows:
         """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
-        return RidgeRows(self, support, constant=constant, row_clip=row_clip, longest=longest)
+        return RidgeRows(
+            self, support, constant=constant, row_clip=row_clip, longest=longest, squared=squared
+        )
+
+    def standardised(
+        self, centre: np.ndarray, scaling: np.ndarray, *, middle: float = 0.0, unit: float = 1.0
+    ) -> Rows:
+        """Rows (x - centre) * scaling with targets (y - middle)/unit, for released numbers."""
+        parts = [standardised(p, centre, scaling, middle, unit) for p in self._parts]
+        return Rows(parts, self.domain)
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""
@@ -277,6 +293,21 @@ class UnitRows:
             )
 
         return Query((self.width,), partial(feature_masses, 1.0), whole)
+
+    def total(self) -> Query:
+        """sum_i z_i, signs and all."""
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            if self._of_persons:  # slopes of one
+                ones: Any = lambda p: np.full((len(p.length), 1), kernels.SLOPE)  # noqa: E731
+                return self._sum_by_person(1, ones, fine / kernels.SLOPE)[:-1, 0]
+            return self._sum(
+                (self.width,),
+                lambda p, a, b, out: kernels.totals(p.indptr, p.columns, p.z, fine, a, b, out),
+            )
+
+        return Query((self.width,), partial(clipped_gradient_sum, 1.0), whole)
 
     def squares(self) -> np.ndarray:
         """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
