@@ -435,8 +435,8 @@ def after_fit(patch, name, leak):
     kind = getattr(estimators, name)
     original = kind.fit
 
-    def fit(self, X, y):
-        original(self, X, y)
+    def fit(self, X, y, **rest):
+        original(self, X, y, **rest)
         leak(self, y)
         return self
 
