@@ -23,7 +23,7 @@ from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
 from dpsparse.sensitivity import signed_sum
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import COUNTS, TableRegression, row_clip, solve
 
 ENOUGH = 150.0  # N from which it pays to look at the table

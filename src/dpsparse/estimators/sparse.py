@@ -16,11 +16,11 @@ from dpsparse.estimators._base import BaseDPClassifier, BaseDPLinearModel, BaseD
 from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
 from dpsparse.estimators.ridge import DPRidgeRegressor, effective_rows
 from dpsparse.estimators.two_stage import DPTwoStageRegressor
+from dpsparse.nonzeros import check_n_nonzero
 from dpsparse.privacy import Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
-from dpsparse.sparsify import check_n_nonzero
+from dpsparse.solvers.solution import Solution
 
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
 

@@ -20,7 +20,7 @@ from dpsparse.domain import HUGE, TINY, Part
 
 
 def standardised(
-    part: Part, centre: np.ndarray, scaling: np.ndarray, middle: float, unit: float
+    centre: np.ndarray, scaling: np.ndarray, middle: float, unit: float, part: Part
 ) -> Part:
     """The rows of a part after the map; dense."""
     n, d = len(part), part.n_features

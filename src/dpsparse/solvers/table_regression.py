@@ -33,7 +33,7 @@ import numpy as np
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
 from dpsparse.rows.moments import squares
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 
 COUNTS = 8  # noisy counts of a quantile
 CUTOFF = 1.5  # of the .75-quantile of |y - mean|
@@ -92,7 +92,7 @@ class Run:
         bound = self.public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
-        return Solution(coef[None, :] * bound, np.array([intercept * bound]))
+        return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
     def release_mean(self) -> None:
         """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it."""
