@@ -26,7 +26,7 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "sparsify": {"privacy", "random", "sensitivity"},
-    "rows": {"domain", "noise", "sensitivity"},
+    "rows": {"domain", "noise", "sensitivity", "readers"},  # readers: rows that are clipped as they are read
     "release": {"noise", "privacy", "rows", "selection", "sensitivity"},
     "published": {"losses"},  # the papers as printed stand alone
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below

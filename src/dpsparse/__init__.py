@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PublicScaler,
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
+    from dpsparse.rows import Rows
     from dpsparse.sparsify import PrivateCount
 
 __version__ = "0.1.0"
@@ -74,6 +75,7 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "sparsify",
+    "Rows": "rows",
     "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",
@@ -114,6 +116,7 @@ __all__ = [
     "PrivateCount",
     "PublicEncoder",
     "PublicScaler",
+    "Rows",
     "__version__",
     "check_pipeline",
     "dp_evaluate",
