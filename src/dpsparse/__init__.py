@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
+    from dpsparse.nonzeros import PrivateCount
     from dpsparse.preprocessing import (
         DPCategoryEncoder,
         DPPipeline,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
     from dpsparse.rows import Rows
-    from dpsparse.sparsify import PrivateCount
 
 __version__ = "0.1.0"
 
@@ -74,7 +74,7 @@ _HOMES = {
     "Guarantee": "privacy",
     "Ledger": "privacy",
     "Plan": "privacy",
-    "PrivateCount": "sparsify",
+    "PrivateCount": "nonzeros",
     "Rows": "rows",
     "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",

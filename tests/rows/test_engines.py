@@ -71,7 +71,9 @@ def test_any_cut_and_a_stream_give_the_bits_of_one_table(kind, shape, adjacency)
     assert_same(whole, model(kind, adjacency).fit(streamed))
 
 
-@pytest.mark.parametrize("options", [{"epsilon": math.inf}, {"n_nonzero": PrivateCount(1, 40, 0.2)}])
+@pytest.mark.parametrize(
+    "options", [{"epsilon": math.inf}, {"n_nonzero": PrivateCount(1, 40, 0.2)}]
+)
 @pytest.mark.parametrize("kind", ["2", "5", "regression"])
 def test_without_noise_and_with_a_private_count_too(kind, options):
     X, y = table(kind, "wide")

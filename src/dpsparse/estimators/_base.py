@@ -23,6 +23,7 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number, is_whole
 from dpsparse.domain import Domain, refuse_malformed
+from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
@@ -34,7 +35,7 @@ from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.sources import Source
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -179,6 +180,9 @@ class BaseDPLinearModel(_Fitted):
             raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
         self._check_parameters()
         self._check_groups(groups)
+        refuse_inside_task(self.epsilon)
+        if is_dask(X):
+            X, y = Rows.from_dask(X, y), None
         if isinstance(X, Source):
             labels = self._source_labels(X, y)
             plan = given_the_table(self._priced(X.n_features, labels), self)
@@ -208,7 +212,7 @@ class BaseDPLinearModel(_Fitted):
         with FitProgress(type(self).__name__, self.verbose) as releases.progress:
             solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
-        self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
+        self.n_iter_ = solution.n_iter
         if solution.coef_noise is not None:
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
@@ -329,11 +333,16 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Margins x.w + intercept: shape (n,) for two classes, (n, K) for more."""
+        if is_dask(X):
+            K = len(self.classes_)
+            return lazily(self, "decision_function", X, K if K > 2 else None, np.float64)
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of each row."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, self.classes_.dtype)
         margins = self.decision_function(X)
         codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         labels: np.ndarray = self.classes_[codes]
@@ -341,6 +350,8 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, in the order of `classes_`."""
+        if is_dask(X):
+            return lazily(self, "predict_proba", X, len(self.classes_), np.float64)
         margins = self.decision_function(X)
         if margins.ndim == 1:
             positive = expit(margins)
@@ -381,6 +392,8 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets x.w + intercept."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, np.float64)
         return self._margins(X).ravel()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData, Domain, Part, by_person
+from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.parts import InMemory, Parts
@@ -153,6 +154,19 @@ class Rows:
         from dpsparse.rows import sources
 
         return sources.of_csr(X, y, memory=memory, directory=directory)
+
+    @staticmethod
+    def from_dask(
+        X: Any, y: Any, *, client: Any = None, step_timeout: float = 600.0, retries: int = 3
+    ) -> Source:
+        """Dask arrays (of CSR or dense chunks), data frames, or lists of delayed parts, on the workers of `client`
+        (default: the present one). A step that takes longer than `step_timeout` seconds is given up."""
+        try:
+            from dpsparse.rows.dask import OnCluster
+        except ImportError:
+            raise ParameterError("Dask is missing: pip install 'dpsparse[dask]'.") from None
+
+        return OnCluster(X, y, client, step_timeout, retries)
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
