@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ pd = pytest.importorskip("pandas")
 
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
-from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
 
 from dpsparse import Domain, Ledger, Rows  # noqa: E402
 from dpsparse.exceptions import (  # noqa: E402
@@ -27,6 +27,7 @@ from dpsparse.exceptions import (  # noqa: E402
     SourceChangedError,
 )
 from dpsparse.rows.dask import packed, unpacked  # noqa: E402
+from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning"),
@@ -49,7 +50,6 @@ def refuse_draws():
     dpsparse.random.make_generator = dpsparse.random.spawn = refuse
     dpsparse.noise.add_integers = dpsparse.noise.integers = refuse
     np.random.default_rng = np.random.Generator = refuse
-    os.urandom = refuse if False else os.urandom  # Dask itself names tasks with it
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def cut(X, y, n_parts, matrix=sp.csr_array, seed=0):
     """Delayed chunks at random places, empty ones among them."""
     cuts = np.sort(np.random.default_rng(seed).integers(0, X.shape[0], n_parts - 1)).tolist()
     edges = [0, *cuts, X.shape[0]]
-    pairs = list(zip(edges[:-1], edges[1:], strict=True))
+    pairs = list(pairwise(edges))
     xs = [dask.delayed(matrix)(X[a:b]) for a, b in pairs]
     ys = [dask.delayed(np.asarray)(y[a:b]) for a, b in pairs]
     return xs, ys
@@ -168,17 +168,17 @@ def test_nothing_is_spent_before_every_part_was_validated(client, tmp_path):
     holes = X[-20:].copy()
     holes.data[-1] = np.nan
     undeclared = y[-20:].copy()
-    undeclared[-1] = 77
+    undeclared[-1] = 918273645
     for bad_x, bad_y in ((holes, y[-20:]), (X[-20:], undeclared), (X[-20:], y[-19:])):
         source = Rows.from_dask(
             [*xs, dask.delayed(sp.csr_array)(bad_x)], [*ys, dask.delayed(np.asarray)(bad_y)]
         )
         with pytest.raises(SchemaError) as caught:
             model("2", ledger=ledger).fit(source)
-        assert "77" not in str(caught.value)
+        assert "918273645" not in str(caught.value)
     assert ledger.history() == []
     logs = "".join(str(line) for lines in client.get_worker_logs().values() for line in lines)
-    assert "77" not in logs  # a task that raises would have its arguments logged
+    assert "918273645" not in logs  # a task that raises would have its arguments logged
 
 
 def test_a_source_that_reloads_differently_is_refused(client, tmp_path):
@@ -251,7 +251,6 @@ def kill_one_at(client, when):
 
 def test_a_killed_worker_changes_nothing(client, tmp_path):
     X, y = table("2", "wide")
-    ledger = Ledger(tmp_path / "ledger.db", epsilon=100.0, delta=1e-3)
     whole = model("2", n_iter=20).fit(X, y)
     thread = kill_one_at(client, 0.3)
     fitted = model(
@@ -263,7 +262,6 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     thread.join()
     assert_same(whole, fitted)
     assert len(fitted.ledger.history()) == 1
-    assert ledger.history() == []
 
 
 def test_without_workers_there_is_a_typed_error():

@@ -11,6 +11,8 @@ task compares the digest of its part with that of the first load; a source that 
 A task never raises: Dask logs the arguments of a task that failed, and these are private. It returns a refusal.
 """
 
+# mypy: disable-error-code="attr-defined, no-untyped-call, no-any-return"
+
 from __future__ import annotations
 
 import hashlib
@@ -214,9 +216,9 @@ def _checked(held: Any, digest: bytes) -> Any:
 
 
 def _facts(held: Any) -> tuple[bytes, int]:
-    return held.digest, len(_checked(held, held.digest)) if isinstance(held, _Held) else _checked(
-        held, b""
-    )
+    """The digest of the first load, and the number of rows."""
+    digest = getattr(held, "digest", b"")
+    return digest, len(_checked(held, digest))
 
 
 def _made(f: Callable[..., Any], own: Any, has_own: bool, digest: bytes, held: Any) -> _Held:
@@ -286,7 +288,7 @@ class OnCluster(Source):
             client = distributed.default_client() if self._client is None else self._client
         except ValueError:
             raise ParameterError(
-                "There is no Dask client; start one, dask.distributed.Client(...), or pass Rows.from_dask(..., client=)."
+                "There is no Dask client; start one (dask.distributed.Client) or pass Rows.from_dask(..., client=)."
             ) from None
         return _Settings(client, self._timeout, self._retries)
 
@@ -325,9 +327,8 @@ def _chunks(name: str, collection: Any) -> list[Any]:
     """One delayed object for every part, along rows only."""
     if isinstance(collection, (list, tuple)):
         return list(collection)
-    if getattr(collection, "ndim", 0) == 2 and hasattr(collection, "numblocks"):
-        if collection.numblocks[1] > 1:
-            collection = collection.rechunk({1: -1})
+    if getattr(collection, "numblocks", ())[1:] > (1,):
+        collection = collection.rechunk({1: -1})
     if not hasattr(collection, "to_delayed"):
         raise SchemaError(
             f"{name} must be a dask array, a dask data frame or a list of delayed parts, as the other one is."
