@@ -208,6 +208,11 @@ class Part:
         return len(self.indptr) - 1
 
     @property
+    def starts(self) -> np.ndarray | None:
+        """The first row of every person, and the end."""
+        return self.persons
+
+    @property
     def n_units(self) -> int:
         """Persons, or rows where there are none."""
         return len(self) if self.persons is None else len(self.persons) - 1

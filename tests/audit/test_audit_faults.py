@@ -17,6 +17,7 @@ import dpsparse.estimators._base
 import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
 import dpsparse.noise
+import dpsparse.nonzeros
 import dpsparse.random
 import dpsparse.release
 import dpsparse.rows.kernels
@@ -24,7 +25,6 @@ import dpsparse.rows.memory
 import dpsparse.rows.ridge
 import dpsparse.selection.top_k
 import dpsparse.sensitivity
-import dpsparse.sparsify
 from dpsparse import Domain, PrivateCount, estimators
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
@@ -168,7 +168,7 @@ def unlikely_picks_are_impossible(patch):
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
 def the_count_discards_its_noise(patch):
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", lambda rng, scale: 0)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", lambda rng, scale: 0)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -176,7 +176,7 @@ def one_sided_noise_of_the_count(patch):
     def upwards(rng, scale):
         return abs(dpsparse.random.two_sided_geometric(rng, scale))
 
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", upwards)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", upwards)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -462,8 +462,8 @@ def after_fit(patch, name, leak):
     kind = getattr(estimators, name)
     original = kind.fit
 
-    def fit(self, X, y):
-        original(self, X, y)
+    def fit(self, X, y, **rest):
+        original(self, X, y, **rest)
         leak(self, y)
         return self
 

@@ -98,7 +98,9 @@ class RidgeRows:
         self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
-        self._parts = [_ridge_part(p, support, constant, row_clip, longest) for p in rows._parts]
+        # Sums of minimisers are not whole: one table, brought here, in the order of the rows.
+        parts = rows._parts.collect(partial(_ridge_part, support, constant, row_clip, longest))
+        self._parts = [_joined(parts)]
 
     def problem(
         self,
@@ -348,8 +350,21 @@ class _Newton:
         return np.asarray(cg(operator, gradient, rtol=rtol, maxiter=2 * self.width)[0])
 
 
+def _joined(parts: list[_RidgePart]) -> _RidgePart:
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+    return _RidgePart(
+        np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.targets for part in parts]),
+    )
+
+
 def _ridge_part(
-    part: Part, support: np.ndarray | None, constant: float, row_clip: float, longest: float
+    support: np.ndarray | None, constant: float, row_clip: float, longest: float, part: Part
 ) -> _RidgePart:
     indptr, columns, values = part.indptr, part.indices, part.values
     if support is not None:
