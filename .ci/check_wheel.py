@@ -2,8 +2,9 @@
 
 python .ci/check_wheel.py [--all-pythons]
 
-In each environment: `pip install dpsparse.whl` alone gives a Python API that fits; without the extra the command says what
-to install; with `[cli]` the command helps, fits, and reports. Proof notes are inside, and the code of README.md runs.
+In each environment: `pip install dpsparse.whl` alone gives a Python API that fits; without the extra the command
+says what to install;
+with `[cli]` the command helps, fits, and reports. The code of README.md runs.
 """
 
 from __future__ import annotations
@@ -67,10 +68,8 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
     run(python, "-m", "venv", env, cwd=place)
     pip = [env / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, wheel, cwd=place)
-    seconds = run(
-        env / "bin" / "python", "-c", "import time; t = time.perf_counter(); import dpsparse; print(time.perf_counter() - t)",
-        cwd=place,
-    )  # fmt: skip
+    timed = "import time; t = time.perf_counter(); import dpsparse; print(time.perf_counter() - t)"
+    seconds = run(env / "bin" / "python", "-c", timed, cwd=place)
     print(f"  import dpsparse: {float(seconds):.3f} s")
     print(run(env / "bin" / "python", "-c", SMOKE, cwd=place).rstrip())
     refusal = run(env / "bin" / "dpsparse", "--help", cwd=place, expect=2)

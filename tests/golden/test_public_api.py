@@ -1,7 +1,7 @@
 """The public names and their parameters are a list; it changes in the same commit as CHANGELOG.md.
 
-After a change on purpose: `python tests/golden/test_public_api.py` writes the list anew, and a line in CHANGELOG.md says why
-(docs/deprecation.md: what is removed was deprecated before).
+After a change on purpose: `python tests/golden/test_public_api.py` writes the list anew, and a line in
+CHANGELOG.md says why (docs/deprecation.md: what is removed was deprecated before).
 """
 
 import inspect
@@ -46,7 +46,7 @@ def public_names() -> list[str]:
 def test_public_names_are_those_of_the_list():
     now, listed = public_names(), LIST.read_text("utf-8").splitlines()
     added, gone = sorted(set(now) - set(listed)), sorted(set(listed) - set(now))
-    assert not added and not gone, (
+    assert (added, gone) == ([], []), (
         f"public names changed: added {added}, gone {gone}. If on purpose: run `python {LIST.parent.name}/"
         f"{Path(__file__).name}` in tests (with src on PYTHONPATH) and add a line to CHANGELOG.md in the same commit."
     )
