@@ -6,8 +6,8 @@
 Score: AUC (two classes), accuracy (more), R2 (numbers). delta 1e-6, add-remove, `n_samples` declared. A seed is a
 random 80/20 split and the noise of the fit; constants of the library were chosen on `--training` splits, where the
 training rows of a seed are split again and test rows are never read. Entries are brought into [-1, 1] by public
-constants. Sets of more than 50,000 training rows are cut to 50,000, drawn at random. The number of true features is declared
-(`n_nonzero`) where the data is made to have one, and for text (100; 2,000 for 20 classes).
+constants. Sets of more than 50,000 training rows are cut to 50,000, drawn at random. The number of true features is
+declared (`n_nonzero`) where the data is made to have one, and for text (100; 2,000 for 20 classes).
 """
 
 from __future__ import annotations
@@ -313,7 +313,8 @@ def table(options):
         declared = f", {one.n_nonzero} weights declared" if one.n_nonzero else ""
         lines += [
             "",
-            f"**{one.name}**, {n:,} training rows, {d:,} columns{declared}; {what}, scikit-learn without privacy {np.mean(reference):.3f}",
+            f"**{one.name}**, {n:,} training rows, {d:,} columns{declared}; {what}, scikit-learn without "
+            f"privacy {np.mean(reference):.3f}",
             "",
             "| | .1 | .5 | 1 | 3 | inf | seconds a fit |",
             "|---|---|---|---|---|---|---|",
@@ -348,7 +349,8 @@ def table(options):
             lines.append(f"| {label} | {' | '.join(shown)} | {np.mean(seconds[one.name, m]):.2f} |")
     seeds = max((len(v) for v in cells.values()), default=0)
     summary = (
-        f"{len({c[0] for c in cells})} data sets, {sum(map(len, cells.values())):,} fits, up to {seeds} seeds a cell. The front estimator is more than .01 "
+        f"{len({c[0] for c in cells})} data sets, {sum(map(len, cells.values())):,} fits, up to {seeds} seeds a "
+        "cell. The front estimator is more than .01 "
         f"behind the best of the others in {len(behind)} of {checked} cells"
         + (f": {'; '.join(behind)}. " if behind else ". ")
         + f"Its lowest mean R2 is {worst:.3f}."
