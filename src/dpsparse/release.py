@@ -43,11 +43,11 @@ from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 from dpsparse.sensitivity import name_threshold
 
 if TYPE_CHECKING:
+    from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.run import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
-    from dpsparse.sparsify import PrivateCount
 
 _CHUNK = 2**16
 # Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
@@ -168,7 +168,10 @@ class Releases:
         """
         if self.exact(phase):
             query = problem.minimiser()
-            return _times(query.whole(_exact_unit(query)), _exact_unit(query))
+            unit = (
+                _exact_unit(query) * 2.0**-16
+            )  # one row moves a minimiser little where rows are many
+            return _times(query.whole(unit), unit)
         event, count = _leaf(self._event(phase))
         assert isinstance(event, Sequence)
         tilt, blur = event.events

@@ -14,8 +14,10 @@ from randomgen import AESCounter
 
 import dpsparse.domain
 import dpsparse.estimators._base
+import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
 import dpsparse.noise
+import dpsparse.nonzeros
 import dpsparse.random
 import dpsparse.release
 import dpsparse.rows.kernels
@@ -23,7 +25,6 @@ import dpsparse.rows.memory
 import dpsparse.rows.ridge
 import dpsparse.selection.top_k
 import dpsparse.sensitivity
-import dpsparse.sparsify
 from dpsparse import Domain, PrivateCount, estimators
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
@@ -103,6 +104,32 @@ def test_reused_noise_is_caught_for_every_seed(name, seed, monkeypatch):
     assert "same noise" in first_complaint(make(name, {"n_iter": 4}), seed=seed)
 
 
+@fault("DPTransferClassifier", n_nonzero=3)
+def plain_float64_noise(patch):
+    """The right scale, but the lowest bits of a sum of floats tell its terms (Mironov 2012)."""
+
+    def answer(self, phase, query, scale, unit):
+        return query.whole(unit).reshape(-1) + dpsparse.noise.STEPS * self.rng.standard_normal(
+            query.size
+        )
+
+    patch.setattr(Releases, "_answer", answer)
+
+
+@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
+def a_tilt_of_plain_float64_noise(patch):
+    def integers(rng, size):
+        return dpsparse.noise.STEPS * rng.standard_normal(size)
+
+    patch.setattr(dpsparse.release, "integers", integers)
+
+
+@fault("DPGradientClassifier", n_iter=4, step_size=1.7e308)
+def a_step_that_cannot_be_represented(patch):
+    """Checked no more: weights overflow and slopes are not numbers, under a proven headline."""
+    patch.setattr(dpsparse.estimators.gradient, "HUGE", np.inf)
+
+
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
 def half_the_tilt(patch):
     def integers(rng, size):
@@ -141,7 +168,7 @@ def unlikely_picks_are_impossible(patch):
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
 def the_count_discards_its_noise(patch):
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", lambda rng, scale: 0)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", lambda rng, scale: 0)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -149,7 +176,7 @@ def one_sided_noise_of_the_count(patch):
     def upwards(rng, scale):
         return abs(dpsparse.random.two_sided_geometric(rng, scale))
 
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", upwards)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", upwards)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -435,8 +462,8 @@ def after_fit(patch, name, leak):
     kind = getattr(estimators, name)
     original = kind.fit
 
-    def fit(self, X, y):
-        original(self, X, y)
+    def fit(self, X, y, **rest):
+        original(self, X, y, **rest)
         leak(self, y)
         return self
 
