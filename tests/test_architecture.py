@@ -130,6 +130,7 @@ def test_generators_are_made_in_one_place(path):
 
 KERNELS = {
     "kernel.py",
+    "curve.py",
     "run.py",
     "reference.py",
     "sampler.py",
