@@ -26,7 +26,8 @@ ALLOWED = {
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "random", "sensitivity"},
     "rows": {"domain", "noise", "sensitivity"},
-    "release": {"noise", "privacy", "rows", "selection", "sensitivity"},
+    "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
+    "release": {"mechanisms", "noise", "privacy", "rows"},
     "published": {"losses"},  # the papers as printed stand alone
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
     "solvers": {"random", "rows", "release", "selection", "losses", "domain", "sensitivity", "nonzeros"},
@@ -50,8 +51,8 @@ ALLOWED = {
     "datasets": {"readers", "random"},
     "report": {"privacy"},
     "audit": {
-        "estimators", "solvers", "rows", "release", "noise", "selection", "nonzeros", "domain", "random",
-        "privacy", "sensitivity", "losses", "_files",
+        "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "domain",
+        "random", "privacy", "sensitivity", "losses", "_files",
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit",

@@ -15,10 +15,13 @@ from randomgen import AESCounter
 import dpsparse.domain
 import dpsparse.estimators._base
 import dpsparse.estimators.hard_threshold
+import dpsparse.mechanisms.gaussian
+import dpsparse.mechanisms.names
+import dpsparse.mechanisms.picks
+import dpsparse.mechanisms.tilt
 import dpsparse.noise
 import dpsparse.nonzeros
 import dpsparse.random
-import dpsparse.release
 import dpsparse.rows.kernels
 import dpsparse.rows.memory
 import dpsparse.rows.ridge
@@ -36,6 +39,8 @@ LONG = Domain(classes=(0, 1), n_samples=12)
 GRADIENT = {"n_iter": 4}
 PEELING = {"n_iter": 3, "n_nonzero": 3, "method": "peeling"}
 FAULTS = []
+# Where noise is added to whole numbers.
+NOISY = (dpsparse.mechanisms.gaussian, dpsparse.mechanisms.names, dpsparse.mechanisms.tilt)
 
 
 def fault(needs, **parameters):
@@ -67,7 +72,8 @@ def half_the_noise_of_the_sums(patch):
     def add(rng, out):
         out += dpsparse.noise.integers(rng, out.size) // 2
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 @fault("DPADMMClassifier", n_iter=3)
@@ -81,7 +87,8 @@ def no_noise_on_the_last_coordinate(patch):
     def add(rng, out):
         dpsparse.noise.add_integers(rng, out[:-1])
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 def one_noise_vector_for_all_steps(patch):
@@ -92,7 +99,8 @@ def one_noise_vector_for_all_steps(patch):
             kept[out.size] = dpsparse.noise.integers(rng, out.size)
         out += kept[out.size]
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,7 +116,7 @@ def half_the_tilt(patch):
     def integers(rng, size):
         return dpsparse.noise.integers(rng, size) // 2
 
-    patch.setattr(dpsparse.release, "integers", integers)
+    patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -116,7 +124,7 @@ def twice_the_temperature(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return dpsparse.selection.top_k.top_k(scores, k, 2 * kappa, rng, null=null)
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -124,7 +132,7 @@ def largest_votes_without_noise(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return np.argsort(-scores)[:k]
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPHardThresholdClassifier", **PEELING)
@@ -136,7 +144,7 @@ def unlikely_picks_are_impossible(patch):
         scores = np.where(never, scores.min() - np.int64(2**50), scores)
         return dpsparse.selection.top_k.top_k(scores, k, kappa, rng, null=null)
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
