@@ -26,7 +26,7 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "random", "sensitivity"},
-    "rows": {"domain", "noise", "sensitivity"},
+    "rows": {"domain", "noise", "sensitivity", "readers"},  # readers: rows that are clipped as they are read
     "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
     "release": {"mechanisms", "noise", "privacy", "rows"},
     "published": {"losses"},  # the papers as printed stand alone
@@ -48,6 +48,7 @@ ALLOWED = {
         "evaluation", "losses", "solvers", "datasets", "noise", "report", "nonzeros",
     },
     "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators"},
+    "proofs": set(),
     "readers": set(),
     "datasets": {"readers", "random"},
     "report": {"privacy"},
@@ -57,7 +58,7 @@ ALLOWED = {
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit",
-        "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
+        "evaluation", "model_selection", "inference", "proofs", "_files", "random", "DPSparseClassifier", "Domain",
     },
     "__main__": {"cli"},
 }  # fmt: skip

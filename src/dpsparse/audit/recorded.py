@@ -76,6 +76,8 @@ class RecordedReleases(Releases):
         facts = mechanism.record()
         past = self._past(mechanism.kind, phase, None if "names" in facts else asked)
         answer = mechanism.draw(asked.copy(), self.rng) if past is None else past.answer
+        if answer.dtype.kind == "f":  # the lowest bits of a float tell what was added to it
+            self.complaints.append(f"an answer of {phase} is not a whole number")
         bound, norm = mechanism.bound(self._adjacency)
         entry = Release(
             phase,
@@ -113,6 +115,8 @@ class RecordedReleases(Releases):
             query = tilt.minimiser(drawn)
             asked = query.whole(tilt.fine)
             whole = tilt.blurred(asked.copy(), self.rng)
+            if drawn.dtype != np.int64 or whole.dtype != np.int64:
+                self.complaints.append(f"the tilt or the blur of {phase} is not on its grid")
             if query.certificate is not None and not query.certificate():
                 self._gave_up(phase)
         else:
