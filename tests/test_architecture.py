@@ -57,7 +57,7 @@ ALLOWED = {
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "rows", "report", "datasets", "domain", "audit",
-        "evaluation", "model_selection", "inference", "proofs", "_files", "random", "DPGradientClassifier", "Domain",
+        "evaluation", "model_selection", "inference", "proofs", "_files", "random", "DPSparseClassifier", "Domain",
     },
     "__main__": {"cli"},
 }  # fmt: skip
