@@ -80,7 +80,7 @@ def read_table(
         Whether the first feature of a svmlight file is 0.
     format : {"svmlight", "csv", "tsv", "parquet"} or None
     """
-    kind = format or _format_of(Path(path))
+    kind = format or format_of(Path(path))
     if kind == "svmlight":
         if person is not None:
             raise SchemaError("A svmlight file has no column of persons; use CSV or Parquet.")
@@ -98,7 +98,7 @@ def read_table(
     )  # fmt: skip
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in COMPRESSIONS:
         suffix = Path(path.stem).suffix.lower()
