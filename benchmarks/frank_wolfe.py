@@ -336,47 +336,51 @@ def cold():
 
     code = (
         "import time, warnings; start = time.process_time(); warnings.simplefilter('ignore')\n"
-        "import numpy as np; from dpsparse import Domain, DPLassoClassifier\n"
+        "import numpy as np; from dpsparse import Domain, {name}\n"
         "X = np.random.default_rng(0).uniform(-1, 1, (300, 20)); loaded = time.process_time()\n"
-        "DPLassoClassifier(Domain(classes=[0, 1], n_samples=300)).fit(X, (X[:, 0] > 0) * 1)\n"
-        "print(f'import {loaded - start:.2f} s, fit {time.process_time() - loaded:.2f} s')"
+        "{name}(Domain(classes=[0, 1], n_samples=300)).fit(X, (X[:, 0] > 0) * 1)\n"
+        "print('import %.2f s, fit %.2f s' % (loaded - start, time.process_time() - loaded))"
     )
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("without cache", "with cache"):
-            done = subprocess.run(
-                [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": folder},
-                capture_output=True, text=True, check=True,
-            )  # fmt: skip
-            print(f"first fit {name}: {done.stdout.strip()}", flush=True)
+    for name in ("DPLassoClassifier", "DPGradientClassifier"):
+        with tempfile.TemporaryDirectory() as folder:
+            for state in ("without cache", "with cache"):
+                done = subprocess.run(
+                    [sys.executable, "-c", code.format(name=name)],
+                    env={**os.environ, "NUMBA_CACHE_DIR": folder},
+                    capture_output=True, text=True, check=True,
+                )  # fmt: skip
+                print(f"first fit of {name} {state}: {done.stdout.strip()}", flush=True)
 
 
-def memory(shape):
+def memory(shape, name, dtype):
     """(peak of a fit above the empty interpreter, size of the CSR) in MB, in a child process."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(False)
-    child = context.Process(target=_fit_for_memory, args=(shape, send))
+    child = context.Process(target=_fit_for_memory, args=(shape, name, dtype, send))
     child.start()
     result = receive.recv()
     child.join()
     return result
 
 
-def _fit_for_memory(shape, send):
+def _fit_for_memory(shape, name, dtype, send):
     import tempfile
 
-    from dpsparse.estimators import DPLassoClassifier
+    from dpsparse import estimators
 
-    tiny = sp.csr_array(np.eye(4))
-    model = DPLassoClassifier(
-        Domain(classes=[0, 1], n_samples=SHAPES[shape][0]), n_iter=100, fit_intercept=False
-    )
-    model.fit(tiny, np.array([0, 1, 0, 1]))  # load everything a fit needs
+    domain, tiny = Domain(classes=[0, 1], n_samples=SHAPES[shape][0]), sp.csr_array(np.eye(40))
+    if name == "DPLassoClassifier":
+        model = estimators.DPLassoClassifier(domain, n_iter=100, fit_intercept=False)
+    else:
+        model = estimators.DPGradientClassifier(domain)
+    model.fit(tiny.astype(dtype), np.arange(40) % 2)  # load everything a fit needs
     before = _rss()
     with tempfile.TemporaryDirectory() as folder:  # the generator's own peak must not count
         maker = multiprocessing.get_context("spawn").Process(target=_save, args=(shape, folder))
         maker.start()
         maker.join()
         arrays = [np.load(f"{folder}/{name}.npy") for name in ("data", "indices", "indptr", "y")]
+    arrays[0] = arrays[0].astype(dtype, copy=False)
     X = sp.csr_array(tuple(arrays[:3]), shape=SHAPES[shape][:2])
     X.has_canonical_format = True
     size = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 1e6
@@ -494,8 +498,13 @@ def main():
         cold()
     if args.memory:
         for shape in ("news20", "kdda"):
-            used, size = memory(shape)
-            print(f"\n{shape}: peak of fit {used:.0f} MB = {used / size:.2f} CSR", flush=True)
+            for name in ("DPLassoClassifier", "DPGradientClassifier"):
+                for dtype in ("float64", "float32"):
+                    used, size = memory(shape, name, dtype)
+                    print(
+                        f"{shape}, {name}, {dtype}: peak of fit {used:.0f} MB = {used / size:.2f} CSR",
+                        flush=True,
+                    )
     if args.growth is not None:
         growth(args.growth, args.quick)
     return 0

@@ -161,9 +161,10 @@ class History:
         coef = np.zeros((self.n_outputs, self.n_features))
         intercept = np.zeros(self.n_outputs)
         inside = self.features < self.n_features
-        np.add.at(coef, (self.outputs[inside], self.features[inside]), steps[inside])
+        picked = self.outputs[inside], self.features[inside]
+        np.add.at(coef, picked, steps[inside])
         np.add.at(intercept, self.outputs[~inside], steps[~inside])
-        coef *= unit
+        coef[picked] = unit * coef[picked]  # millions of others stay untouched zeros
         intercept *= unit * self.intercept_value
         return coef, intercept + np.asarray(self.offset or 0.0)
 
@@ -669,9 +670,11 @@ class Run:
         full = labels < n_labels
         wanted = np.zeros(n_labels + 1, bool)
         wanted[labels[full]] = True
-        owners = np.flatnonzero(wanted[np.minimum(label_of, n_labels)])
-        place = np.empty(n_labels, np.int32 if label_of.size < _INT32_MAX else np.int64)
-        place[label_of[owners]] = owners
+        place = np.zeros(n_labels, np.int32 if label_of.size < _INT32_MAX else np.int64)
+        for start in range(0, label_of.size, 2**18):  # no copy of all labels
+            some = label_of[start : start + 2**18]
+            owners = np.flatnonzero(wanted[np.minimum(some, n_labels)])
+            place[some[owners]] = start + owners
         features[full] = place[labels[full]]
         if not full.all():  # labels after the last are the columns without entries, in their order
             features[~full] = self._empty_columns()[labels[~full] - n_labels]
