@@ -72,6 +72,7 @@ def cases():
         "lasso, rcv1 shape, T = 4000, 10 % positives": lambda: lasso(rare, 4000, True),
         "lasso, rcv1 shape, T = 100": lambda: lasso(rcv1, 100, True),
         "lasso, narrow, T = 500": lambda: lasso(narrow, 500, False),
+        "lasso, narrow, T = 4000": lambda: lasso(narrow, 4000, False),
         "lasso, fully dense, T = 300": lambda: lasso(full, 300, True),
         "gradient against liblinear, rcv1 shape": lambda: gradient(rcv1),
         "gradient against liblinear, narrow": lambda: gradient(narrow),
