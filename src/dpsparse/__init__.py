@@ -16,8 +16,11 @@ if TYPE_CHECKING:
         DPHardThresholdRegressor,
         DPLassoClassifier,
         DPLassoRegressor,
+        DPRidgeRegressor,
         DPScreenedLassoClassifier,
         DPScreenedLassoRegressor,
+        DPSparseClassifier,
+        DPSparseRegressor,
         DPTransferClassifier,
         DPTransferRegressor,
         DPTwoStageClassifier,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
+    from dpsparse.nonzeros import PrivateCount
     from dpsparse.preprocessing import (
         DPCategoryEncoder,
         DPPipeline,
@@ -39,9 +43,9 @@ if TYPE_CHECKING:
         PublicScaler,
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
-    from dpsparse.sparsify import PrivateCount
+    from dpsparse.rows import Rows
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
@@ -62,9 +66,12 @@ _HOMES = {
     "DPHardThresholdRegressor": "estimators",
     "DPLassoClassifier": "estimators",
     "DPLassoRegressor": "estimators",
+    "DPRidgeRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
     "DPScreenedLassoRegressor": "estimators",
     "DPSearchCV": "model_selection",
+    "DPSparseClassifier": "estimators",
+    "DPSparseRegressor": "estimators",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -73,7 +80,8 @@ _HOMES = {
     "Guarantee": "privacy",
     "Ledger": "privacy",
     "Plan": "privacy",
-    "PrivateCount": "sparsify",
+    "PrivateCount": "nonzeros",
+    "Rows": "rows",
     "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",
@@ -96,9 +104,12 @@ __all__ = [
     "DPLassoClassifier",
     "DPLassoRegressor",
     "DPPipeline",
+    "DPRidgeRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
     "DPSearchCV",
+    "DPSparseClassifier",
+    "DPSparseRegressor",
     "DPStandardizer",
     "DPTablePreparer",
     "DPTransferClassifier",
@@ -114,6 +125,7 @@ __all__ = [
     "PrivateCount",
     "PublicEncoder",
     "PublicScaler",
+    "Rows",
     "__version__",
     "check_pipeline",
     "dp_evaluate",

@@ -14,16 +14,20 @@ from randomgen import AESCounter
 
 import dpsparse.domain
 import dpsparse.estimators._base
+import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
+import dpsparse.mechanisms.gaussian
+import dpsparse.mechanisms.names
+import dpsparse.mechanisms.picks
+import dpsparse.mechanisms.tilt
 import dpsparse.noise
+import dpsparse.nonzeros
 import dpsparse.random
-import dpsparse.release
 import dpsparse.rows.kernels
 import dpsparse.rows.memory
 import dpsparse.rows.ridge
 import dpsparse.selection.top_k
 import dpsparse.sensitivity
-import dpsparse.sparsify
 from dpsparse import Domain, PrivateCount, estimators
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
@@ -36,6 +40,8 @@ LONG = Domain(classes=(0, 1), n_samples=12)
 GRADIENT = {"n_iter": 4}
 PEELING = {"n_iter": 3, "n_nonzero": 3, "method": "peeling"}
 FAULTS = []
+# Where noise is added to whole numbers.
+NOISY = (dpsparse.mechanisms.gaussian, dpsparse.mechanisms.names, dpsparse.mechanisms.tilt)
 
 
 def fault(needs, **parameters):
@@ -67,7 +73,8 @@ def half_the_noise_of_the_sums(patch):
     def add(rng, out):
         out += dpsparse.noise.integers(rng, out.size) // 2
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 @fault("DPADMMClassifier", n_iter=3)
@@ -81,7 +88,8 @@ def no_noise_on_the_last_coordinate(patch):
     def add(rng, out):
         dpsparse.noise.add_integers(rng, out[:-1])
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 def one_noise_vector_for_all_steps(patch):
@@ -92,7 +100,8 @@ def one_noise_vector_for_all_steps(patch):
             kept[out.size] = dpsparse.noise.integers(rng, out.size)
         out += kept[out.size]
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -103,12 +112,36 @@ def test_reused_noise_is_caught_for_every_seed(name, seed, monkeypatch):
     assert "same noise" in first_complaint(make(name, {"n_iter": 4}), seed=seed)
 
 
+@fault("DPTransferClassifier", n_nonzero=3)
+def plain_float64_noise(patch):
+    """The right scale, but the lowest bits of a sum of floats tell its terms (Mironov 2012)."""
+
+    def draw(self, question, rng):
+        return question + dpsparse.noise.STEPS * rng.standard_normal(question.size)
+
+    patch.setattr(dpsparse.mechanisms.gaussian.GaussianNoise, "draw", draw)
+
+
+@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
+def a_tilt_of_plain_float64_noise(patch):
+    def integers(rng, size):
+        return dpsparse.noise.STEPS * rng.standard_normal(size)
+
+    patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
+
+
+@fault("DPGradientClassifier", n_iter=4, step_size=1.7e308)
+def a_step_that_cannot_be_represented(patch):
+    """Checked no more: weights overflow and slopes are not numbers, under a proven headline."""
+    patch.setattr(dpsparse.estimators.gradient, "HUGE", np.inf)
+
+
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
 def half_the_tilt(patch):
     def integers(rng, size):
         return dpsparse.noise.integers(rng, size) // 2
 
-    patch.setattr(dpsparse.release, "integers", integers)
+    patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -116,7 +149,7 @@ def twice_the_temperature(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return dpsparse.selection.top_k.top_k(scores, k, 2 * kappa, rng, null=null)
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -124,7 +157,7 @@ def largest_votes_without_noise(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return np.argsort(-scores)[:k]
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPHardThresholdClassifier", **PEELING)
@@ -136,12 +169,12 @@ def unlikely_picks_are_impossible(patch):
         scores = np.where(never, scores.min() - np.int64(2**50), scores)
         return dpsparse.selection.top_k.top_k(scores, k, kappa, rng, null=null)
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
 def the_count_discards_its_noise(patch):
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", lambda rng, scale: 0)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", lambda rng, scale: 0)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -149,7 +182,7 @@ def one_sided_noise_of_the_count(patch):
     def upwards(rng, scale):
         return abs(dpsparse.random.two_sided_geometric(rng, scale))
 
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", upwards)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", upwards)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -435,8 +468,8 @@ def after_fit(patch, name, leak):
     kind = getattr(estimators, name)
     original = kind.fit
 
-    def fit(self, X, y):
-        original(self, X, y)
+    def fit(self, X, y, **rest):
+        original(self, X, y, **rest)
         leak(self, y)
         return self
 

@@ -19,6 +19,7 @@ from dpsparse.exceptions import (
     DomainError,
     NotPrivateWarning,
     ParameterError,
+    PreparedDataWarning,
     SchemaError,
 )
 
@@ -242,7 +243,8 @@ def test_pipeline_clone_pickle(problem):
     restored = pickle.loads(pickle.dumps(pipe))
     np.testing.assert_array_equal(restored.predict(X), pipe.predict(X))
     assert restored[-1].privacy_ == pipe[-1].privacy_
-    make_pipeline(MaxAbsScaler(), DPGradientClassifier(DOMAIN)).fit(X, y)
+    with pytest.warns(PreparedDataWarning, match="maxabsscaler"):
+        make_pipeline(MaxAbsScaler(), DPGradientClassifier(DOMAIN)).fit(X, y)
 
 
 def test_search_works_and_warns_that_it_spends(problem):

@@ -17,6 +17,7 @@ from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.cli.warm_up import warm_up
@@ -38,6 +39,7 @@ def program() -> None:
 program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
+program.add_command(proof)
 program.add_command(evaluate)
 program.add_command(tune)
 program.add_command(warm_up)
@@ -263,7 +265,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     """Train on made-up sparse data and show what a private model is worth."""
     from sklearn.linear_model import LogisticRegression
 
-    from dpsparse import Domain, DPGradientClassifier
+    from dpsparse import Domain, DPSparseClassifier
     from dpsparse.datasets import make_sparse_classification
 
     with stage("making data"):
@@ -272,7 +274,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     train, test = slice(None, rows), slice(rows, None)
     with stage("fitting without privacy"):
         plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
-    model: Any = DPGradientClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
+    model: Any = DPSparseClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
     with stage(f"fitting {rows:,} rows x {features:,} features privately"):
         model.fit(X[train], y[train])
     accuracy = float(model.score(X[test], y[test]))

@@ -40,9 +40,8 @@ def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
 estimator_options = grouped(
     click.option(
         "--method",
-        default="gradient",
-        show_default=True,
-        help="Which algorithm; see `dpsparse methods`.",
+        help="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
+        "where --n-iter, --radius or --param is given]",
     ),
     click.option(
         "--epsilon",
@@ -83,6 +82,13 @@ domain_options = grouped(
         "--classes", help="The labels that may occur, such as 0,1 or no,yes: a classifier."
     ),
     click.option("--target-bound", type=float, help="Targets lie within +- this: a regressor."),
+    click.option(
+        "--target-range",
+        type=float,
+        nargs=2,
+        metavar="LOWEST HIGHEST",
+        help="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
+    ),
     click.option(
         "--feature-bound", type=float, help="Entries are clipped to +- this.  [default: 1]"
     ),
@@ -150,7 +156,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 
 def methods() -> dict[str, dict[str, Any]]:
-    """Method name -> {"classifier": class, "regressor": class}, from what the library exports."""
+    """Method name -> {"classifier": class, "regressor": class}, from what the library exports.
+
+    The front estimators are called "auto" here and come first."""
     from dpsparse import estimators
 
     found: dict[str, dict[str, Any]] = {}
@@ -159,12 +167,14 @@ def methods() -> dict[str, dict[str, Any]]:
         if match:
             method = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", match[1]).lower()
             found.setdefault(method, {})[match[2].lower()] = getattr(estimators, name)
-    return found
+    return {"auto": found.pop("sparse"), **found}
 
 
 def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
     """The estimator that the options describe; unknown parameters are named with what there is."""
     known = methods()
+    special = options["n_iter"] or options["radius"] or options["params"]
+    options = {**options, "method": options["method"] or ("gradient" if special else "auto")}
     if options["method"] not in known:
         raise ParameterError(
             f"There is no method {options['method']!r}; there are: {', '.join(known)}."
@@ -230,7 +240,14 @@ def make_domain(options: Options) -> tuple[Domain, dict[str, float]]:
         facts, scales = _read_facts(Path(options["domain_file"]))
     if options["person"] is not None:
         facts["unit"] = "person"
-    for name in ("target_bound", "feature_bound", "row_norm", "n_samples", "rows_per_unit"):
+    for name in (
+        "target_bound",
+        "target_range",
+        "feature_bound",
+        "row_norm",
+        "n_samples",
+        "rows_per_unit",
+    ):
         if options[name] is not None:
             facts[name] = options[name]
     if options["classes"] is not None:

@@ -23,6 +23,7 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number, is_whole
 from dpsparse.domain import Domain, refuse_malformed
+from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
@@ -33,7 +34,8 @@ from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
+from dpsparse.rows.sources import Source
+from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -53,6 +55,7 @@ class _Fitted(BaseEstimator):
     n_iter_: int
     coef_noise_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -150,15 +153,16 @@ class BaseDPLinearModel(_Fitted):
             facts.append(f"rows of a person beyond {m} are dropped at random")
         return tuple(facts)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Private rows; clipped to `domain` before anything else happens.
+            Private rows; clipped to `domain` before anything else happens. Also rows larger than memory
+            (`Rows.from_svmlight` and others) or on a cluster (`Rows.from_dask`, dask arrays), with the same result.
         y : array of shape (n_samples,)
-            Private targets.
+            Private targets; left out where X is a source of rows, which has them.
         groups : array of shape (n_samples,), optional
             The person of every row, by number or by name, with ``Domain(unit="person")``. Pipelines and searches
             pass it on after ``set_fit_request(groups=True)``.
@@ -176,11 +180,21 @@ class BaseDPLinearModel(_Fitted):
             raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
         self._check_parameters()
         self._check_groups(groups)
-        refuse_malformed(X)
-        X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
-        labels = self._labels(y)
-        plan = given_the_table(self._priced(X.shape[1], labels), self)
-        rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
+        refuse_inside_task(self.epsilon)
+        if is_dask(X):
+            X, y = Rows.from_dask(X, y), None
+        if isinstance(X, Source):
+            labels = self._source_labels(X, y)
+            plan = given_the_table(self._priced(X.n_features, labels), self)
+            rows = X.clipped(self._domain, labels)
+        else:
+            refuse_malformed(X)
+            X, y = checked_data(
+                self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers
+            )
+            labels = self._labels(y)
+            plan = given_the_table(self._priced(X.shape[1], labels), self)
+            rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
@@ -198,11 +212,22 @@ class BaseDPLinearModel(_Fitted):
         with FitProgress(type(self).__name__, self.verbose) as releases.progress:
             solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
-        self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
+        self.n_iter_ = solution.n_iter
         if solution.coef_noise is not None:
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
         self.privacy_ = plan.guarantee
+
+    def _source_labels(self, source: Source, y: Any) -> np.ndarray | None:
+        """The declared labels; what scikit-learn's checks would note of a table is noted of its source."""
+        if y is not None:
+            raise ParameterError("A source of rows has its own targets; call fit(source).")
+        self.n_features_in_ = source.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        return self._labels(None)
 
     def _check_groups(self, groups: Any) -> None:
         """Persons are named if, and only if, they are what is protected."""
@@ -308,11 +333,16 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Margins x.w + intercept: shape (n,) for two classes, (n, K) for more."""
+        if is_dask(X):
+            K = len(self.classes_)
+            return lazily(self, "decision_function", X, K if K > 2 else None, np.float64)
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of each row."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, self.classes_.dtype)
         margins = self.decision_function(X)
         codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         labels: np.ndarray = self.classes_[codes]
@@ -320,6 +350,8 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, in the order of `classes_`."""
+        if is_dask(X):
+            return lazily(self, "predict_proba", X, len(self.classes_), np.float64)
         margins = self.decision_function(X)
         if margins.ndim == 1:
             positive = expit(margins)
@@ -351,7 +383,7 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         self._domain.require("target_bound", type(self).__name__)
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
-        super()._publish(coef[0], intercept[0], labels)
+        super()._publish(coef[0], intercept[0] + self._domain.target_middle, labels)
 
     def densify(self) -> Self:
         super().densify()
@@ -360,6 +392,8 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets x.w + intercept."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, np.float64)
         return self._margins(X).ravel()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +40,7 @@ from dpsparse.sensitivity import (
     signed_sum,
     tilted_minimiser,
 )
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import MOMENTUM, Peeling, RidgeFit, SupportFirst, Votes, solve
 
 PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
@@ -233,20 +233,12 @@ class DPSupportFirst(BaseDPLinearModel):
             ).value
             return rounded_release(moved, ratio, size)
         loss = "huber" if self._labels_are_numbers else "logistic"
-        scale = clipped_gradient_sum(gradient_bound, self.adjacency).value / ratio
-        tilt = ObjectivePerturbation(
-            scale=scale,
-            gradient_bound=gradient_bound,
-            # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
-            curvature=get_loss(loss).smoothness * stage.row_clip * stage.longest,
-            ridge=stage.ridge,
-            loss="logistic" if loss == "logistic" else "glm",
-            adjacency=self.adjacency,
-        )
-        away = tilted_minimiser(stage.ridge, stage.tol, size, scale / STEPS, self.adjacency).value
-        blur = rounded_release(away, ratio * math.sqrt(JITTER_SHARE), size)
-        # The sampler's distance from its law is charged for tilt and blur.
-        return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
+        # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
+        curvature = get_loss(loss).smoothness * stage.row_clip * stage.longest
+        return tilted_fit(
+            gradient_bound, curvature, stage.ridge, "logistic" if loss == "logistic" else "glm",
+            ratio, size, stage.tol, self.adjacency,
+        )  # fmt: skip
 
     def _fit_ratio(self, stage: RidgeFit, level: float, n_outputs: int) -> float:
         """Smallest sensitivity over noise of a release that is rounded."""
@@ -373,6 +365,32 @@ def rounded_release(moved: float, ratio: float, size: int) -> RoundedGaussian:
     return RoundedGaussian(scale, ratio * scale, size)
 
 
+def tilted_fit(
+    gradient_bound: float,
+    curvature: float,
+    ridge: float,
+    loss: str,
+    ratio: float,
+    size: int,
+    tol: float,
+    adjacency: str,
+) -> Event:
+    """The event of `Releases.tilt` for a tilt of sensitivity over scale `ratio`, and a little more for the blur."""
+    scale = clipped_gradient_sum(gradient_bound, adjacency).value / ratio
+    tilt = ObjectivePerturbation(
+        scale=scale,
+        gradient_bound=gradient_bound,
+        curvature=curvature,
+        ridge=ridge,
+        loss=loss,
+        adjacency=adjacency,
+    )
+    away = tilted_minimiser(ridge, tol, size, scale / STEPS, adjacency).value
+    blur = rounded_release(away, ratio * math.sqrt(JITTER_SHARE), size)
+    # The sampler's distance from its law is charged for tilt and blur.
+    return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
+
+
 def find_level(make: Callable[[float], Named], epsilon: float, delta: float) -> float:
     """The level whose events spend (epsilon, delta); infinite without privacy."""
     if math.isinf(epsilon):
@@ -429,6 +447,22 @@ def check_range(name: str, value: object, largest: float = HUGE) -> None:
 # ---- the printed forms of the papers -----------------------------------------------------------
 
 
+def printed_plan(model: BaseDPLinearModel, source: str, public: Any) -> Plan:
+    """The plan of a paper as printed: no guarantee. `public` is a record of the paper's constants."""
+    return Plan(
+        method=type(model).__name__,
+        phases=phases([], False),
+        epsilon=math.inf,
+        delta=model.delta,
+        adjacency=model.adjacency,
+        calibration="published",
+        proven=False,
+        source=f"{source}; no guarantee",
+        public=public,
+        parameters=asdict(public),
+    )
+
+
 def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
     """One target per output: as it is, or one class against the rest."""
     assert data.y is not None
@@ -438,7 +472,10 @@ def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
 
 
 def assemble(
-    parts: Iterable[tuple[np.ndarray, np.ndarray]], n_features: int, fit_intercept: bool
+    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    n_features: int,
+    fit_intercept: bool,
+    n_iter: int,
 ) -> Solution:
     """(support, theta) of every output as weights (n_outputs, n_features) and intercepts."""
     parts = list(parts)
@@ -447,4 +484,4 @@ def assemble(
         coef[k, support] = theta[: len(support)]
         if fit_intercept:
             intercept[k] = theta[len(support)]
-    return Solution(coef, intercept)
+    return Solution(coef, intercept, n_iter)

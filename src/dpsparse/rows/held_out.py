@@ -38,30 +38,38 @@ class Linear:
 
 def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
     """The rows, or persons, outside block 0, and those inside it."""
-    edges = np.cumsum([0, *(part.n_units for part in rows._parts)])
+    edges = np.cumsum([0, *rows._parts.collect(_n_units)])
     inside = [blocks._of_unit[a:b] == 0 for a, b in pairwise(edges)]
-    training = [_chosen(p, ~mask) for p, mask in zip(rows._parts, inside, strict=True)]
-    testing = [_chosen(p, mask) for p, mask in zip(rows._parts, inside, strict=True)]
-    return Rows(training, rows.domain), Rows(testing, rows.domain)
+    training = rows._parts.map(_chosen, [~mask for mask in inside])
+    testing = rows._parts.map(_chosen, inside)
+    return (
+        Rows(training, rows.domain, rows.n_features),
+        Rows(testing, rows.domain, rows.n_features),
+    )
+
+
+def _n_units(part: Part) -> int:
+    return part.n_units
 
 
 def centred_scores(rows: Rows, models: Sequence[Linear]) -> Query:
     """sum_i (v_i - 1/2) for every model."""
 
     def whole(unit: float) -> np.ndarray:
-        out = np.zeros(len(models), np.int64)
-        for part in rows._parts:
-            table = sp.csr_array(
-                (part.values.astype(np.float64), part.indices, part.indptr),
-                shape=(len(part), rows.n_features),
-            )
-            for j, model in enumerate(models):
-                scores = _contributions(table, part.targets, model)
-                values = np.clip(means(part.persons, scores[:, None])[:, 0], -0.5, 0.5)
-                out[j] += np.trunc(values / unit).astype(np.int64).sum()
-        return out
+        return rows._parts.sum((len(models),), partial(_add_scores, tuple(models), unit))
 
     return Query((len(models),), partial(signed_sum, 0.5), remember(whole))
+
+
+def _add_scores(models: tuple[Linear, ...], unit: float, part: Part, out: np.ndarray) -> None:
+    table = sp.csr_array(
+        (part.values.astype(np.float64), part.indices, part.indptr),
+        shape=(len(part), part.n_features),
+    )
+    for j, model in enumerate(models):
+        scores = _contributions(table, part.targets, model)
+        values = np.clip(means(part.persons, scores[:, None])[:, 0], -0.5, 0.5)
+        out[j] += np.trunc(values / unit).astype(np.int64).sum()
 
 
 def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> np.ndarray:

@@ -37,14 +37,8 @@ def triangle(kind: int, units: UnitRows, weights: np.ndarray) -> Query:
     bound, entries = BOUNDS[kind], size * (size + 1) // 2
 
     def whole(unit: float) -> np.ndarray:
-        out = np.zeros(entries, np.int64)
-        add: Any = _add_triangles
-        for p in units._parts:
-            add(
-                p.indptr, p.columns, p.z, p.constant, p.targets, weights, kind == CURVATURE,
-                bound, unit, out,
-            )  # fmt: skip
-        return out
+        add = partial(_add_part, weights, kind == CURVATURE, bound, unit)
+        return units._parts.sum((entries,), add)
 
     return Query((entries,), partial(second_moments, bound), whole)
 
@@ -63,13 +57,22 @@ def squares(units: UnitRows) -> Query:
     """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2."""
 
     def whole(unit: float) -> np.ndarray:
-        out = np.zeros(units.width, np.int64)
-        add: Any = _add_squares
-        for p in units._parts:
-            add(p.columns, p.z, (1.0 - 2.0**-40) * _ROW**2 / unit, out)
-        return out
+        fine = (1.0 - 2.0**-40) * _ROW**2 / unit
+        return units._parts.sum((units.width,), partial(_add_part_squares, fine))
 
     return Query((units.width,), partial(feature_masses, 1.0), whole)
+
+
+def _add_part(
+    weights: np.ndarray, curvature: bool, bound: float, unit: float, p: Any, out: np.ndarray
+) -> None:
+    run: Any = _add_triangles
+    run(p.indptr, p.columns, p.z, p.constant, p.targets, weights, curvature, bound, unit, out)
+
+
+def _add_part_squares(fine: float, p: Any, out: np.ndarray) -> None:
+    run: Any = _add_squares
+    run(p.columns, p.z, fine, out)
 
 
 @_jit

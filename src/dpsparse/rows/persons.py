@@ -88,12 +88,12 @@ def means(starts: np.ndarray | None, values: np.ndarray) -> np.ndarray:
     return out
 
 
-def at_most(part: Part, m: int, rng: np.random.Generator) -> Part:
-    """A random choice of `m` rows of every person who has more; drawn without looking at the rows."""
+def at_most(part: Part, m: int, keys: np.ndarray) -> Part:
+    """The `m` rows of smallest key of every person who has more; random keys know nothing of the rows."""
     starts = part.persons
     assert starts is not None
     person = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    order = np.lexsort((rng.random(len(part)), person))
+    order = np.lexsort((keys, person))
     place = np.empty(len(part), np.int64)
     place[order] = np.arange(len(part)) - starts[person]  # in a random order of the person's rows
     kept = np.flatnonzero(place < m)

@@ -137,7 +137,4 @@ class ScreenedRows:
         unit = self._at.feature_bound  # of z, by which margins of the original rows are multiplied
         margins = self._units.margins(self._weights / unit, self._constant / unit)
         bound = self._at.radius * unit / self._slope_unit
-        return sum(
-            int(np.ceil(np.minimum((m / bound) ** 2, 1.0) * _SQUARE).astype(np.int64).sum())
-            for m in margins._values
-        )
+        return margins.squares(bound, 1.0 / _SQUARE)

@@ -9,7 +9,7 @@ A block votes by any function of its own rows, so nothing is asked of the select
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import Part
+from dpsparse.rows.parts import Parts
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import votes
 
@@ -31,11 +32,13 @@ class Blocks:
     n_blocks: int
 
 
-def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector: Selector) -> Query:
-    """Vote counts as whole numbers."""
-    n_features = parts[0].n_features
+def block_votes(
+    rows: Parts, n_features: int, blocks: Blocks, n_nonzero: int, selector: Selector
+) -> Query:
+    """Vote counts as whole numbers; a block has rows of many parts, so all of them are brought here."""
 
     def whole(unit: float) -> np.ndarray:
+        parts: list[Part] = rows.collect(_same)
         tables = [
             sp.csr_array(
                 (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
@@ -56,6 +59,10 @@ def block_votes(parts: Sequence[Part], blocks: Blocks, n_nonzero: int, selector:
         return counts * int(1.0 / unit)
 
     return Query((n_features,), votes, whole)
+
+
+def _same(part: Part) -> Part:
+    return part
 
 
 def _vote(X: sp.csr_array, y: np.ndarray, n_nonzero: int, selector: Selector) -> np.ndarray:
