@@ -25,6 +25,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpsparse.privacy.composition import (
+    added_square,
     bounded_range,
     gaussian_parameter,
     leaf_parameter,
@@ -61,9 +62,9 @@ EARLY_SLACK = 1e-40
 # much more than its variance.
 _SMALL, _FAIR = 0.05, 1.25
 
-# `spent`, which informs and does not decide, is exact up to MANY kinds of events. More are folded
-# into one curve on ORDERS, which adds at most 1e-3 and keeps a long book fast.
-MANY = 16
+# `spent`, which informs and does not decide, is exact up to MANY kinds of events. More are folded into one curve on
+# ORDERS, and beyond MOST into one Gaussian: that adds at most 1e-3 and keeps a long book fast.
+MANY, MOST = 16, 256
 ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 400)
 
 
@@ -235,6 +236,10 @@ def conversion(orders: np.ndarray, delta: float) -> np.ndarray:
     return np.asarray(np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1.0))
 
 
+def _added(first: dict[Event, int], second: dict[Event, int]) -> dict[Event, int]:
+    return {leaf: first.get(leaf, 0) + second.get(leaf, 0) for leaf in {**first, **second}}
+
+
 @dataclass
 class Spending:
     """What one row has seen, as sums."""
@@ -249,10 +254,14 @@ class Spending:
     leak: float = 0.0
     tail: float = 0.0
     shift: float = 0.0
-    # For `everything`, which informs: Gaussian noise merged, other events and their folded curve.
+    # For `composed`, which informs: Gaussian noise merged; other events, those not in the folded curve yet, and those
+    # not in the folded Gaussian yet.
     noise: float = 0.0
     fresh: dict[Event, int] = field(default_factory=dict)
     folded: np.ndarray | None = None
+    kinds: dict[Event, int] = field(default_factory=dict)
+    folded_square: float = 0.0
+    folded_slack: float = 0.0
 
     def add(self, seq: int, event: Event, price: Price) -> None:
         counts = leaves(event)
@@ -269,19 +278,24 @@ class Spending:
                 self.noise += mu**2
             else:
                 self.fresh[leaf] = self.fresh.get(leaf, 0) + count
+                self.kinds[leaf] = self.kinds.get(leaf, 0) + count
+        if len(self.kinds) > MOST:
+            (self.folded_square, self.folded_slack), self.kinds = self._as_gaussian(), {}
         if len(self.fresh) > MANY:
             curve = spend(self.fresh, ORDERS)
             self.folded = curve if self.folded is None else self.folded + curve
             self.fresh = {}
 
+    def _as_gaussian(self) -> tuple[float, float]:
+        """mu^2 and slack of everything that is not noise, beside the noise."""
+        square, slack = added_square(self.kinds, self.noise + self.folded_square)
+        return self.folded_square + square, self.folded_slack + slack
+
     def copy(self) -> Spending:
-        return replace(self, fresh=dict(self.fresh))
+        return replace(self, fresh=dict(self.fresh), kinds=dict(self.kinds))
 
     def merged(self, other: Spending) -> Spending:
         firsts = [s.first for s in (self, other) if s.first]
-        fresh = dict(self.fresh)
-        for leaf, count in other.fresh.items():
-            fresh[leaf] = fresh.get(leaf, 0) + count
         curves = [s.folded for s in (self, other) if s.folded is not None]
         sums = {name: getattr(self, name) + getattr(other, name) for name in _NUMBERS}
         return Spending(
@@ -290,8 +304,11 @@ class Spending:
             n_fits=self.n_fits + other.n_fits,
             renyi=(self.renyi[0] + other.renyi[0], self.renyi[1] + other.renyi[1]),
             noise=self.noise + other.noise,
-            fresh=fresh,
+            fresh=_added(self.fresh, other.fresh),
+            kinds=_added(self.kinds, other.kinds),
             folded=sum(curves) if curves else None,  # type: ignore[arg-type]
+            folded_square=self.folded_square + other.folded_square,
+            folded_slack=self.folded_slack + other.folded_slack,
             **sums,
         )
 
@@ -351,6 +368,11 @@ class Spending:
         if self.first is not None and self.n_fits == 1:
             return epsilon(self.first[1], self.terms.delta)
         paid = self.terms.reserve if self.tail + self.leak > 0.0 else 0.0
-        fixed = epsilon(self.everything, self.terms.delta * (1.0 - paid))
+        delta = self.terms.delta * (1.0 - paid)
+        fixed = epsilon(self.everything, delta)
+        if self.folded is not None:
+            square, slack = self._as_gaussian()
+            if slack < delta and math.isfinite(square):
+                fixed = min(fixed, gaussian_epsilon(math.sqrt(square + self.noise), delta - slack))
         # What the filter lets pass has the ceiling's guarantee, also where composing cannot show it.
         return min(fixed, self.terms.epsilon) if self.filtered() <= self.terms.epsilon else fixed
