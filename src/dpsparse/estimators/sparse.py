@@ -21,6 +21,7 @@ from dpsparse.privacy import Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import MOST_COLUMNS
 
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
 
@@ -154,6 +155,8 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "n_samples is not declared"
         if domain.unit == "person" and domain.rows_per_unit != 1:
             return gradient, "all rows of a person are bounded together"
+        if math.isinf(self.epsilon) and n_features <= MOST_COLUMNS:
+            return gradient, "without noise: the plain fit, on so many weights as are asked for"
         bounded = domain.feature_bound is not None
         few = isinstance(k, int) and k < n_features
         if few and bounded:
