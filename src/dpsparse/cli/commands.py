@@ -17,11 +17,12 @@ from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.papers import bill, papers, registry
 from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.cli.warm_up import warm_up
-from dpsparse.exceptions import LedgerError, ModelFileError, SchemaError
+from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError, SchemaError
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
@@ -40,13 +41,16 @@ program.add_command(budget)
 program.add_command(reproduce)
 program.add_command(audit)
 program.add_command(proof)
+program.add_command(registry)
+program.add_command(papers)
+program.add_command(bill)
 program.add_command(evaluate)
 program.add_command(tune)
 program.add_command(warm_up)
 
 
 @program.command()
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
@@ -65,19 +69,24 @@ program.add_command(warm_up)
     help="Also print the exact score on the private training rows. It is not covered by the guarantee: "
     "whoever sees it learns more than epsilon allows, and a ledger counts it as epsilon = infinity.",
 )
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Stream rows under this cap, such as 2GB, instead of holding them all; several files are always streamed.",
+)
 @opt.json_option
 def fit(
-    data: str,
+    data: tuple[str, ...],
     output: Path,
     overwrite: bool,
     reveal_training_score: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train a private model on DATA (svmlight, CSV or Parquet; also .gz, .bz2, .xz)."""
+    """Train a private model on DATA, one file or several (svmlight, CSV or Parquet; also .gz, .bz2, .xz)."""
     import numpy as np
 
-    inputs = (data, options["domain_file"], options["ledger_path"])
+    inputs = (*data, options["domain_file"], options["ledger_path"])
     check_output(output, overwrite, inputs)
     check_output(output.with_suffix(".npz"), True, inputs)  # where a large model goes
     domain, scales = opt.make_domain(options)
@@ -85,15 +94,28 @@ def fit(
     model = opt.make_estimator(options, domain, ledger)
     if options["n_features"] is not None:
         model.plan(options["n_features"])  # refuse bad parameters before a long read
-    with stage(f"reading {Path(data).name}"):
-        table = opt.read_training_data(data, options)
-        factors = opt.column_scales(table, scales)
-        X = opt.scaled(table.X, factors)
+    streamed = len(data) > 1 or options["memory"] is not None
+    if streamed and reveal_training_score:
+        raise ParameterError(
+            "--reveal-training-score needs one file that memory holds; leave it out."
+        )
+    table: Any
+    if streamed:
+        table = opt.make_source(data, options)
+        factors = table.factors = opt.column_scales(table, scales)
+    else:
+        with stage(f"reading {Path(data[0]).name}"):
+            table = opt.read_training_data(data[0], options)
+            factors = opt.column_scales(table, scales)
+            X = opt.scaled(table.X, factors)
     score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
-        model.fit(X, table.y, groups=table.persons)
+        if streamed:
+            model.fit(table)
+        else:
+            model.fit(X, table.y, groups=table.persons)
     if factors is not None:  # weights and their noise for the columns as they are in the file
         model.coef_ = model.coef_ * factors
         if hasattr(model, "coef_noise_"):

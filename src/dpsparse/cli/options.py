@@ -285,7 +285,7 @@ def _read_facts(path: Path) -> tuple[dict[str, Any], dict[str, float]]:
     return facts, {name: float(value) for name, value in scales.items()}
 
 
-def column_scales(table: Table, scales: dict[str, float]) -> np.ndarray | None:
+def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
     """One factor per column, or None where nothing is scaled."""
     if not scales:
         return None
@@ -325,6 +325,36 @@ def read_training_data(path: str, options: Options) -> Table:
     if table.y is None:
         raise SchemaError("A table needs --target, the name of the column to predict.")
     return table
+
+
+def make_source(paths: tuple[str, ...], options: Options) -> Any:
+    """Rows of several files, or of more than memory holds: read, clipped and stored by `fit`, then streamed."""
+    from dpsparse.readers.tables import format_of
+    from dpsparse.rows import Rows
+
+    kinds = {options["file_format"] or format_of(Path(path)) for path in paths}
+    if len(kinds) > 1:
+        raise ParameterError("All files must have the same format; convert some of them.")
+    if options["person"] is not None:
+        raise ParameterError("--person needs one file that memory holds; leave out --memory.")
+    kind = kinds.pop()
+    common: Any = {"memory": options["memory"] or "2GB"}
+    if kind == "svmlight":
+        if options["n_features"] is None:
+            raise ParameterError(
+                "Several svmlight files, or --memory, need the public width: --n-features."
+            )
+        return Rows.from_svmlight(
+            paths, n_features=options["n_features"], zero_based=options["zero_based"], **common
+        )
+    if options["target"] is None:
+        raise SchemaError("A table needs --target, the name of the column to predict.")
+    if kind == "parquet":
+        return Rows.from_parquet(paths, target=options["target"], drop=options["drop"], **common)
+    separator = "\t" if kind == "tsv" else ","
+    return Rows.from_csv(
+        paths, target=options["target"], drop=options["drop"], separator=separator, **common
+    )
 
 
 def open_ledger(options: Options) -> Any:
