@@ -49,14 +49,14 @@ ALLOWED = {
     "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators"},
     "readers": set(),
     "datasets": {"readers", "random"},
-    "report": {"privacy"},
+    "report": {"privacy", "domain_file"},
     "audit": {
         "estimators", "solvers", "rows", "release", "noise", "selection", "sparsify", "domain", "random",
         "privacy", "sensitivity", "losses", "_files",
     },
     "cli": {
-        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "audit",
-        "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
+        "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "domain_file", "audit",
+        "preprocessing", "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
     },
     "__main__": {"cli"},
 }  # fmt: skip
