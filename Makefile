@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-slow nojit bench-check lint format clean
+.PHONY: help demo test test-slow nojit bench-check lint format docs clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
@@ -14,6 +14,7 @@ help:
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
 	@echo "make lint       ruff and mypy"
+	@echo "make docs       the site, offline, warnings as errors: docs/_build/html/index.html"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -50,5 +51,15 @@ format: $(DEV_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+DOCS_STAMP := $(VENV)/.installed-docs
+$(DOCS_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+# Every example runs; unchanged ones are kept between builds.
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python docs/_ext/check_site.py docs/_build/html
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

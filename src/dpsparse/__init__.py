@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV, expected_accuracy
     from dpsparse.models import load, save, to_sklearn
+    from dpsparse.nonzeros import PrivateCount
     from dpsparse.preprocessing import (
         DPCategoryEncoder,
         DPPipeline,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         PublicScaler,
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
-    from dpsparse.sparsify import PrivateCount
 
 __version__ = "0.1.0"
 
@@ -73,7 +73,7 @@ _HOMES = {
     "Guarantee": "privacy",
     "Ledger": "privacy",
     "Plan": "privacy",
-    "PrivateCount": "sparsify",
+    "PrivateCount": "nonzeros",
     "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",

@@ -34,12 +34,12 @@ from dpsparse._files import write_whole
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
+from dpsparse.nonzeros import PrivateCount
 from dpsparse.preprocessing import DPPipeline
 from dpsparse.preprocessing._step import Step
 from dpsparse.privacy import Guarantee, Phase, Plan
 from dpsparse.privacy.events import from_dict, to_dict
 from dpsparse.privacy.guarantee import PERSON, ROW
-from dpsparse.sparsify import PrivateCount
 
 FORMAT = "dpsparse-model"
 SCHEMA = 1

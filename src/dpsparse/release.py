@@ -43,11 +43,11 @@ from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 from dpsparse.sensitivity import name_threshold
 
 if TYPE_CHECKING:
+    from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.run import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
-    from dpsparse.sparsify import PrivateCount
 
 _CHUNK = 2**16
 # Sums without noise are whole numbers too, on a grid this fine: their order does not matter.

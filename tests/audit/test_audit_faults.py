@@ -16,6 +16,7 @@ import dpsparse.domain
 import dpsparse.estimators._base
 import dpsparse.estimators.hard_threshold
 import dpsparse.noise
+import dpsparse.nonzeros
 import dpsparse.random
 import dpsparse.release
 import dpsparse.rows.kernels
@@ -23,7 +24,6 @@ import dpsparse.rows.memory
 import dpsparse.rows.ridge
 import dpsparse.selection.top_k
 import dpsparse.sensitivity
-import dpsparse.sparsify
 from dpsparse import Domain, PrivateCount, estimators
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
@@ -141,7 +141,7 @@ def unlikely_picks_are_impossible(patch):
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
 def the_count_discards_its_noise(patch):
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", lambda rng, scale: 0)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", lambda rng, scale: 0)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -149,7 +149,7 @@ def one_sided_noise_of_the_count(patch):
     def upwards(rng, scale):
         return abs(dpsparse.random.two_sided_geometric(rng, scale))
 
-    patch.setattr(dpsparse.sparsify, "two_sided_geometric", upwards)
+    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", upwards)
 
 
 @fault("DPGradientClassifier", **GRADIENT)

@@ -12,6 +12,7 @@ from dpsparse.domain import Domain
 from dpsparse.estimators import DPLassoClassifier, DPLassoRegressor
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.losses import Logistic, Squared
+from dpsparse.nonzeros import PrivateCount
 from dpsparse.privacy import (
     Exponential,
     Geometric,
@@ -25,7 +26,6 @@ from dpsparse.privacy import epsilon as spent_epsilon
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.sparsify import PrivateCount
 
 BINARY = Domain(classes=[0, 1])
 not_private = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")

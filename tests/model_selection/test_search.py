@@ -32,11 +32,11 @@ from dpsparse.model_selection import design as design_module
 from dpsparse.model_selection import stopping as stopping_module
 from dpsparse.model_selection.design import Fit
 from dpsparse.model_selection.pricing import choice_parameter, gaussian_parameter
+from dpsparse.nonzeros import PrivateCount
 from dpsparse.privacy import Exponential, Gaussian, RandomStopping, epsilon
 from dpsparse.random import make_generator
 from dpsparse.release import Releases, _squares
-from dpsparse.solution import Solution
-from dpsparse.sparsify import PrivateCount
+from dpsparse.solvers.solution import Solution
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(400, 6))
@@ -209,7 +209,7 @@ def stubbed(monkeypatch, scores):
 
     def run(self, rows, rng):
         runs.append(self)
-        return Solution(np.zeros((1, 6)), np.zeros(1)), len(runs)
+        return Solution(np.zeros((1, 6)), np.zeros(1), 1), len(runs)
 
     monkeypatch.setattr(Fit, "run", run)
     monkeypatch.setattr(

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPGradientClassifier, DPGradientRegressor
+from dpsparse.nonzeros import PrivateCount
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows, UnitRows
 from dpsparse.solvers import gradient
-from dpsparse.sparsify import PrivateCount
 from recording import replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpsparse.domain import Domain
-from dpsparse.sparsify import PrivateCount
+from dpsparse.nonzeros import PrivateCount
 
 BINARY: dict[str, Any] = {"classes": (0, 1), "row_norm": 1.0, "n_samples": 12}
 TRIPLE: dict[str, Any] = {"classes": (0, 1, 2), "row_norm": 1.0, "n_samples": 12}

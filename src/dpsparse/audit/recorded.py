@@ -33,10 +33,10 @@ from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score
 
 if TYPE_CHECKING:
+    from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.solvers.frank_wolfe.run import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
-    from dpsparse.sparsify import PrivateCount
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
 

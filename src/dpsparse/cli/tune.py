@@ -130,7 +130,7 @@ def _search(
     chosen = dict(search.best_params_)
     record: dict[str, Any] = {
         "model": path,
-        "design": search.plan_.parameters["design"],
+        "design": search.plan_.public.name,
         "best_params": chosen,
         **_facts(model),
     }

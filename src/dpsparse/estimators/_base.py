@@ -33,7 +33,7 @@ from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -235,7 +235,7 @@ class BaseDPLinearModel(_Fitted):
         with FitProgress(type(self).__name__, self.verbose) as releases.progress:
             solution = self._solve(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
-        self.n_iter_ = int(solution.n_iter or plan.parameters["n_iter"])
+        self.n_iter_ = solution.n_iter
         if solution.coef_noise is not None:
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan

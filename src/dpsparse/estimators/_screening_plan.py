@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import (
@@ -42,7 +41,7 @@ from dpsparse.sensitivity import (
 from dpsparse.solvers.screening import PICKS
 from dpsparse.solvers.screening_rules import DRAWS
 
-# Share of delta that goes to the screening step: 000 splits evenly, 001 gives it a quarter.
+# Share of delta that goes to the screening step: "adp" splits evenly, "rnm" gives it a quarter.
 PUBLISHED_DELTA_SHARE = {"adp": 0.5, "rnm": 0.25}
 
 
@@ -70,12 +69,37 @@ class PublicFacts:
 
 
 @dataclass(frozen=True)
+class Temperatures:
+    """Inverse temperatures of the proven forms, and the range of one vertex selection."""
+
+    kappa: float
+    eta: float
+    screen_kappa: float | None = None  # where screening is paid for
+
+
+@dataclass(frozen=True)
+class PrintedScales:
+    """Noise scales of the papers as printed, and how they compare with what is true."""
+
+    vertex_scale: float
+    screen_scale: float
+    claimed_epsilon: float | None = None
+    claimed_sensitivity: float | None = None
+    true_sensitivity: float | None = None
+
+
+@dataclass(frozen=True)
 class Prices:
     """Phases, the epsilon they cost, and the constants they come from."""
 
     phases: tuple[Phase, ...]
     epsilon: float
-    parameters: Mapping[str, Any]
+    constants: Temperatures | PrintedScales
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The constants as a plan shows them."""
+        return {name: value for name, value in asdict(self.constants).items() if value is not None}
 
 
 def proven_prices(
@@ -95,7 +119,7 @@ def proven_prices(
     paid = rule in ("budgeted", "safe")
     if math.isinf(epsilon):
         parts = (Phase(PICKS, NonPrivate(), "steepest vertex, no noise"),)
-        return Prices(parts, epsilon, {"kappa": math.inf, "screen_kappa": math.inf, "eta": 0.0})
+        return Prices(parts, epsilon, Temperatures(math.inf, 0.0, math.inf))
     share = screen_share if paid else 0.0
 
     def events(x: float) -> tuple[Event, ...]:
@@ -112,7 +136,7 @@ def proven_prices(
     if min(eta, draw) <= 2.0 * ROUNDING_RANGE:
         raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
     phases = [Phase(PICKS, spent[0], "one signed vertex a step")]
-    parameters: dict[str, Any] = {"kappa": (eta - ROUNDING_RANGE) / per_kappa, "eta": eta}
+    screen_kappa = None
     if paid:
         if rule == "budgeted":
             bounds = (facts.radius, facts.feature_bound, facts.slope_bound)
@@ -120,8 +144,9 @@ def proven_prices(
         else:
             reach = raj_range(*facts.raj(), facts.adjacency)
         phases.append(Phase(DRAWS, spent[1], "features to drop, or the null"))
-        parameters["screen_kappa"] = (draw - ROUNDING_RANGE) / reach.value
-    return Prices(tuple(phases), epsilon, parameters)
+        screen_kappa = (draw - ROUNDING_RANGE) / reach.value
+    constants = Temperatures((eta - ROUNDING_RANGE) / per_kappa, eta, screen_kappa)
+    return Prices(tuple(phases), epsilon, constants)
 
 
 def published_prices(
@@ -138,7 +163,7 @@ def published_prices(
     """The papers' noise for a claimed (epsilon, delta), and the guarantee it really gives."""
     if math.isinf(epsilon):
         none = (Phase("vertex selections and screening", NonPrivate(), "no noise"),)
-        return Prices(none, epsilon, {"vertex_scale": 0.0, "screen_scale": 0.0})
+        return Prices(none, epsilon, PrintedScales(0.0, 0.0))
     assert facts.n_samples is not None
     n, d = facts.n_samples, facts.n_features
     delta2 = delta * PUBLISHED_DELTA_SHARE[rule]
@@ -163,11 +188,5 @@ def published_prices(
         Phase("screening", screening, "true sensitivity of the score"),
     )
     recomputed = spent_epsilon(Sequence(tuple(phase.event for phase in phases)), delta)
-    parameters = {
-        "vertex_scale": vertex_scale,
-        "screen_scale": scale,
-        "claimed_epsilon": float(epsilon),
-        "claimed_sensitivity": claimed,
-        "true_sensitivity": true,
-    }
-    return Prices(phases, recomputed, parameters)
+    constants = PrintedScales(vertex_scale, scale, float(epsilon), claimed, true)
+    return Prices(phases, recomputed, constants)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +40,7 @@ from dpsparse.sensitivity import (
     signed_sum,
     tilted_minimiser,
 )
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import MOMENTUM, Peeling, RidgeFit, SupportFirst, Votes, solve
 
 PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
@@ -429,6 +429,22 @@ def check_range(name: str, value: object, largest: float = HUGE) -> None:
 # ---- the printed forms of the papers -----------------------------------------------------------
 
 
+def printed_plan(model: BaseDPLinearModel, source: str, public: Any) -> Plan:
+    """The plan of a paper as printed: no guarantee. `public` is a record of the paper's constants."""
+    return Plan(
+        method=type(model).__name__,
+        phases=phases([], False),
+        epsilon=math.inf,
+        delta=model.delta,
+        adjacency=model.adjacency,
+        calibration="published",
+        proven=False,
+        source=f"{source}; no guarantee",
+        public=public,
+        parameters=asdict(public),
+    )
+
+
 def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
     """One target per output: as it is, or one class against the rest."""
     assert data.y is not None
@@ -438,7 +454,10 @@ def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
 
 
 def assemble(
-    parts: Iterable[tuple[np.ndarray, np.ndarray]], n_features: int, fit_intercept: bool
+    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    n_features: int,
+    fit_intercept: bool,
+    n_iter: int,
 ) -> Solution:
     """(support, theta) of every output as weights (n_outputs, n_features) and intercepts."""
     parts = list(parts)
@@ -447,4 +466,4 @@ def assemble(
         coef[k, support] = theta[: len(support)]
         if fit_intercept:
             intercept[k] = theta[len(support)]
-    return Solution(coef, intercept)
+    return Solution(coef, intercept, n_iter)

@@ -17,25 +17,38 @@ from dpsparse.estimators._support import (
     check_ridge,
     output_count,
     phases,
+    printed_plan,
     rounded_release,
     row_bound,
     targets,
 )
 from dpsparse.losses import Logistic
+from dpsparse.nonzeros import top_k
 from dpsparse.privacy import Event, Plan, Repeated, calibrate
 from dpsparse.published import wang_zhang_2020_admm
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.sensitivity import ridge_minimiser
-from dpsparse.solution import Solution
 from dpsparse.solvers.admm import Admm, solve
-from dpsparse.sparsify import top_k
+from dpsparse.solvers.solution import Solution
 
 PENALTIES = ("l1", "l1/2")
-SHRINK = 3.0  # default threshold in standard deviations of the noise of one x-update
+THRESHOLD = 3.0  # default threshold in standard deviations of the noise of one x-update
 PUBLISHED_STRENGTH = 1e-3
 PUBLISHED_GAMMA = 1.0
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Constants of Wang and Zhang (2020) as printed."""
+
+    n_iter: int
+    step_epsilon: float
+    strength: float
+    gamma: float
+    n_samples: int
+    n_outputs: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -121,7 +134,7 @@ class DPADMMClassifier(BaseDPClassifier):
             check_grid(name, ratio, size)
             scale = rounded_release(moved, ratio, size).scale
             named = [("x-updates", event(ratio), "ridge minimisers with noise")]
-        threshold = self.threshold or max(SHRINK * scale, 1e-3)
+        threshold = self.threshold or max(THRESHOLD * scale, 1e-3)
         if self.penalty == "l1/2" and self.threshold is None:
             threshold = (threshold / 1.5) ** 1.5  # the same point below which weights vanish
         public = Admm(
@@ -149,24 +162,15 @@ class DPADMMClassifier(BaseDPClassifier):
         )
 
     def _published_plan(self, n_samples: int, n_outputs: int) -> Plan:
-        return Plan(
-            method=type(self).__name__,
-            phases=phases([], False),
-            epsilon=math.inf,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            calibration="published",
-            proven=False,
-            source="Wang and Zhang (2020), as later papers implement it; no guarantee",
-            parameters={
-                "n_iter": self.n_iter,
-                "step_epsilon": min(float(self.epsilon), 1e6) / self.n_iter,
-                "strength": PUBLISHED_STRENGTH if self.threshold is None else self.threshold,
-                "gamma": PUBLISHED_GAMMA,
-                "n_samples": n_samples,
-                "n_outputs": n_outputs,
-            },
+        public = Printed(
+            n_iter=self.n_iter,
+            step_epsilon=min(float(self.epsilon), 1e6) / self.n_iter,
+            strength=PUBLISHED_STRENGTH if self.threshold is None else self.threshold,
+            gamma=PUBLISHED_GAMMA,
+            n_samples=n_samples,
+            n_outputs=n_outputs,
         )
+        return printed_plan(self, "Wang and Zhang (2020), as later papers implement it", public)
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         if plan.calibration == "published":
@@ -174,24 +178,25 @@ class DPADMMClassifier(BaseDPClassifier):
         return solve(rows, plan.public, releases)
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        values, data, d = plan.parameters, rows.table(), rows.n_features
+        printed: Printed = plan.public
+        data, d = rows.table(), rows.n_features
         columns = data.X
         if self.fit_intercept:
             columns = sp.hstack([data.X, sp.csr_array(np.ones((len(data.y), 1)))], format="csr")
         coef, intercept = [], []
-        for y in targets(data, values["n_outputs"]):
+        for y in targets(data, printed.n_outputs):
             z = wang_zhang_2020_admm.admm(
                 columns,
                 y,
                 Logistic(),
                 releases.rng,
                 penalty=self.penalty,
-                n_iter=values["n_iter"],
-                strength=values["strength"],
-                gamma=values["gamma"],
-                step_epsilon=values["step_epsilon"],
-                n_samples=values["n_samples"],
+                n_iter=printed.n_iter,
+                strength=printed.strength,
+                gamma=printed.gamma,
+                step_epsilon=printed.step_epsilon,
+                n_samples=printed.n_samples,
             )
             coef.append(z[:d] if self.n_nonzero is None else top_k(z[:d], self.n_nonzero))
             intercept.append(float(z[d]) if self.fit_intercept else 0.0)
-        return Solution(np.array(coef), np.array(intercept))
+        return Solution(np.array(coef), np.array(intercept), printed.n_iter)

@@ -19,6 +19,7 @@ from dpsparse.estimators._base import (
     check_positive,
 )
 from dpsparse.exceptions import ParameterError
+from dpsparse.nonzeros import check_n_nonzero, count_event
 from dpsparse.privacy import (
     Event,
     NonPrivate,
@@ -30,7 +31,6 @@ from dpsparse.privacy import (
 )
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
 from dpsparse.solvers.gradient import (
     EXACT_ITER,
     INTERCEPT_ROUNDS,
@@ -39,7 +39,7 @@ from dpsparse.solvers.gradient import (
     Recipe,
     solve,
 )
-from dpsparse.sparsify import check_n_nonzero, count_event
+from dpsparse.solvers.solution import Solution
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
 

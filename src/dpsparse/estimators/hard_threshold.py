@@ -37,9 +37,9 @@ from dpsparse.published.wang_gu_2019_hard_threshold import (
 )
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
 from dpsparse.solvers.gradient import MEDIAN_ROUNDS, Recipe
 from dpsparse.solvers.hard_threshold import Threshold, solve
+from dpsparse.solvers.solution import Solution
 
 PRIOR_SHARE = 0.05  # of the budget, for class counts (regression: also for the spread)
 _NARROW = 1000  # up to this width feature_bound * sqrt(d) is a bound on rows worth using
@@ -166,6 +166,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             calibration="published",
             proven=False,
             source="Wang and Gu 2019 (DP-IGHT)",
+            public=self._public("gaussian", n_outputs, row),
             parameters={
                 "n_iter": self.n_iter,
                 "n_outputs": n_outputs,
@@ -196,17 +197,17 @@ class _DPHardThreshold(BaseDPLinearModel):
 
     def _solve_published(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
         """As printed: no clipping, no intercept; several classes one against the rest."""
-        values = plan.parameters
+        public: Threshold = plan.public
         loss = get_loss("squared" if self._labels_are_numbers else "logistic")
-        step = self.step_size or 1.0 / (loss.smoothness * values["row_clip"] ** 2)
+        step = self.step_size or 1.0 / (loss.smoothness * public.row_clip**2)
         coef = [
             private_hard_threshold(
                 data.X, y, loss, rng, n_nonzero=self.n_nonzero, n_iter=self.n_iter, step=step,
-                epsilon=self.epsilon, delta=self.delta, gradient_bound=values["row_clip"],
+                epsilon=self.epsilon, delta=self.delta, gradient_bound=public.row_clip,
             )
-            for y in targets(data, values["n_outputs"])
+            for y in targets(data, public.prior.n_outputs)
         ]  # fmt: skip
-        return Solution(np.array(coef), np.zeros(len(coef)))
+        return Solution(np.array(coef), np.zeros(len(coef)), public.n_iter)
 
 
 _DOC = """

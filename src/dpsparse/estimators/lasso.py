@@ -18,6 +18,7 @@ from dpsparse.estimators._base import (
 )
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Softmax, Squared
+from dpsparse.nonzeros import NNonzero, check_n_nonzero, count_event
 from dpsparse.privacy import (
     Event,
     Exponential,
@@ -37,7 +38,6 @@ from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solution import Solution
 from dpsparse.solvers.frank_wolfe import (
     FRESHNESS,
     check_public,
@@ -46,7 +46,7 @@ from dpsparse.solvers.frank_wolfe import (
 )
 from dpsparse.solvers.frank_wolfe.reference import with_intercept
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
-from dpsparse.sparsify import NNonzero, check_n_nonzero, count_event
+from dpsparse.solvers.solution import Solution
 
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
 PRIOR_SHARE = 0.02  # of the budget (of mu^2) for the class counts from which margins start
@@ -154,7 +154,8 @@ class _Lasso(BaseDPLinearModel):
                 freshness="published" if calibration == "published" else self.freshness,
                 tolerance=self.tolerance,
                 selection=self.selection,
-                laplace_kappa=kappa if calibration == "published-laplace" else None,
+                printed_kappa=None if calibration == "proven" else kappa,
+                laplace=calibration == "published-laplace",
                 n_nonzero=check_n_nonzero(self.n_nonzero),
                 prior=prior,
             ),
@@ -218,27 +219,28 @@ class _Lasso(BaseDPLinearModel):
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         public: Ball = plan.public
         if plan.calibration == "published":
-            coef, intercept = self._exact_sign(rows, plan, releases)
+            coef, intercept = self._exact_sign(rows, public, releases)
         elif plan.calibration == "published-laplace" and public.n_outputs > 1:
-            coef, intercept = self._published_multinomial(rows, plan, releases)
+            coef, intercept = self._published_multinomial(rows, public, releases)
         else:
             return solve(rows, public, releases)
-        return Solution(sparse(coef, rows, public, releases), intercept)
+        return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
 
     def _exact_sign(
-        self, rows: Rows, plan: Plan, releases: Releases
+        self, rows: Rows, public: Ball, releases: Releases
     ) -> tuple[np.ndarray, np.ndarray]:
         """Raff, Khanna and Lu (2023): the sign is read off the gradient."""
-        problem = plan.public.problem(plan.parameters["kappa"], None)
-        problem = replace(problem, private_sign=False)
+        assert public.printed_kappa is not None
+        problem = replace(public.problem(public.printed_kappa, None), private_sign=False)
         return fast_frank_wolfe(rows.table(), problem, releases.rng).weights()
 
     def _published_multinomial(
-        self, rows: Rows, plan: Plan, releases: Releases
+        self, rows: Rows, public: Ball, releases: Releases
     ) -> tuple[np.ndarray, np.ndarray]:
         """Khanna, Lu and Raff (2023), Algorithm 3."""
+        assert public.printed_kappa is not None
         data, p = rows.table(), rows.n_features
-        problem = plan.public.problem(plan.parameters["kappa"], None)
+        problem = public.problem(public.printed_kappa, None)
         bound = problem.feature_bound
         W = multinomial_lasso(
             with_intercept(data, problem), data.y, releases.rng, n_classes=problem.n_outputs,

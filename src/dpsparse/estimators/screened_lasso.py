@@ -22,7 +22,9 @@ from dpsparse.estimators._base import (
 )
 from dpsparse.estimators._screening_plan import (
     Prices,
+    PrintedScales,
     PublicFacts,
+    Temperatures,
     proven_prices,
     published_prices,
 )
@@ -33,7 +35,6 @@ from dpsparse.privacy import Plan
 from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
 from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
 from dpsparse.solvers.frank_wolfe.solve import Ball
 from dpsparse.solvers.screening import Screened, solve
@@ -46,6 +47,7 @@ from dpsparse.solvers.screening_rules import (
     TopK,
     strong_convexity,
 )
+from dpsparse.solvers.solution import Solution
 
 PROVEN_RULES = ("counts", "top-k", "budgeted", "safe")
 PUBLISHED_RULES = ("adp", "rnm")
@@ -179,12 +181,17 @@ class _ScreenedLasso(BaseDPLinearModel):
         )
 
     def _screened(self, facts: PublicFacts, prices: Prices) -> Screened:
-        kappa, eta = prices.parameters["kappa"], prices.parameters["eta"]
-        resolution = choose_resolution(facts.n_samples, eta)
+        constants = prices.constants
+        assert isinstance(constants, Temperatures)
+        resolution = choose_resolution(facts.n_samples, constants.eta)
         reach = facts.feature_bound * facts.slope_bound
         # What floats cannot carry is refused here, before anything is spent.
         check_public(
-            facts.radius, facts.feature_bound, facts.slope_bound, (), kappa * reach / resolution
+            facts.radius,
+            facts.feature_bound,
+            facts.slope_bound,
+            (),
+            constants.kappa * reach / resolution,
         )
         ball = Ball(
             loss=get_loss(self._loss),
@@ -211,12 +218,14 @@ class _ScreenedLasso(BaseDPLinearModel):
         )
 
     def _printed(self, facts: PublicFacts, prices: Prices) -> Printed:
+        constants = prices.constants
         assert facts.strong_convexity is not None
-        # 000 screens at the end of each block; 001 RNM-Screen after every step
+        assert isinstance(constants, PrintedScales)
+        # "adp" screens at the end of each block, "rnm" after every step
         steps = range(1, self._n_iter + 1) if self.rule == "rnm" else accumulate(self._blocks())
         return Printed(
-            prices.parameters["vertex_scale"],
-            prices.parameters["screen_scale"],
+            constants.vertex_scale,
+            constants.screen_scale,
             frozenset(steps),
             facts.strong_convexity,
             facts.n_samples or 1,
@@ -260,7 +269,7 @@ class _ScreenedLasso(BaseDPLinearModel):
         d = data.X.shape[1] - self.fit_intercept
         intercept = last.weights[d:] * data.domain.feature_bound if self.fit_intercept else [0.0]
         n_live = (d, int(np.count_nonzero(last.weights[:d])))
-        return Solution(last.weights[None, :d], np.asarray(intercept), n_live=n_live)
+        return Solution(last.weights[None, :d], np.asarray(intercept), self._n_iter, n_live=n_live)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -13,17 +13,34 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, check_count
-from dpsparse.estimators._support import DPSupportFirst, assemble, output_count, phases, targets
+from dpsparse.estimators._support import (
+    DPSupportFirst,
+    assemble,
+    output_count,
+    printed_plan,
+    targets,
+)
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Plan
 from dpsparse.published import wang_gu_2020_transfer as published
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import UNIFORM
 
 STUDENT_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Constants of Wang and Gu (2020) as printed."""
+
+    n_iter: int
+    epsilon: float
+    ridge: float
+    n_public: int
+    n_outputs: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,35 +91,27 @@ class _DPTransfer(DPSupportFirst):
         s = min(self.n_nonzero, n_features)
         width = math.sqrt(s * math.log(n_features + 1.0) * math.log(1.0 / self.delta))
         ridge = 0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge
-        return Plan(
-            method=type(self).__name__,
-            phases=phases([], False),
-            epsilon=math.inf,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            calibration="published",
-            proven=False,
-            source=f"Wang and Gu (2020), {'Theorem 4.3' if ridge else 'Corollary 4.7'}, which is false; "
-            "no guarantee",
-            parameters={
-                "n_iter": STUDENT_STEPS,
-                "epsilon": epsilon,
-                "ridge": ridge,
-                "n_public": self._public_count(),
-                "n_outputs": output_count(labels),
-            },
+        public = Printed(
+            n_iter=STUDENT_STEPS,
+            epsilon=epsilon,
+            ridge=ridge,
+            n_public=self._public_count(),
+            n_outputs=output_count(labels),
         )
+        theorem = "Theorem 4.3" if ridge else "Corollary 4.7"
+        return printed_plan(self, f"Wang and Gu (2020), {theorem}, which is false", public)
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        values, data = plan.parameters, rows.table()
+        printed: Printed = plan.public
+        data = rows.table()
         given = self.public_X is not None and not isinstance(self.public_X, str)
         parts = []
-        for y in targets(data, values["n_outputs"]):
+        for y in targets(data, printed.n_outputs):
             public_rows: Any = self.public_X
             if given:
                 public_rows = sp.csr_array(self.public_X)
             else:
-                public_rows = releases.public_uniform(values["n_public"], rows.n_features)
+                public_rows = releases.public_uniform(printed.n_public, rows.n_features)
             theta = published.transfer(
                 data.X,
                 y,
@@ -110,15 +119,15 @@ class _DPTransfer(DPSupportFirst):
                 get_loss("squared" if self._labels_are_numbers else "logistic"),
                 releases.rng,
                 n_nonzero=min(self.n_nonzero, rows.n_features),
-                n_iter=values["n_iter"],
-                ridge=values["ridge"],
-                epsilon=values["epsilon"],
+                n_iter=printed.n_iter,
+                ridge=printed.ridge,
+                epsilon=printed.epsilon,
                 delta=self.delta,
                 # beta~ of the paper: 1/3 for uniform(-1, 1), else estimated from the public rows
                 public_variance=published.top_eigenvalue(self.public_X) if given else 1.0 / 3.0,
             )
             parts.append((np.arange(rows.n_features), theta))
-        return assemble(parts, rows.n_features, False)
+        return assemble(parts, rows.n_features, False, printed.n_iter)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -21,11 +21,11 @@ from dpsparse._checks import is_real
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import ParameterError
+from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
 from dpsparse.privacy import Gaussian, Plan
 from dpsparse.privacy import epsilon as event_epsilon
 from dpsparse.rows.held_out import Linear
-from dpsparse.solution import Solution
-from dpsparse.sparsify import MASS, check_n_nonzero, sparsify_weights
+from dpsparse.solvers.solution import Solution
 
 Candidate = dict[str, Any]
 THRESHOLD = "threshold"
@@ -128,7 +128,7 @@ def variant(solution: Solution, candidate: Candidate, *, cut: bool) -> Solution:
         # Weights are compared in units of their noise, where it is known: that is on scaled rows.
         noise = solution.coef_noise
         size = coef if noise is None else coef / np.where(noise > 0.0, noise, np.inf)
-        kept = sparsify_weights(size, candidate["n_nonzero"]) != 0.0
+        kept = keep_nonzeros(size, candidate["n_nonzero"]) != 0.0
         coef = np.where(kept, coef, 0.0)
         if noise is not None:
             solution = solution._replace(coef_noise=np.where(coef.any(axis=0), noise, 0.0))

@@ -14,7 +14,7 @@ from dpsparse.privacy import Phase, Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Blocks, Rows
 from dpsparse.rows.held_out import held_out
-from dpsparse.solution import Solution
+from dpsparse.solvers.solution import Solution
 
 PARTS = 5  # one part in five is held out for scores
 
@@ -64,6 +64,9 @@ class Design(Protocol):
     """A priced search: phases to charge, and the run that spends them."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def setting(self) -> Setting: ...
 
     @property
@@ -87,7 +90,7 @@ class Fit:
 
     def run(self, rows: Rows, rng: np.random.Generator) -> tuple[Solution, int]:
         solution = self.model._solve(rows, self.plan, Releases(self.plan, rng))
-        return solution, int(solution.n_iter or self.plan.parameters["n_iter"])
+        return solution, solution.n_iter
 
 
 def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows]:

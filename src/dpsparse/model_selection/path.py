@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ SHARE = 0.03
 
 @dataclass(frozen=True)
 class PathDesign:
+    name: ClassVar[str] = "path"
+
     setting: Setting
     fit: Fit
     choice: Plan

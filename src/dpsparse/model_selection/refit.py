@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ _CHOICE = 0.03  # of mu^2, where the choice is charged beside fits that are not 
 
 @dataclass(frozen=True)
 class RefitDesign:
+    name: ClassVar[str] = "refit"
+
     setting: Setting
     fits: tuple[Fit, ...]
     of_candidate: tuple[int, ...]  # which fit serves a candidate

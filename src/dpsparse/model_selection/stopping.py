@@ -16,7 +16,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
@@ -38,6 +38,8 @@ ETA = 1.0  # geometric
 
 @dataclass(frozen=True)
 class StoppingDesign:
+    name: ClassVar[str] = "stopping"
+
     setting: Setting
     fits: tuple[Fit, ...]
     score: Plan

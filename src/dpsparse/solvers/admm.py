@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import RidgeRows, Rows
-from dpsparse.solution import Solution
-from dpsparse.sparsify import top_k
+from dpsparse.solvers.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def solve(rows: Rows, public: Admm, releases: Releases) -> Solution:
         coef[k] = z[:d] if public.n_nonzero is None else top_k(z[:d], public.n_nonzero)
         if public.constant > 0.0:
             intercept[k] = z[d]
-    return Solution(coef, intercept)
+    return Solution(coef, intercept, public.n_iter)
 
 
 def descend(columns: RidgeRows, public: Admm, releases: Releases) -> np.ndarray:

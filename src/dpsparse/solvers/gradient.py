@@ -37,10 +37,10 @@ from functools import partial
 import numpy as np
 from scipy.special import logit
 
+from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
-from dpsparse.solution import Solution
-from dpsparse.sparsify import NNonzero, PrivateCount, mass_rule, sparsify_weights, top_k
+from dpsparse.solvers.solution import Solution
 
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
 FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
@@ -260,7 +260,7 @@ class Run:
         on the original rows."""
         n_nonzero = self.public.n_nonzero
         if not isinstance(n_nonzero, PrivateCount):
-            return sparsify_weights(self.weights, n_nonzero)
+            return keep_nonzeros(self.weights, n_nonzero)
         exact = replace(self.public, n_nonzero=None)
         k = self.releases.count(
             "count",

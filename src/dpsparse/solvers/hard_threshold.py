@@ -25,12 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.losses import get_loss
+from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solution import Solution
 from dpsparse.solvers.gradient import Recipe, RegressionRun, Run
 from dpsparse.solvers.peeling import peel
-from dpsparse.sparsify import top_k
+from dpsparse.solvers.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def solve(rows: Rows, public: Threshold, releases: Releases) -> Solution:
             gradient = releases.gaussian("gradients", sums, share)[:-1]
             theta = top_k(decay * theta - gain * gradient, public.n_nonzero)
     bound = recipe.target_bound
-    return Solution(np.ascontiguousarray(theta.T) * bound, offset * bound)
+    return Solution(np.ascontiguousarray(theta.T) * bound, offset * bound, public.n_iter)
 
 
 def default_step(public: Threshold, n: float, budget: float) -> float:

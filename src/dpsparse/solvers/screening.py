@@ -38,7 +38,6 @@ import numpy as np
 from dpsparse.release import Releases
 from dpsparse.rows import Point, Rows
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solution import Solution
 from dpsparse.solvers.frank_wolfe import History
 from dpsparse.solvers.frank_wolfe.solve import Ball, Steps
 from dpsparse.solvers.screening_rules import (
@@ -50,6 +49,7 @@ from dpsparse.solvers.screening_rules import (
     TopK,
     draw_drops,
 )
+from dpsparse.solvers.solution import Solution
 
 PICKS = "vertex selections"  # the phase that pays
 GONE = -1  # name of a column that left
@@ -79,7 +79,7 @@ def solve(rows: Rows, public: Screened, releases: Releases) -> Solution:
     """Weights (1, d) and intercept (1,), zero where a feature was dropped."""
     run = screened_frank_wolfe(rows, public, releases)
     intercept = run.weights[-1:] * public.ball.feature_bound
-    return Solution(run.weights[None, :-1], intercept, n_live=run.n_live)
+    return Solution(run.weights[None, :-1], intercept, public.ball.n_iter, n_live=run.n_live)
 
 
 def screened_frank_wolfe(rows: Rows, public: Screened, releases: Releases) -> ScreenedRun:

@@ -36,8 +36,8 @@ from scipy.special import expit
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector
-from dpsparse.solution import Solution
 from dpsparse.solvers.peeling import peel
+from dpsparse.solvers.solution import Solution
 
 MOMENTUM = 0.9
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
@@ -113,7 +113,8 @@ def solve(rows: Rows, public: SupportFirst, releases: Releases) -> Solution:
         if public.constant > 0.0:
             intercept[k] = theta[-1]
     bound = public.target_bound
-    return Solution(coef * bound, intercept * bound)
+    rounds = first.rounds if isinstance(first, Peeling) else 1
+    return Solution(coef * bound, intercept * bound, max(public.fit.n_iter, rounds))
 
 
 def release_prior(

@@ -20,11 +20,11 @@ import numpy as np
 
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.losses import Loss
+from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solution import Solution
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
 from dpsparse.solvers.frank_wolfe.run import (
     History,
@@ -36,10 +36,10 @@ from dpsparse.solvers.frank_wolfe.run import (
     extend_with,
     offset_slope_bound,
 )
-from dpsparse.sparsify import NNonzero, PrivateCount, sparsify_weights, top_k
+from dpsparse.solvers.solution import Solution
 
 MIN_SHARE = 1e-3  # a class is never taken to be rarer than this
-SHRINK = 3.0  # rows of every class that are made up, in standard deviations of the noisy counts
+MADE_UP = 3.0  # rows of every class that are made up, in standard deviations of the noisy counts
 COUNT_STEPS = 5000  # noiseless steps behind a `PrivateCount` (Khanna, Lu and Raff use 50,000)
 Progress = Callable[[int], None] | None
 
@@ -61,9 +61,9 @@ class Ball:
     freshness: str = "exact"
     tolerance: float = 0.01
     selection: str = "auto"
-    laplace_kappa: float | None = (
-        None  # Laplace noisy max of this inverse scale (Khanna, Lu, Raff 2023)
-    )
+    # Inverse scale of the noise of the papers as printed; None takes what the plan's phase pays for.
+    printed_kappa: float | None = None
+    laplace: bool = False  # Laplace noisy max of that scale (Khanna, Lu, Raff 2023)
     n_nonzero: NNonzero = None
     prior: bool = False  # whether the plan pays for class counts, from which margins start
     offset: tuple[float, ...] = ()  # where they start: released, or nothing
@@ -90,7 +90,7 @@ def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
     if public.prior:
         public = public.starting_from(release_offset(rows, public, releases), rows.domain)
-    kappa = public.laplace_kappa
+    kappa = public.printed_kappa
     if kappa is None:
         # A person is a group of rows, each of which moves every score (docs/proofs/persons.md).
         moved = partial(
@@ -99,10 +99,10 @@ def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
         kappa = releases.kappa("vertices", moved)
     steps = Steps(
         rows, public.problem(kappa, releases.number_of_rows(rows)), public.selection,
-        laplace=public.laplace_kappa is not None,
+        laplace=public.laplace,
     )  # fmt: skip
     coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
-    return Solution(sparse(coef, rows, public, releases), intercept)
+    return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
 
 
 def release_offset(rows: Rows, public: Ball, releases: Releases) -> tuple[float, ...]:
@@ -111,7 +111,7 @@ def release_offset(rows: Rows, public: Ball, releases: Releases) -> tuple[float,
     The constant column would have to chase them: a pick that touches every row, again and again.
     """
     query = rows.class_counts(max(2, public.n_outputs))
-    counts = releases.gaussian("prior", query) + SHRINK * releases.scale("prior", query)
+    counts = releases.gaussian("prior", query) + MADE_UP * releases.scale("prior", query)
     share = np.maximum(counts, 1.0)
     share = np.clip(share / share.sum(), MIN_SHARE, 1.0 - MIN_SHARE)
     odds = np.log(share)
@@ -123,9 +123,14 @@ def sparse(coef: np.ndarray, rows: Rows, public: Ball, releases: Releases) -> np
     """The weights to keep, by the rule of the plan; a private count reads the rows once more."""
     rule = public.n_nonzero
     if not isinstance(rule, PrivateCount):
-        return sparsify_weights(coef, rule)
+        return keep_nonzeros(coef, rule)
     noiseless = replace(
-        public, n_iter=COUNT_STEPS, n_nonzero=None, freshness="exact", laplace_kappa=None
+        public,
+        n_iter=COUNT_STEPS,
+        n_nonzero=None,
+        freshness="exact",
+        printed_kappa=None,
+        laplace=False,
     )
 
     def exact(silent: Releases) -> int:

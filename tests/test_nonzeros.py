@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from dpsparse.exceptions import CalibrationError, ParameterError
-from dpsparse.privacy import Phase, Plan
-from dpsparse.privacy.events import Geometric, NonPrivate
-from dpsparse.release import Releases
-from dpsparse.sparsify import (
+from dpsparse.nonzeros import (
     PrivateCount,
     check_n_nonzero,
     count_event,
+    keep_nonzeros,
     mass_rule,
-    sparsify_weights,
     top_k,
 )
+from dpsparse.privacy import Phase, Plan
+from dpsparse.privacy.events import Geometric, NonPrivate
+from dpsparse.release import Releases
 
 
 def test_top_k_keeps_the_largest_and_breaks_ties_by_index():
@@ -136,9 +136,9 @@ def test_precision_and_width_bound_the_kept_number():
 
 def test_free_rules_keep_the_largest_weights():
     weights = np.array([3.0, -2.0, 1.0, 0.1])
-    assert sparsify_weights(weights, None) is weights
-    assert np.count_nonzero(sparsify_weights(weights, 2)) == 2
-    assert np.count_nonzero(sparsify_weights(weights, "mass")) == 3
+    assert keep_nonzeros(weights, None) is weights
+    assert np.count_nonzero(keep_nonzeros(weights, 2)) == 2
+    assert np.count_nonzero(keep_nonzeros(weights, "mass")) == 3
 
 
 def test_a_private_count_is_released_once_and_charged():

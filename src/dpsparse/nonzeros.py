@@ -128,7 +128,7 @@ def count_event(n_nonzero: NNonzero) -> Event | None:
     return n_nonzero.event if isinstance(n_nonzero, PrivateCount) else None
 
 
-def sparsify_weights(weights: np.ndarray, n_nonzero: int | Literal["mass"] | None) -> np.ndarray:
+def keep_nonzeros(weights: np.ndarray, n_nonzero: int | Literal["mass"] | None) -> np.ndarray:
     """Released `weights` with the small ones set to zero: post-processing. A `PrivateCount` becomes a
     number first (`Releases.count`)."""
     if n_nonzero is None:

@@ -1,0 +1,82 @@
+"""Internal links, reachability and search of a built site: `python docs/_ext/check_site.py docs/_build/html`.
+
+Every link inside the site must lead to a file and an anchor that exist, every page must be reached from
+the home page, and every public estimator must be found by the search index.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import dpsparse
+
+
+class _Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if value and (
+                (tag, name) in (("a", "href"), ("img", "src"), ("link", "href"), ("script", "src"))
+            ):
+                self.links.append(value)
+            if value and name in ("id", "name"):
+                self.anchors.add(value)
+
+
+def complaints(site: Path) -> list[str]:
+    """What is wrong with the site, one line each."""
+    pages = {
+        path: _Page(path.read_text("utf-8"))
+        for path in site.rglob("*.html")
+        if "_static" not in path.parts
+    }
+    found, graph = [], {}
+    for path, page in pages.items():
+        graph[path] = set()
+        for link in page.links:
+            url = urlsplit(link)
+            if url.scheme or url.netloc:
+                continue
+            if url.fragment and "_modules" in path.parts:
+                continue  # listings name objects by their first home, pages by the public one
+            target = (path.parent / unquote(url.path)).resolve() if url.path else path
+            if target.is_dir():
+                target /= "index.html"
+            if not target.exists():
+                found.append(f"{path.relative_to(site)}: no such file: {link}")
+            elif target in pages:
+                graph[path].add(target)
+                if url.fragment and unquote(url.fragment) not in pages[target].anchors:
+                    found.append(f"{path.relative_to(site)}: no such place: {link}")
+    reached, todo = set(), [site / "index.html"]
+    while todo:
+        path = todo.pop()
+        if path not in reached:
+            reached.add(path)
+            todo += graph[path]
+    lonely = {p.relative_to(site).as_posix() for p in pages.keys() - reached}
+    found += [f"{page}: no way to it from the home page" for page in sorted(lonely - {"404.html"})]
+    index = (site / "searchindex.js").read_text("utf-8")
+    for name in dpsparse.__all__:
+        if not name.startswith("_") and not re.search(
+            rf"\b{re.escape(name)}\b", index, re.IGNORECASE
+        ):
+            found.append(f"the search index does not know {name}")
+    return found
+
+
+if __name__ == "__main__":
+    wrong = complaints(Path(sys.argv[1]).resolve())
+    sys.stdout.write(
+        "".join(f"{line}\n" for line in wrong) or "site: links, ways and search are in order\n"
+    )
+    sys.exit(bool(wrong))

@@ -1,0 +1,95 @@
+"""What the notes of this repository need to become pages.
+
+* a mention of `docs/x.md` in a docstring or a note becomes a link to that page;
+* proofs in plain text are shown as formulas (plain_math.py), set by a copy of MathJax that needs no network;
+* a page that no table of contents names is listed under "More pages" of the guide, so that a page somebody adds has a
+  way to it from the first build on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from plain_math import formulas
+
+DOCS = Path(__file__).parents[1]
+MORE = "% more pages\n"
+# Files of the repository that notes link to and that are no pages: the name stays, the link goes.
+_OUTSIDE = re.compile(
+    r"\[([^\]]+)\]\((?:\.\./)*(?:src|experiments|benchmarks|tests|examples)/[^)]*\)"
+)
+
+
+def on_source(app: Any, docname: str, source: list[str]) -> None:
+    if not (DOCS / f"{docname}.md").exists():
+        return
+    text = source[0]
+    text = _OUTSIDE.sub(r"`\1`", text)
+    depth = "../" * docname.count("/")
+    text = re.sub(
+        r"(?<![\w/`(\[])docs/((?:proofs/)?\w+)\.md(?!\w)",
+        lambda m: (
+            f"[{m[1].split('/')[-1]}]({depth}{m[1]}.md)" if (DOCS / f"{m[1]}.md").exists() else m[0]
+        ),
+        text,
+    )
+    if docname.startswith("proofs/") and not docname.endswith("index"):
+        text = re.sub(
+            r"(?<![\w/`(\[])(\w+)\.md(?![\w)])",
+            lambda m: f"[{m[1]}]({m[1]}.md)" if (DOCS / "proofs" / f"{m[1]}.md").exists() else m[0],
+            text,
+        )
+        text = formulas(text)
+    source[0] = text.replace(MORE, _more_pages())
+
+
+def _more_pages() -> str:
+    """The pages of docs/ that no other table of contents names."""
+    named = set()
+    for page in DOCS.glob("*.md"):
+        for block in re.findall(r"```{toctree}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            named |= {line.split("<")[-1].rstrip("> ") for line in block.splitlines() if line}
+    rest = sorted(p.stem for p in DOCS.glob("*.md") if p.stem not in named | {"index"})
+    if not rest:
+        return ""
+    return "```{toctree}\n:caption: More pages\n:maxdepth: 1\n\n" + "\n".join(rest) + "\n```\n"
+
+
+def on_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """`docs/proofs/x.md` in a docstring leads to the page; |x| and coef_ are text and no markup."""
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...", "..", ":")):
+            continue
+        parts = re.split(r"(``.*?``|(?<!:)`[^`]*`|:\w+:`[^`]*`|\*\*.*?\*\*)", line)
+        for j in range(0, len(parts), 2):
+            text = re.sub(r"(?<!\\)\|", r"\\|", parts[j])
+            text = re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text)
+            parts[j] = re.sub(
+                r"(?<![`\w/])docs/((?:proofs/)?\w+)\.md",
+                lambda m: f":doc:`/{m[1]}`" if (DOCS / f"{m[1]}.md").exists() else m[0],
+                text,
+            )
+        lines[i] = "".join(parts)
+
+
+def on_finished(app: Any, error: Exception | None) -> None:
+    """MathJax from the package sphinx-mathjax-offline: the one script and the fonts that these pages use."""
+    if error is not None or app.builder.format != "html":
+        return
+    spec = importlib.util.find_spec("sphinx-mathjax-offline")
+    source = Path(spec.origin).parent / "static" / "mathjax"
+    target = Path(app.outdir) / "_static" / "mathjax"
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source / "tex-chtml.js", target)
+    shutil.copytree(source / "output", target / "output", dirs_exist_ok=True)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", on_source)
+    app.connect("autodoc-process-docstring", on_docstring, priority=900)
+    app.connect("build-finished", on_finished)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,62 @@
+"""
+A first private model
+=====================
+
+Declare what is public, ask the price, fit, read the promise. The table is made up:
+20,000 rows and 5,000 sparse columns.
+"""
+
+# %%
+# **Declare.** What anybody may know without looking at the rows: the two labels. Everything else is private.
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+import house
+from dpsparse import Domain, DPGradientClassifier
+from dpsparse.datasets import make_sparse_classification
+
+house.use()
+X, y = make_sparse_classification(n_samples=25_000, n_features=5_000, seed=0)
+train, test = slice(None, 20_000), slice(20_000, None)
+domain = Domain(classes=[0, 1])
+
+# %%
+# **Ask the price.** A plan needs the number of columns and no data.
+model = DPGradientClassifier(domain, epsilon=1.0, delta=1e-6, n_nonzero=100)
+print(model.plan(n_features=5_000))
+
+# %%
+# **Fit**, and read what may be promised.
+model.fit(X[train], y[train])
+print(model.privacy_)
+
+# %%
+# **What it is worth.** The test rows are public here; for private ones use `dp_evaluate`.
+plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
+constant = max(y[test].mean(), 1 - y[test].mean())
+print(
+    f"{model.n_nonzero_} of 5,000 weights, test accuracy {model.score(X[test], y[test]):.3f}; ",
+    end="",
+)
+print(f"without privacy {plain.score(X[test], y[test]):.3f}, constant answer {constant:.3f}")
+
+# %%
+# The weights that stand out from their noise: `coef_noise_` is the standard deviation of their privacy noise.
+weights = np.asarray(model.coef_).ravel()
+order = np.argsort(-np.abs(weights))[:20][::-1]
+fig, ax = plt.subplots(figsize=(5.6, 4.6))
+ax.errorbar(
+    weights[order],
+    range(20),
+    xerr=2 * np.asarray(model.coef_noise_)[order],
+    fmt="o",
+    color=house.BLUE,
+    ecolor=house.SKY,
+)
+ax.axvline(0, color=house.FAINT, linewidth=1)
+ax.set_yticks(range(20), [f"column {j}" for j in order], fontsize=9)
+ax.grid(axis="x")
+ax.set_title("The 20 largest weights, with two standard deviations of noise")
+ax.set_xlabel("weight")
+plt.show()
