@@ -55,7 +55,8 @@ ALLOWED = {
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "domain_file", "audit",
-        "preprocessing", "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier", "Domain",
+        "preprocessing", "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier",
+        "Domain",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -363,9 +363,9 @@ def within_limits(X: Any, limits: np.ndarray | None) -> Any:
         return X
     low, high = limits.T
     scale = np.abs(limits).max(axis=1)
-    if not sp.issparse(X):
+    if not hasattr(X, "tocsr"):
         return np.clip(np.asarray(X, np.float64), low, high) / scale
-    rows: Any = sp.csr_array(X).astype(np.float64, copy=True)
+    rows = X.tocsr().astype(np.float64, copy=True)
     columns = rows.indices
     rows.data = np.clip(rows.data, low[columns], high[columns]) / scale[columns]
     return rows

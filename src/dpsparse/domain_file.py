@@ -204,8 +204,7 @@ def as_html(domain: Domain) -> str:
     if not rows:
         rows = [("nothing", "is declared")]
     cells = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
-        for name, text in rows
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows
     )
     return f"<table><caption>Public facts: Domain</caption>{cells}</table>"
 

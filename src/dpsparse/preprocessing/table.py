@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,12 +39,15 @@ from dpsparse.release import Releases
 from dpsparse.rows.columns import NumberColumns
 from dpsparse.sensitivity import column_cells
 
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
 ROLES = ("auto", "number", "date", "category", "hash", "text", "words", "drop")
 KIND_SHARE = 0.01  # of the budget, for the kinds of columns: a majority is all that is asked for
 Part = tuple[str, Step, tuple[str, ...]]
 
 
-class DPTablePreparer(Step):
+class DPTablePreparer(PrivateStep):
     """Numbers, categories, texts and gaps of a table to rows of bounded length.
 
     Parameters
@@ -69,6 +72,8 @@ class DPTablePreparer(Step):
     max_categories : int, default=64
     hash_features : int, default=64
         Columns for each hashed column; texts have 2**18.
+    epsilon, delta, adjacency, ledger, n_samples, random_state
+        For use outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
     ----------
@@ -103,8 +108,16 @@ class DPTablePreparer(Step):
         kind_share: float = KIND_SHARE,
         max_categories: int = 64,
         hash_features: int = 64,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        adjacency: str = "add-remove",
+        ledger: Ledger | None = None,
+        n_samples: int | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.columns, self.fill, self.flag_gaps = columns, fill, flag_gaps
+        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
+        self.ledger, self.n_samples, self.random_state = ledger, n_samples, random_state
         self.rest, self.kind_share = rest, kind_share
         self.number_share, self.category_share = number_share, category_share
         self.word_share, self.max_categories = word_share, max_categories
@@ -126,6 +139,7 @@ class DPTablePreparer(Step):
                 f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {self.rest!r}."
             )
         check_positive("kind_share", self.kind_share)
+        self._check_terms()
         if self.columns is not None and not isinstance(self.columns, Mapping):
             raise DomainError(
                 'columns must name a role for every column, for instance {"age": (0, 120), "sex": "category"}.'
@@ -315,16 +329,15 @@ class DPTablePreparer(Step):
         most = np.argmax(counts, axis=1)
         return {name: KINDS[k] for name, k in zip(read.names, most.tolist(), strict=True)}
 
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Note the columns. Where something has to be learnt, only a `DPPipeline` can fit it."""
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn what has to be learnt, for the epsilon of this step; without one, only what was declared is used."""
         self._check()
         parts = self._parts(self._planned(len(self._named) + 1))
-        if any(isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in parts):
-            raise ParameterError(
-                "This table has columns that are learnt from private rows ('auto', 'number', 'category', 'words'); put "
-                "the preparer into a DPPipeline, which plans and pays for all steps at once."
-            )
-        return super().fit(X, y)
+        learns = any(isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in parts)
+        if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
+            self._note(self._read(X))
+            return self
+        return super().fit(X, y, groups)
 
     def _map(self, read: Table) -> sp.csr_array:
         blocks = [step._map(step._read(self._cells(read, names))) for _, step, names in self.parts_]
