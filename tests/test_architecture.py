@@ -46,6 +46,7 @@ ALLOWED = {
         "evaluation", "losses", "solvers", "datasets", "noise", "report", "nonzeros",
     },
     "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators"},
+    "proofs": set(),
     "readers": set(),
     "datasets": {"readers", "random"},
     "report": {"privacy", "domain_file"},
@@ -55,7 +56,7 @@ ALLOWED = {
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "domain_file", "audit",
-        "preprocessing", "evaluation", "model_selection", "inference", "_files", "random", "DPGradientClassifier",
+        "preprocessing", "evaluation", "model_selection", "inference", "proofs", "_files", "random", "DPGradientClassifier",
         "Domain",
     },
     "__main__": {"cli"},

@@ -1,11 +1,13 @@
 """Holes that an attack on the first release found, each by the input that opened it.
 
-They need nothing but `fit`, so they can be run on the old code, where each of them fails.
-The ledger's holes are in tests/privacy/test_ledger_*.py, those of messages and files in tests/fuzz and tests/cli.
+The tests here need nothing but `fit`, so they can be run on the old code, where each of them fails. Those of the
+ledger, of messages and files and of the audit live with their subjects; `WHERE` lists all of them by the item's name.
 """
 
+import ast
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,111 @@ from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor
 from dpsparse import estimators as all_estimators
 from dpsparse.audit.cases import build
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError, SchemaError
+
+# item of the attack -> file: tests, or faults seeded into the audit's power test
+WHERE = {
+    "A1 subnormal entries": {
+        "test_holes.py": "test_a1_one_tiny_entry_does_not_decide_the_model "
+        "test_a1_many_tiny_entries_with_unequal_scales",
+        "rows/test_whole_numbers.py": "test_no_boundary_row_exceeds_its_bound "
+        "test_no_boundary_row_exceeds_its_entrywise_bound test_targets_at_the_boundary",
+        "audit/test_audit_faults.py": "a_length_in_float64_of_values_in_float32 "
+        "not_a_number_becomes_an_integer lengths_in_float32",
+    },
+    "A2 overflow": {
+        "test_holes.py": "test_a2_what_cannot_be_represented_is_refused_before_anything_is_spent "
+        "test_a2_large_and_small_parameters_give_finite_models",
+        "rows/test_whole_numbers.py": "test_weights_that_are_not_numbers_move_nothing_beyond_the_bound "
+        "test_bounds_that_cannot_be_worked_with_are_refused",
+        "audit/test_audit_faults.py": "a_step_that_cannot_be_represented targets_are_not_clipped",
+    },
+    "A3 malformed or stale CSR": {
+        "test_holes.py": "test_a3_indices_out_of_range_are_refused test_a3_a_stale_flag_does_not_let_a_long_row_pass",
+        "rows/test_whole_numbers.py": "test_out_of_range_indices_are_refused "
+        "test_falling_row_pointers_are_refused test_a_stale_flag_does_not_hide_duplicates",
+        "audit/test_audit_faults.py": "a_stale_flag_is_believed",
+    },
+    "A4 plain float64 noise": {
+        "estimators/test_support_plans.py": "test_the_lowest_bit_of_a_weight_tells_nothing "
+        "test_no_plan_assumes_ideal_arithmetic",
+        "estimators/test_screened_lasso.py": "test_no_proven_plan_assumes_ideal_arithmetic",
+        "audit/test_audit_faults.py": "plain_float64_noise a_tilt_of_plain_float64_noise",
+    },
+    "B1 partitions": {
+        "privacy/test_ledger_partitions.py": "test_partition_choice_after_a_look_is_refused "
+        "test_a_partitioned_account_is_one_account_for_each_kind_of_row",
+    },
+    "B2 locks itself": {"privacy/test_ledger.py": "test_a_large_ceiling_does_not_lock_itself"},
+    "B3 two names, one file": {
+        "privacy/test_ledger_attacks.py": "test_two_names_of_one_file_are_refused "
+        "test_the_lock_follows_the_file_and_not_its_name test_a_single_mounted_file_is_refused "
+        "test_a_book_in_wal_mode_moves_to_the_rollback_journal",
+    },
+    "B4 rollback under a live object": {
+        "privacy/test_ledger_attacks.py": "test_rollback_under_a_live_object_raises",
+    },
+    "B5 names, empty plans, passwords, totals": {
+        "privacy/test_ledger_partitions.py": "test_partition_names_are_stripped_text "
+        "test_odd_names_in_an_early_book_are_one_part test_two_empty_plans_cost_nothing_and_decide_nothing "
+        "test_verify_compares_totals",
+        "privacy/test_ledger_postgres.py": "test_a_password_in_a_url_is_never_shown",
+    },
+    "C1 private cells in messages": {
+        "fuzz/test_no_marker_is_printed.py": "test_no_command_prints_a_marker test_no_fit_shows_a_marker "
+        "test_no_prediction_shows_a_marker test_the_domain_shows_no_marker test_no_reader_shows_a_marker",
+    },
+    "C2 edited guarantees, rounding": {
+        "privacy/test_guarantee.py": "test_a_guarantee_recomputes_its_events test_the_printed_factor_is_rounded_up",
+        "test_models.py": "test_an_edited_promise_is_refused test_an_unproven_model_cannot_be_edited_into_a_proven_one",
+        "report/test_card.py": "test_promised_numbers_are_rounded_up",
+    },
+    "C3 seeded plans, scan, small integers": {
+        "estimators/test_base.py": "test_the_plan_of_a_seeded_estimator_is_not_private "
+        "test_a_scan_lists_its_float_assumption",
+        "test_sparsify.py": "test_small_numpy_integers_do_not_overflow",
+    },
+    "C4 scales, overwriting, full disk": {
+        "cli/test_cli.py": "test_scaled_columns_have_scaled_noise test_an_input_is_never_overwritten "
+        "test_a_full_disk_after_a_paid_fit_keeps_the_model",
+        "test_models.py": "test_scales_are_kept",
+        "report/test_card.py": "test_declared_scales_are_on_the_card",
+    },
+    "D boundary floats": {
+        "audit/test_audit_estimators.py": "test_there_are_many_boundary_rows "
+        "test_boundary_floats_contribute_at_most_their_bound test_every_boundary_float_contributes_at_most_its_bound",
+    },
+    "D noise reused": {
+        "audit/test_audit_faults.py": "test_reused_noise_is_caught_for_every_seed",
+    },
+    "D one-sided count": {
+        "audit/test_audit_faults.py": "one_sided_noise_of_the_count",
+        "audit/test_audit_law.py": "test_noise_test_of_counts_sees_the_sign",
+    },
+    "D fixed key": {
+        "audit/test_audit_faults.py": "a_generator_with_a_fixed_key threads_with_the_same_key",
+        "estimators/test_base.py": "test_secure_fits_differ",
+    },
+    "D exact number kept by fit": {
+        "audit/test_audit_faults.py": "fit_keeps_the_number_of_rows fit_keeps_a_private_number_privately "
+        "the_plan_holds_the_number_of_rows the_guarantee_names_the_number_of_rows a_warning_counts_rows",
+        "audit/test_audit_estimators.py": "test_replay_compares_everything_that_a_fit_leaves",
+    },
+    "D unlikely vertices impossible": {
+        "audit/test_audit_faults.py": "unlikely_vertices_are_impossible unlikely_picks_are_impossible",
+        "audit/test_audit_law.py": "test_rare_picks_must_occur",
+    },
+    "D hot/cold law, dense and rare columns": {
+        "selection/test_selection_law.py": "test_high_skew_returns_and_is_right",
+    },
+}
+
+
+@pytest.mark.parametrize("item", WHERE)
+def test_every_item_of_the_attack_has_its_tests(item):
+    for file, names in WHERE[item].items():
+        tree = ast.parse((Path(__file__).parent / file).read_text())
+        found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert not set(names.split()) - found
 
 
 @pytest.fixture(autouse=True)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.

@@ -118,22 +118,43 @@ def test_one_run_agrees_with_jax_privacy():
         assert np.log((low - delta) / high) == pytest.approx(theirs, rel=1e-4)
 
 
-def test_canaries_are_heard_and_do_not_refute():
-    """One model of epsilon 8 with 1000 canaries: something is heard, the claim stands (99.9 %).
+def canary_run(seed):
+    """(guesses, right guesses, epsilon refuted) of one model of epsilon 8 with 1000 canaries.
 
-    A model refutes 0.4 to 1.1, 0.76 on average (30 seeds); the mean of three is asked for.
+    The table and the noise have streams of their own: one seed for both would tie the noise to who entered.
     """
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
     model = DPHardThresholdClassifier(
         domain, epsilon=8.0, n_nonzero=1000, n_iter=1, method="gaussian"
     )
-    refuted = []
-    for seed in range(3):
-        canaries = blackbox.plant(1000, (0, 1), 1.0, make_generator(seed))
-        subject = Subject(model, 1000)
-        guesses, right, reached = blackbox.one_run(subject, canaries, 1e-6, 0.999, seed)
-        assert guesses == 250
-        assert right > 150
-        assert reached <= 8.0
-        refuted.append(reached)
-    assert np.mean(refuted) > 0.5
+    canaries = blackbox.plant(1000, (0, 1), 1.0, make_generator(seed))
+    return blackbox.one_run(Subject(model, 1000), canaries, 1e-6, 0.999, 1000 + seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_canaries_are_heard_and_do_not_refute(seed):
+    """Something is heard, the claim stands (99.9 %). A model refutes more than .5 in 99.4 % of all cases."""
+    guesses, right, reached = canary_run(seed)
+    assert guesses == 250
+    assert right > 150
+    assert 0.5 < reached <= 8.0
+
+
+def test_canaries_are_heard_as_well_as_the_law_allows():
+    """Right guesses of 40 models against the plan's noise drawn by NumPy: the audit loses nothing on the way."""
+    rng = np.random.default_rng(0)
+    domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
+    model = DPHardThresholdClassifier(
+        domain, epsilon=8.0, n_nonzero=1000, n_iter=1, method="gaussian"
+    )
+    gradients = {phase.name: phase.event for phase in model.plan(1000).phases}["gradients"]
+    scale = gradients.event.scale
+    ideal = []
+    for _ in range(1000):
+        entered, ones = rng.random((2, 1000)) < 0.5
+        share = ones[entered].mean()  # the start of the fit, up to noise that hardly matters here
+        weight = entered * np.where(ones, 1.0 - share, share) + rng.normal(0.0, scale, 1000)
+        order = np.argsort(weight)
+        ideal.append(np.sum(~entered[order[:125]]) + np.sum(entered[order[-125:]]))
+    heard = [canary_run(seed)[1] for seed in range(40)]
+    assert abs(np.mean(heard) - np.mean(ideal)) < 4.0 * np.std(ideal) / np.sqrt(len(heard))

@@ -14,6 +14,7 @@ from randomgen import AESCounter
 
 import dpsparse.domain
 import dpsparse.estimators._base
+import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
 import dpsparse.noise
 import dpsparse.nonzeros
@@ -101,6 +102,32 @@ def test_reused_noise_is_caught_for_every_seed(name, seed, monkeypatch):
     """Compared exactly: the statistical test missed one seed of four."""
     one_noise_vector_for_all_steps(monkeypatch)
     assert "same noise" in first_complaint(make(name, {"n_iter": 4}), seed=seed)
+
+
+@fault("DPTransferClassifier", n_nonzero=3)
+def plain_float64_noise(patch):
+    """The right scale, but the lowest bits of a sum of floats tell its terms (Mironov 2012)."""
+
+    def answer(self, phase, query, scale, unit):
+        return query.whole(unit).reshape(-1) + dpsparse.noise.STEPS * self.rng.standard_normal(
+            query.size
+        )
+
+    patch.setattr(Releases, "_answer", answer)
+
+
+@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
+def a_tilt_of_plain_float64_noise(patch):
+    def integers(rng, size):
+        return dpsparse.noise.STEPS * rng.standard_normal(size)
+
+    patch.setattr(dpsparse.release, "integers", integers)
+
+
+@fault("DPGradientClassifier", n_iter=4, step_size=1.7e308)
+def a_step_that_cannot_be_represented(patch):
+    """Checked no more: weights overflow and slopes are not numbers, under a proven headline."""
+    patch.setattr(dpsparse.estimators.gradient, "HUGE", np.inf)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")

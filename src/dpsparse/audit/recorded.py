@@ -260,6 +260,8 @@ class RecordedReleases(Releases):
         if past is None:
             whole = super()._tilted(phase, spy, unit, fine)  # type: ignore[arg-type]
             asked, tilt = spy.query, np.rint(spy.tilt / unit).astype(np.int64)
+            if whole.dtype != np.int64 or not np.array_equal(tilt * unit, spy.tilt):
+                self.complaints.append(f"the tilt or the blur of {phase} is not on its grid")
             self._certify(phase, spy.made)
         else:
             assert self.script is not None
@@ -328,6 +330,8 @@ class RecordedReleases(Releases):
         answer = None if self.script is not None else np.array(draw(spied))
         if answer is None:
             spied.whole(unit)
+        elif answer.dtype != np.int64:  # the lowest bits of a float tell what was added to it
+            self.complaints.append(f"an answer of {phase} is not a whole number")
         self._certify(phase, query)
         if len(asked) != 1:
             raise ControlFlowError(f"a release of {phase} asked its query {len(asked)} times")

@@ -20,6 +20,7 @@ from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
 from dpsparse.cli.prepare import prepare_options
+from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.cli.warm_up import warm_up
@@ -43,6 +44,7 @@ program.add_command(budget)
 program.add_command(domain_command)
 program.add_command(reproduce)
 program.add_command(audit)
+program.add_command(proof)
 program.add_command(evaluate)
 program.add_command(tune)
 program.add_command(warm_up)

@@ -47,6 +47,7 @@ from dpsparse.privacy.ledger_book import (
 )
 from dpsparse.privacy.ledger_store import SealedStore, Session, Store, open_store
 from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.policy import policies
 
 _READ_ACCOUNT = "SELECT terms, n_entries, head FROM dpsparse_account WHERE dataset = ?"
 _READ_ENTRIES = (
@@ -90,6 +91,8 @@ class Ledger:
         Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
         them. The ceiling then holds for the proven fits only, and the data set as a whole has no
         guarantee, which `spent` says by returning infinity.
+    policy : path or None, default=None
+        A file of limits (docs/policy.md) to enforce besides those of DPSPARSE_POLICY and of the file beside the book.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Ledger:
         dataset: str = "default",
         partition: str | None = None,
         allow_unproven: bool = False,
+        policy: str | os.PathLike[str] | None = None,
     ) -> None:
         wanted = check_terms(epsilon, delta, adjacency, unit)
         if path in (None, ":memory:") and wanted is None:
@@ -113,6 +117,7 @@ class Ledger:
             raise LedgerError(f"dataset must be a text, got {dataset!r}.")
         self.dataset, self.allow_unproven = dataset, allow_unproven
         self.partition = None if partition is None else check_name("partition", partition)
+        self._policy = None if policy is None else os.path.abspath(policy)
         self._store: Store = open_store(path)
         self._book: Book | None = None
         self._seen: tuple[int, str] | None = None  # the last entry this object knows of
@@ -128,6 +133,10 @@ class Ledger:
         with self._store.transaction(write=create, create=create) as session:
             rows = session.execute(_READ_ACCOUNT, (self.dataset,))
             if not rows:
+                if wanted is not None:
+                    for policy in policies(self._store.address, self._policy):
+                        if refusal := policy.refuses_account(self.dataset, wanted):
+                            raise BudgetError(refusal)
                 if wanted is None:
                     known = session.execute("SELECT dataset FROM dpsparse_account")
                     raise LedgerError(
@@ -219,6 +228,9 @@ class Ledger:
 
     def _judge(self, book: Book, plan: Plan, force: bool) -> tuple[float, str | None]:
         """The total after `plan` and why it is refused, if it is."""
+        for policy in policies(self._store.address, self._policy):
+            if refusal := policy.refusal(plan, self.dataset, self.terms):
+                return math.inf, refusal
         lenient = force or self.allow_unproven
         if not is_proven(plan):
             if lenient:
