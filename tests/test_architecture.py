@@ -25,7 +25,7 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "random", "sensitivity"},
-    "rows": {"domain", "noise", "sensitivity"},
+    "rows": {"domain", "noise", "sensitivity", "readers"},  # readers: rows that are clipped as they are read
     "release": {"noise", "privacy", "rows", "selection", "sensitivity"},
     "published": {"losses"},  # the papers as printed stand alone
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
@@ -56,8 +56,8 @@ ALLOWED = {
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "domain_file", "audit",
-        "preprocessing", "evaluation", "model_selection", "inference", "proofs", "_files", "random", "DPGradientClassifier",
-        "Domain",
+        "preprocessing", "evaluation", "model_selection", "inference", "proofs", "_files", "random",
+        "DPGradientClassifier", "Domain",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PublicScaler,
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
+    from dpsparse.rows import Rows
 
 __version__ = "0.2.0"
 
@@ -74,6 +75,7 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "nonzeros",
+    "Rows": "rows",
     "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",
@@ -114,6 +116,7 @@ __all__ = [
     "PrivateCount",
     "PublicEncoder",
     "PublicScaler",
+    "Rows",
     "__version__",
     "check_pipeline",
     "dp_evaluate",

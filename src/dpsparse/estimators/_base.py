@@ -23,6 +23,7 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number, is_whole
 from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
+from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
@@ -33,6 +34,7 @@ from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.sources import Source
 from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class _Fitted(BaseEstimator):
     n_iter_: int
     coef_noise_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -150,15 +153,16 @@ class BaseDPLinearModel(_Fitted):
             facts.append(f"rows of a person beyond {m} are dropped at random")
         return tuple(facts)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Private rows; clipped to `domain` before anything else happens.
+            Private rows; clipped to `domain` before anything else happens. Also rows larger than memory
+            (`Rows.from_svmlight` and others) or on a cluster (`Rows.from_dask`, dask arrays), with the same result.
         y : array of shape (n_samples,)
-            Private targets.
+            Private targets; left out where X is a source of rows, which has them.
         groups : array of shape (n_samples,), optional
             The person of every row, by number or by name, with ``Domain(unit="person")``. Pipelines and searches
             pass it on after ``set_fit_request(groups=True)``.
@@ -176,15 +180,28 @@ class BaseDPLinearModel(_Fitted):
             raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
         self._check_parameters()
         self._check_groups(groups)
-        refuse_malformed(X)
-        X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
-        labels = self._labels(y)
-        names = getattr(self, "feature_names_in_", None)
-        limits = self._domain.column_limits(names, X.shape[1])
-        self._check_scales(names)
-        plan = given_the_table(self._priced(X.shape[1], labels), self)
-        X = within_limits(X, limits)
-        rows = Rows.clip(X, y, self._clipping, labels=labels, groups=groups)
+        refuse_inside_task(self.epsilon)
+        limits = None
+        if is_dask(X):
+            X, y = Rows.from_dask(X, y), None
+        if isinstance(X, Source):
+            self._refuse_column_facts()
+            labels = self._source_labels(X, y)
+            plan = given_the_table(self._priced(X.n_features, labels), self)
+            rows = X.clipped(self._clipping, labels)
+        else:
+            refuse_malformed(X)
+            X, y = checked_data(
+                self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers
+            )
+            labels = self._labels(y)
+            names = getattr(self, "feature_names_in_", None)
+            limits = self._domain.column_limits(names, X.shape[1])
+            self._check_scales(names)
+            plan = given_the_table(self._priced(X.shape[1], labels), self)
+            rows = Rows.clip(
+                within_limits(X, limits), y, self._clipping, labels=labels, groups=groups
+            )
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
@@ -208,6 +225,12 @@ class BaseDPLinearModel(_Fitted):
         if self._bounds_rows and domain.declared_bound is None:
             return replace(domain, feature_bound=None)
         return domain
+
+    def _refuse_column_facts(self) -> None:
+        if self._domain.bounds is not None:
+            raise DomainError(
+                "Domain.bounds by column is for tables in memory; for files and Dask declare Domain(feature_bound=...)."
+            )
 
     def _check_scales(self, names: Any) -> None:
         """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
@@ -240,6 +263,17 @@ class BaseDPLinearModel(_Fitted):
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
         self.privacy_ = plan.guarantee
+
+    def _source_labels(self, source: Source, y: Any) -> np.ndarray | None:
+        """The declared labels; what scikit-learn's checks would note of a table is noted of its source."""
+        if y is not None:
+            raise ParameterError("A source of rows has its own targets; call fit(source).")
+        self.n_features_in_ = source.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        return self._labels(None)
 
     def _check_groups(self, groups: Any) -> None:
         """Persons are named if, and only if, they are what is protected."""
@@ -345,11 +379,16 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Margins x.w + intercept: shape (n,) for two classes, (n, K) for more."""
+        if is_dask(X):
+            K = len(self.classes_)
+            return lazily(self, "decision_function", X, K if K > 2 else None, np.float64)
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of each row."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, self.classes_.dtype)
         margins = self.decision_function(X)
         codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         labels: np.ndarray = self.classes_[codes]
@@ -357,6 +396,8 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, in the order of `classes_`."""
+        if is_dask(X):
+            return lazily(self, "predict_proba", X, len(self.classes_), np.float64)
         margins = self.decision_function(X)
         if margins.ndim == 1:
             positive = expit(margins)
@@ -397,6 +438,8 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets x.w + intercept."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, np.float64)
         return self._margins(X).ravel()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

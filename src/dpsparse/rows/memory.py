@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData, Domain, Part, by_person
+from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.parts import InMemory, Parts
@@ -38,6 +39,9 @@ from dpsparse.sensitivity import (
     signed_sum,
     vertex_score,
 )
+
+if TYPE_CHECKING:
+    from dpsparse.rows.sources import Directory, Paths, Size, Source
 
 LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
 _LONG = 2**15  # non-zeros from which threads pay
@@ -81,6 +85,88 @@ class Rows:
             for a, b in pairwise(edges)
         ]
         return cls(parts, domain)
+
+    # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py). `memory` is what a
+    # fit may use beside its weights, `directory` is where rows are spooled (default: that of temporary files).
+
+    @staticmethod
+    def from_svmlight(
+        paths: Paths,
+        *,
+        n_features: int,
+        zero_based: bool = False,
+        memory: Size = "2GB",
+        directory: Directory = None,
+    ) -> Source:
+        """Files of svmlight lines with a public width."""
+        from dpsparse.rows import sources
+
+        return sources.of_svmlight(
+            paths, n_features=n_features, zero_based=zero_based, memory=memory, directory=directory
+        )
+
+    @staticmethod
+    def from_csv(
+        paths: Paths,
+        *,
+        target: str,
+        drop: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        separator: str = ",",
+        memory: Size = "2GB",
+        directory: Directory = None,
+    ) -> Source:
+        """CSV files with the same header line; all columns but `target` and `drop`, or those in `features`."""
+        from dpsparse.rows import sources
+
+        return sources.of_csv(
+            paths, target=target, drop=drop, features=features, separator=separator,
+            memory=memory, directory=directory,
+        )  # fmt: skip
+
+    @staticmethod
+    def from_parquet(
+        paths: Paths,
+        *,
+        target: str,
+        drop: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        indices: str | None = None,
+        values: str | None = None,
+        n_features: int | None = None,
+        memory: Size = "2GB",
+        directory: Directory = None,
+    ) -> Source:
+        """Parquet files: a column for every feature, or sparse rows in two columns of lists, `indices` (from 0) and
+        `values`, with the public width `n_features`."""
+        from dpsparse.rows import sources
+
+        return sources.of_parquet(
+            paths, target=target, drop=drop, features=features, indices=indices, values=values,
+            n_features=n_features, memory=memory, directory=directory,
+        )  # fmt: skip
+
+    @staticmethod
+    def from_csr(
+        X: sp.csr_array, y: np.ndarray, *, memory: Size = "2GB", directory: Directory = None
+    ) -> Source:
+        """A CSR matrix whose arrays may be memory-mapped files."""
+        from dpsparse.rows import sources
+
+        return sources.of_csr(X, y, memory=memory, directory=directory)
+
+    @staticmethod
+    def from_dask(
+        X: Any, y: Any, *, client: Any = None, step_timeout: float = 600.0, retries: int = 3
+    ) -> Source:
+        """Dask arrays (of CSR or dense chunks), data frames, or lists of delayed parts, on the workers of `client`
+        (default: the present one). A step that takes longer than `step_timeout` seconds is given up."""
+        try:
+            from dpsparse.rows.dask import OnCluster
+        except ImportError:
+            raise ParameterError("Dask is missing: pip install 'dpsparse[dask]'.") from None
+
+        return OnCluster(X, y, client, step_timeout, retries)
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
