@@ -23,9 +23,9 @@ from dpsparse.readers.tables import (
     ROWS,
     _arrow_numbers,
     _choose,
-    _header,
     _numbers,
-    _text_lines,
+    table_header,
+    text_lines,
 )
 
 Block = tuple[sp.csr_array, np.ndarray, int]
@@ -65,8 +65,8 @@ def csv_blocks(
             open_bytes(file) as raw,
             io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
         ):
-            lines = _text_lines(text)
-            yield _header(lines, separator, file.name)
+            lines = text_lines(text)
+            yield table_header(lines, separator, file.name)
             while chunk := list(islice(lines, ROWS)):
                 try:
                     rows = [r for r in csv.reader(chunk, delimiter=separator, strict=True) if r]
