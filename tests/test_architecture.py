@@ -16,7 +16,8 @@ ALLOWED = {
     "exceptions": set(),
     "_checks": set(),
     "_files": set(),
-    "domain": set(),
+    "domain": {"domain_file"},  # to save, load and show itself
+    "domain_file": {"domain", "_files"},
     "random": set(),
     "sensitivity": set(),
     "progress": set(),
