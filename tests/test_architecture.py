@@ -58,7 +58,7 @@ ALLOWED = {
     "cli": {
         "estimators", "models", "privacy", "readers", "report", "datasets", "domain", "domain_file", "audit",
         "preprocessing", "evaluation", "model_selection", "inference", "proofs", "_files", "random",
-        "DPGradientClassifier", "Domain",
+        "DPSparseClassifier", "Domain",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -56,6 +56,9 @@ class Domain:
         Rows with a larger L2 norm are scaled down to it. Needed by methods in L2 geometry.
     target_bound : float or None, default=None
         Regression targets are clipped to ``[-target_bound, target_bound]``.
+    target_range : (float, float) or None, default=None
+        Regression targets are clipped to ``[lowest, highest]`` and fitted from the middle of that range; noise is
+        proportional to half its width, which `target_bound` then is. State one of the two.
     classes : sequence, "observed" or None, default=None
         The labels that may occur. ``"observed"`` takes them from y and thereby declares that the
         set of labels in y is itself public; do not use it when a class may be rare.
@@ -91,6 +94,7 @@ class Domain:
     n_samples: int | None = None
     unit: str = "row"
     rows_per_unit: int | None = None
+    target_range: tuple[float, float] | None = None
     bounds: Any = None
     categories: Mapping[str, Sequence[Any]] | None = None
     fill: Mapping[str, Any] | None = None
@@ -98,6 +102,8 @@ class Domain:
 
     def __post_init__(self) -> None:
         self._check_columns()
+        if self.target_range is not None:
+            self._check_range()
         for name in ("feature_bound", "row_norm", "target_bound"):
             value = getattr(self, name)
             if value is not None and not (is_real(value) and 0 < value < math.inf):
@@ -212,6 +218,33 @@ class Domain:
 
         return as_html(self)
 
+    def _check_range(self) -> None:
+        ends = self.target_range
+        sound = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_real, ends))
+        if not sound or not -HUGE <= ends[0] < ends[1] <= HUGE:  # type: ignore[index]
+            raise DomainError(
+                f"Domain.target_range must be two rising numbers, (lowest, highest), got {ends!r}."
+            )
+        assert ends is not None
+        low, high = float(ends[0]), float(ends[1])
+        half = (high - low) / 2.0
+        if self.target_bound not in (None, half):
+            raise DomainError("State Domain.target_range or Domain.target_bound, not both.")
+        object.__setattr__(self, "target_range", (low, high))
+        object.__setattr__(self, "target_bound", half)
+
+    @property
+    def target_middle(self) -> float:
+        """What is taken off every target at the door, and added to the intercept at the end."""
+        return 0.0 if self.target_range is None else sum(self.target_range) / 2.0
+
+    @property
+    def largest_target(self) -> float | None:
+        """A bound on |target|, wherever the middle is."""
+        if self.target_range is None:
+            return self.target_bound
+        return max(abs(end) for end in self.target_range)
+
     def require(self, name: str, method: str) -> Any:
         """The declared fact `name`, or an error that says how to declare it."""
         value = getattr(self, name)
@@ -253,9 +286,8 @@ class Domain:
         if y is None:
             return BoundedData(table, np.empty(0), self)
         scale = 1.0 if labels is not None else self.target_bound or 1.0
-        return BoundedData(
-            table, part.targets if labels is not None else part.targets * scale, self
-        )
+        targets = part.targets if labels is not None else part.targets * scale + self.target_middle
+        return BoundedData(table, targets, self)
 
     def part(
         self, X: Any, y: Any = None, *, labels: np.ndarray | None = None, groups: Any = None
@@ -286,7 +318,7 @@ class Domain:
             _refuse_non_finite(targets, "y")
             if self.target_bound is not None:
                 most = self.target_bound
-                targets = np.clip(targets, -most, most) / most
+                targets = np.clip(targets - self.target_middle, -most, most) / most
         if len(targets) != len(indptr) - 1:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
         part = Part(indptr, indices, values, targets, int(np.shape(X)[1]))

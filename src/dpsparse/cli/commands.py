@@ -277,7 +277,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     """Train on made-up sparse data and show what a private model is worth."""
     from sklearn.linear_model import LogisticRegression
 
-    from dpsparse import Domain, DPGradientClassifier
+    from dpsparse import Domain, DPSparseClassifier
     from dpsparse.datasets import make_sparse_classification
 
     with stage("making data"):
@@ -286,7 +286,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     train, test = slice(None, rows), slice(rows, None)
     with stage("fitting without privacy"):
         plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
-    model: Any = DPGradientClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
+    model: Any = DPSparseClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
     with stage(f"fitting {rows:,} rows x {features:,} features privately"):
         model.fit(X[train], y[train])
     accuracy = float(model.score(X[test], y[test]))

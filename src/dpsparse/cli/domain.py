@@ -34,7 +34,13 @@ def domain() -> None:
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--target", help="Column to predict.")
 @click.option("--classes", help="The labels that may occur, such as no,yes.")
-@click.option("--target-range", metavar="LOW,HIGH", help="The range of a target of numbers.")
+@click.option(
+    "--target-range",
+    type=float,
+    nargs=2,
+    metavar="LOWEST HIGHEST",
+    help="The range of a target of numbers.",
+)
 @click.option("--person", help="Column that names the person of a row.")
 @click.option(
     "--format",
@@ -51,7 +57,7 @@ def init(
     overwrite: bool,
     target: str | None,
     classes: str | None,
-    target_range: str | None,
+    target_range: tuple[float, float] | None,
     person: str | None,
     file_format: str | None,
     ask: bool | None,
@@ -73,9 +79,7 @@ def init(
     if classes is not None:
         facts["classes"] = label_list(classes)
     if target_range is not None:
-        from dpsparse.cli.options import pair_of_numbers
-
-        facts["target_range"] = list(pair_of_numbers(target_range))
+        facts["target_range"] = list(target_range)
     if person is not None:
         facts["person"] = person
     asked = sys.stdin.isatty() if ask is None else ask

@@ -39,9 +39,8 @@ def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
 estimator_options = grouped(
     click.option(
         "--method",
-        default="gradient",
-        show_default=True,
-        help="Which algorithm; see `dpsparse methods`.",
+        help="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
+        "where --n-iter, --radius or --param is given]",
     ),
     click.option(
         "--epsilon",
@@ -83,7 +82,11 @@ domain_options = grouped(
     ),
     click.option("--target-bound", type=float, help="Targets lie within +- this: a regressor."),
     click.option(
-        "--target-range", metavar="LOW,HIGH", help="Targets lie in this range: a regressor."
+        "--target-range",
+        type=float,
+        nargs=2,
+        metavar="LOWEST HIGHEST",
+        help="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
     ),
     click.option(
         "--feature-bound",
@@ -157,7 +160,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 
 def methods() -> dict[str, dict[str, Any]]:
-    """Method name -> {"classifier": class, "regressor": class}, from what the library exports."""
+    """Method name -> {"classifier": class, "regressor": class}, from what the library exports.
+
+    The front estimators are called "auto" here and come first."""
     from dpsparse import estimators
 
     found: dict[str, dict[str, Any]] = {}
@@ -166,12 +171,14 @@ def methods() -> dict[str, dict[str, Any]]:
         if match:
             method = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", match[1]).lower()
             found.setdefault(method, {})[match[2].lower()] = getattr(estimators, name)
-    return found
+    return {"auto": found.pop("sparse"), **found}
 
 
 def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
     """The estimator that the options describe; unknown parameters are named with what there is."""
     known = methods()
+    special = options["n_iter"] or options["radius"] or options["params"]
+    options = {**options, "method": options["method"] or ("gradient" if special else "auto")}
     if options["method"] not in known:
         raise ParameterError(
             f"There is no method {options['method']!r}; there are: {', '.join(known)}."
@@ -182,7 +189,7 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
         )
     if domain.classes is None and domain.target_bound is None:
         raise ParameterError(
-            "State the labels that may occur, --classes 0,1, or for numbers their range, --target-range 0,10."
+            "State the labels that may occur, --classes 0,1, or for numbers their range, --target-range 0 10."
         )
     task = "classifier" if domain.classes is not None else "regressor"
     if task not in known[options["method"]]:
@@ -235,11 +242,16 @@ def make_domain(options: Options) -> Facts:
     stated: dict[str, Any] = {}
     if options["person"] is not None:
         stated["unit"] = "person"
-    for name in ("target_bound", "feature_bound", "row_norm", "n_samples", "rows_per_unit"):
+    for name in (
+        "target_bound",
+        "target_range",
+        "feature_bound",
+        "row_norm",
+        "n_samples",
+        "rows_per_unit",
+    ):
         if options[name] is not None:
             stated[name] = options[name]
-    if options["target_range"] is not None:
-        stated["target_range"] = pair_of_numbers(options["target_range"])
     if options["classes"] is not None:
         stated["classes"] = label_list(options["classes"])
     if facts is None:
@@ -262,16 +274,6 @@ def make_domain(options: Options) -> Facts:
                 "(or minus that)."
             )
     return replace(facts, scales=scales)
-
-
-def pair_of_numbers(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ParameterError(
-            f"--target-range {text!r} must be written like --target-range 0,10."
-        ) from None
-    return low, high
 
 
 def column_scales(table: Table, scales: dict[str, float]) -> np.ndarray | None:

@@ -429,7 +429,7 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         self._domain.require("target_bound", type(self).__name__)
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
-        super()._publish(coef[0], intercept[0], labels)
+        super()._publish(coef[0], intercept[0] + self._domain.target_middle, labels)
 
     def densify(self) -> Self:
         super().densify()

@@ -56,7 +56,7 @@ def _describe_regressor(
     model: Any, target_bound: float | None, error_bound: float | None
 ) -> Subject:
     if target_bound is None:
-        target_bound = getattr(getattr(model, "domain", None), "target_bound", None)
+        target_bound = getattr(getattr(model, "domain", None), "largest_target", None)
     if target_bound is None:
         raise ParameterError(
             "A regressor needs the public bound of its targets; declare it: target_bound=10.0."

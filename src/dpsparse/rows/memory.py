@@ -29,6 +29,7 @@ from dpsparse.rows.persons import Persons, at_most, means
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.screening import Point, ScreenedRows
+from dpsparse.rows.standard import standardised
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import (
     class_counts,
@@ -245,10 +246,24 @@ class Rows:
         return block_votes(self._parts, self.n_features, blocks, n_nonzero, selector)
 
     def ridge(
-        self, support: np.ndarray | None, *, constant: float, row_clip: float, longest: float
+        self,
+        support: np.ndarray | None,
+        *,
+        constant: float,
+        row_clip: float,
+        longest: float,
+        squared: bool = False,
     ) -> RidgeRows:
         """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
-        return RidgeRows(self, support, constant=constant, row_clip=row_clip, longest=longest)
+        return RidgeRows(
+            self, support, constant=constant, row_clip=row_clip, longest=longest, squared=squared
+        )
+
+    def standardised(
+        self, centre: np.ndarray, scaling: np.ndarray, *, middle: float = 0.0, unit: float = 1.0
+    ) -> Rows:
+        """Rows (x - centre) * scaling with targets (y - middle)/unit, for released numbers."""
+        return self._made_of(self._parts.map(partial(standardised, centre, scaling, middle, unit)))
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""
@@ -360,6 +375,19 @@ class UnitRows:
             return self._parts.sum((self.width,), partial(_add_rows, partial(_masses, fine)))
 
         return Query((self.width,), partial(feature_masses, 1.0), whole)
+
+    def total(self) -> Query:
+        """sum_i z_i, signs and all."""
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            if self._of_persons:  # slopes of one
+                step = fine / kernels.SLOPE
+                add = partial(_add_by_person, _slopes_of_one, step, self._longest, np.inf, False)
+                return self._parts.sum((self.width + 1, 1), add)[:-1, 0]
+            return self._parts.sum((self.width,), partial(_add_rows, partial(_totals, fine)))
+
+        return Query((self.width,), partial(clipped_gradient_sum, 1.0), whole)
 
     def squares(self) -> np.ndarray:
         """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
@@ -574,6 +602,10 @@ def _gradient(at: _At, fine: float, part: _UnitPart, start: int, stop: int, out:
 
 def _masses(fine: float, part: _UnitPart, start: int, stop: int, out: np.ndarray) -> None:
     kernels.masses(part.indptr, part.columns, part.z, fine, start, stop, out)
+
+
+def _totals(fine: float, part: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
+    kernels.totals(part.indptr, part.columns, part.z, fine, a, b, out)
 
 
 def _squares(part: _UnitPart, start: int, stop: int, out: np.ndarray) -> None:
