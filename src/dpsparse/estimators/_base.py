@@ -188,7 +188,7 @@ class BaseDPLinearModel(_Fitted):
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = given_the_table(self._priced(X.n_features, labels), self)
-            rows = X.clipped(self._clipping, labels)
+            rows = X.clipped(self._clipping(X.n_features), labels)
         else:
             refuse_malformed(X)
             X, y = checked_data(
@@ -199,9 +199,9 @@ class BaseDPLinearModel(_Fitted):
             limits = self._domain.column_limits(names, X.shape[1])
             self._check_scales(names)
             plan = given_the_table(self._priced(X.shape[1], labels), self)
-            rows = Rows.clip(
-                within_limits(X, limits), y, self._clipping, labels=labels, groups=groups
-            )
+            clipping = self._clipping(X.shape[1])
+            X = within_limits(X, limits)
+            rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
@@ -214,15 +214,14 @@ class BaseDPLinearModel(_Fitted):
             receipt.commit()
         return self
 
-    _bounds_rows: ClassVar[bool] = (
-        False  # whether the method itself brings rows to a bounded length
-    )
+    def _bounds_rows(self, n_features: int) -> bool:
+        """Whether the method itself brings rows to a bounded length."""
+        return False
 
-    @property
-    def _clipping(self) -> Domain:
+    def _clipping(self, n_features: int) -> Domain:
         """The bounds that rows are clipped to: none that nobody stated, where the method needs none."""
         domain = self._domain
-        if self._bounds_rows and domain.declared_bound is None:
+        if self._bounds_rows(n_features) and domain.declared_bound is None:
             return replace(domain, feature_bound=None)
         return domain
 
@@ -236,8 +235,9 @@ class BaseDPLinearModel(_Fitted):
         """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
         domain = self._domain
         stated = (domain.declared_bound, domain.row_norm, domain.bounds)
-        clipped = not self._bounds_rows and isinstance(domain.feature_bound, Undeclared)
-        if names is None or not clipped or any(fact is not None for fact in stated):
+        if names is None or any(fact is not None for fact in stated):
+            return
+        if self._bounds_rows(len(names)) or not isinstance(domain.feature_bound, Undeclared):
             return
         shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in list(names)[:50])
         raise DomainError(

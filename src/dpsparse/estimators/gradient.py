@@ -109,7 +109,8 @@ class _DPGradient(BaseDPLinearModel):
                 f"got {shares!r}."
             )
 
-    _bounds_rows = True
+    def _bounds_rows(self, n_features: int) -> bool:
+        return True
 
     def _why_one_row(self) -> str:
         return ""

@@ -269,7 +269,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         estimator._check_scales(names)
         plan = self._priced(X.shape[1], labels)
         X = within_limits(X, limits)
-        rows = Rows.clip(X, y, estimator._clipping, labels=labels, groups=groups)
+        rows = Rows.clip(X, y, estimator._clipping(X.shape[1]), labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
