@@ -19,6 +19,7 @@ from dpsparse.cli.budget import budget, budget_line
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.papers import bill, papers, registry
 from dpsparse.cli.prepare import prepare_options
 from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
@@ -45,6 +46,9 @@ program.add_command(domain_command)
 program.add_command(reproduce)
 program.add_command(audit)
 program.add_command(proof)
+program.add_command(registry)
+program.add_command(papers)
+program.add_command(bill)
 program.add_command(evaluate)
 program.add_command(tune)
 program.add_command(warm_up)

@@ -212,9 +212,10 @@ class _Lasso(BaseDPLinearModel):
             )
             return NonPrivate(), share / (2.0 * bound)
         # Their Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
-        factor = 2.0 if self.adjacency == "add-remove" else 4.0
-        reach = bound * _published_slope_bound(self._loss(None), slope_bound)
-        return Repeated(NoisyMax(factor * share), n_iter), share / reach
+        slope = _published_slope_bound(self._loss(None), slope_bound)
+        kappa = share / (bound * slope)
+        spent = vertex_score_range(kappa, slope, bound, self.adjacency).value
+        return Repeated(NoisyMax(spent), n_iter), kappa
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         public: Ball = plan.public
