@@ -25,7 +25,7 @@ from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.cli.warm_up import warm_up
-from dpsparse.exceptions import LedgerError, ModelFileError
+from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError
 from dpsparse.readers import column_names
 
 EXIT_HELP = (
@@ -55,7 +55,7 @@ program.add_command(warm_up)
 
 
 @program.command()
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
@@ -75,9 +75,14 @@ program.add_command(warm_up)
     help="Also print the exact score on the private training rows. It is not covered by the guarantee: "
     "whoever sees it learns more than epsilon allows, and a ledger counts it as epsilon = infinity.",
 )
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Stream rows under this cap, such as 2GB, instead of holding them all; several files are always streamed.",
+)
 @opt.json_option
 def fit(
-    data: str,
+    data: tuple[str, ...],
     output: Path,
     overwrite: bool,
     reveal_training_score: bool,
@@ -85,35 +90,47 @@ def fit(
     **options: Any,
 ) -> None:
     """Train a private model on DATA: CSV, TSV, JSON lines, Parquet, Arrow, svmlight; text also .gz, .bz2, .xz, .zst."""
-    inputs = (data, options["domain_file"], options["ledger_path"])
+    inputs = (*data, options["domain_file"], options["ledger_path"])
     check_output(output, overwrite, inputs)
     check_output(output.with_suffix(".npz"), True, inputs)  # where a large model goes
     facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
-    X: Any
-    y: Any
+    streamed = len(data) > 1 or options["memory"] is not None
+    if streamed and reveal_training_score:
+        raise ParameterError(
+            "--reveal-training-score needs one file that memory holds; leave it out."
+        )
     raw = preparation.asked_for(options, facts.domain, facts.roles)
     if raw and facts.scales:
         raise click.UsageError(
             "--scale is for tables that are not prepared; state --bounds instead."
         )
+    if raw and streamed:
+        raise ParameterError("Preparation needs one file that memory holds; leave out --memory.")
+    model: Any
+    X: Any
+    y: Any = None
+    persons = feature_names = factors = None
     if raw:
         domain, roles = preparation.declared(options, facts.domain, facts.roles)
-        options = {**options, "target": options["target"] or facts.target}
-        model: Any = opt.make_estimator(options, domain, ledger)
-        with stage(f"reading {Path(data).name}"):
-            names = column_names(data, options["file_format"])
+        model = opt.make_estimator(options, domain, ledger)
+        with stage(f"reading {Path(data[0]).name}"):
+            names = column_names(data[0], options["file_format"])
             model = preparation.make_pipeline(model, domain, roles, names, options)
-            X, y, persons = preparation.training_columns(data, options)
-        feature_names, factors = None, None
+            X, y, persons = preparation.training_columns(data[0], options)
     else:
         model = opt.make_estimator(options, facts.domain, ledger)
         if options["n_features"] is not None:
             model.plan(options["n_features"])  # refuse bad parameters before a long read
-        with stage(f"reading {Path(data).name}"):
-            table = opt.read_training_data(data, options)
-            factors = opt.column_scales(table, facts.scales)
-            X, y, persons = opt.scaled(table.X, factors), table.y, table.persons
+        table: Any
+        if streamed:
+            X = table = opt.make_source(data, options)
+            factors = table.factors = opt.column_scales(table, facts.scales)
+        else:
+            with stage(f"reading {Path(data[0]).name}"):
+                table = opt.read_training_data(data[0], options)
+                factors = opt.column_scales(table, facts.scales)
+                X, y, persons = opt.scaled(table.X, factors), table.y, table.persons
         feature_names = table.feature_names
         if factors is None:
             opt.ask_for_scales(model, feature_names)
@@ -121,10 +138,13 @@ def fit(
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
-        model.fit(X, y, groups=persons)
+        if streamed:
+            model.fit(X)
+        else:
+            model.fit(X, y, groups=persons)
     if factors is not None:
         opt.unscale(model, factors, facts.scales)
-    _note_names(model, options, data)
+    _note_names(model, options, data[0])
     path = _save_paid(model, output, feature_names, overwrite)
     record: dict[str, Any] = {"model": path, **_facts(model)}
     if score_plan is not None:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -276,7 +277,7 @@ def make_domain(options: Options) -> Facts:
     return replace(facts, scales=scales)
 
 
-def column_scales(table: Table, scales: dict[str, float]) -> np.ndarray | None:
+def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
     """One factor per column, or None where nothing is scaled."""
     if not scales:
         return None
@@ -376,6 +377,43 @@ def rows_for(fitted: Any, data: str, options: Options) -> Any:
             f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
         )
     return table.X
+
+
+def make_source(paths: tuple[str, ...], options: Options) -> Any:
+    """Rows of several files, or of more than memory holds: read, clipped and stored by `fit`, then streamed."""
+    from dpsparse.cli.prepare import names_of
+    from dpsparse.readers.tables import format_of
+    from dpsparse.rows import Rows
+
+    kinds = {options["file_format"] or format_of(Path(path)) for path in paths}
+    if len(kinds) > 1:
+        raise ParameterError("All files must have the same format; convert some of them.")
+    if options["person"] is not None:
+        raise ParameterError("--person needs one file that memory holds; leave out --memory.")
+    kind = kinds.pop()
+    common: Any = {"memory": options["memory"] or "2GB"}
+    if kind == "svmlight":
+        if options["n_features"] is None:
+            raise ParameterError(
+                "Several svmlight files, or --memory, need the public width: --n-features."
+            )
+        return Rows.from_svmlight(
+            paths, n_features=options["n_features"], zero_based=options["zero_based"], **common
+        )
+    if options["target"] is None:
+        raise SchemaError("A table needs --target, the name of the column to predict.")
+    if kind == "parquet":
+        return Rows.from_parquet(
+            paths, target=options["target"], drop=names_of(options["drop"]), **common
+        )
+    separator = "\t" if kind == "tsv" else ","
+    return Rows.from_csv(
+        paths,
+        target=options["target"],
+        drop=names_of(options["drop"]),
+        separator=separator,
+        **common,
+    )
 
 
 def open_ledger(options: Options) -> Any:

@@ -21,9 +21,10 @@ from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import iter_svmlight
 from dpsparse.readers.tables import (
     ROWS,
-    _arrow_numbers,
+    _arrow_table,
     _choose,
     _numbers,
+    _sparse,
     table_header,
     text_lines,
 )
@@ -130,8 +131,7 @@ def parquet_blocks(
                     places, numbers = (batch.column(name) for name in sparse)
                     yield _rows_of_lists(places, numbers, int(n_features or 0)), y
                 else:
-                    cells = [_arrow_numbers(batch.column(first[j]), j) for j in columns]
-                    yield sp.csr_array(np.column_stack(cells)), y
+                    yield _sparse(_arrow_table(batch, first, columns)), y
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         before = 0

@@ -35,8 +35,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.special import logit
 
+from dpsparse import arithmetic
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
@@ -124,14 +124,16 @@ class Run:
             noise = self.descend(share, soften=soften)
             if i < len(rounds) - 1:
                 self.prune(noise, by_noise=i == 0)
-        length = max(math.hypot(length or self.release_length(), self.constant), self.shortest)
+        length = max(
+            math.sqrt((length or self.release_length()) ** 2 + self.constant**2), self.shortest
+        )
         weights = self.sparse_weights() / length
         self.offset = self.offset + self.constant_weight * (self.constant / length)
         if public.fit_intercept:
             self.release_intercept(weights)
         if self.class_weight is not None:
             # The totals above are those of the rows as they are; weighted odds are odds times weights.
-            shift = np.log(self.class_weight)
+            shift = arithmetic.log(self.class_weight)
             shift = shift[1:] - shift[:1] if self.n_outputs == 1 else shift - shift.mean()
             self.offset = self.offset + shift
         return self.publish(weights, noise / length)
@@ -167,17 +169,17 @@ class Run:
             chosen = self.public.class_weight
             heavy = 1.0 / share if isinstance(chosen, str) else np.asarray(chosen)
             self.class_weight = heavy / heavy.max()
-            typical = float(np.exp(np.log(self.class_weight).mean()))
+            typical = float(arithmetic.exp(arithmetic.log(self.class_weight).mean()))
             share = share * self.class_weight / float(share @ self.class_weight)  # of the weight
         if self.n_outputs == 1:
             # Half way to the offset at which both classes have slopes of equal size c.
             p = float(share[1])
             clip, h = math.sqrt(p * (1.0 - p)), min(p, 1.0 - p)
-            balanced = logit(clip * h / (1.0 - h)) * (1.0 if p <= 0.5 else -1.0)
-            self.offset = np.array([(logit(p) + balanced) / 2.0])
+            balanced = arithmetic.logit(clip * h / (1.0 - h)) * (1.0 if p <= 0.5 else -1.0)
+            self.offset = np.array([float(arithmetic.logit(p) + balanced) / 2.0])
         else:
             clip = math.sqrt(1.0 - float(np.square(share).sum()))
-            self.offset = np.log(share)
+            self.offset = arithmetic.log(share)
         self.clip = self.public.clip or clip * typical
         self.unit_step = 1.0 / self.clip
 
@@ -197,14 +199,16 @@ class Run:
             return np.ones(self.width, np.float32)
         if not isinstance(masses, str):
             masses = np.asarray(masses, np.float32)
-            return np.asarray(np.where(masses > 0, masses, np.inf) ** -0.5, np.float32)
+            return np.asarray(1.0 / np.sqrt(np.where(masses > 0, masses, np.inf)), np.float32)
         query = self.rows.unit(np.ones(self.width, np.float32)).masses()
         scale = self.releases.scale("masses", query)
         noisy = self.releases.gaussian("masses", query)
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         dropped = noisy <= DROP * scale if self.wide and scale > 0 else None
         np.maximum(noisy, FLOOR * scale if scale > 0 else 1e-6, out=noisy)
-        scaling: np.ndarray = np.power(noisy, -0.5, out=noisy).astype(np.float32)
+        scaling: np.ndarray = np.divide(1.0, np.sqrt(noisy, out=noisy), out=noisy).astype(
+            np.float32
+        )
         if dropped is not None:
             scaling[dropped] = 0.0
         return scaling
@@ -216,7 +220,7 @@ class Run:
             return 1.0
         # the longest row there can be, its squares spread over the features like the masses
         longest = self.public.longest or math.sqrt(self.width)
-        guess = longest * math.sqrt(len(kept) / float(np.sum(kept**-2.0)))
+        guess = longest * math.sqrt(len(kept) / float(np.sum(1.0 / (kept * kept))))
         return self.quantile("length", self.units.count_shorter, 0.5, guess, guess / 2.0**20, guess)
 
     def quantile(
@@ -248,7 +252,9 @@ class Run:
             scale = self.releases.scale("intercept", query, part)
             totals = self.releases.gaussian("intercept", query, part)
             # Both sides get twice the noise added: where the rows are few, nothing moves.
-            change = np.log((self.counts + 2.0 * scale) / np.maximum(totals + 2.0 * scale, 1.0))
+            change = arithmetic.log(
+                (self.counts + 2.0 * scale) / np.maximum(totals + 2.0 * scale, 1.0)
+            )
             change = np.clip(change, -2.0, 2.0)
             if self.n_outputs == 1:
                 self.offset = self.offset + change[1:] - change[:1]
@@ -348,7 +354,7 @@ class Run:
         momentum = self.public.momentum
         n_iter, step = self.schedule(self.budget * math.sqrt(share))
         self.n_iter += n_iter
-        weight_of = (1.0 - momentum ** np.arange(n_iter, 0, -1)) / (1.0 - momentum)
+        weight_of = (1.0 - np.cumprod(np.full(n_iter, momentum))[::-1]) / (1.0 - momentum)
         shares = weight_of if self.public.weighted else np.ones(n_iter)
         shares = share * shares / shares.sum()
         scale = self.releases.scale("gradients", self.gradient())  # of one release for all

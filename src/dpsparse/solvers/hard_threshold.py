@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse import arithmetic
 from dpsparse.losses import get_loss
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
@@ -55,7 +56,7 @@ def solve(rows: Rows, public: Threshold, releases: Releases) -> Solution:
     run.release_prior()
     offset = run.offset
     if not regression:
-        logs = np.log(run.counts)
+        logs = arithmetic.log(run.counts)
         offset = logs[1:] - logs[:1] if recipe.n_outputs == 1 else logs - logs.mean()
     slope = run.clip if regression else 1.0  # the largest entry of a slope vector
     peeling = public.method == "peeling"

@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from dpsparse import arithmetic
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.losses import Loss
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
@@ -114,7 +115,7 @@ def release_offset(rows: Rows, public: Ball, releases: Releases) -> tuple[float,
     counts = releases.gaussian("prior", query) + MADE_UP * releases.scale("prior", query)
     share = np.maximum(counts, 1.0)
     share = np.clip(share / share.sum(), MIN_SHARE, 1.0 - MIN_SHARE)
-    odds = np.log(share)
+    odds = arithmetic.log(share)
     odds = odds[1:] - odds[:1] if public.n_outputs == 1 else odds - odds.mean()
     return tuple(float(b) for b in odds)
 
