@@ -2,6 +2,7 @@
 
 * a mention of `docs/x.md` in a docstring or a note becomes a link to that page;
 * proofs in plain text are shown as formulas (plain_math.py), set by a copy of MathJax that needs no network;
+* a public name that the reference does not list is added to it;
 * a page that no table of contents names is listed under "More pages" of the guide, so that a page somebody adds has a
   way to it from the first build on.
 """
@@ -11,13 +12,28 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import dpsparse
 from plain_math import formulas
 
 DOCS = Path(__file__).parents[1]
+ROOMS = (
+    "audit",
+    "datasets",
+    "evaluation",
+    "exceptions",
+    "inference",
+    "model_selection",
+    "privacy",
+    "proofs",
+    "readers",
+    "report",
+)
 MORE = "% more pages\n"
+OTHERS = ".. other names\n"
 # Files of the repository that notes link to and that are no pages: the name stays, the link goes.
 _OUTSIDE = re.compile(
     r"\[([^\]]+)\]\((?:\.\./)*(?:src|experiments|benchmarks|tests|examples)/[^)]*\)"
@@ -44,7 +60,32 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
             text,
         )
         text = formulas(text)
-    source[0] = text.replace(MORE, _more_pages())
+    source[0] = text.replace(MORE, _more_pages()).replace(OTHERS, other_names(text))
+
+
+def public_names() -> list[str]:
+    """Every public name as the reference lists it: `Ledger`, `privacy.epsilon`, `exceptions.BudgetError`."""
+    top = [name for name in dpsparse.__all__ if not name.startswith("_")]
+    found = list(top)
+    for room in ROOMS:
+        module = import_module(f"dpsparse.{room}")
+        kinds = [name for name, value in vars(module).items() if isinstance(value, type)]
+        found += [
+            f"{room}.{name}"
+            for name in getattr(module, "__all__", kinds)
+            if getattr(dpsparse, name, None) is not getattr(module, name)
+        ]
+    return found
+
+
+def other_names(text: str) -> str:
+    """An autosummary of the public names that `text`, the page of the reference, does not list yet."""
+    listed = set(re.findall(r"^   ([\w.]+)$", text, re.MULTILINE))
+    rest = [name for name in public_names() if name not in listed]
+    if not rest:
+        return ""
+    lines = ["Other names", "-----------", ".. autosummary::", "   :toctree: generated/", ""]
+    return "\n".join([*lines, *(f"   {name}" for name in rest)]) + "\n"
 
 
 def _more_pages() -> str:
