@@ -32,8 +32,8 @@ import scipy.sparse as sp
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import expit
 
+from dpsparse import arithmetic
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
 from dpsparse.rows.query import Query
@@ -259,7 +259,7 @@ class RidgeProblem:
         table, weights, targets = self.rows.table, self.rows.weights, self.rows.targets
         margins = table @ theta.high
         if self.loss == "logistic":
-            slopes = expit(margins) - targets
+            slopes = arithmetic.expit(margins) - targets
             curvature = np.abs(slopes) * (1.0 - np.abs(slopes))
         else:
             slopes = np.clip(margins - targets, -self.slope_bound, self.slope_bound)
