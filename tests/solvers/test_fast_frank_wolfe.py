@@ -27,7 +27,6 @@ from dpsparse.solvers.frank_wolfe import (
     fast_frank_wolfe,
     fast_frank_wolfe_with,
     kernel,
-    offset_slope_bound,
 )
 from dpsparse.solvers.frank_wolfe import run as solver
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, score_cells, with_intercept
@@ -734,7 +733,7 @@ def test_offset_is_part_of_every_margin_and_of_the_intercept(name):
     data, problem = make_case(name)
     K = problem.n_outputs
     offset = tuple(np.linspace(-1.5, 1.0, K)) if K > 1 else (-1.5,)
-    bound = offset_slope_bound(problem.loss, data.domain, problem.radius, offset)
+    bound = problem.loss.slope_bound(data.domain, problem.radius, offset)
     problem = dataclasses.replace(problem, offset=offset, slope_bound=bound)
     run = make_run(data, problem)
     run.draw(make_generator(3), problem.n_iter)
@@ -755,7 +754,7 @@ def test_slope_bound_with_an_offset_holds_and_is_attained(name):
     loss, K = LOSSES[name]
     domain = Domain(feature_bound=2.0, target_bound=3.0, classes=list(range(max(K, 2))))
     offset = (0.7, -1.0, 0.2) if K > 1 else (-0.7,)
-    bound, reach = offset_slope_bound(loss, domain, 1.5, offset), 3.0
+    bound, reach = loss.slope_bound(domain, 1.5, offset), 3.0
     corners = np.concatenate([reach * np.eye(K), -reach * np.eye(K)]) + np.array(offset)
     targets = range(max(K, 2)) if name in ("logistic", "softmax") else (-3.0, 3.0)
     worst = 0.0
@@ -769,7 +768,7 @@ def test_law_of_a_pick_that_starts_from_an_offset():
     """Right, and neither without the offset nor with 5 % more or less noise. False alarms: 1e-5."""
     data, problem = make_case("logistic", n=300, p=12, fit_intercept=True, kappa=0.05)
     offset = (-1.5,)
-    bound = offset_slope_bound(problem.loss, data.domain, problem.radius, offset)
+    bound = problem.loss.slope_bound(data.domain, problem.radius, offset)
     problem = dataclasses.replace(problem, slope_bound=bound, offset=offset)
     run = make_run(data, problem)
     run.draw(make_generator(1), 5)

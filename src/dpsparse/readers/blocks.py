@@ -23,10 +23,10 @@ from dpsparse.readers.tables import (
     ROWS,
     _arrow_table,
     _choose,
-    _header,
     _numbers,
     _sparse,
-    _text_lines,
+    table_header,
+    text_lines,
 )
 
 Block = tuple[sp.csr_array, np.ndarray, int]
@@ -66,8 +66,8 @@ def csv_blocks(
             open_bytes(file) as raw,
             io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
         ):
-            lines = _text_lines(text)
-            yield _header(lines, separator, file.name)
+            lines = text_lines(text)
+            yield table_header(lines, separator, file.name)
             while chunk := list(islice(lines, ROWS)):
                 try:
                     rows = [r for r in csv.reader(chunk, delimiter=separator, strict=True) if r]

@@ -36,6 +36,11 @@ FORMATS = {
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
 }
 
 
@@ -49,6 +54,10 @@ class Table:
     persons: np.ndarray | None = None
 
 
+class NotNumericTable(SchemaError):
+    """A column of features holds something else than numbers, gaps among it."""
+
+
 def read_table(
     path: str | os.PathLike[str],
     *,
@@ -60,7 +69,7 @@ def read_table(
     zero_based: bool = False,
     format: str | None = None,
 ) -> Table:
-    """Read svmlight, CSV, TSV or Parquet; the format follows from the name unless stated.
+    """Read svmlight, CSV, TSV, JSON lines, Parquet or Arrow; the format follows from the name unless stated.
 
     Parameters
     ----------
@@ -78,7 +87,7 @@ def read_table(
         Public width of a svmlight file.
     zero_based : bool
         Whether the first feature of a svmlight file is 0.
-    format : {"svmlight", "csv", "tsv", "parquet"} or None
+    format : {"svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"} or None
     """
     kind = format or format_of(Path(path))
     if kind == "svmlight":
@@ -88,14 +97,18 @@ def read_table(
         if X.shape[0] == 0:
             raise _no_rows(path)
         return Table(X, y, None)
-    reader = {"csv": _read_csv, "tsv": _read_csv, "parquet": _read_parquet}.get(kind)
+    readers: dict[str, Any] = {
+        "csv": _read_csv, "tsv": _read_csv, "parquet": _read_parquet, "arrow": _read_raw, "jsonl": _read_raw,
+    }  # fmt: skip
+    reader = readers.get(kind)
     if reader is None:
-        raise SchemaError(f"Unknown format {kind!r}; use svmlight, csv, tsv or parquet.")
+        raise SchemaError(f"Unknown format {kind!r}; use svmlight, {', '.join(readers)}.")
     separator = "\t" if kind == "tsv" else ","
-    return quietly(
+    table: Table = quietly(
         f"{Path(path).name} is not a readable table.",
         reader, path, separator, lambda names: _choose(names, target, person, drop, features),
     )  # fmt: skip
+    return table
 
 
 def format_of(path: Path) -> str:
@@ -104,8 +117,8 @@ def format_of(path: Path) -> str:
         suffix = Path(path.stem).suffix.lower()
     if suffix not in FORMATS:
         raise SchemaError(
-            f"The name {path.name} does not say its format; name it .svm, .csv, .tsv or .parquet "
-            "(also .gz, .bz2, .xz), or state the format."
+            f"The name {path.name} does not say its format; name it .svm, .csv, .tsv, .jsonl, .parquet "
+            "or .arrow (text also .gz, .bz2, .xz, .zst), or state the format."
         )
     return FORMATS[suffix]
 
@@ -153,8 +166,8 @@ def _read_any_csv(path: str | os.PathLike[str], separator: str, choose: Chooser)
     blocks: list[sp.csr_array] = []
     cells: tuple[list[Any], list[Any]] = [], []
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
-        lines = _text_lines(text)
-        names = _header(lines, separator, Path(path).name)
+        lines = text_lines(text)
+        names = table_header(lines, separator, Path(path).name)
         columns, others = choose(names)
         while chunk := list(islice(lines, ROWS)):
             try:
@@ -174,7 +187,7 @@ def _read_any_csv(path: str | os.PathLike[str], separator: str, choose: Chooser)
     return _table(path, blocks, cells, columns, others, names)
 
 
-def _text_lines(text: io.TextIOWrapper) -> Iterator[str]:
+def text_lines(text: io.TextIOWrapper) -> Iterator[str]:
     """Lines, with a cell's quoted line break kept inside its line."""
     try:
         parts: list[str] = []
@@ -191,7 +204,7 @@ def _text_lines(text: io.TextIOWrapper) -> Iterator[str]:
         raise SchemaError("The table is not UTF-8 text; save it as UTF-8.") from None
 
 
-def _header(lines: Iterator[str], separator: str, name: str) -> list[str]:
+def table_header(lines: Iterator[str], separator: str, name: str) -> list[str]:
     first = next(lines, "")
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True), [])
@@ -217,7 +230,7 @@ def _numbers(rows: list[list[str]], columns: list[int]) -> np.ndarray:
             np.array([row[j] for row in rows], dtype=np.float64)
         except ValueError:
             raise _not_numeric(j) from None
-    raise SchemaError("The table is not numeric.")
+    raise NotNumericTable("The table is not numeric.")
 
 
 class _Unusual(Exception):
@@ -241,7 +254,7 @@ def quick_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> 
             first = raw.readline(_BLOCK).removeprefix(b"\xef\xbb\xbf")
             if not first.endswith(b"\n") or b'"' in first or b"\r" in first.removesuffix(b"\r\n"):
                 return None
-            names = _header(iter([first.decode()]), separator, name)
+            names = table_header(iter([first.decode()]), separator, name)
             columns, others = choose(names)
             for block in _whole_lines(raw):
                 batch = _arrow_cells(block, separator, len(names), columns, others)
@@ -359,6 +372,28 @@ def _arrow_table(batch: Any, names: list[str], columns: list[int]) -> np.ndarray
     return out
 
 
+# ---- Arrow and JSON lines -----------------------------------------------------------------------
+
+
+def _read_raw(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
+    from dpsparse.readers.raw import read_columns  # which reads names and lines as this file does
+
+    found = read_columns(path, format=format_of(Path(path)))
+    names = list(found)
+    columns, others = choose(names)
+    cells: tuple[list[Any], list[Any]] = [], []
+    for j, column in zip(others, cells, strict=True):
+        if j >= 0:
+            column += found[names[j]].tolist()
+    numbers = []
+    for j in columns:
+        try:
+            numbers.append(np.asarray(found[names[j]], dtype=np.float64))
+        except (TypeError, ValueError):
+            raise _not_numeric(j) from None
+    return _table(path, [sp.csr_array(np.column_stack(numbers))], cells, columns, others, names)
+
+
 # ---- both ---------------------------------------------------------------------------------------
 
 
@@ -382,7 +417,7 @@ def _table(
     if not blocks:
         raise _no_rows(path)
     y = None if others[0] < 0 else target_array(cells[0])
-    persons = None if others[1] < 0 else _name_array(cells[1])
+    persons = None if others[1] < 0 else name_array(cells[1])
     return Table(sp.vstack(blocks, format="csr"), y, tuple(names[j] for j in columns), persons)
 
 
@@ -391,7 +426,7 @@ def _no_rows(path: str | os.PathLike[str]) -> SchemaError:
 
 
 def _not_numeric(position: int) -> SchemaError:
-    return SchemaError(
+    return NotNumericTable(
         f"Column number {position + 1} is not numeric throughout; drop it, or encode it with a "
         "public vocabulary and fill missing cells with a public constant."
     )
@@ -409,7 +444,7 @@ def target_array(cells: list[Any] | np.ndarray) -> np.ndarray:
         return np.array([str(cell).strip() for cell in cells])
 
 
-def _name_array(cells: list[Any]) -> np.ndarray:
+def name_array(cells: list[Any]) -> np.ndarray:
     """Names of persons as text, without spaces around them: "7" and " 7" are one person."""
     names = ["" if cell is None else str(cell).strip() for cell in cells]
     if not all(names):

@@ -31,9 +31,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, logsumexp
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss
 from dpsparse.random import make_generator
@@ -61,7 +60,7 @@ class Problem:
 
     `offset` is a public margin per output that every row starts from, for instance the log-odds of
     a noisy class count; empty means zero. It must be known when `slope_bound` is chosen
-    (`offset_slope_bound`) and is added to the published intercept.
+    (`Loss.slope_bound`) and is added to the published intercept.
     """
 
     loss: Loss
@@ -118,26 +117,6 @@ def check_public(
         raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
     if not all(abs(b) <= 2.0**100 for b in offset):
         raise ParameterError("offset must be finite and at most 2^100.")
-
-
-def offset_slope_bound(
-    loss: Loss, domain: Domain, radius: float, offset: tuple[float, ...] = ()
-) -> float:
-    """The largest |slope| of a row while ||w||_1 <= radius and margins start from `offset`.
-
-    logistic sigma(B + |b|), softmax sigma(B + max_y log sum_{k != y} e^{b_k - b_y}), squared
-    B + |b| + Y, Huber C; B = feature_bound * radius (docs/proofs/vertex_selection.md, Lemma 3).
-    """
-    if not any(offset) or loss.name == "huber":
-        return loss.slope_bound(domain, radius)
-    reach = domain.margin_bound(radius)
-    b = np.asarray(offset, float)
-    if loss.name == "softmax":
-        others = [logsumexp(np.delete(b, k)) - b[k] for k in range(b.size)]
-        return float(expit(reach + max(others)))
-    if loss.name == "logistic":
-        return float(expit(reach + abs(b[0])))
-    return loss.slope_bound(domain, radius) + float(abs(b[0]))
 
 
 @dataclass(frozen=True)
