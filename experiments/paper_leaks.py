@@ -19,9 +19,9 @@ from dpsparse import (
     PrivateCount,
 )
 from dpsparse.audit.blackbox import attack, one_run_epsilon, publish
-from dpsparse.audit.law import noisy_max_log_probability
 from dpsparse.audit.neighbours import replace_row
 from dpsparse.audit.replay import Subject
+from dpsparse.mechanisms.picks import noisy_max_log_probability
 from dpsparse.privacy import Gaussian, epsilon
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     adp_scale,

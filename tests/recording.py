@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpsparse.noise import integers
+from dpsparse.mechanisms import GaussianNoise, Picks
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
@@ -14,28 +14,22 @@ class Recorder(Releases):
         super().__init__(plan, make_generator(seed))
         self.script, self.record, self.ratios, self.picks = script, [], [], []
 
-    def _answer(self, phase, query, scale, unit):
-        whole = query.whole(unit).reshape(-1)
-        if scale == 0.0:
-            return whole
-        noisy = whole + integers(self.rng, whole.size)
+    def _release(self, phase, mechanism):
+        assert isinstance(mechanism, GaussianNoise | Picks)
+        whole, step = mechanism.question(), mechanism.step
+        answer = mechanism.draw(whole.copy(), self.rng)
+        if not np.isfinite(step):
+            return answer
         if self.script is not None:
-            old_phase, old, noisy, old_scale = self.script.record[len(self.record)]
-            assert (phase, scale) == (old_phase, old_scale)
-            change = np.linalg.norm((whole - old).astype(float)) * unit
-            self.ratios.append((phase, change / scale))
-        self.record.append((phase, whole.copy(), noisy.copy(), scale))
-        return noisy.copy()
-
-    def _pick(self, phase, scores, k, unit, kappa, null):
-        whole = scores.whole(unit).reshape(-1)
-        chosen = super()._pick(phase, scores, k, unit, kappa, null)
-        if self.script is not None:
-            old_phase, old, chosen, old_kappa = self.script.record[len(self.record)]
-            assert (phase, kappa) == (old_phase, old_kappa)
-            self.picks.append((phase, float(np.ptp(kappa * (whole - old)))))
-        self.record.append((phase, whole.copy(), chosen, kappa))
-        return chosen
+            old_phase, old, answer, old_step = self.script.record[len(self.record)]
+            assert (phase, step) == (old_phase, old_step)
+            change = (whole - old).astype(float)
+            if isinstance(mechanism, Picks):
+                self.picks.append((phase, float(np.ptp(change)) * step))
+            else:
+                self.ratios.append((phase, np.linalg.norm(change) * step))
+        self.record.append((phase, whole, answer.copy(), step))
+        return answer.copy()
 
     def of(self, phase):
         """Ratios of one phase."""

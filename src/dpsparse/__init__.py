@@ -3,8 +3,9 @@
 Declare what is public (`Domain`), choose an estimator, ask its price (`plan`), fit, publish.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from dpsparse.domain import Domain
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
         DPHardThresholdRegressor,
         DPLassoClassifier,
         DPLassoRegressor,
+        DPRidgeRegressor,
         DPScreenedLassoClassifier,
         DPScreenedLassoRegressor,
+        DPSparseClassifier,
+        DPSparseRegressor,
         DPTransferClassifier,
         DPTransferRegressor,
         DPTwoStageClassifier,
@@ -40,8 +44,9 @@ if TYPE_CHECKING:
         PublicScaler,
     )
     from dpsparse.privacy import Guarantee, Ledger, Plan
+    from dpsparse.rows import Rows
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
@@ -62,9 +67,12 @@ _HOMES = {
     "DPHardThresholdRegressor": "estimators",
     "DPLassoClassifier": "estimators",
     "DPLassoRegressor": "estimators",
+    "DPRidgeRegressor": "estimators",
     "DPScreenedLassoClassifier": "estimators",
     "DPScreenedLassoRegressor": "estimators",
     "DPSearchCV": "model_selection",
+    "DPSparseClassifier": "estimators",
+    "DPSparseRegressor": "estimators",
     "DPTransferClassifier": "estimators",
     "DPTransferRegressor": "estimators",
     "DPTwoStageClassifier": "estimators",
@@ -74,6 +82,7 @@ _HOMES = {
     "Ledger": "privacy",
     "Plan": "privacy",
     "PrivateCount": "nonzeros",
+    "Rows": "rows",
     "check_pipeline": "estimators._pipelines",
     "dp_evaluate": "evaluation",
     "dp_inference": "inference",
@@ -96,9 +105,12 @@ __all__ = [
     "DPLassoClassifier",
     "DPLassoRegressor",
     "DPPipeline",
+    "DPRidgeRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
     "DPSearchCV",
+    "DPSparseClassifier",
+    "DPSparseRegressor",
     "DPStandardizer",
     "DPTablePreparer",
     "DPTransferClassifier",
@@ -114,6 +126,7 @@ __all__ = [
     "PrivateCount",
     "PublicEncoder",
     "PublicScaler",
+    "Rows",
     "__version__",
     "check_pipeline",
     "dp_evaluate",
@@ -126,14 +139,4 @@ __all__ = [
     "to_sklearn",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpsparse' has no attribute {name!r}")
-    value = getattr(import_module(f"dpsparse.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

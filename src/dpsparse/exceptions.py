@@ -41,6 +41,14 @@ class LedgerRolledBackError(LedgerError):
     """The ledger has forgotten entries that this process has seen: an older copy was restored."""
 
 
+class ClusterError(DPSparseError, RuntimeError):
+    """Workers are gone, gave no answer in time, or a task failed on them; what was reserved stays reserved."""
+
+
+class SourceChangedError(ClusterError):
+    """A part of the rows was loaded again and is not what it was."""
+
+
 class ModelFileError(DPSparseError, ValueError):
     """A model file is damaged, foreign or of an unknown version."""
 

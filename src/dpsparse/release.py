@@ -26,12 +26,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsparse.exceptions import CalibrationError
-from dpsparse.noise import STEPS, add_integers, integers
+from dpsparse.mechanisms import (
+    Answer,
+    CommonNames,
+    GaussianNoise,
+    NoisyCount,
+    Picks,
+    Tilt,
+    Vertices,
+)
+from dpsparse.mechanisms.gaussian import exact_unit
+from dpsparse.noise import STEPS
 from dpsparse.privacy.events import (
     Event,
     Exponential,
     NonPrivate,
-    ObjectivePerturbation,
     Repeated,
     RoundedGaussian,
     Sequence,
@@ -39,8 +48,6 @@ from dpsparse.privacy.events import (
 )
 from dpsparse.privacy.plan import Plan
 from dpsparse.rows.votes import Blocks
-from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
-from dpsparse.sensitivity import name_threshold
 
 if TYPE_CHECKING:
     from dpsparse.nonzeros import PrivateCount
@@ -50,8 +57,6 @@ if TYPE_CHECKING:
     from dpsparse.solvers.frank_wolfe.solve import Steps
 
 _CHUNK = 2**16
-# Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
-EXACT_BITS = 32
 
 
 class Releases:
@@ -83,23 +88,20 @@ class Releases:
         if self.exact(phase):
             return 0.0
         mu = self.budget(phase) * math.sqrt(share)
-        moved = query.sensitivity(self._adjacency).value
-        if not query.rounded:
-            return moved / mu
-        # Rounding moves each entry by half a unit on either table, and the unit is scale/STEPS.
-        return moved / (mu - math.sqrt(query.size) / STEPS)
+        return GaussianNoise.scale_for(query, mu, self._adjacency)
 
     def gaussian(self, phase: str, query: Query, share: float = 1.0) -> np.ndarray:
         """The answer to `query` with noise for `share` of the phase's budget."""
         self._use(phase, share)
-        scale, unit = self.scale(phase, query, share), self.unit(phase, query, share)
-        whole = self._answer(phase, query, scale, unit)
-        return _times(whole, unit).reshape(query.shape)
+        noise = GaussianNoise(
+            query, self.scale(phase, query, share), self.unit(phase, query, share)
+        )
+        return _times(self._release(phase, noise), noise.unit).reshape(query.shape)
 
     def unit(self, phase: str, query: Query, share: float = 1.0) -> float:
         """The grid on which `gaussian` answers."""
         scale = self.scale(phase, query, share)
-        return scale / STEPS if scale > 0.0 else _exact_unit(query)
+        return scale / STEPS if scale > 0.0 else exact_unit(query)
 
     def top_k(
         self, phase: str, scores: Query, k: int, unit: float, null: float | None = None
@@ -114,11 +116,8 @@ class Releases:
             leaf, count = _leaf(self._event(phase))
             assert isinstance(leaf, Exponential)
             self._use(phase, k / count)
-            moved = scores.sensitivity(self._adjacency)
-            # Scores that move by at most D, up or down, have range 2 D; some lemmas know better.
-            reach = moved.value if moved.norm == "range" else 2.0 * moved.value
-            kappa = (leaf.eta - ROUNDING_RANGE) / reach * unit
-        return np.sort(self._pick(phase, scores, k, unit, kappa, null))
+            kappa = Picks.kappa_for(scores.sensitivity(self._adjacency), leaf) * unit
+        return np.sort(self._release(phase, Picks(scores, k, unit, kappa, null)))
 
     def kappa(self, phase: str, per_kappa: Callable[[str], Sensitivity]) -> float:
         """Inverse temperature of the selections of a phase; `per_kappa` is the range of one at kappa = 1."""
@@ -126,20 +125,21 @@ class Releases:
             return math.inf
         leaf, _ = _leaf(self._event(phase))
         assert isinstance(leaf, Exponential)
-        return (leaf.eta - ROUNDING_RANGE) / per_kappa(self._adjacency).value
+        return Picks.kappa_for(per_kappa(self._adjacency), leaf)
 
     def vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
         """`n_steps` of Frank-Wolfe, each a signed vertex drawn inside the kernel that updates the scores."""
         if not self.exact(phase):
             self._use(phase, n_steps / _leaf(self._event(phase))[1])
-        return self._vertices(phase, steps, n_steps)
+        return self._vertices(phase, Vertices(steps, n_steps))
 
     def count(
         self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
     ) -> int:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         self._use(phase, 1.0)
-        return rule.kept(self._count(phase, rule, exact(_Silent(self))), n)
+        noisy = self._release(phase, NoisyCount(rule, exact(_Silent(self))))
+        return rule.kept(int(noisy[0]), n)
 
     def names(self, phase: str, names: Names) -> tuple[tuple[str, ...], np.ndarray]:
         """Names whose noisy weight is above the threshold of the phase, in their own order, and these weights.
@@ -147,46 +147,33 @@ class Releases:
         Only names that occur get noise; which ones occur is told by nothing but the threshold.
         """
         self._use(phase, 1.0)
-        query = names.weights()
-        if self.exact(phase):
-            found, whole = self._names(phase, names, query, 0.0, _exact_unit(query), 0)
-            return found, _times(whole, _exact_unit(query))
-        event = self._event(phase)
-        assert isinstance(event, ThresholdedGaussian)
-        scale = self.scale(phase, query)
-        unit = scale / STEPS
-        threshold = name_threshold(scale, names.most, event.leak, self._adjacency)
-        # One unit more than the threshold: the rounding of noise and weights is on the safe side.
-        limit = math.ceil(threshold / unit) + 1
-        found, whole = self._names(phase, names, query, scale, unit, limit)
-        return found, _times(whole, unit)
+        event = None if self.exact(phase) else self._event(phase)
+        assert event is None or isinstance(event, ThresholdedGaussian)
+        common = CommonNames.paid_by(event, names, self._adjacency)
+        told = self._release(phase, common)
+        return tuple(told["name"]), told["weight"] * common.unit
 
     def tilt(self, phase: str, problem: RidgeProblem) -> np.ndarray:
-        """The minimiser of `problem` tilted by noise, blurred so that nobody sees where the search stopped.
-
-        The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3).
-        """
+        """The minimiser of `problem` tilted by noise, blurred so that nobody sees where the search stopped."""
         if self.exact(phase):
             query = problem.minimiser()
-            return _times(query.whole(_exact_unit(query)), _exact_unit(query))
+            # One row moves a minimiser little where rows are many: a finer grid than that of sums.
+            unit = exact_unit(query) * 2.0**-16
+            return _times(query.whole(unit), unit)
         event, count = _leaf(self._event(phase))
         assert isinstance(event, Sequence)
-        tilt, blur = event.events
-        assert isinstance(tilt, ObjectivePerturbation)
-        assert isinstance(blur, RoundedGaussian)
         self._use(phase, 1.0 / count)
-        if (
-            problem.gradient_bound > tilt.gradient_bound * (1.0 + 1e-12)
-            or problem.curvature > tilt.curvature * (1.0 + 1e-12)
-            or problem.ridge < tilt.ridge
-            or self._adjacency != tilt.adjacency
-        ):
-            raise CalibrationError(f"Phase {phase!r} pays for another objective; a bug.")
-        unit = tilt.scale / STEPS
-        moved = problem.tilted(np.zeros(0), unit).sensitivity(self._adjacency).value
-        width = problem.rows.width
-        scale = moved / (blur.sensitivity / blur.scale - math.sqrt(width) / STEPS)
-        return _times(self._tilted(phase, problem, unit, scale / STEPS), scale / STEPS)
+        tilt = Tilt.paid_by(event, problem, self._adjacency)
+        return _times(self._tilted(phase, tilt), tilt.fine)
+
+    def release(self, phase: str, answer: Callable[[Event, str], Answer]) -> np.ndarray:
+        """Whole numbers by any other mechanism: `answer` makes it from what the phase pays for one release."""
+        event, count = (NonPrivate(), 1) if self.exact(phase) else _leaf(self._event(phase))
+        self._use(phase, 1.0 / count)
+        made = answer(event, self._adjacency)
+        if not isinstance(event, (NonPrivate, *made.events)):
+            raise CalibrationError(f"Phase {phase!r} does not pay for {made.kind}; a bug.")
+        return self._release(phase, made)
 
     def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
         """A block for every row or person, drawn without looking at them, for `rows.votes`; never told."""
@@ -203,52 +190,25 @@ class Releases:
 
     # ---- how it is done ------------------------------------------------------------------------
 
-    def _answer(self, phase: str, query: Query, scale: float, unit: float) -> np.ndarray:
-        """Whole numbers that may leave. The audit's releases look in here, and nowhere else."""
-        whole = query.whole(unit).reshape(-1)
-        if scale > 0.0:
-            add_integers(self.rng, whole)
-        return whole
+    def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
+        """What leaves. The audit's releases look in here and into the two below, and nowhere else."""
+        return mechanism.draw(mechanism.question(), self.rng)
 
-    def _pick(
-        self, phase: str, scores: Query, k: int, unit: float, kappa: float, null: float | None
-    ) -> np.ndarray:
-        """Picks in the order in which they were drawn."""
-        whole = scores.whole(unit).reshape(-1)
-        if null is not None:
-            whole = np.append(whole, round(null / unit))
-        return top_k(whole, k, kappa, self.rng, null=null is not None)
-
-    def _names(
-        self, phase: str, names: Names, query: Query, scale: float, unit: float, limit: int
-    ) -> tuple[tuple[str, ...], np.ndarray]:
-        """Names above `limit` whole numbers, and these; in the order of the names, never of the rows."""
-        whole = query.whole(unit).reshape(-1)
-        if scale > 0.0:
-            add_integers(self.rng, whole)
-        kept = np.flatnonzero(whole > limit)
-        return tuple(names.known[j] for j in kept), whole[kept]
-
-    def _vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
+    def _vertices(self, phase: str, vertices: Vertices) -> History:
+        """Rows and noise meet in the kernel of Frank-Wolfe."""
         done = 0
 
         def tell(more: int) -> None:
             nonlocal done
             done += more
-            self.progress(phase, done / n_steps)
+            self.progress(phase, done / vertices.n_steps)
 
-        return steps.draw(self.rng, n_steps, tell)
+        return vertices.draw(self.rng, tell)
 
-    def _count(self, phase: str, rule: PrivateCount, count: int) -> int:
-        """The noisy count, not clipped yet: clipping is post-processing."""
-        return rule.noisy(count, self.rng)
-
-    def _tilted(self, phase: str, problem: RidgeProblem, unit: float, fine: float) -> np.ndarray:
-        """The blurred minimiser in multiples of `fine`; the tilt in multiples of `unit`."""
-        tilt = unit * integers(self.rng, problem.rows.width)
-        whole = problem.tilted(tilt, unit).whole(fine)
-        add_integers(self.rng, whole)
-        return whole
+    def _tilted(self, phase: str, tilt: Tilt) -> np.ndarray:
+        """The question follows from the tilt: noise comes first, and again at the end."""
+        minimiser = tilt.minimiser(tilt.tilt(self.rng)).whole(tilt.fine)
+        return tilt.blurred(minimiser, self.rng)
 
     def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
         return self.rng.integers(n_blocks, size=n_rows)
@@ -276,10 +236,6 @@ class _Silent(Releases):
 
 def _untold(phase: str, done: float) -> None:
     """Nobody is watching."""
-
-
-def _exact_unit(query: Query) -> float:
-    return query.sensitivity("add-remove").value * 2.0**-EXACT_BITS
 
 
 def _times(whole: np.ndarray, unit: float) -> np.ndarray:

@@ -116,7 +116,9 @@ def test_boundary_floats_contribute_at_most_their_bound(estimator):
     found = contributions(estimator, every=19)
     assert found.complaint == ""
     assert all(share <= 1.0 for share in found.largest.values())
-    assert found.largest
+    # A plan of one tilted minimiser asks for no sum; its gradient and volume are what replay checks.
+    tilted = [phase.name for phase in Subject(estimator, 7).plan.phases] == ["fit"]
+    assert bool(found.largest) != tilted
 
 
 @pytest.mark.slow

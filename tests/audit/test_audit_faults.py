@@ -16,10 +16,13 @@ import dpsparse.domain
 import dpsparse.estimators._base
 import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
+import dpsparse.mechanisms.gaussian
+import dpsparse.mechanisms.names
+import dpsparse.mechanisms.picks
+import dpsparse.mechanisms.tilt
 import dpsparse.noise
 import dpsparse.nonzeros
 import dpsparse.random
-import dpsparse.release
 import dpsparse.rows.kernels
 import dpsparse.rows.memory
 import dpsparse.rows.ridge
@@ -37,6 +40,8 @@ LONG = Domain(classes=(0, 1), n_samples=12)
 GRADIENT = {"n_iter": 4}
 PEELING = {"n_iter": 3, "n_nonzero": 3, "method": "peeling"}
 FAULTS = []
+# Where noise is added to whole numbers.
+NOISY = (dpsparse.mechanisms.gaussian, dpsparse.mechanisms.names, dpsparse.mechanisms.tilt)
 
 
 def fault(needs, **parameters):
@@ -68,7 +73,8 @@ def half_the_noise_of_the_sums(patch):
     def add(rng, out):
         out += dpsparse.noise.integers(rng, out.size) // 2
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 @fault("DPADMMClassifier", n_iter=3)
@@ -82,7 +88,8 @@ def no_noise_on_the_last_coordinate(patch):
     def add(rng, out):
         dpsparse.noise.add_integers(rng, out[:-1])
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 def one_noise_vector_for_all_steps(patch):
@@ -93,7 +100,8 @@ def one_noise_vector_for_all_steps(patch):
             kept[out.size] = dpsparse.noise.integers(rng, out.size)
         out += kept[out.size]
 
-    patch.setattr(dpsparse.release, "add_integers", add)
+    for module in NOISY:
+        patch.setattr(module, "add_integers", add)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,12 +116,10 @@ def test_reused_noise_is_caught_for_every_seed(name, seed, monkeypatch):
 def plain_float64_noise(patch):
     """The right scale, but the lowest bits of a sum of floats tell its terms (Mironov 2012)."""
 
-    def answer(self, phase, query, scale, unit):
-        return query.whole(unit).reshape(-1) + dpsparse.noise.STEPS * self.rng.standard_normal(
-            query.size
-        )
+    def draw(self, question, rng):
+        return question + dpsparse.noise.STEPS * rng.standard_normal(question.size)
 
-    patch.setattr(Releases, "_answer", answer)
+    patch.setattr(dpsparse.mechanisms.gaussian.GaussianNoise, "draw", draw)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -121,7 +127,7 @@ def a_tilt_of_plain_float64_noise(patch):
     def integers(rng, size):
         return dpsparse.noise.STEPS * rng.standard_normal(size)
 
-    patch.setattr(dpsparse.release, "integers", integers)
+    patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
 
 @fault("DPGradientClassifier", n_iter=4, step_size=1.7e308)
@@ -135,7 +141,7 @@ def half_the_tilt(patch):
     def integers(rng, size):
         return dpsparse.noise.integers(rng, size) // 2
 
-    patch.setattr(dpsparse.release, "integers", integers)
+    patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -143,7 +149,7 @@ def twice_the_temperature(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return dpsparse.selection.top_k.top_k(scores, k, 2 * kappa, rng, null=null)
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
@@ -151,7 +157,7 @@ def largest_votes_without_noise(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return np.argsort(-scores)[:k]
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPHardThresholdClassifier", **PEELING)
@@ -163,7 +169,7 @@ def unlikely_picks_are_impossible(patch):
         scores = np.where(never, scores.min() - np.int64(2**50), scores)
         return dpsparse.selection.top_k.top_k(scores, k, kappa, rng, null=null)
 
-    patch.setattr(dpsparse.release, "top_k", top_k)
+    patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -238,7 +244,7 @@ def rows_are_not_clipped(patch):
     def cast(indptr, raw, bound, norm, out):
         out[:] = np.clip(raw, -1e6, 1e6)
 
-    def weigh(indptr, values, constant, row_clip, longest, out):
+    def weigh(indptr, values, constant, row_clip, longest, squared, out):
         out[:] = 1.0
 
     patch.setattr(dpsparse.domain, "_cast_rows", cast)

@@ -9,9 +9,10 @@ from scipy import stats
 from dpsparse import Domain
 from dpsparse.audit import law
 from dpsparse.audit.neighbours import add_row
-from dpsparse.audit.recorded import Entry
 from dpsparse.audit.replay import Subject
 from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
+from dpsparse.mechanisms import Release
+from dpsparse.mechanisms.picks import noisy_max_log_probability, ranking
 from dpsparse.privacy import Exponential, Gaussian, calibrate, delta
 from dpsparse.random import gumbel, make_generator, two_sided_geometric
 
@@ -19,12 +20,12 @@ NONE = np.empty(0)
 
 
 def gaussian_entry(scale, query, answer):
-    return Entry("phase", "gaussian", query, answer, 1.0 / scale)
+    return Release("phase", "gaussian", query, answer, 1.0 / scale)
 
 
 def picks_entry(keys, picks):
     """One whole number is worth 1e-9: scores of a selection are integers."""
-    return Entry("phase", "picks", np.rint(1e9 * keys).astype(np.int64), np.array(picks), 1e-9)
+    return Release("phase", "picks", np.rint(1e9 * keys).astype(np.int64), np.array(picks), 1e-9)
 
 
 def gaussian_losses(scale, n, seed):
@@ -102,7 +103,7 @@ def test_ranking_is_the_law_of_gumbel_top_k():
     order = np.argsort(-(keys + gumbel(make_generator(8), (n, 3))), axis=1)[:, :2]
     seen = np.bincount(3 * order[:, 0] + order[:, 1], minlength=9)
     pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
-    expected = np.array([n * math.exp(law._ranking(picks_entry(keys, p))) for p in pairs])
+    expected = np.array([n * math.exp(ranking(picks_entry(keys, p))) for p in pairs])
     assert expected.sum() == pytest.approx(n)
     observed = np.array([seen[3 * i + j] for i, j in pairs])
     assert stats.chisquare(observed, expected).pvalue > 1e-4
@@ -112,14 +113,14 @@ def test_laplace_noisy_max_costs_twice_what_004_says():
     """Lap(1/eps') on scores that move by 1: the log-ratio of a pick reaches 1.98 eps', not eps'."""
     step = 0.1
     here, there = np.array([200.0, 0.0]), np.array([200.0 - step, step])  # the loser gains on both
-    ratio = law.noisy_max_log_probability(there, 1) - law.noisy_max_log_probability(here, 1)
+    ratio = noisy_max_log_probability(there, 1) - noisy_max_log_probability(here, 1)
     assert 1.97 * step < ratio <= 2.0 * step
 
 
 def test_laplace_noisy_max_probability():
     """Quadrature against 40,000 draws, four standard errors; and it adds up to one."""
     keys = np.array([0.0, 0.7, -1.0, 0.7])
-    p = np.exp([law.noisy_max_log_probability(keys, k) for k in range(4)])
+    p = np.exp([noisy_max_log_probability(keys, k) for k in range(4)])
     assert p.sum() == pytest.approx(1.0, abs=1e-6)
     draws = (keys + make_generator(9).laplace(size=(40_000, 4))).argmax(axis=1)
     seen = np.bincount(draws, minlength=4) / 40_000
@@ -140,7 +141,7 @@ def test_noise_test_of_counts_sees_the_sign():
 
     def p_value(noise):
         none = np.zeros(1, np.int64)
-        entries = [Entry("count", "count", none, none + k, 1.0 / 3.0) for k in noise]
+        entries = [Release("count", "count", none, none + k, 1.0 / 3.0) for k in noise]
         return law.noise_p_value(entries, "count")
 
     assert p_value(noise) > 1e-6

@@ -76,9 +76,9 @@ def test_kappa_spends_what_the_plan_charges_and_no_more(adjacency, bound):
 class Watched(Releases):
     """Releases that remember what the kernel was told."""
 
-    def _vertices(self, phase, steps, n_steps):
-        type(self).problem = steps.problem
-        return super()._vertices(phase, steps, n_steps)
+    def _vertices(self, phase, vertices):
+        type(self).problem = vertices.steps.problem
+        return super()._vertices(phase, vertices)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

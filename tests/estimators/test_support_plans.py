@@ -13,6 +13,7 @@ from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.mechanisms import Picks
 from dpsparse.noise import STEPS
 from dpsparse.privacy import (
     Exponential,
@@ -41,18 +42,17 @@ class Seen(Releases):
     picks: list
     tilts: list
 
-    def _answer(self, phase, query, scale, unit):
-        assert unit == scale / STEPS
-        Seen.answers.setdefault(phase, []).append((scale, query))
-        return super()._answer(phase, query, scale, unit)
+    def _release(self, phase, made):
+        if isinstance(made, Picks):
+            Seen.picks.append((made.kappa / made.unit, made.scores, made.k))
+        else:
+            assert made.unit == made.scale / STEPS
+            Seen.answers.setdefault(phase, []).append((made.scale, made.query))
+        return super()._release(phase, made)
 
-    def _pick(self, phase, scores, k, unit, kappa, null):
-        Seen.picks.append((kappa / unit, scores, k))
-        return super()._pick(phase, scores, k, unit, kappa, null)
-
-    def _tilted(self, phase, problem, unit, fine):
-        Seen.tilts.append((problem, unit, fine))
-        return super()._tilted(phase, problem, unit, fine)
+    def _tilted(self, phase, tilt):
+        Seen.tilts.append((tilt.problem, tilt.unit, tilt.fine))
+        return super()._tilted(phase, tilt)
 
 
 @pytest.fixture

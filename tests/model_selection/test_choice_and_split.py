@@ -25,9 +25,9 @@ def gaussian(mu, eps):
 class Recording(Releases):
     """The exponent and the whole-number scores of a choice."""
 
-    def _pick(self, phase, scores, k, unit, kappa, null):
-        self.kappa, self.whole = kappa, scores.whole(unit)
-        return super()._pick(phase, scores, k, unit, kappa, null)
+    def _release(self, phase, picks):
+        self.kappa, self.whole = picks.kappa, picks.question()
+        return super()._release(phase, picks)
 
 
 # ---- persons: the same lemmas with whole persons ------------------------------------------------

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.stats import chi2
 
 from dpsparse.domain import Domain
+from dpsparse.mechanisms import Picks
 from dpsparse.noise import STEPS
 from dpsparse.privacy import Exponential, NonPrivate, Phase, Plan, Repeated, RoundedGaussian
 from dpsparse.random import make_generator
@@ -34,13 +35,12 @@ class Recorder(Releases):
         super().__init__(plan, rng)
         self.picked, self.answered = [], []
 
-    def _pick(self, phase, scores, k, unit, kappa, null):
-        self.picked.append((kappa / unit, scores.whole(unit).reshape(-1) * unit, scores))
-        return np.arange(k)
-
-    def _answer(self, phase, query, scale, unit):
-        self.answered.append((phase, scale, query))
-        return super()._answer(phase, query, scale, unit)
+    def _release(self, phase, made):
+        if isinstance(made, Picks):
+            self.picked.append((made.kappa / made.unit, made.question() * made.unit, made.scores))
+            return np.arange(made.k)
+        self.answered.append((phase, made.scale, made.query))
+        return super()._release(phase, made)
 
 
 def door(phases, adjacency="add-remove", seed=0, kind=Recorder):

@@ -57,6 +57,11 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (NUMBER, {"n_iter": 5}),
         (NUMBER, {"n_iter": 4, "loss": "huber", "selection": "scan"}),
     ],
+    "DPRidgeRegressor": [
+        ({**NUMBER, "n_samples": 4000}, {}),  # enough to look at the table
+        ({"target_range": (-1.0, 5.0), "n_samples": 60}, {}),  # too few: declared bounds only
+        ({"target_range": (-1.0, 5.0), "n_samples": 500}, {"ridge": 90.0}),  # either, by adjacency
+    ],
     "DPScreenedLassoClassifier": [
         (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),
         (BINARY, {"n_iter": 6, "n_blocks": 2, "rule": "budgeted", "n_drop": 2}),
@@ -65,6 +70,15 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "DPScreenedLassoRegressor": [
         (NUMBER, {"n_iter": 6, "n_blocks": 3, "rule": "top-k", "n_nonzero": 3}),
         (NUMBER, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 2}),
+    ],
+    "DPSparseClassifier": [
+        ({"classes": (0, 1), "n_samples": 40}, {"class_weight": "balanced"}),
+        (TRIPLE, {"n_nonzero": 3}),
+    ],
+    "DPSparseRegressor": [
+        ({"target_range": (-1.0, 5.0), "n_samples": 4000}, {}),  # DPRidgeRegressor
+        (NUMBER, {"n_nonzero": 2}),  # DPTwoStageRegressor
+        ({"target_bound": 2.0}, {}),  # DPGradientRegressor
     ],
     "DPTransferClassifier": [
         (BINARY, {"n_nonzero": 3, "n_iter": 2}),

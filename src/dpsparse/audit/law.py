@@ -29,65 +29,16 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from dpsparse.audit.neighbours import Pair
-from dpsparse.audit.recorded import Entry, difference
 from dpsparse.audit.replay import Subject
+from dpsparse.mechanisms import MECHANISMS, Release
+from dpsparse.mechanisms.picks import keys
 from dpsparse.privacy import Event, Gaussian, delta, epsilon
 from dpsparse.random import make_generator
 
 
-def loss(a: Entry, b: Entry) -> float:
-    """log p(answer | D) - log p(answer | D') of one answer, its history fixed."""
-    if a.kind == "gaussian":
-        if not a.noise.size:
-            return 0.0
-        # With c = q' - q and noise z the difference of squares is c.(c - 2z): no cancellation.
-        change = difference(b.query, a.query)
-        return float(change @ (change - 2.0 * a.noise)) * a.step**2 / 2.0
-    if a.kind == "picks":
-        return _ranking(a) - _ranking(b, a.answer)
-    if a.kind == "noisy max":
-        pick = int(a.answer[0])
-        return noisy_max_log_probability(keys(a), pick) - noisy_max_log_probability(keys(b), pick)
-    if a.kind == "count":
-        own, away = difference(a.answer, a.query), difference(a.answer, b.query)
-        return float((np.abs(away) - np.abs(own)).sum()) * a.step
-    tilt = float(b.query @ b.query - a.query @ a.query) * a.step**2 / 2.0
-    return tilt + a.log_volume - b.log_volume
-
-
-def noisy_max_log_probability(keys: np.ndarray, pick: int) -> float:
-    """log P(key_pick + Lap(1) is the largest), by quadrature on the winner's noisy key.
-
-    P = int f(x - key_pick) prod_{k != pick} F(x - key_k) dx; 20001 nodes over +-40 around the keys.
-    """
-    x = np.linspace(keys.min() - 40.0, keys.max() + 40.0, 20_001)
-    others, times = np.unique(np.delete(keys, pick), return_counts=True)
-    log_f = -np.abs(x - keys[pick]) - math.log(2.0)
-    for key, count in zip(others, times, strict=True):
-        gap = x - key
-        log_f += count * np.where(
-            gap < 0, gap - math.log(2.0), np.log1p(-0.5 * np.exp(-np.maximum(gap, 0.0)))
-        )
-    return float(logsumexp(log_f) + math.log(x[1] - x[0]))
-
-
-def keys(entry: Entry) -> np.ndarray:
-    """Logarithms of the weights of the candidates, the largest 0."""
-    return np.asarray((entry.query - entry.query.max()).astype(float) * entry.step)
-
-
-def _ranking(entry: Entry, picks: np.ndarray | None = None) -> float:
-    """Log-probability of drawing `picks` in this order, each ~ exp(key) among those left; where fewer
-    show than were paid for, the last candidate ended them."""
-    left = keys(entry)
-    total = 0.0
-    picks = entry.answer if picks is None else picks
-    if len(picks) < min(entry.paid, len(left) - 1):
-        picks = np.append(picks, len(left) - 1)
-    for pick in picks:
-        total += float(left[pick] - logsumexp(left))
-        left[pick] = -np.inf
-    return total
+def loss(a: Release, b: Release) -> float:
+    """log p(answer | D) - log p(answer | D') of one answer, its history fixed: the law of its mechanism."""
+    return MECHANISMS[a.kind].loss(a, b) if a.kind in MECHANISMS else 0.0
 
 
 def privacy_losses(subject: Subject, pair: Pair, n_runs: int, seed: int) -> np.ndarray:
@@ -142,7 +93,7 @@ def epsilon_below(losses: np.ndarray, target_delta: float, confidence: float = 0
     return refuted
 
 
-def gaussian_epsilon(first: list[Entry], second: list[Entry], target_delta: float) -> float:
+def gaussian_epsilon(first: list[Release], second: list[Release], target_delta: float) -> float:
     """The exact epsilon of this history for an observer of its Gaussian answers."""
     squares = sum(
         a.cost(b) ** 2 for a, b in zip(first, second, strict=True) if a.kind == "gaussian"
@@ -188,12 +139,17 @@ def _largest_false(true: Callable[[float], bool], low: float, high: float) -> fl
 # ---- was the noise drawn from its law? ------------------------------------------------------------
 
 
-def noise_p_value(entries: list[Entry], kind: str) -> float:
+def noise_p_value(entries: list[Release], kind: str) -> float:
     """Smallest p-value, times the number of tests, that answer - query has its declared law.
 
     Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale. Integer noise
-    of counts is tested by its zeros, its tails and its signs.
+    of counts is tested by its zeros, its tails and its signs; any other mechanism says where its answers lie.
     """
+    if kind in MECHANISMS and kind not in ("gaussian", "count"):
+        rng = make_generator(0)
+        places = [MECHANISMS[kind].places(e, rng) for e in entries if e.kind == kind]
+        found = np.concatenate([np.empty(0), *places])
+        return float(stats.kstest(found, "uniform").pvalue) if found.size else 1.0
     used = [e for e in entries if e.kind == kind and e.noise.size]
     if not used:
         return 1.0
@@ -215,7 +171,7 @@ def noise_p_value(entries: list[Entry], kind: str) -> float:
     return float(min(1.0, len(tests) * min(tests)))
 
 
-def selection_p_value(entries: list[Entry]) -> float:
+def selection_p_value(entries: list[Release]) -> float:
     """p-value that picks follow their softmax, by two tests.
 
     log p(pick) + entropy is a martingale difference; a kappa that is too large picks likelier
@@ -236,7 +192,7 @@ def selection_p_value(entries: list[Entry]) -> float:
     return float(min([1.0, *(len(tests) * test for test in tests)]))
 
 
-def rare_p_value(entries: list[Entry], rare: float = 2.0**-6) -> float:
+def rare_p_value(entries: list[Release], rare: float = 2.0**-6) -> float:
     """p-value of how often a candidate far less likely than the likeliest one was picked.
 
     A sampler that makes them impossible looks right otherwise, and tells a row apart for certain.
@@ -251,7 +207,7 @@ def rare_p_value(entries: list[Entry], rare: float = 2.0**-6) -> float:
     return float(min(1.0, 2.0 * min(tails)))
 
 
-def _first_picks(entries: list[Entry]) -> Iterator[tuple[np.ndarray, int]]:
+def _first_picks(entries: list[Release]) -> Iterator[tuple[np.ndarray, int]]:
     """(log-probabilities, pick); of a ranking the first pick: how many follow depends on it."""
     for entry in entries:
         if entry.kind == "picks":

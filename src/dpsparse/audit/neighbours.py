@@ -124,7 +124,8 @@ def sample_table(
         labels = np.asarray(domain.classes)
         cuts = np.quantile(signal, np.linspace(0, 1, len(labels) + 1)[1:-1])
         return X, labels[np.searchsorted(cuts, signal)]
-    return X, (domain.target_bound or 1.0) * np.clip(signal, -1.0, 1.0)
+    reach = domain.target_bound or 1.0
+    return X, domain.target_middle + reach * np.clip(signal, -1.0, 1.0)
 
 
 def crowd(

@@ -17,8 +17,9 @@ import numpy as np
 from scipy import stats
 
 from dpsparse.audit import law
-from dpsparse.audit.recorded import Entry, RecordedReleases
+from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import declared_costs, reused
+from dpsparse.mechanisms import Release
 from dpsparse.privacy.events import Event, Exponential, Repeated, RoundedGaussian
 from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.random import make_generator, spawn
@@ -50,7 +51,7 @@ def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
     return ""
 
 
-def long_noise(seed: int) -> list[Entry]:
+def long_noise(seed: int) -> list[Release]:
     """Two releases of a long vector of zeros."""
     query = _query(np.zeros(LONG, np.int64))
     plan = _plan(Repeated(RoundedGaussian(1.0, 1.0, LONG), 2))

@@ -30,8 +30,9 @@ from typing import Any
 import numpy as np
 
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
-from dpsparse.audit.recorded import ControlFlowError, Entry, RecordedReleases
+from dpsparse.audit.recorded import ControlFlowError, RecordedReleases
 from dpsparse.audit.same import differences
+from dpsparse.mechanisms import MECHANISMS, CommonNames, Release
 from dpsparse.privacy.events import (
     Event,
     NonPrivate,
@@ -53,7 +54,7 @@ _EQUAL = 2.0**-29.8
 class Record:
     """What a recorded fit released, and everything it left behind."""
 
-    entries: list[Entry]
+    entries: list[Release]
     left: dict[str, Any]
     complaints: list[str] = field(default_factory=list)
 
@@ -234,7 +235,7 @@ def _not_finite(left: dict[str, Any]) -> list[str]:
     ]
 
 
-def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str, float]]:
+def _moves(first: list[Release], second: list[Release]) -> tuple[list[str], dict[str, float]]:
     complaints: list[str] = []
     reached: dict[str, float] = {}
     for a, b in zip(first, second, strict=True):
@@ -246,7 +247,7 @@ def _moves(first: list[Entry], second: list[Entry]) -> tuple[list[str], dict[str
     return complaints[:1], reached
 
 
-def reused(entries: list[Entry]) -> list[str]:
+def reused(entries: list[Release]) -> list[str]:
     """Noise of one fit, compared exactly: equal numbers of long vectors are no chance."""
     drawn: dict[int, list[bytes]] = defaultdict(list)
     for entry in entries:
@@ -267,7 +268,7 @@ def reused(entries: list[Entry]) -> list[str]:
 
 
 def compare_by_phase(
-    plan: Plan, first: list[Entry], second: list[Entry]
+    plan: Plan, first: list[Release], second: list[Release]
 ) -> tuple[list[str], dict[str, float]]:
     """Each phase spends at most what the plan's phase of that name declares."""
     declared = {phase.name: declared_costs(phase.event) for phase in plan.phases}
@@ -293,17 +294,19 @@ def compare_by_phase(
     return complaints, tightness
 
 
-def _leaks(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
+def _leaks(plan: Plan, first: list[Release], second: list[Release]) -> list[str]:
     """Names that one table alone has are told with the declared probability, at most."""
     events = {phase.name: phase.event for phase in plan.phases}
     for a, b in zip(first, second, strict=True):
         allowed = getattr(events.get(a.phase), "leak", 0.0)
-        if a.kind == "names" and (a.limit != b.limit or a.leak(b) > allowed * (1.0 + ROUNDING)):
+        if a.kind == "names" and (
+            a.limit != b.limit or CommonNames.leak(a, b) > allowed * (1.0 + ROUNDING)
+        ):
             return [f"{a.phase} tells a name of one table with more than its declared probability"]
     return []
 
 
-def _volumes(plan: Plan, first: list[Entry], second: list[Entry]) -> list[str]:
+def _volumes(plan: Plan, first: list[Release], second: list[Release]) -> list[str]:
     """One row changes the volume of an objective by at most a factor 1 + curvature/ridge either way."""
     bounds = [
         math.log1p(leaf.curvature / leaf.ridge)
@@ -331,29 +334,15 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
     if isinstance(event, Repeated):
         _collect(event.event, count * event.count, out)
         return
-    name: str = type(event).__name__
-    values: Any = event
-    if name in ("Gaussian", "DiscreteGaussian", "RoundedGaussian"):
-        out["gaussian"] += [values.sensitivity / values.scale] * count
-    elif name == "ThresholdedGaussian":
-        out["names"] += [values.sensitivity / values.scale] * count
-    elif name == "Exponential":
-        out["picks"] += [values.eta] * count
-    elif name == "NoisyMax":
-        out["noisy max"] += [values.epsilon] * count
-    elif name == "Geometric":
-        out["count"] += [values.sensitivity / values.scale] * count
-    elif name == "ObjectivePerturbation":
-        out["objective"] += [_tilt(values) / values.scale] * count
-    elif not isinstance(event, NonPrivate):
-        out[f"{name} (no replay)"] += [math.inf] * count
+    for kind, mechanism in MECHANISMS.items():
+        if type(event) in mechanism.events:
+            out[kind] += [mechanism.price(event)] * count
+            return
+    if not isinstance(event, NonPrivate):
+        out[f"{type(event).__name__} (no replay)"] += [math.inf] * count
 
 
-def _tilt(event: Any) -> float:
-    return float(event.gradient_bound * (2.0 if event.adjacency == "replace-one" else 1.0))
-
-
-def spent_costs(first: list[Entry], second: list[Entry]) -> dict[str, list[float]]:
+def spent_costs(first: list[Release], second: list[Release]) -> dict[str, list[float]]:
     """What the answers on this pair really cost, by kind; a top-k counts once for each pick."""
     out: dict[str, list[float]] = defaultdict(list)
     for a, b in zip(first, second, strict=True):

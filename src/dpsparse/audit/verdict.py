@@ -25,8 +25,9 @@ from dpsparse.audit.blackbox import Attack, attack, publish
 from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import Pair, worst_pairs
 from dpsparse.audit.probes import first_failure
-from dpsparse.audit.recorded import ControlFlowError, Entry
+from dpsparse.audit.recorded import ControlFlowError
 from dpsparse.audit.replay import Subject, check, declared_costs, spent_costs
+from dpsparse.mechanisms import Release
 
 NOISE_LEVEL = 1e-6
 CHOIR = 64  # features for each one of an ordinary table
@@ -140,7 +141,7 @@ def first_complaint(estimator: Any, n_features: int = 7, *, n_runs: int = 30, se
     return first_failure(estimator, subject.plan, seed)
 
 
-def _choir(subject: Subject, n_runs: int, seed: int) -> list[Entry]:
+def _choir(subject: Subject, n_runs: int, seed: int) -> list[Release]:
     """Picks on a crowd with many features that nobody has: unlikely one by one, likely together."""
     if not declared_costs(subject.plan.event)["picks"]:
         return []
@@ -152,7 +153,7 @@ def _choir(subject: Subject, n_runs: int, seed: int) -> list[Entry]:
     return [e for entries in runs for e in entries if e.kind == "picks"]
 
 
-def _worst_p_value(*samples: list[Entry]) -> tuple[str, float]:
+def _worst_p_value(*samples: list[Release]) -> tuple[str, float]:
     """The smallest p-value, times the number of samples, and what it is about."""
     tests = []
     for entries in samples:
@@ -183,8 +184,8 @@ def _law_rows(
 ) -> Iterator[Row]:
     pair = loudest(subject, seed)
     losses, exact = np.empty(n_runs), 0.0
-    here: list[Entry] = []
-    there: list[Entry] = []
+    here: list[Release] = []
+    there: list[Release] = []
     for run in range(n_runs):
         first = subject.record(pair, seed + run)
         second = subject.replay(pair, first, seed + run)

@@ -4,7 +4,9 @@ from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
 from dpsparse.estimators.hard_threshold import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
+from dpsparse.estimators.ridge import DPRidgeRegressor
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
+from dpsparse.estimators.sparse import DPSparseClassifier, DPSparseRegressor
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
 
@@ -16,8 +18,11 @@ __all__ = [
     "DPHardThresholdRegressor",
     "DPLassoClassifier",
     "DPLassoRegressor",
+    "DPRidgeRegressor",
     "DPScreenedLassoClassifier",
     "DPScreenedLassoRegressor",
+    "DPSparseClassifier",
+    "DPSparseRegressor",
     "DPTransferClassifier",
     "DPTransferRegressor",
     "DPTwoStageClassifier",

@@ -22,17 +22,19 @@ from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number, is_whole
-from dpsparse.domain import Domain, refuse_malformed
+from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
+from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
-from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
+from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.plan import Plan
 from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.sources import Source
 from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class _Fitted(BaseEstimator):
     n_iter_: int
     coef_noise_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +90,7 @@ class BaseDPLinearModel(_Fitted):
         name = type(self).__name__
         if not isinstance(self.domain, Domain):
             raise ParameterError(
-                f"domain is required: {name}(domain=Domain(...)) states the public bounds of the data."
+                _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
             )
         check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
         if not is_number(self.delta) or not 0 < self.delta < 1:
@@ -150,15 +153,16 @@ class BaseDPLinearModel(_Fitted):
             facts.append(f"rows of a person beyond {m} are dropped at random")
         return tuple(facts)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Private rows; clipped to `domain` before anything else happens.
+            Private rows; clipped to `domain` before anything else happens. Also rows larger than memory
+            (`Rows.from_svmlight` and others) or on a cluster (`Rows.from_dask`, dask arrays), with the same result.
         y : array of shape (n_samples,)
-            Private targets.
+            Private targets; left out where X is a source of rows, which has them.
         groups : array of shape (n_samples,), optional
             The person of every row, by number or by name, with ``Domain(unit="person")``. Pipelines and searches
             pass it on after ``set_fit_request(groups=True)``.
@@ -176,20 +180,76 @@ class BaseDPLinearModel(_Fitted):
             raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
         self._check_parameters()
         self._check_groups(groups)
-        refuse_malformed(X)
-        X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers)
-        labels = self._labels(y)
-        plan = given_the_table(self._priced(X.shape[1], labels), self)
-        rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
+        refuse_inside_task(self.epsilon)
+        limits = None
+        if is_dask(X):
+            X, y = Rows.from_dask(X, y), None
+        if isinstance(X, Source):
+            self._refuse_column_facts()
+            labels = self._source_labels(X, y)
+            plan = given_the_table(self._priced(X.n_features, labels), self)
+            rows = X.clipped(self._clipping(X.n_features), labels)
+        else:
+            refuse_malformed(X)
+            X, y = checked_data(
+                self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers
+            )
+            labels = self._labels(y)
+            names = getattr(self, "feature_names_in_", None)
+            limits = self._domain.column_limits(names, X.shape[1])
+            self._check_scales(names)
+            plan = given_the_table(self._priced(X.shape[1], labels), self)
+            clipping = self._clipping(X.shape[1])
+            X = within_limits(X, limits)
+            rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
             refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         self._carry_out(rows, plan, self._make_releases(plan), labels)
+        if limits is not None:  # weights and their noise for the columns as they are
+            self._rescale(1.0 / np.abs(limits).max(axis=1))
         if receipt is not None:
             receipt.commit()
         return self
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        """Whether the method itself brings rows to a bounded length."""
+        return False
+
+    def _clipping(self, n_features: int) -> Domain:
+        """The bounds that rows are clipped to: none that nobody stated, where the method needs none."""
+        domain = self._domain
+        if self._bounds_rows(n_features) and domain.declared_bound is None:
+            return replace(domain, feature_bound=None)
+        return domain
+
+    def _refuse_column_facts(self) -> None:
+        if self._domain.bounds is not None:
+            raise DomainError(
+                "Domain.bounds by column is for tables in memory; for files and Dask declare Domain(feature_bound=...)."
+            )
+
+    def _check_scales(self, names: Any) -> None:
+        """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
+        domain = self._domain
+        stated = (domain.declared_bound, domain.row_norm, domain.bounds)
+        if names is None or any(fact is not None for fact in stated):
+            return
+        if self._bounds_rows(len(names)) or not isinstance(domain.feature_bound, Undeclared):
+            return
+        shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in list(names)[:50])
+        raise DomainError(
+            f"{type(self).__name__} needs the public scale of these columns: {shown}. Declare Domain(bounds={{...}}) "
+            "with (lowest, highest) for each, Domain(feature_bound=1.0) if all entries lie in [-1, 1], or have "
+            'scales learnt privately: DPPipeline([("table", DPTablePreparer(rest="auto")), ...]). Nothing was spent.'
+        )
+
+    def _rescale(self, factors: np.ndarray) -> None:
+        self.coef_ = self.coef_ * factors
+        if hasattr(self, "coef_noise_"):
+            self.coef_noise_ = self.coef_noise_ * factors
 
     def _carry_out(
         self, rows: Rows, plan: Plan, releases: Releases, labels: np.ndarray | None
@@ -203,6 +263,17 @@ class BaseDPLinearModel(_Fitted):
             self.coef_noise_ = solution.coef_noise
         self.plan_ = plan
         self.privacy_ = plan.guarantee
+
+    def _source_labels(self, source: Source, y: Any) -> np.ndarray | None:
+        """The declared labels; what scikit-learn's checks would note of a table is noted of its source."""
+        if y is not None:
+            raise ParameterError("A source of rows has its own targets; call fit(source).")
+        self.n_features_in_ = source.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        return self._labels(None)
 
     def _check_groups(self, groups: Any) -> None:
         """Persons are named if, and only if, they are what is protected."""
@@ -308,11 +379,16 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Margins x.w + intercept: shape (n,) for two classes, (n, K) for more."""
+        if is_dask(X):
+            K = len(self.classes_)
+            return lazily(self, "decision_function", X, K if K > 2 else None, np.float64)
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of each row."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, self.classes_.dtype)
         margins = self.decision_function(X)
         codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         labels: np.ndarray = self.classes_[codes]
@@ -320,6 +396,8 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, in the order of `classes_`."""
+        if is_dask(X):
+            return lazily(self, "predict_proba", X, len(self.classes_), np.float64)
         margins = self.decision_function(X)
         if margins.ndim == 1:
             positive = expit(margins)
@@ -351,7 +429,7 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         self._domain.require("target_bound", type(self).__name__)
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
-        super()._publish(coef[0], intercept[0], labels)
+        super()._publish(coef[0], intercept[0] + self._domain.target_middle, labels)
 
     def densify(self) -> Self:
         super().densify()
@@ -360,6 +438,8 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets x.w + intercept."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, np.float64)
         return self._margins(X).ravel()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -370,6 +450,24 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
+    """The first argument is the domain; many other things are tried in its place."""
+    fact = "classes=[0, 1]" if classifies else "target_bound=10.0"
+    if is_number(domain):
+        return f"domain comes first; you probably mean {name}(Domain({fact}), epsilon={domain!r})."
+    if isinstance(domain, (list, tuple, np.ndarray)) and classifies:
+        return f"domain comes first; you probably mean {name}(Domain(classes=[...]), epsilon=1.0)."
+    if isinstance(domain, dict):
+        return f"domain is a record, not a dict; you probably mean {name}(Domain(**facts), epsilon=1.0)."
+    if hasattr(domain, "reserve"):
+        return f"domain comes first; you probably mean {name}(Domain({fact}), ledger=ledger)."
+    if isinstance(domain, str):
+        return f"domain comes first; you probably mean {name}(Domain.load(path)) or {name}(Domain({fact}))."
+    return (
+        f"domain is required: {name}(domain=Domain({fact})) states the public bounds of the data."
+    )
 
 
 def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:

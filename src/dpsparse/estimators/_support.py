@@ -232,21 +232,14 @@ class DPSupportFirst(BaseDPLinearModel):
                 stage.slope_bound, stage.row_clip, 1.0, stage.ridge, self.adjacency, stage.tol
             ).value
             return rounded_release(moved, ratio, size)
-        loss = "huber" if self._labels_are_numbers else "logistic"
-        scale = clipped_gradient_sum(gradient_bound, self.adjacency).value / ratio
-        tilt = ObjectivePerturbation(
-            scale=scale,
-            gradient_bound=gradient_bound,
-            # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
-            curvature=get_loss(loss).smoothness * stage.row_clip * stage.longest,
-            ridge=stage.ridge,
-            loss="logistic" if loss == "logistic" else "glm",
-            adjacency=self.adjacency,
-        )
-        away = tilted_minimiser(stage.ridge, stage.tol, size, scale / STEPS, self.adjacency).value
-        blur = rounded_release(away, ratio * math.sqrt(JITTER_SHARE), size)
-        # The sampler's distance from its law is charged for tilt and blur.
-        return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
+        loss = get_loss("huber" if self._labels_are_numbers else "logistic")
+        assert loss.objective is not None
+        # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
+        curvature = loss.smoothness * stage.row_clip * stage.longest
+        return tilted_fit(
+            gradient_bound, curvature, stage.ridge, loss.objective,
+            ratio, size, stage.tol, self.adjacency,
+        )  # fmt: skip
 
     def _fit_ratio(self, stage: RidgeFit, level: float, n_outputs: int) -> float:
         """Smallest sensitivity over noise of a release that is rounded."""
@@ -371,6 +364,32 @@ def rounded_release(moved: float, ratio: float, size: int) -> RoundedGaussian:
         spare if spare > 0.0 else ratio
     )  # too small a ratio is refused once it is known
     return RoundedGaussian(scale, ratio * scale, size)
+
+
+def tilted_fit(
+    gradient_bound: float,
+    curvature: float,
+    ridge: float,
+    loss: str,
+    ratio: float,
+    size: int,
+    tol: float,
+    adjacency: str,
+) -> Event:
+    """The event of `Releases.tilt` for a tilt of sensitivity over scale `ratio`, and a little more for the blur."""
+    scale = clipped_gradient_sum(gradient_bound, adjacency).value / ratio
+    tilt = ObjectivePerturbation(
+        scale=scale,
+        gradient_bound=gradient_bound,
+        curvature=curvature,
+        ridge=ridge,
+        loss=loss,
+        adjacency=adjacency,
+    )
+    away = tilted_minimiser(ridge, tol, size, scale / STEPS, adjacency).value
+    blur = rounded_release(away, ratio * math.sqrt(JITTER_SHARE), size)
+    # The sampler's distance from its law is charged for tilt and blur.
+    return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
 
 
 def find_level(make: Callable[[float], Named], epsilon: float, delta: float) -> float:

@@ -133,7 +133,7 @@ def _cost_plot(g: Guarantee) -> str:
 
 def _domain_rows(model: Any) -> list[tuple[str, str]]:
     domain = model.domain
-    names = ("feature_bound", "row_norm", "target_bound", "classes", "n_samples")
+    names = ("feature_bound", "row_norm", "target_bound", "target_range", "classes", "n_samples")
     stated = [(name, getattr(domain, name)) for name in names]
     return [
         (name, ", ".join(map(str, value)) if isinstance(value, tuple) else show(value))

@@ -128,6 +128,13 @@ def masses(indptr, columns, z, fine, start, stop, out):
 
 
 @_jit
+def totals(indptr, columns, z, fine, start, stop, out):
+    """out_j += whole part of Z_ij * fine."""
+    for p in range(indptr[start], indptr[stop]):
+        out[columns[p]] += np.int64(z[p] * fine)
+
+
+@_jit
 def squares(indptr, columns, z, start, stop, out):
     """out_j += Z_ij^2 in units of 2^26, rounded up: at most 2^32 a row."""
     for p in range(indptr[start], indptr[stop]):

@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData, Domain, Part, by_person
+from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.parts import InMemory, Parts
@@ -28,6 +29,7 @@ from dpsparse.rows.persons import Persons, at_most, means
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.screening import Point, ScreenedRows
+from dpsparse.rows.standard import standardised
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import (
     class_counts,
@@ -38,6 +40,9 @@ from dpsparse.sensitivity import (
     signed_sum,
     vertex_score,
 )
+
+if TYPE_CHECKING:
+    from dpsparse.rows.sources import Directory, Paths, Size, Source
 
 LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
 _LONG = 2**15  # non-zeros from which threads pay
@@ -81,6 +86,88 @@ class Rows:
             for a, b in pairwise(edges)
         ]
         return cls(parts, domain)
+
+    # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py). `memory` is what a
+    # fit may use beside its weights, `directory` is where rows are spooled (default: that of temporary files).
+
+    @staticmethod
+    def from_svmlight(
+        paths: Paths,
+        *,
+        n_features: int,
+        zero_based: bool = False,
+        memory: Size = "2GB",
+        directory: Directory = None,
+    ) -> Source:
+        """Files of svmlight lines with a public width."""
+        from dpsparse.rows import sources
+
+        return sources.of_svmlight(
+            paths, n_features=n_features, zero_based=zero_based, memory=memory, directory=directory
+        )
+
+    @staticmethod
+    def from_csv(
+        paths: Paths,
+        *,
+        target: str,
+        drop: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        separator: str = ",",
+        memory: Size = "2GB",
+        directory: Directory = None,
+    ) -> Source:
+        """CSV files with the same header line; all columns but `target` and `drop`, or those in `features`."""
+        from dpsparse.rows import sources
+
+        return sources.of_csv(
+            paths, target=target, drop=drop, features=features, separator=separator,
+            memory=memory, directory=directory,
+        )  # fmt: skip
+
+    @staticmethod
+    def from_parquet(
+        paths: Paths,
+        *,
+        target: str,
+        drop: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        indices: str | None = None,
+        values: str | None = None,
+        n_features: int | None = None,
+        memory: Size = "2GB",
+        directory: Directory = None,
+    ) -> Source:
+        """Parquet files: a column for every feature, or sparse rows in two columns of lists, `indices` (from 0) and
+        `values`, with the public width `n_features`."""
+        from dpsparse.rows import sources
+
+        return sources.of_parquet(
+            paths, target=target, drop=drop, features=features, indices=indices, values=values,
+            n_features=n_features, memory=memory, directory=directory,
+        )  # fmt: skip
+
+    @staticmethod
+    def from_csr(
+        X: sp.csr_array, y: np.ndarray, *, memory: Size = "2GB", directory: Directory = None
+    ) -> Source:
+        """A CSR matrix whose arrays may be memory-mapped files."""
+        from dpsparse.rows import sources
+
+        return sources.of_csr(X, y, memory=memory, directory=directory)
+
+    @staticmethod
+    def from_dask(
+        X: Any, y: Any, *, client: Any = None, step_timeout: float = 600.0, retries: int = 3
+    ) -> Source:
+        """Dask arrays (of CSR or dense chunks), data frames, or lists of delayed parts, on the workers of `client`
+        (default: the present one). A step that takes longer than `step_timeout` seconds is given up."""
+        try:
+            from dpsparse.rows.dask import OnCluster
+        except ImportError:
+            raise ParameterError("Dask is missing: pip install 'dpsparse[dask]'.") from None
+
+        return OnCluster(X, y, client, step_timeout, retries)
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
@@ -159,10 +246,24 @@ class Rows:
         return block_votes(self._parts, self.n_features, blocks, n_nonzero, selector)
 
     def ridge(
-        self, support: np.ndarray | None, *, constant: float, row_clip: float, longest: float
+        self,
+        support: np.ndarray | None,
+        *,
+        constant: float,
+        row_clip: float,
+        longest: float,
+        squared: bool = False,
     ) -> RidgeRows:
         """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
-        return RidgeRows(self, support, constant=constant, row_clip=row_clip, longest=longest)
+        return RidgeRows(
+            self, support, constant=constant, row_clip=row_clip, longest=longest, squared=squared
+        )
+
+    def standardised(
+        self, centre: np.ndarray, scaling: np.ndarray, *, middle: float = 0.0, unit: float = 1.0
+    ) -> Rows:
+        """Rows (x - centre) * scaling with targets (y - middle)/unit, for released numbers."""
+        return self._made_of(self._parts.map(partial(standardised, centre, scaling, middle, unit)))
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""
@@ -274,6 +375,19 @@ class UnitRows:
             return self._parts.sum((self.width,), partial(_add_rows, partial(_masses, fine)))
 
         return Query((self.width,), partial(feature_masses, 1.0), whole)
+
+    def total(self) -> Query:
+        """sum_i z_i, signs and all."""
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            if self._of_persons:  # slopes of one
+                step = fine / kernels.SLOPE
+                add = partial(_add_by_person, _slopes_of_one, step, self._longest, np.inf, False)
+                return self._parts.sum((self.width + 1, 1), add)[:-1, 0]
+            return self._parts.sum((self.width,), partial(_add_rows, partial(_totals, fine)))
+
+        return Query((self.width,), partial(clipped_gradient_sum, 1.0), whole)
 
     def squares(self) -> np.ndarray:
         """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
@@ -488,6 +602,10 @@ def _gradient(at: _At, fine: float, part: _UnitPart, start: int, stop: int, out:
 
 def _masses(fine: float, part: _UnitPart, start: int, stop: int, out: np.ndarray) -> None:
     kernels.masses(part.indptr, part.columns, part.z, fine, start, stop, out)
+
+
+def _totals(fine: float, part: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
+    kernels.totals(part.indptr, part.columns, part.z, fine, a, b, out)
 
 
 def _squares(part: _UnitPart, start: int, stop: int, out: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """Ridge problems on the columns of a released support: rows that answer with a minimiser.
 
     J(theta) = sum_i a_i l(f_i.theta, y_i) + ridge/2 |theta - centre|^2 + tilt.theta
-    f_i = (x_i on the support, constant),  a_i = min(1, row_clip/|f_i|)
+    f_i = (x_i on the support, constant),  a_i = min(1, row_clip/|f_i|), or its square
 
 The answer is a point where |grad J| <= tol, rounded to a public grid; its sensitivity (docs/proofs/ridge.md)
 holds because that norm is really reached, on every table. Two things make sure of it. Margins and
@@ -32,8 +32,8 @@ import scipy.sparse as sp
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import expit
 
+from dpsparse import arithmetic
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
 from dpsparse.rows.query import Query
@@ -93,13 +93,17 @@ class RidgeRows:
         constant: float,
         row_clip: float,
         longest: float,
+        squared: bool = False,
     ) -> None:
         self.row_clip, self.longest, self._constant = row_clip, longest, constant
+        self.squared = squared
         self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
         # Sums of minimisers are not whole: one table, brought here, in the order of the rows.
-        parts = rows._parts.collect(partial(_ridge_part, support, constant, row_clip, longest))
+        parts = rows._parts.collect(
+            partial(_ridge_part, support, constant, row_clip, longest, squared)
+        )
         self._parts = [_joined(parts)]
 
     def problem(
@@ -172,8 +176,9 @@ class RidgeProblem:
 
     @property
     def curvature(self) -> float:
-        """Largest second derivative of one row's loss along any direction."""
-        return SMOOTHNESS[self.loss] * self.rows.row_clip * self.rows.longest
+        """Largest second derivative of one row's loss along any direction: a_i |f_i|^2 at most."""
+        longest = self.rows.row_clip if self.rows.squared else self.rows.longest
+        return SMOOTHNESS[self.loss] * self.rows.row_clip * longest
 
     def minimiser(self, public_rows: np.ndarray | None = None) -> Query:
         """The minimiser, or (a linear map of it) its answers on public rows."""
@@ -254,7 +259,7 @@ class RidgeProblem:
         table, weights, targets = self.rows.table, self.rows.weights, self.rows.targets
         margins = table @ theta.high
         if self.loss == "logistic":
-            slopes = expit(margins) - targets
+            slopes = arithmetic.expit(margins) - targets
             curvature = np.abs(slopes) * (1.0 - np.abs(slopes))
         else:
             slopes = np.clip(margins - targets, -self.slope_bound, self.slope_bound)
@@ -364,7 +369,12 @@ def _joined(parts: list[_RidgePart]) -> _RidgePart:
 
 
 def _ridge_part(
-    support: np.ndarray | None, constant: float, row_clip: float, longest: float, part: Part
+    support: np.ndarray | None,
+    constant: float,
+    row_clip: float,
+    longest: float,
+    squared: bool,
+    part: Part,
 ) -> _RidgePart:
     indptr, columns, values = part.indptr, part.indices, part.values
     if support is not None:
@@ -376,7 +386,7 @@ def _ridge_part(
         columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
         _take_columns(part.indptr, part.indices, part.values, place, columns, values)
     weights = np.empty(len(part))
-    _weigh(indptr, values, constant, row_clip, longest, weights)
+    _weigh(indptr, values, constant, row_clip, longest, squared, weights)
     return _RidgePart(indptr, columns, values, weights, part.targets.astype(np.float64))
 
 
@@ -439,15 +449,17 @@ def _fill(indptr, columns, values, out):
 
 
 @_jit
-def _weigh(indptr, values, constant, row_clip, longest, out):
-    """min(1, row_clip/|f_i|), rounded down: values lie in 2^-100..2^100, so squares keep their digits,
-    and their sum is right to one part in 2^52 an entry."""
+def _weigh(indptr, values, constant, row_clip, longest, squared, out):
+    """min(1, row_clip/|f_i|), or its square, rounded down: values lie in 2^-100..2^100, so squares keep their
+    digits, and their sum is right to one part in 2^52 an entry."""
     for i in range(out.size):
         squares = constant * constant
         for p in range(indptr[i], indptr[i + 1]):
             squares += np.float64(values[p]) ** 2
         norm = np.sqrt(squares) * (1.0 + (indptr[i + 1] - indptr[i] + 8.0) * 2.0**-52)
         out[i] = row_clip / max(norm, row_clip) if norm <= longest else 0.0
+        if squared and out[i] < 1.0:
+            out[i] *= out[i] * (1.0 - 2.0**-50)  # the square of what is rounded is rounded again
 
 
 @_jit

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
+from dpsparse import arithmetic
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector
@@ -130,13 +130,13 @@ def release_prior(
     floor = MIN_SHARE * first.n_samples
     own = np.maximum(counts, floor)
     rest = np.maximum(counts.sum() - counts, floor)
-    odds = np.log(own / rest)
+    odds = arithmetic.log(own / rest)
     return np.asarray(odds[1:] if public.n_outputs == 1 else odds)
 
 
 def slope_bound_at(loss: str, cutoff: float, margin: float) -> float:
     """Largest |slope| of any row whose margin is known to lie within `margin` of zero."""
-    return float(expit(margin)) if loss == "logistic" else min(cutoff, margin + 1.0)
+    return float(arithmetic.expit(margin)) if loss == "logistic" else min(cutoff, margin + 1.0)
 
 
 def peel_support(

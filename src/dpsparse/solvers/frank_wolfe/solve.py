@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from dpsparse import arithmetic
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.losses import Loss
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
@@ -25,7 +26,8 @@ from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
+from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
+from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, plain_scores
 from dpsparse.solvers.frank_wolfe.run import (
     History,
     Problem,
@@ -34,7 +36,6 @@ from dpsparse.solvers.frank_wolfe.run import (
     choose_resolution,
     extend,
     extend_with,
-    offset_slope_bound,
 )
 from dpsparse.solvers.solution import Solution
 
@@ -82,7 +83,7 @@ class Ball:
 
     def starting_from(self, offset: tuple[float, ...], domain: Domain) -> Ball:
         """The same from a released offset: larger margins have larger slopes."""
-        bound = offset_slope_bound(self.loss, domain, self.radius, offset)
+        bound = self.loss.slope_bound(domain, self.radius, offset)
         return replace(self, prior=False, offset=offset, slope_bound=bound)
 
 
@@ -114,7 +115,7 @@ def release_offset(rows: Rows, public: Ball, releases: Releases) -> tuple[float,
     counts = releases.gaussian("prior", query) + MADE_UP * releases.scale("prior", query)
     share = np.maximum(counts, 1.0)
     share = np.clip(share / share.sum(), MIN_SHARE, 1.0 - MIN_SHARE)
-    odds = np.log(share)
+    odds = arithmetic.log(share)
     odds = odds[1:] - odds[:1] if public.n_outputs == 1 else odds - odds.mean()
     return tuple(float(b) for b in odds)
 
@@ -168,16 +169,21 @@ class Steps:
             self._selection == "scan" and self.problem.freshness == "exact",
         )
         if self.laplace or scan:
-            table = BoundedData(self._rows.matrix(), self._rows.targets, self._domain)
             noise = "laplace" if self.laplace else "gumbel"
-            return frank_wolfe(table, problem, rng, progress, noise=noise)
+            return frank_wolfe(self._table(), problem, rng, progress, noise=noise)
         if self._selection in ("auto", "hotcold"):
             return extend(self._rows, problem, self.past, n_steps, rng, progress)
         selection = make_selection(self._selection, problem.unit_kappa)
         return extend_with(selection, self._rows, problem, rng, progress)
 
+    def _table(self) -> BoundedData:
+        return BoundedData(self._rows.matrix(), self._rows.targets, self._domain)
+
     def scores(self, history: History) -> Iterator[np.ndarray]:
         """Whole-number scores of all cells before each pick after the past; for the audit."""
+        if self.problem.loss.name not in COMPILED:
+            yield from plain_scores(self._table(), self.problem, history)
+            return
         run = Run(self._rows, self.problem)
         done = 0 if self.past is None else len(self.past.signs)
         cells = run.labels_of(history.features) * self.problem.n_outputs + history.outputs

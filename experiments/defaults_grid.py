@@ -1,0 +1,394 @@
+"""Every estimator with its defaults on every data set: the table of docs/defaults.md, by one command.
+
+    python experiments/defaults_grid.py run [-j 2] [--sets a,b] [--methods a,b] [--seeds 5]     resumes where it stopped
+    python experiments/defaults_grid.py table                                                   writes docs/defaults.md
+
+Score: AUC (two classes), accuracy (more), R2 (numbers). delta 1e-6, add-remove, `n_samples` declared. A seed is a
+random 80/20 split and the noise of the fit; constants of the library were chosen on `--training` splits, where the
+training rows of a seed are split again and test rows are never read. Entries are brought into [-1, 1] by public
+constants. Sets of more than 50,000 training rows are cut to 50,000, drawn at random. The number of true features is
+declared (`n_nonzero`) where the data is made to have one, and for text (100; 2,000 for 20 classes).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+import warnings
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "defaults.jsonl"
+PAGE = HERE.parent / "docs" / "defaults.md"
+BEGIN, END = "<!-- grid -->", "<!-- end of grid -->"
+EPSILONS = (0.1, 0.5, 1.0, 3.0, math.inf)
+DELTA = 1e-6
+MOST_ROWS = 50_000
+NUMBERS = (
+    "Sparse",
+    "Ridge",
+    "Gradient",
+    "TwoStage",
+    "HardThreshold",
+    "Lasso",
+    "Transfer",
+    "ScreenedLasso",
+)
+CLASSES = (
+    "Sparse",
+    "Gradient",
+    "TwoStage",
+    "HardThreshold",
+    "Lasso",
+    "Transfer",
+    "ScreenedLasso",
+    "ADMM",
+)
+TAKES_K = ("Sparse", "Gradient", "TwoStage", "HardThreshold", "Transfer")
+
+
+@dataclass(frozen=True)
+class Set:
+    """A data set: what is public about it."""
+
+    name: str
+    target_range: tuple[float, float] | None = None  # numbers
+    n_nonzero: int | None = None  # declared
+    row_norm: float | None = None
+    skip: tuple[str, ...] = ()  # methods that take minutes a fit here, and were left out
+    width: int = 100
+
+
+SETS = [
+    Set("easy", (-5.0, 5.0), 5),
+    Set("papers-3000x600", (-4.0, 4.0), 70),
+    Set("papers-800x1000", (-8.0, 8.0), 10),
+    Set("abalone", (0.0, 30.0)),
+    Set("housing", (0.0, 50.0)),
+    Set("bodyfat", (0.9, 1.2)),
+    Set("communities", (0.0, 1.0)),
+    Set("blogfeedback", (0.0, 8.0)),
+    Set("papers-10000x100", None, 8),
+    Set("a9a"),
+    Set("phishing"),
+    Set("mushrooms"),
+    Set("w8a"),
+    Set("covtype"),
+    Set("kddcup99"),
+    Set("wide-40000x100000", None, 50, 1.0, ("ScreenedLasso", "ADMM")),
+    Set("news-bigrams", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer")),
+    Set("news20-halves", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer")),
+    Set("news20-one", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer")),
+    Set("news20", None, 2000, 1.0, ("ScreenedLasso", "ADMM", "Transfer", "TwoStage")),
+]
+BY_NAME = {one.name: one for one in SETS}
+
+
+@lru_cache(maxsize=2)
+def data(name):
+    """All rows, entries in [-1, 1] by public constants."""
+    from dpsparse import datasets
+    from dpsparse.random import make_generator
+
+    if name == "easy":
+        rng = make_generator(5)
+        X = rng.uniform(-1.0, 1.0, (25_000, 400))
+        w = np.zeros(400)
+        w[:5] = (1.0, -1.0, 1.0, -1.0, 0.5)
+        y = X @ w + 0.15 * rng.standard_normal(25_000)
+        return X, y
+    if name == "papers-3000x600":
+        X, y, _ = datasets.make_screening_regression(0, n_samples=3750, scaled_by="bound")
+        return X, y
+    if name == "papers-800x1000":
+        X, y, _ = datasets.make_transfer_data(0, n_samples=1000)
+        return X, y
+    if name == "papers-10000x100":
+        X, y, _ = datasets.make_sparsifier_classification(0, n_samples=12_500, scaled_by="bound")
+        return X, y
+    if name == "wide-40000x100000":
+        return datasets.make_sparse_classification(50_000, 100_000, seed=1)
+    if name == "news-bigrams":
+        return datasets.load_newsgroups_bigrams()
+    if name.startswith("news20"):
+        X, y = datasets.load("news20-multiclass", scaled=True)
+        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        X.data /= np.repeat(np.maximum(norms, 1e-300), np.diff(X.indptr))
+        if name == "news20-halves":
+            y = (y % 2).astype(int)
+        if name == "news20-one":
+            y = (y == np.unique(y)[3]).astype(int)
+        return X, y
+    X, y = datasets.load(name, scaled=True)
+    if name == "a9a":
+        X2, y2 = datasets.load("a9a.t", scaled=True)
+        return sp.csr_array(sp.vstack([X, X2])), np.concatenate([y, y2])
+    if name == "bodyfat":  # age in years, weight in pounds, height in inches, girths in cm
+        largest = np.array([100.0, 400.0, 90.0, *[200.0] * (X.shape[1] - 3)])
+        return np.minimum(X.toarray() / largest, 1.0), y
+    if name == "blogfeedback":
+        return sp.csr_array(np.log1p(np.maximum(X.toarray(), 0.0)) / 12.0), np.log1p(y)
+    return X, y
+
+
+def split(name, seed, training=False):
+    """Train and test rows; with `training` both are training rows of this seed."""
+    from dpsparse.random import make_generator
+
+    X, y = data(name)
+    order = make_generator(1000 + seed).permutation(len(y))
+    cut = round(0.8 * len(y))
+    train, test = order[:cut], order[cut:]
+    if training:
+        cut = round(0.8 * len(train))
+        train, test = train[:cut], train[cut:]
+    train = train[:MOST_ROWS]
+    return X[train], y[train], X[test], y[test]
+
+
+def score(one, model, X, y):
+    from sklearn.metrics import r2_score, roc_auc_score
+
+    if one.target_range:
+        return float(r2_score(y, model.predict(X)))
+    margins = model.decision_function(X)
+    if margins.ndim == 2:
+        return float(np.mean(model.classes_[margins.argmax(axis=1)] == y))
+    return float(roc_auc_score(y == model.classes_[1], margins))
+
+
+def estimator(one, method, epsilon, seed, n, classes, **parameters):
+    import dpsparse as dp
+
+    facts = {"target_range": one.target_range} if one.target_range else {"classes": classes}
+    domain = dp.Domain(n_samples=n, row_norm=one.row_norm, **facts)
+    if one.n_nonzero and method in TAKES_K:
+        k = one.n_nonzero
+        if method in ("TwoStage", "Transfer") and len(classes or ()) > 2:
+            k //= len(classes)
+        parameters = {"n_nonzero": k, **parameters}
+    kind = getattr(dp, f"DP{method}{'Regressor' if one.target_range else 'Classifier'}")
+    return kind(domain, epsilon=epsilon, delta=DELTA, random_state=seed, verbose=-1, **parameters)
+
+
+def plain(one, X, y, X_test, y_test):
+    """The best of some linear models of scikit-learn without privacy, on these very test rows: hard to reach."""
+    from sklearn.linear_model import LassoCV, LogisticRegression, RidgeCV
+
+    if one.target_range:
+        X = X.toarray() if sp.issparse(X) else X
+        X_test = X_test.toarray() if sp.issparse(X_test) else X_test
+        models = [RidgeCV(np.geomspace(1e-3, 1e3, 13)), LassoCV(cv=3, max_iter=3000, alphas=30)]
+        return max(score(one, m.fit(X, y), X_test, y_test) for m in models)
+    best = 0.0
+    for C in (1.0, 100.0) if X.shape[1] < 1000 or len(np.unique(y)) == 2 else (10.0,):
+        m = LogisticRegression(C=C, max_iter=300).fit(X, y)
+        best = max(best, score(one, m, X_test, y_test))
+    return best
+
+
+def trial(task):
+    """One fit: (set, method, epsilon, seed, training) -> a record."""
+    name, method, epsilon, seed, training = task
+    warnings.simplefilter("ignore")
+    one = BY_NAME[name]
+    X, y, X_test, y_test = split(name, seed, training)
+    start = time.perf_counter()
+    extra = {}
+    if method == "sklearn":
+        value = plain(one, X, y, X_test, y_test)
+    else:
+        classes = None if one.target_range else np.unique(data(name)[1]).tolist()
+        model = estimator(one, method, epsilon, seed, X.shape[0], classes).fit(X, y)
+        value = score(one, model, X_test, y_test)
+        extra = {"nonzero": model.n_nonzero_, "chosen": model.plan_.parameters.get("chosen")}
+    return {
+        "set": name,
+        "method": method,
+        "epsilon": "inf" if math.isinf(epsilon) else epsilon,
+        "seed": seed,
+        "training": training,
+        "score": value,
+        "seconds": round(time.perf_counter() - start, 3),
+        "shape": [int(v) for v in X.shape],
+        **extra,
+    }
+
+
+def tasks(sets, methods, seeds, training, epsilons=EPSILONS):
+    for one in SETS:
+        if sets and one.name not in sets:
+            continue
+        own = NUMBERS if one.target_range else CLASSES
+        for seed in range(seeds):
+            if not methods or "sklearn" in methods:
+                yield one.name, "sklearn", math.inf, seed, training
+            for method in own:
+                if (methods and method not in methods) or method in one.skip:
+                    continue
+                for epsilon in epsilons:
+                    yield one.name, method, epsilon, seed, training
+
+
+def key(record):
+    return (
+        record["set"],
+        record["method"],
+        str(record["epsilon"]),
+        record["seed"],
+        record["training"],
+    )
+
+
+def read(path=RESULTS):
+    found = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            record = json.loads(line)
+            found[key(record)] = record
+    return found
+
+
+def run(options):
+    path = Path(options.output)
+    done = set(read(path))
+    todo = [
+        t
+        for t in tasks(options.sets, options.methods, options.seeds, options.training)
+        if (t[0], t[1], "inf" if math.isinf(t[2]) else str(t[2]), t[3], t[4]) not in done
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    start = time.time()
+
+    def kept(records):
+        with path.open("a") as file:
+            for record in records:
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+                if options.limit and time.time() - start > options.limit:
+                    break
+
+    if options.jobs == 1:
+        kept(map(trial, todo))
+    else:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            kept(pool.map(trial, todo))
+
+
+def table(options):
+    """Means over the seeds, one block for every data set, and what they say about the front estimator."""
+    cells = defaultdict(list)
+    seconds = defaultdict(list)
+    shapes, chosen = {}, {}
+    for r in read(Path(options.output)).values():
+        if r["training"] == options.training:
+            cells[r["set"], r["method"], str(r["epsilon"])].append(r["score"])
+            seconds[r["set"], r["method"]].append(r["seconds"])
+            shapes[r["set"]] = r["shape"]
+            if r.get("chosen"):
+                chosen[r["set"], str(r["epsilon"])] = r["chosen"]
+    lines = []
+    behind, checked, worst = [], 0, 0.0
+    for one in SETS:
+        rows = [
+            m
+            for m in (NUMBERS if one.target_range else CLASSES)
+            if any(c[:2] == (one.name, m) for c in cells)
+        ]
+        if not rows:
+            continue
+        n, d = shapes[one.name]
+        what = "R2" if one.target_range else "accuracy" if one.name == "news20" else "AUC"
+        reference = cells.get((one.name, "sklearn", "inf"), [math.nan])
+        declared = f", {one.n_nonzero} weights declared" if one.n_nonzero else ""
+        lines += [
+            "",
+            f"**{one.name}**, {n:,} training rows, {d:,} columns{declared}; {what}, scikit-learn without "
+            f"privacy {np.mean(reference):.3f}",
+            "",
+            "| | .1 | .5 | 1 | 3 | inf | seconds a fit |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        best = {}
+        for e in map(str, EPSILONS):
+            others = [
+                np.mean(cells[one.name, m, e])
+                for m in rows
+                if m != "Sparse" and cells.get((one.name, m, e))
+            ]
+            best[e] = max(others, default=math.nan)
+            own = cells.get((one.name, "Sparse", e))
+            if own and others:
+                checked += 1
+                gap = best[e] - np.mean(own)
+                if gap > 0.01:
+                    behind.append(f"{one.name} at {e} ({gap:.3f})")
+                if one.target_range:
+                    worst = min(worst, float(np.mean(own)))
+        for m in rows:
+            shown = []
+            for e in map(str, EPSILONS):
+                values = cells.get((one.name, m, e))
+                if not values:
+                    shown.append("")
+                    continue
+                mean, error = np.mean(values), np.std(values) / math.sqrt(max(len(values) - 1, 1))
+                text = f"{mean:.3f} ± {error:.3f}"
+                shown.append(f"**{text}**" if m == "Sparse" else text)
+            label = f"DP{m}" if m != "Sparse" else "**DPSparse**"
+            lines.append(f"| {label} | {' | '.join(shown)} | {np.mean(seconds[one.name, m]):.2f} |")
+    seeds = max((len(v) for v in cells.values()), default=0)
+    summary = (
+        f"{len({c[0] for c in cells})} data sets, {sum(map(len, cells.values())):,} fits, up to {seeds} seeds a "
+        "cell. The front estimator is more than .01 "
+        f"behind the best of the others in {len(behind)} of {checked} cells"
+        + (f": {'; '.join(behind)}. " if behind else ". ")
+        + f"Its lowest mean R2 is {worst:.3f}."
+    )
+    text = "\n".join([BEGIN, summary, *lines, "", END])
+    if options.show:
+        print(text)
+        return
+    page = PAGE.read_text()
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    PAGE.write_text(before + text + after)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("run", "table"))
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--sets", type=lambda t: t.split(","), default=())
+    parser.add_argument("--methods", type=lambda t: t.split(","), default=())
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--training", action="store_true", help="split training rows again: to choose constants"
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=0.0,
+        help="seconds after which no further record is waited for",
+    )
+    parser.add_argument("--output", default=str(RESULTS))
+    parser.add_argument(
+        "--show", action="store_true", help="print the table instead of writing the page"
+    )
+    options = parser.parse_args()
+    (run if options.command == "run" else table)(options)
+
+
+if __name__ == "__main__":
+    main()

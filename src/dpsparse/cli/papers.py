@@ -1,0 +1,181 @@
+"""`dpsparse registry`, `papers` and `sbom`: what an officer asks for, from a model file and its ledger."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpsparse._files import check_output, write_whole
+from dpsparse.cli.output import say
+from dpsparse.exceptions import DPSparseError, ParameterError
+
+_overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+_ledger = click.option("--ledger", "ledger_path", help="Ledger of the data set.")
+_dataset = click.option(
+    "--dataset", default="default", show_default=True, help="Account within the ledger."
+)
+
+
+@click.command()
+@click.argument("model", required=False, type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="YAML file to write.")
+@_overwrite
+@_ledger
+@_dataset
+@click.option(
+    "--answer",
+    "given",
+    multiple=True,
+    metavar="NAME=TEXT",
+    help="What only people know, several times; `--questions` lists the names. A terminal asks for the rest.",
+)
+@click.option("--questions", is_flag=True, help="List what is asked for, and stop.")
+@click.option(
+    "--schema",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Check the entry against the registry's schema file (needs pyyaml and jsonschema).",
+)
+def registry(
+    model: Path | None,
+    output: Path | None,
+    overwrite: bool,
+    ledger_path: str | None,
+    dataset: str,
+    given: tuple[str, ...],
+    questions: bool,
+    schema: Path | None,
+) -> None:
+    """An entry for the public registry of deployments of differential privacy, about MODEL."""
+    from dpsparse.models import load
+    from dpsparse.report.registry import ASKED, missing, problems, registry_entry, to_yaml
+
+    if questions:
+        say(
+            "\n".join(
+                f"{n:<18}{'required' if r else 'optional'}  {text}"
+                for n, (r, text) in ASKED.items()
+            )
+        )
+        return
+    if model is None or output is None:
+        raise click.UsageError(
+            "Name a model and a file to write: dpsparse registry MODEL -o entry.yaml."
+        )
+    check_output(output, overwrite, (model, ledger_path, schema))
+    answers: dict[str, str] = {}
+    for text in given:
+        name, mark, answer = text.partition("=")
+        if not mark or name not in ASKED:
+            raise ParameterError(
+                f"--answer {text!r} is not NAME=TEXT with one of {', '.join(ASKED)}."
+            )
+        answers[name] = answer
+    fitted: Any = load(model)
+    if sys.stdin.isatty():
+        for name in missing(answers):
+            answers[name] = click.prompt(f"{name} ({ASKED[name][1]})", err=True)
+    wrong = problems(answers) + [
+        f"--answer {name}=... is missing ({ASKED[name][1]})" for name in missing(answers)
+    ]
+    if wrong:
+        raise ParameterError(f"The entry is not complete: {'; '.join(wrong)}.")
+    entry = registry_entry(fitted, answers, ledger=_open(ledger_path, dataset))
+    if schema is not None:
+        _check(entry, schema)
+    write_whole(output, (to_yaml(entry) + "\n").encode(), overwrite)
+    say(f"{output}: draft of a registry entry, tier {entry['tier']}; read it before you send it")
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder to write to; made if absent.",
+)
+@_overwrite
+@_ledger
+@_dataset
+@click.option(
+    "--audit",
+    "audit_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What `dpsparse audit` printed, as a text file.",
+)
+def papers(
+    model: Path,
+    output: Path,
+    overwrite: bool,
+    ledger_path: str | None,
+    dataset: str,
+    audit_file: Path | None,
+) -> None:
+    """DPIA annex, NIST SP 800-226 page, ISO/IEC 27559 mapping and bill of materials for MODEL."""
+    from dpsparse.models import load
+    from dpsparse.report import dpia_annex, iso_mapping, nist_page, sbom
+
+    fitted: Any = load(model)
+    ledger = _open(ledger_path, dataset)
+    verdict = audit_file.read_text("utf-8", errors="replace") if audit_file is not None else None
+    if verdict is not None and type(fitted).__name__ not in verdict:
+        raise ParameterError(f"--audit is about another method than this {type(fitted).__name__}.")
+    texts = {
+        "dpia_annex.md": dpia_annex(fitted, ledger=ledger, audit=verdict),
+        "nist_sp_800_226.md": nist_page(fitted, ledger=ledger, audit=verdict),
+        "iso_iec_27559.md": iso_mapping(fitted, ledger=ledger, audit=verdict),
+        "sbom.json": json.dumps(sbom(extras=("cli",)), indent=1),
+    }
+    try:
+        output.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"--output {output} is no folder ({error.strerror}).") from None
+    for name in texts:
+        check_output(output / name, overwrite, (model, ledger_path, audit_file))
+    for name, text in texts.items():
+        write_whole(output / name, text.encode(), overwrite)
+    say(f"{output}: {', '.join(texts)}")
+
+
+@click.command("sbom")
+@click.option(
+    "--extra",
+    "extras",
+    multiple=True,
+    default=("cli",),
+    show_default=True,
+    help="Optional parts to count.",
+)
+def bill(extras: tuple[str, ...]) -> None:
+    """The bill of materials of this installation, as CycloneDX JSON."""
+    from dpsparse.report import sbom
+
+    say(json.dumps(sbom(extras=extras), indent=1))
+
+
+def _open(path: str | None, dataset: str) -> Any:
+    from dpsparse.privacy import Ledger
+
+    return Ledger(path, dataset=dataset) if path is not None else None
+
+
+def _check(entry: dict[str, Any], schema: Path) -> None:
+    try:
+        import jsonschema
+        import yaml
+    except ImportError as error:
+        raise DPSparseError(
+            "--schema needs pyyaml and jsonschema: pip install 'dpsparse[registry]'."
+        ) from error
+    try:
+        jsonschema.validate(entry, yaml.safe_load(schema.read_text("utf-8")))
+    except jsonschema.ValidationError as error:
+        where = ".".join(map(str, error.absolute_path))
+        raise ParameterError(
+            f"The entry does not satisfy the schema at {where or 'its root'}."
+        ) from None

@@ -1,0 +1,209 @@
+"""DPRidgeRegressor: narrow tables, looked at privately and fitted by objective perturbation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor
+from dpsparse.estimators._support import (
+    TOL,
+    Named,
+    check_grid,
+    check_range,
+    find_level,
+    phases,
+    tilted_fit,
+)
+from dpsparse.exceptions import DomainError
+from dpsparse.privacy import Plan, RoundedGaussian, calibrate
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.rows.ridge import ONE_ROW
+from dpsparse.sensitivity import signed_sum
+from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import COUNTS, EXACT_RIDGE, TableRegression, row_clip, solve
+
+ENOUGH = 60.0  # N from which it pays to look at the table
+NOTHING = 20.0  # N below which not even the mean can be learnt
+NARROW = 100  # columns up to which their scales are released one by one
+# Shares of what the mean leaves (of mu^2).
+SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
+_NOTES = {
+    "mean": "noisy sum of the targets",
+    "spread": f"{COUNTS} noisy counts: where residuals begin to count linearly",
+    "length": f"2 x {COUNTS} noisy counts: median length of the rows, before and after scaling",
+    "centre": "noisy sum of shortened rows",
+    "columns": "noisy sums of squares: scale of every column",
+    "fit": "objective perturbation on weighted rows",
+}
+
+
+def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
+    """N = n mu: a sum of numbers in [-1, 1] is known to sqrt(n)-independent noise of n/N.
+
+    Infinite without noise. Every rule of thumb of this library about small tables is a rule about N.
+    """
+    if math.isinf(epsilon):
+        return math.inf
+    mu = calibrate(lambda m: RoundedGaussian(1.0 / m, 1.0, 1), epsilon, delta)
+    return n_samples * mu / signed_sum(1.0, adjacency).value
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _DPRidge(BaseDPLinearModel):
+    ridge: float | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
+    """Robust ridge regression on a narrow table (up to some hundred columns), not sparse.
+
+    Where the rows allow it, a part of the budget looks at the table: mean and spread of the targets, centre, scales
+    and length of the rows. Rows far out count less, and the rest of the budget pays for one fit by objective
+    perturbation. With fewer rows only declared bounds are used, and with very few only the mean of the targets:
+    below ``n_samples * mu`` of about 20 nothing else can be learnt at this epsilon.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `n_samples`, `target_bound` or `target_range`, and `feature_bound` or `row_norm`.
+    epsilon, delta : float
+        The guarantee; ``epsilon=math.inf`` is least squares with a trace of a ridge.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows; None takes a public default.
+    adjacency : {"add-remove", "replace-one"}
+    calibration : {"proven"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Notes
+    -----
+    Method: docs/defaults.md; proof: docs/proofs/table_regression.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPRidgeRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(2000, 5))
+    >>> domain = Domain(n_samples=2000, target_range=(-2, 2))
+    >>> model = DPRidgeRegressor(domain).fit(X, X[:, 0])
+    >>> model.coef_.shape
+    (5,)
+    """
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.ridge is not None:
+            check_range("ridge", self.ridge)
+
+    def _why_one_row(self) -> str:
+        return ONE_ROW
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        name, domain = type(self).__name__, self._domain
+        n = int(domain.require("n_samples", name))
+        private = not math.isinf(self.epsilon)
+        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
+        way = choose_way(N, n_features)
+        clip = row_clip(way, exact=not private)
+        of_mean = {"released": min(max(360.0 / N**2, 0.03), 1.0), "declared": 0.0, "mean": 1.0}[way]
+        shares = {"mean": of_mean} if of_mean else {}
+        if way == "released":
+            shares |= {key: share * (1.0 - of_mean) for key, share in SHARES.items()}
+            if n_features > NARROW:
+                del shares["columns"]
+        rest = 0.0 if way == "mean" else 1.0 - sum(shares.values())
+        sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS}
+        ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest or 1.0))
+        tol, size = TOL * clip, n_features + 1
+
+        def everything(level: float) -> Named:
+            named: Named = [
+                (
+                    key,
+                    RoundedGaussian(
+                        1.0 / (level * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
+                    ),
+                    _NOTES[key],
+                )
+                for key, share in shares.items()
+            ]
+            if rest > 0.0:
+                event = tilted_fit(
+                    clip, clip**2, ridge, "glm", level * math.sqrt(2.0 * rest), size, tol,
+                    self.adjacency,
+                )  # fmt: skip
+                named.append(("fit", event, _NOTES["fit"]))
+            return named
+
+        level = find_level(everything, self.epsilon, self.delta)
+        if private and rest > 0.0:
+            check_grid(name, level * math.sqrt(2e-3 * rest), size)
+        return Plan(
+            method=name,
+            phases=phases(everything(level) if private else [], private),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source="docs/proofs/table_regression.md",
+            assumptions=(f"n_samples={n} is public",),
+            public=TableRegression(
+                way=way,
+                n_samples=n,
+                longest=self._longest(n_features),
+                ridge=ridge,
+                tol=tol,
+                scale_columns=n_features <= NARROW or not private,
+                target_bound=float(domain.require("target_bound", name)),
+            ),
+            parameters={
+                "n_iter": 1,
+                "way": way,
+                "effective_rows": N,
+                "ridge": ridge,
+                "fit_share": rest,
+                **{f"{key}_share": share for key, share in shares.items()},
+            },
+        )
+
+    def _default_ridge(self, n: int, n_features: int, clip: float, mu: float) -> float:
+        """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
+        drown are pulled to zero."""
+        if self.ridge is not None:
+            return float(self.ridge)
+        if math.isinf(self.epsilon):
+            return EXACT_RIDGE * row_clip("released") ** 2
+        drowned = 5.0 * n_features / (n * mu**2)
+        return float(max(8.0 / min(self.epsilon, 8.0), drowned) * clip**2)
+
+    def _longest(self, n_features: int) -> float:
+        domain = self._domain
+        bounds = [domain.row_norm] if domain.row_norm is not None else []
+        if domain.feature_bound is not None:
+            bounds.append(domain.feature_bound * math.sqrt(n_features))
+        if not bounds:
+            raise DomainError(
+                f"{type(self).__name__} needs a bound on the rows; declare one: "
+                "Domain(feature_bound=1.0) or Domain(row_norm=1.0)."
+            )
+        return float(min(bounds))
+
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        return solve(rows, plan.public, releases)
+
+
+def choose_way(effective: float, n_features: int) -> str:
+    """How much of the table is looked at, from N and the width alone."""
+    if effective >= ENOUGH:
+        return "released"
+    if effective < NOTHING or effective >= 4.5 * math.sqrt(n_features):
+        return "declared"
+    return "released" if effective >= ENOUGH / 2.0 else "mean"

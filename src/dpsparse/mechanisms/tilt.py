@@ -1,0 +1,98 @@
+"""The minimiser of an objective tilted by Gaussian noise, blurred so that nobody sees where the search stopped.
+
+The tilt is the rounding of a real Gaussian vector (docs/proofs/objective_perturbation.md, Lemma 3). Releasing theta is
+releasing the tilt that leads to it: minus the gradient without tilt, there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpsparse.exceptions import CalibrationError
+from dpsparse.mechanisms.base import Mechanism, Release
+from dpsparse.noise import STEPS, add_integers, integers
+from dpsparse.privacy.events import ObjectivePerturbation, RoundedGaussian, Sequence
+from dpsparse.random import Generator
+from dpsparse.sensitivity import clipped_gradient_sum
+
+if TYPE_CHECKING:
+    from dpsparse.rows import Query, RidgeProblem
+
+
+@dataclass(frozen=True)
+class Tilt(Mechanism):
+    """The tilt is in multiples of `unit`, the blurred minimiser in multiples of `fine`.
+
+    Written down as three releases: tilt and blur, which are noise, and the gradient at the released point.
+    """
+
+    kind: ClassVar[str] = "objective"
+    events: ClassVar[Any] = (ObjectivePerturbation,)
+    proof: ClassVar[str] = "docs/proofs/objective_perturbation.md"
+    lemmas: ClassVar[tuple[str, ...]] = ("tilted_minimiser", "clipped_gradient_sum")
+
+    problem: RidgeProblem
+    unit: float
+    fine: float
+
+    @classmethod
+    def paid_by(cls, event: Sequence, problem: RidgeProblem, adjacency: str) -> Tilt:
+        """The tilt and the blur that `event` pays for; refuses an objective that it does not."""
+        tilt, blur = event.events
+        assert isinstance(tilt, ObjectivePerturbation)
+        assert isinstance(blur, RoundedGaussian)
+        if (
+            problem.gradient_bound > tilt.gradient_bound * (1.0 + 1e-12)
+            or problem.curvature > tilt.curvature * (1.0 + 1e-12)
+            or problem.ridge < tilt.ridge
+            or adjacency != tilt.adjacency
+        ):
+            raise CalibrationError("The phase pays for another objective; a bug.")
+        unit = tilt.scale / STEPS
+        moved = problem.tilted(np.zeros(0), unit).sensitivity(adjacency).value
+        width = problem.rows.width
+        scale = moved / (blur.sensitivity / blur.scale - math.sqrt(width) / STEPS)
+        return cls(problem, unit, scale / STEPS)
+
+    @property
+    def step(self) -> float:
+        return 1.0 / (self.unit * STEPS)
+
+    def tilt(self, rng: Generator) -> np.ndarray:
+        """Whole numbers of a tilt."""
+        return integers(rng, self.problem.rows.width)
+
+    def minimiser(self, tilt: np.ndarray) -> Query:
+        """Where the objective with that tilt is least."""
+        return self.problem.tilted(self.unit * tilt, self.unit)
+
+    def blurred(self, minimiser: np.ndarray, rng: Generator) -> np.ndarray:
+        """The minimiser with noise, in its memory."""
+        add_integers(rng, minimiser)
+        return minimiser
+
+    def releases(
+        self, phase: str, tilt: np.ndarray, asked: np.ndarray, whole: np.ndarray
+    ) -> list[Release]:
+        """Given the exact minimiser the blurred one does not move: what tells is the gradient, and the volume."""
+        gradient, volume = self.problem.stationarity(whole * self.fine)
+        none = np.zeros(len(tilt), np.int64)
+        return [
+            Release(phase, "gaussian", none, tilt, 1.0 / STEPS),
+            Release(phase, "gaussian", asked, whole, 1.0 / STEPS),
+            Release(phase, self.kind, gradient, np.empty(0), self.step, log_volume=volume),
+        ]
+
+    @classmethod
+    def price(cls, event: Any) -> float:
+        moved = clipped_gradient_sum(event.gradient_bound, event.adjacency)
+        return float(moved.value / event.scale)
+
+    @classmethod
+    def loss(cls, a: Release, b: Release) -> float:
+        tilt = float(b.query @ b.query - a.query @ a.query) * a.step**2 / 2.0
+        return tilt + a.log_volume - b.log_volume

@@ -1,0 +1,179 @@
+"""Files as streams of blocks (X, y, bytes read so far), so that a table larger than memory can be clipped and stored.
+
+Targets are text where the declared labels are text, and numbers otherwise: a block cannot know what the next one holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse._checks import quietly
+from dpsparse.exceptions import SchemaError
+from dpsparse.readers.files import COMPRESSIONS, open_bytes
+from dpsparse.readers.svmlight import iter_svmlight
+from dpsparse.readers.tables import (
+    ROWS,
+    _arrow_table,
+    _choose,
+    _numbers,
+    _sparse,
+    table_header,
+    text_lines,
+)
+
+Block = tuple[sp.csr_array, np.ndarray, int]
+Stream = Callable[[np.ndarray | None], Iterator[Block]]
+
+
+def svmlight_blocks(
+    files: Sequence[Path], *, n_features: int, zero_based: bool = False
+) -> Iterator[Block]:
+    """Blocks of about 4 MB of text."""
+    before = 0
+    for file in files:
+        size = file.stat().st_size
+        position = 0
+        for X, y in iter_svmlight(file, n_features=n_features, zero_based=zero_based):
+            position = min(position + 2**22, size)
+            yield X, y, before + position
+        before += size
+
+
+def csv_blocks(
+    files: Sequence[Path],
+    *,
+    target: str,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    separator: str = ",",
+) -> tuple[tuple[str, ...], Stream]:
+    """Names of the features, and the stream; every file has the same header."""
+
+    def columns_of(names: list[str]) -> tuple[list[int], int]:
+        columns, (at, _) = _choose(names, target, None, drop, features)
+        return columns, at
+
+    def opened(file: Path) -> Iterator[Any]:
+        with (
+            open_bytes(file) as raw,
+            io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
+        ):
+            lines = text_lines(text)
+            yield table_header(lines, separator, file.name)
+            while chunk := list(islice(lines, ROWS)):
+                try:
+                    rows = [r for r in csv.reader(chunk, delimiter=separator, strict=True) if r]
+                except csv.Error:
+                    raise SchemaError(f"{file.name} is not a readable table.") from None
+                position = 0 if file.suffix.lower() in COMPRESSIONS else raw.tell()
+                yield rows, position
+
+    first = next(opened(files[0]))
+    columns, at = columns_of(first)
+
+    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
+        before = 0
+        for file in files:
+            parts = opened(file)
+            if next(parts) != first:
+                raise SchemaError(
+                    f"{file.name} has other columns than the first file; all files need the same header line."
+                )
+            for rows, position in parts:
+                if any(len(row) != len(first) for row in rows):
+                    raise SchemaError(
+                        f"A line of {file.name} does not have {len(first)} cells like the header."
+                    )
+                if rows:
+                    y = _targets([row[at] for row in rows], labels)
+                    yield sp.csr_array(_numbers(rows, columns)), y, before + position
+            before += file.stat().st_size
+
+    return tuple(first[j] for j in columns), blocks
+
+
+def parquet_blocks(
+    files: Sequence[Path],
+    *,
+    target: str,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    sparse: tuple[str, str] | None = None,
+    n_features: int | None = None,
+) -> tuple[tuple[str, ...] | None, int, Stream]:
+    """Names (None for sparse rows), width and stream. Sparse rows are two columns of lists, indices and values."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise SchemaError("Parquet files need pyarrow: pip install 'dpsparse[parquet]'.") from None
+
+    def names_of(file: Path) -> list[str]:
+        with parquet.ParquetFile(file) as opened:
+            return list(opened.schema_arrow.names)
+
+    first = quietly(f"{files[0].name} is not a readable Parquet file.", names_of, files[0])
+    columns, (at, _) = _choose(first, target, None, drop, features or sparse)
+    wanted = [first[j] for j in [*columns, at]]
+
+    def of(file: Path, labels: np.ndarray | None) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+        with parquet.ParquetFile(file) as opened:
+            for batch in opened.iter_batches(ROWS, columns=wanted):
+                y = _targets(batch.column(target).to_pylist(), labels)
+                if sparse is not None:
+                    places, numbers = (batch.column(name) for name in sparse)
+                    yield _rows_of_lists(places, numbers, int(n_features or 0)), y
+                else:
+                    yield _sparse(_arrow_table(batch, first, columns)), y
+
+    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
+        before = 0
+        for file in files:
+            sentence = f"{file.name} is not a readable Parquet file with the columns of the first."
+            parts = of(file, labels)
+            while (part := quietly(sentence, next, parts, None)) is not None:
+                yield *part, before
+            before += file.stat().st_size
+
+    if sparse is not None:
+        return None, int(n_features or 0), blocks
+    return tuple(first[j] for j in columns), len(columns), blocks
+
+
+def _rows_of_lists(indices: Any, values: Any, n_features: int) -> sp.csr_array:
+    """CSR of two columns of lists; the order within a row is put right later, by the domain."""
+    indptr = np.asarray(indices.offsets.to_numpy(), np.int64)
+    other = np.asarray(values.offsets.to_numpy(), np.int64)
+    if indices.null_count or values.null_count or np.any(np.diff(indptr) != np.diff(other)):
+        raise SchemaError("Every row needs as many indices as values, and no missing list.")
+    columns = indices.values.to_numpy(zero_copy_only=False)[indptr[0] : indptr[-1]]
+    numbers = values.values.to_numpy(zero_copy_only=False)[other[0] : other[-1]]
+    if columns.dtype.kind not in "iu" or numbers.dtype.kind not in "iuf":
+        raise SchemaError("Lists of indices must hold whole numbers, lists of values numbers.")
+    if len(columns) and not (columns.min() >= 0 and columns.max() < n_features):
+        raise SchemaError("An index lies outside 0..n_features-1; state the public n_features.")
+    kind = np.int32 if max(n_features, len(columns)) < 2**31 else np.int64
+    return sp.csr_array(
+        (numbers.astype(np.float64), columns.astype(kind), (indptr - indptr[0]).astype(kind)),
+        shape=(len(indptr) - 1, n_features),
+    )
+
+
+def _targets(cells: list[Any], labels: np.ndarray | None) -> np.ndarray:
+    if any(cell is None for cell in cells):
+        raise SchemaError("The target column has missing cells.")
+    if labels is not None and labels.dtype.kind in "US":
+        return np.array([str(cell).strip() for cell in cells])
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SchemaError(
+            "The target column holds text; declare the labels as text, Domain(classes=['no', 'yes'])."
+        ) from None

@@ -1,0 +1,220 @@
+"""Papers an officer asks for, as Markdown: a DPIA annex, a NIST SP 800-226 page, a mapping to ISO/IEC 27559.
+
+Each is made from a model, its plan, and where given its ledger and its audit, and keeps two columns apart: what the
+library ensures (with the evidence) and what the operator must do, because no library can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import dpsparse
+from dpsparse.privacy import Guarantee, Ledger
+from dpsparse.privacy.guarantee import NOT_PROTECTED, ROW, TRUST_MODEL
+from dpsparse.privacy.html import describe, likelihood_factor, rounded_up
+
+_OPEN = "**to be filled in by the operator**"
+
+
+def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
+    """The technical annex of a data protection impact assessment (Article 35(7) GDPR) of a published model.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline of dpsparse
+    ledger : Ledger or None
+        Of the data set the model was trained on.
+    audit : Verdict, str or None
+        Of `dpsparse.audit.audit` on the same configuration, or the text that `dpsparse audit` printed.
+    """
+    g: Guarantee = model.privacy_
+    return _paper(
+        f"DPIA annex: {type(model).__name__}",
+        _state(model),
+        [
+            "## 1. The processing (Article 35(7)(a))",
+            _list(
+                [
+                    f"Product: a sparse linear model with {_nonzero(model)} of {model.n_features_in_} weights, to be published.",
+                    f"Method: {type(model).__name__}, dpsparse {dpsparse.__version__}.",
+                    f"Purpose, categories of data and data subjects, recipients, retention: {_OPEN}.",
+                ]
+            ),
+            "## 2. Necessity and proportionality (Article 35(7)(b))",
+            _list(
+                [
+                    "Only the numbers listed under section 4 are released from the rows; nothing else leaves the fit.",
+                    f"Legal basis, and why a less intrusive way would not do: {_OPEN}.",
+                    f"Why epsilon {rounded_up(g.epsilon)} and delta {rounded_up(g.delta)}: {_OPEN}.",
+                ]
+            ),
+            "## 3. Risks to data subjects (Article 35(7)(c))",
+            _table(
+                ("risk", "bound or state", "residual risk is the operator's"),
+                [
+                    ("singling out, linkage, inference about one unit from the published model", _promise(g), "choice of epsilon; several releases (section 5)"),
+                    ("learning about groups and the population", "not limited: it is what a model is for", "whether that is fair and lawful"),
+                    ("breach of the raw rows", "not covered: differential privacy protects the output", "access control, encryption, deletion"),
+                    ("side channels of the fit (time, memory)", "not covered", "run where nobody measures"),
+                    ("looks at the rows outside the library", "not covered", "tuning, cleaning and plots on private rows"),
+                ],
+            ),
+            "## 4. Measures (Article 35(7)(d))",
+            _table(("release", "mechanism"), [(name, describe(event)) for name, event in g.events]),
+            _list(
+                [
+                    f"Unit: {g.unit}; neighbours: {g.neighbours}.",
+                    f"Assumptions of the proof: {'; '.join(g.assumptions) or 'none beyond the trust model'}.",
+                    f"Trust: {TRUST_MODEL}.",
+                    f"Randomness: {g.randomness}. Arithmetic: contributions and noise are whole numbers.",
+                    f"Proof: {g.source or 'none'} (`dpsparse proof` prints it).",
+                ]
+            ),
+            "## 5. All releases from these data",
+            _budget(ledger),
+            "## 6. Attempts to refute the guarantee",
+            _audit(audit),
+        ],
+    )  # fmt: skip
+
+
+def nist_page(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
+    """The questions of NIST SP 800-226, answered for a model: what the library ensures, what the operator must.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline of dpsparse
+    ledger : Ledger or None
+    audit : Verdict, str or None
+    """
+    g: Guarantee = model.privacy_
+    facts = g.to_dict()["nist_sp_800_226"]
+    rows = [
+        ("privacy loss parameters", f"{g.headline}; accounting: {facts['privacy_loss_parameters']['accounting']}", "state epsilon and delta with the model; decide the total over all releases"),
+        ("unit of privacy", f"{g.unit}; {g.neighbours}", "choose persons where people have several rows; give the true owner of every row"),
+        ("trust model", TRUST_MODEL, "name the curator and who may reach the rows"),
+        ("mechanisms", "; ".join(f"{name}: {describe(event)}" for name, event in g.events) or "none", "none: they follow from the plan"),
+        ("sensitivity and clipping", "bounds are enforced on the whole numbers a row contributes, in one place", "declare bounds without looking at the rows"),
+        ("composition", "reserved before noise; the ceiling also holds for adaptive choices" if ledger else "inside the fit only; no ledger was given", "book every release from the data in one ledger"),
+        ("floating point", "integer contributions and integer noise; selections are exact draws", "do not publish intermediate results"),
+        ("randomness", g.randomness, "no seeds in production; a new process after a snapshot is restored"),
+        ("side channels", "not protected: " + NOT_PROTECTED[1], "run the fit where time and memory are not observed"),
+        ("utility and bias", "error from privacy is stated per weight (`coef_noise_`) where the method has it", "measure with `dp_evaluate`, also by group, before use"),
+        ("data security and collection", "not the library's business", "access control, minimisation, deletion of raw rows"),
+        ("verification", "proof note, sensitivity and law tests, audit", "repeat: `dpsparse inspect`, `dpsparse audit`, `dpsparse budget verify`"),
+    ]  # fmt: skip
+    return _paper(
+        f"NIST SP 800-226: {type(model).__name__}",
+        _state(model),
+        [
+            _table(("question", "what the library ensures", "what the operator must"), rows),
+            "## Not protected",
+            _list(facts["not_protected"]),
+            "## Cautions",
+            _list(facts["cautions"]),
+            "## Budget",
+            _budget(ledger),
+            "## Attempts to refute the guarantee",
+            _audit(audit),
+        ],
+    )
+
+
+def iso_mapping(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
+    """Where a model and its papers answer the clauses of ISO/IEC 27559:2022, and where people must.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline of dpsparse
+    ledger : Ledger or None
+    audit : Verdict, str or None
+    """
+    g: Guarantee = model.privacy_
+    book = f"account of data set {ledger.dataset!r}" if ledger else "no ledger was given"
+    rows = [
+        ("6.2 threat modelling", "every reader of the model is an adversary with any side knowledge", _OPEN + ": who can reach the rows"),
+        ("6.3 transparency and impact", "privacy card, DPIA annex, registry entry", _OPEN + ": who is told, and harms"),
+        ("7.2 data features", f"unit: {g.unit}; declared domain", _OPEN + ": data principals and attributes"),
+        ("7.3 attack modelling", "worst case over all neighbours, not an average; formal privacy model: differential privacy", "none"),
+        ("8.2.2 quantifying identifiability", _promise(g), "choose the threshold (epsilon)"),
+        ("8.2.3 adversarial testing", "attached" if audit is not None else "`dpsparse audit`; not attached here", "repeat for your own configuration"),
+        ("8.3.2 reconfiguring the environment", f"policy file and ledger: {book}", _OPEN + ": access to rows and to the ledger"),
+        ("8.3.3 transforming the data", "noise and clipping as listed in the NIST page", "declare bounds without looking"),
+        ("8.3.4 re-evaluation", "`ledger.remaining()` before every release", "decide on each further release"),
+        ("9.2 governance before", "policy file (largest epsilon, allowed methods)", _OPEN + ": roles, responsibilities, procedures"),
+        ("9.3 governance after", "`dpsparse budget history`, `verify --anchor`", _OPEN + ": monitoring of the environment"),
+        ("9.4 incidents", "a ledger entry cannot be taken back; SECURITY.md says how to report", _OPEN + ": plan for a breach of the raw rows"),
+    ]  # fmt: skip
+    return _paper(
+        f"Mapping to ISO/IEC 27559:2022: {type(model).__name__}",
+        _state(model),
+        [
+            "Clause numbers are those of the 2022 edition. The standard is written for de-identified data; a model with a "
+            "proven guarantee is such an output, the training rows are not.",
+            _table(("clause", "what the library contributes", "what people must do"), rows),
+        ],
+    )
+
+
+def _paper(title: str, state: str, parts: Iterable[str]) -> str:
+    foot = f"Generated by dpsparse {dpsparse.__version__} from the model file. It is no legal advice, and no approval."
+    return "\n\n".join([f"# {title}", state, *parts, "---", foot]) + "\n"
+
+
+def _state(model: Any) -> str:
+    g: Guarantee = model.privacy_
+    lines = [f"**{g.headline}**", *g.cautions]
+    if not g.proven:
+        lines.append(
+            "No promise can be made. Treat the model as if it contained the training data."
+        )
+    return "\n\n".join(lines)
+
+
+def _promise(g: Guarantee) -> str:
+    if not g.proven:
+        return "no bound: the model carries no proven guarantee"
+    who = "row" if g.unit == ROW else "person"
+    return (
+        f"one {who} changes the probability of anything seen by a factor of at most "
+        f"{rounded_up(likelihood_factor(g.epsilon), 3)}, apart from a probability of {rounded_up(g.delta, 2)}"
+    )
+
+
+def _budget(ledger: Ledger | None) -> str:
+    if ledger is None:
+        return "No ledger was given: this paper speaks of the one release alone."
+    entries = ledger.history()
+    head = (
+        f"Data set {ledger.dataset!r}: ceiling epsilon {ledger.terms.epsilon:g} at delta {ledger.terms.delta:g}, spent "
+        f"{rounded_up(ledger.spent(), 4)}, {ledger.verify()} entries verified, head `{ledger.head[:16]}`."
+    )
+    rows = [
+        (e.time[:10], e.method, rounded_up(e.epsilon, 4), rounded_up(e.total, 4))
+        for e in entries[-50:]
+    ]
+    return f"{head}\n\n{_table(('date', 'release', 'epsilon', 'total'), rows)}"
+
+
+def _audit(audit: Any) -> str:
+    if audit is None:
+        return "None attached. `dpsparse audit config.toml` attacks a configuration with tables of its own; no data is read."
+    return f"Not being refuted is no proof.\n\n```\n{str(audit).strip()}\n```"
+
+
+def _nonzero(model: Any) -> int:
+    return int(getattr(model, "n_nonzero_", None) or getattr(model, "model_", model).n_nonzero_)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return (
+            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        )
+
+    return "\n".join([line(head), line(["---"] * len(head)), *(line(row) for row in rows)])
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)

@@ -1,0 +1,259 @@
+"""Rows that a fit has yet to clip: files and tables larger than memory, arrays on a cluster.
+
+    source = Rows.from_svmlight(["a.svm", "b.svm"], n_features=47_236, memory="1GB")
+    model.fit(source)                          # clips by model.domain, part by part; then the same fit as in memory
+
+A source knows the public width. It shows no row to anybody: `clipped` is called by `fit`, before anything is reserved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.domain import Domain, Part
+from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.readers.blocks import Block, csv_blocks, parquet_blocks, svmlight_blocks
+from dpsparse.rows.memory import Rows
+from dpsparse.rows.spool import Stored
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+# A part is this share of the memory a fit may use: beside it stand the part made of it and one block of text.
+_SHARE = 1 / 24
+_SMALLEST, _LARGEST = 2**20, 2**26
+Size = int | float | str
+Directory = str | os.PathLike[str] | None
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class Source:
+    """Something `fit` can take instead of X and y."""
+
+    n_features: int
+    feature_names: tuple[str, ...] | None = None
+
+    def clipped(self, domain: Domain, labels: np.ndarray | None) -> Rows:
+        """Every row loaded, validated and clipped; refuses before anything is spent."""
+        raise NotImplementedError
+
+
+def read_size(size: Size) -> int:
+    """Bytes: a number, or a text such as "2GB" or "500 MB" (decimal units)."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", str(size).lower())
+    try:
+        amount = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    except ValueError:
+        amount = 0.0
+    if not amount >= 10**6:
+        raise ParameterError(f"memory must be a size such as '2GB' of at least 1 MB, got {size!r}.")
+    return int(amount)
+
+
+@dataclass(eq=False, repr=False)
+class Blocks(Source):
+    """A stream of blocks (X, y), clipped and spooled once for each domain."""
+
+    blocks: Callable[[np.ndarray | None], Iterator[Block]]
+    n_features: int
+    memory: int
+    directory: Directory = None
+    feature_names: tuple[str, ...] | None = None
+    n_bytes: int = 0  # of all files, for the progress line
+    factors: np.ndarray | None = (
+        None  # a public number for every column, by which entries are multiplied
+    )
+    _known: list[tuple[Any, Rows]] = field(default_factory=list)
+
+    def clipped(self, domain: Domain, labels: np.ndarray | None) -> Rows:
+        if domain.unit == "person":
+            raise ParameterError(
+                "Persons with several rows need all of their rows together: pass X, y and groups in memory, or "
+                "declare Domain(unit='row')."
+            )
+        key = (domain, None if labels is None else tuple(labels.tolist()))
+        for known, rows in self._known:
+            if known == key:
+                return rows
+        store = self._spooled(domain, labels)
+        rows = Rows(store, domain, self.n_features)
+        self._known[:] = [(key, rows)]  # one at a time: another domain is another copy of the table
+        return rows
+
+    def _spooled(self, domain: Domain, labels: np.ndarray | None) -> Stored:
+        store, waiting, size = Stored(self.directory), [], 0
+        full = min(max(int(self.memory * _SHARE), _SMALLEST), _LARGEST)
+        progress = _Reading(self.n_bytes)
+        n_rows = 0
+        for X, y, position in self.blocks(labels):
+            if self.factors is not None:
+                X.data *= self.factors[X.indices]
+            part = domain.part(X, y, labels=labels)
+            n_rows += len(part)
+            waiting.append(part)
+            size += part.values.nbytes + part.indices.nbytes + 16 * len(part)
+            if size >= full:
+                store.append(joined(waiting))
+                waiting, size = [], 0
+            progress(position)
+        if waiting:
+            store.append(joined(waiting))
+        progress.close()
+        if n_rows == 0:
+            raise SchemaError("The files hold no rows.")
+        return store
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """One part of several."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return Part(
+        indptr.astype(parts[0].indptr.dtype if indptr[-1] < 2**31 else np.int64),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.targets for part in parts]),
+        parts[0].n_features,
+    )
+
+
+# ---- the sources that `Rows` offers --------------------------------------------------------------
+
+
+def of_svmlight(
+    paths: Paths,
+    *,
+    n_features: int,
+    zero_based: bool,
+    memory: Size,
+    directory: Directory,
+) -> Source:
+    files = _existing(paths)
+    return Blocks(
+        lambda labels: svmlight_blocks(files, n_features=n_features, zero_based=zero_based),
+        n_features, read_size(memory), directory, n_bytes=_bytes_of(files),
+    )  # fmt: skip
+
+
+def of_csv(
+    paths: Paths,
+    *,
+    target: str,
+    drop: Sequence[str],
+    features: Sequence[str] | None,
+    separator: str,
+    memory: Size,
+    directory: Directory,
+) -> Source:
+    files = _existing(paths)
+    names, blocks = csv_blocks(
+        files, target=target, drop=drop, features=features, separator=separator
+    )
+    return Blocks(blocks, len(names), read_size(memory), directory, names, n_bytes=_bytes_of(files))
+
+
+def of_parquet(
+    paths: Paths,
+    *,
+    target: str,
+    drop: Sequence[str],
+    features: Sequence[str] | None,
+    indices: str | None,
+    values: str | None,
+    n_features: int | None,
+    memory: Size,
+    directory: Directory,
+) -> Source:
+    files = _existing(paths)
+    if (indices is None) != (values is None) or (indices is None) != (n_features is None):
+        raise ParameterError(
+            "Sparse Parquet rows need all of indices=, values= (columns of lists) and n_features= (the public width)."
+        )
+    names, width, blocks = parquet_blocks(
+        files, target=target, drop=drop, features=features,
+        sparse=None if indices is None or values is None else (indices, values),
+        n_features=n_features,
+    )  # fmt: skip
+    return Blocks(blocks, width, read_size(memory), directory, names, n_bytes=_bytes_of(files))
+
+
+def of_csr(
+    X: sp.csr_array,
+    y: Any,
+    *,
+    memory: Size,
+    directory: Directory,
+) -> Source:
+    """A CSR matrix whose arrays may be memory-mapped files, read a block of rows at a time."""
+    if not isinstance(X, (sp.csr_array, sp.csr_matrix)):
+        raise SchemaError("X must be a CSR matrix; its arrays may be memory-mapped (np.memmap).")
+    if len(y) != X.shape[0]:
+        raise SchemaError("X and y have different numbers of rows; pass one target per row.")
+    size = read_size(memory)
+    most = int(min(max(size * _SHARE, _SMALLEST), _LARGEST)) // 16  # entries of a block
+
+    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
+        start, n = 0, X.shape[0]
+        while start < n:
+            last = np.searchsorted(X.indptr, int(X.indptr[start]) + most, side="right") - 1
+            stop = min(max(int(last), start + 1), start + most, n)
+            a, b = int(X.indptr[start]), int(X.indptr[stop])
+            block = sp.csr_array(
+                (np.array(X.data[a:b]), np.array(X.indices[a:b]), X.indptr[start : stop + 1] - a),
+                shape=(stop - start, X.shape[1]),
+            )
+            yield block, np.asarray(y[start:stop]), b
+            start = stop
+
+    return Blocks(blocks, int(X.shape[1]), size, directory, n_bytes=int(X.indptr[-1]))
+
+
+def _existing(paths: Paths) -> tuple[Path, ...]:
+    many = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files = tuple(Path(path) for path in many)
+    if not files:
+        raise ParameterError("paths is empty; name at least one file.")
+    for file in files:
+        if not file.is_file():
+            raise SchemaError(f"There is no file {file}.")
+    return files
+
+
+def _bytes_of(files: Sequence[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+class _Reading:
+    """One line on a terminal: how much of the files is read, and how long the rest will take.
+
+    Bytes, not rows: the number of rows is what "add-remove" protects, and terminals are logged.
+    """
+
+    def __init__(self, n_bytes: int) -> None:
+        self._total, self._began = n_bytes, time.perf_counter()
+        self._live = n_bytes > 0 and sys.stderr.isatty()
+        self._next = self._began + 1.0
+
+    def __call__(self, position: int) -> None:
+        now = time.perf_counter()
+        if self._live and now >= self._next:
+            done = min(max(position / self._total, 1e-6), 1.0)
+            left = (now - self._began) * (1.0 - done) / done
+            sys.stderr.write(f"\r\x1b[Kreading rows: {done:.0%}, {left:.0f} s left")
+            sys.stderr.flush()
+            self._next = now + 0.2
+
+    def close(self) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

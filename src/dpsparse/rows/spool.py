@@ -1,0 +1,151 @@
+"""Parts of a table larger than memory: clipped once, written to a file that has no name, then streamed.
+
+    store     one temporary file, unlinked before the first byte is written: no other user can open it, and nothing is
+              left when the process ends, however it ends
+    pass      every part is mapped, used and unmapped in turn; the pages stay in the operating system's cache while
+              there is room, and are read again where there is none
+    made      parts made of parts are computed again in their first pass (most are asked once) and stored in the second
+
+Sums are whole numbers, so a streamed fit has the bits of a fit in memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+_ALIGN = 64
+
+
+@dataclass(frozen=True)
+class _Array:
+    """Where an array is inside its part."""
+
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A part in the file: an instance of `kind` whose arrays are kept elsewhere."""
+
+    kind: type
+    offset: int
+    size: int
+    values: dict[str, Any]
+
+
+class Streamed:
+    """Parts that come one after the other."""
+
+    directory: str | os.PathLike[str] | None
+
+    def _each(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> Made:
+        return Made(self, f, each)
+
+    def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
+        out = np.zeros(shape, np.int64)
+        for part in self._each():
+            add(part, out)
+        return out
+
+    def collect(self, f: Callable[[Any], Any]) -> list[Any]:
+        return [f(part) for part in self._each()]
+
+
+class Stored(Streamed):
+    """Parts in a temporary file, in order. Private, as the file is."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self.directory = directory
+        self._file = tempfile.TemporaryFile(prefix="dpsparse-", dir=directory)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)  # mapped parts do not need it
+        self._records: list[_Record] = []
+        self._end = 0
+
+    def append(self, part: Any) -> None:
+        """Write a part: a dataclass of arrays, other dataclasses of arrays and plain values."""
+        start = -(-self._end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+        self._file.seek(start)
+        values, size = self._write(part, start, 0)
+        self._records.append(_Record(type(part), start, size, values))
+        self._end = start + size
+
+    def _write(self, part: Any, start: int, at: int) -> tuple[dict[str, Any], int]:
+        values: dict[str, Any] = {}
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if isinstance(value, np.ndarray):
+                at = -(-at // _ALIGN) * _ALIGN
+                values[field.name] = _Array(at, value.dtype, value.shape)
+                self._file.seek(start + at)
+                self._file.write(np.ascontiguousarray(value).data)
+                at += value.nbytes
+            elif is_dataclass(value):
+                inner, at = self._write(value, start, at)
+                values[field.name] = (type(value), inner)
+            else:
+                values[field.name] = value
+        return values, at
+
+    def _each(self) -> Iterator[Any]:
+        self._file.flush()
+        for record in self._records:
+            if record.size == 0:
+                yield _read(record.kind, record.values, memoryview(b""))
+                continue
+            # A private mapping is writable, so that kernels compiled for arrays in memory serve; nobody writes.
+            # It ends with the last array that looks into it.
+            number = self._file.fileno()
+            view = mmap.mmap(number, record.size, offset=record.offset, access=mmap.ACCESS_COPY)
+            yield _read(record.kind, record.values, memoryview(view))
+
+
+class Made(Streamed):
+    """What a function makes of every part."""
+
+    def __init__(self, source: Streamed, f: Callable[..., Any], each: Sequence[Any] | None) -> None:
+        self._source, self._f, self._own = source, f, each
+        self.directory = source.directory
+        self._stored: Stored | None = None
+        self._passes = 0
+
+    def _each(self) -> Iterator[Any]:
+        if self._stored is not None:
+            yield from self._stored._each()
+            return
+        self._passes += 1
+        store = Stored(self.directory) if self._passes == 2 else None
+        for i, part in enumerate(self._source._each()):
+            made = self._f(part) if self._own is None else self._f(part, self._own[i])
+            if store is not None:
+                store.append(made)
+            yield made
+        self._stored = store
+
+
+def _read(kind: type, values: dict[str, Any], view: memoryview) -> Any:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, _Array):
+            count = int(np.prod(value.shape))
+            array = np.empty(0, value.dtype)
+            if count:
+                array = np.frombuffer(view, value.dtype, count, value.offset)
+            found[name] = array.reshape(value.shape)
+        elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], type):
+            found[name] = _read(value[0], value[1], view)
+        else:
+            found[name] = value
+    return kind(**found)

@@ -1,0 +1,219 @@
+"""Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
+
+    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = 3/2 q
+             l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
+             v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
+             l1 = median of |D (x_i - m)|
+    rows     f_i = (LENGTH D (x_i - m)/l1, 1),   t_i = (y_i - mean)/c,   a_i = min(1, r/|f_i|)^2
+    fit      argmin  sum_i a_i Huber_1(f_i.theta - t_i) + ridge/2 |theta|^2 + tilt.theta
+
+A row longer than r counts less instead of being shortened: shortened rows would pull the fit away from the model
+that is used on whole rows. The square makes |gradient| <= r and curvature <= r^2 for rows of any length, so the price
+of the fit needs no declared bound. What is looked at depends on public numbers alone:
+
+| way | when (N = rows times budget) | what is released |
+|---|---|---|
+| "released" | N >= 60, or 30 <= N < 4.5 sqrt d | all of the above |
+| "declared" | else N >= 4.5 sqrt d, or N < 20 | the fit alone: m = 0, D = 1, l1 and c from the declared bounds |
+| "mean" | else | the mean of y alone: nothing else can be learnt |
+
+Each line of "look" is a sum of whole numbers with Gaussian noise. Proof: docs/proofs/table_regression.md. Cost: a
+dozen passes over n d numbers, and Newton steps on d columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dpsparse.domain import HUGE, TINY
+from dpsparse.release import Releases
+from dpsparse.rows import Query, Rows
+from dpsparse.rows.moments import squares
+from dpsparse.solvers.solution import Solution
+
+COUNTS = 8  # noisy counts of a quantile
+CUTOFF = 1.5  # of the .75-quantile of |y - mean|
+ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
+LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
+LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
+DECLARED_CLIP = math.sqrt(2.0)
+EXACT_CLIP, EXACT_CUTOFF = 64.0, 64.0  # without noise: wide enough for least squares
+EXACT_RIDGE = 0.5  # of the curvature of a row; chosen on training rows
+EXACT_COUNTS = 80
+MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
+KEPT = 0.7  # share of the columns that stay when the weakest are dropped
+
+
+@dataclass(frozen=True)
+class TableRegression:
+    """The public side of a run."""
+
+    way: str  # "released", "declared" or "mean"
+    n_samples: int
+    longest: float  # declared bound on the length of a row
+    ridge: float
+    tol: float
+    scale_columns: bool
+    target_bound: float
+    loss: str = "huber"  # without noise also "logistic": see `converged`
+    n_nonzero: int | None = (
+        None  # without noise: the columns left when the weakest are dropped step by step
+    )
+
+
+def row_clip(way: str, *, exact: bool = False) -> float:
+    """r, the length from which a row counts less."""
+    return EXACT_CLIP if exact else ROW_CLIP if way == "released" else DECLARED_CLIP
+
+
+def solve(rows: Rows, public: TableRegression, releases: Releases) -> Solution:
+    """Weights (1, d) and the intercept (1,)."""
+    return Run(rows, public, releases).solve()
+
+
+def converged(
+    rows: Rows, loss: str, target_bound: float, n_nonzero: int | None, releases: Releases
+) -> Solution | None:
+    """Where a descent on a narrow table ends if nothing adds noise: the plain logistic or least-squares fit, on
+    `n_nonzero` columns if that is a number. For plans without noise; None where this is not the place to look."""
+    n, d = releases.number_of_rows(rows), rows.n_features
+    if n is None or rows.rows_per_unit != 1:
+        return None
+    if (
+        loss == "softmax"
+        or d > MOST_COLUMNS
+        or n * d > MOST_ENTRIES
+        or (d > n and n_nonzero is None)
+    ):
+        return None
+    ridge = EXACT_RIDGE * ROW_CLIP**2
+    tol = 1e-6 * EXACT_CLIP
+    public = TableRegression(
+        "released", n, math.sqrt(d), ridge, tol, True, target_bound, loss, n_nonzero
+    )
+    return solve(rows, public, releases)
+
+
+class Run:
+    """One fit. Attributes are released or public; rows answer queries only."""
+
+    def __init__(self, rows: Rows, public: TableRegression, releases: Releases) -> None:
+        self.rows, self.public, self.releases = rows, public, releases
+        d = rows.n_features
+        # What is used where nothing is looked at.
+        self.mean, self.cutoff = 0.0, 0.25
+        self.centre, self.scaling = np.zeros(d), np.ones(d)
+        self.length = public.longest / 2.0 / math.sqrt(2.0)
+
+    def solve(self) -> Solution:
+        way = self.public.way
+        if self.public.loss != "huber":
+            self.cutoff = 1.0
+        elif way != "declared":
+            self.release_mean()
+        theta = np.zeros(self.rows.n_features + 1)
+        stretch = self.scaling
+        if way != "mean":
+            if way == "released":
+                self.look()
+            stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
+            theta = self.fit(stretch)
+            if self.public.n_nonzero is not None:
+                theta = self.eliminate(stretch, theta, self.public.n_nonzero)
+        bound = self.public.target_bound
+        coef = theta[:-1] * stretch * self.cutoff
+        intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
+        return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
+
+    def release_mean(self) -> None:
+        """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it."""
+        query, n = self.rows.target_total(), self.public.n_samples
+        noise = self.releases.scale("mean", query) / n
+        mean = float(self.releases.gaussian("mean", query)[0]) / n
+        self.mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
+
+    def look(self) -> None:
+        """Cutoff, centre and scale of the columns, and the length that rows have then."""
+        d, n, releases = self.rows.n_features, self.public.n_samples, self.releases
+        if self.public.loss == "huber":
+            near = partial(self.rows.count_near, self.mean)
+            self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
+        ones = np.ones(d, np.float32)
+        longest = self.public.longest
+        plain = self.rows.unit(ones)
+        length = self.quantile("length", plain.count_shorter, 0.5, longest / 2.0**10, longest, 0.5)
+
+        total = self.rows.unit(ones, shortest=length).total()
+        noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
+        kept = 1.0 - d * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
+        self.centre = length / n * max(0.0, kept) * found
+
+        spread = length * math.sqrt(2.0)  # of a centred row, where columns are not looked at
+        if self.public.scale_columns:
+            centred = self.rows.standardised(self.centre, np.ones(d))
+            query = squares(centred.unit(ones, shortest=length))
+            noise = releases.scale("columns", query)
+            # An empty column keeps its (absent) entries small; with noise its scale is not known better than this.
+            found = np.maximum(releases.gaussian("columns", query), max(2.0 * noise, 1e-6 * n / d))
+            self.scaling = np.sqrt(found.mean() / found)
+            spread = length * math.sqrt(float(found.sum()) / n)
+        scaled = self.rows.standardised(self.centre, self.scaling).unit(ones)
+        self.length = self.quantile(
+            "length", scaled.count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
+        )
+
+    def fit(self, stretch: np.ndarray, support: np.ndarray | None = None) -> np.ndarray:
+        """theta on standardised rows (on the columns of a support), the weight of the constant last."""
+        public, exact = self.public, self.releases.exact("fit")
+        rows = self.rows.standardised(
+            self.centre, stretch, middle=self.mean, unit=self.cutoff
+        ).ridge(
+            support, constant=1.0, row_clip=row_clip(public.way, exact=exact), longest=LONGEST,
+            squared=True,
+        )  # fmt: skip
+        problem = rows.problem(
+            public.loss,
+            ridge=public.ridge,
+            tol=public.tol,
+            cutoff=EXACT_CUTOFF if exact else 1.0,
+        )
+        return self.releases.tilt("fit", problem)
+
+    def eliminate(self, stretch: np.ndarray, theta: np.ndarray, k: int) -> np.ndarray:
+        """Without noise: drop the columns of the smallest weights, fit again, and so on until `k` are left."""
+        support = np.arange(len(theta) - 1)
+        while len(support) > k:
+            kept = max(k, int(KEPT * len(support)))
+            order = np.argsort(-np.abs(theta[:-1]), kind="stable")[:kept]
+            support = np.sort(support[order])
+            theta = self.fit(stretch, support)
+        out = np.zeros(self.rows.n_features + 1)
+        out[support], out[-1] = theta[:-1], theta[-1]
+        return out
+
+    def quantile(
+        self,
+        phase: str,
+        below: Callable[[float], Query],
+        share: float,
+        low: float,
+        high: float,
+        part: float = 1.0,
+    ) -> float:
+        """Bisection in the logarithm on noisy counts of the rows below a point; without noise wherever that is."""
+        counts = COUNTS
+        if self.releases.exact(phase):
+            counts, low, high = EXACT_COUNTS, TINY, HUGE
+        for _ in range(counts):
+            middle = math.sqrt(low * high)
+            count = self.releases.gaussian(phase, below(middle), part / counts)[0]
+            if count < share * self.public.n_samples:
+                low = middle
+            else:
+                high = middle
+        return math.sqrt(low * high)

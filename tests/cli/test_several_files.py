@@ -1,0 +1,66 @@
+"""`dpsparse fit` on several files and under --memory: the model of one file in memory."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpsparse.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+COMMON = ("--classes", "0,1", "--target", "y", "--random-state", "3", "--n-iter", "4")
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["dpsparse", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        seen = capsys.readouterr()
+        return stopped.value.code or 0, seen.out + seen.err
+
+    return call
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [
+        ",".join(map(repr, [*rng.random(4).tolist(), int(rng.integers(2))])) for _ in range(90)
+    ]
+    names = {"all.csv": lines, "a.csv": lines[:40], "b.csv": lines[40:]}
+    for name, rows in names.items():
+        (tmp_path / name).write_text("\n".join(["p,q,r,s,y", *rows]) + "\n")
+    return tmp_path
+
+
+def weights(path):
+    return json.loads(path.read_text())["coef"]
+
+
+def test_several_files_and_a_cap_give_the_same_model(run, tables):
+    whole, parts, capped = (tables / f"{name}.json" for name in ("whole", "parts", "capped"))
+    scale = ("--scale", "q=2")
+    assert run("fit", tables / "all.csv", "-o", whole, *COMMON, *scale)[0] == 0
+    assert run("fit", tables / "a.csv", tables / "b.csv", "-o", parts, *COMMON, *scale)[0] == 0
+    assert run("fit", tables / "all.csv", "-o", capped, "--memory", "1MB", *COMMON, *scale)[0] == 0
+    assert weights(whole) == weights(parts) == weights(capped)
+
+
+def test_refusals_name_the_option(run, tables):
+    out = tables / "m.json"
+    (tables / "a.svm").write_text("1 1:2\n")
+    for words, told in (
+        (("--memory", "few"), "memory"),
+        (("--memory", "1GB", "--reveal-training-score"), "--reveal-training-score"),
+        (("--memory", "1GB", "--person", "p"), "--memory"),
+    ):
+        code, text = run("fit", tables / "all.csv", "-o", out, *COMMON, *words)
+        assert code == 2
+        assert told in text
+    code, text = run("fit", tables / "a.csv", tables / "a.svm", "-o", out, *COMMON)
+    assert (code, "format" in text) == (2, True)
+    code, text = run("fit", tables / "a.svm", "-o", out, "--classes", "0,1", "--memory", "1GB")
+    assert (code, "--n-features" in text) == (2, True)
+    assert not out.exists()

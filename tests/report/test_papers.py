@@ -1,0 +1,162 @@
+"""Papers are made from what a model promises, tell the operator's part apart, and never invent a promise."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpsparse import Domain, DPGradientClassifier, Ledger, save
+from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.report import dpia_annex, iso_mapping, nist_page, registry_entry, sbom
+from dpsparse.report.registry import ASKED, SECTORS, missing, to_yaml
+
+SCHEMA = Path(__file__).parents[2].parent / "shared" / "registry" / "deployments-schema.yaml"
+ANSWERS = {
+    "name": 'Flu model "2026"',
+    "curators": "Hospital A; Institute B",
+    "description": "Weights of a risk model: few, with noise.",
+    "intended_use": "Triage research",
+    "region": "Nowhere",
+    "publication_date": "2026-11-16",
+    "authors": "An author",
+    "sector": "Healthcare",
+    "tuning": "Defaults.",
+    "justification": "As agreed with the officer.",
+    "actors": "Everybody may see the weights.",
+}
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("papers")
+    ledger = Ledger(folder / "budget.db", epsilon=3.0, delta=1e-6)
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 12))
+    model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=300), epsilon=0.75, ledger=ledger)
+    return model.fit(X, (X[:, 0] > 0).astype(int)), ledger
+
+
+@pytest.fixture(scope="module")
+def unproven():
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 12))
+    with pytest.warns(NotPrivateWarning):
+        return DPGradientClassifier(Domain(classes=[0, 1]), random_state=0).fit(
+            X, (X[:, 0] > 0).astype(int)
+        )
+
+
+def test_the_entry_states_what_the_model_promises(fitted):
+    model, ledger = fitted
+    entry = registry_entry(model, ANSWERS, ledger=ledger)
+    loss = entry["deployment"]["privacy_loss"]
+    assert loss["privacy_parameters"] == {"epsilon": 0.75, "delta": 1e-6}
+    assert loss["privacy_unit"] == "one row"
+    assert (
+        "ceiling is epsilon 3 at delta 1e-06, 1 releases"
+        in entry["deployment"]["accounting"]["composition"]
+    )
+    assert "Gaussian on a grid" in entry["deployment"]["implementation"]["mechanisms"]
+    assert entry["tier"] == 3
+    assert registry_entry(model, {k: v for k, v in ANSWERS.items() if k != "tuning"})["tier"] == 2
+
+
+def test_the_entry_satisfies_the_registrys_schema(fitted):
+    yaml, jsonschema = pytest.importorskip("yaml"), pytest.importorskip("jsonschema")
+    if not SCHEMA.exists():
+        pytest.skip("the registry's schema is not here")
+    schema = yaml.safe_load(SCHEMA.read_text("utf-8"))
+    required = {k: v for k, v in ANSWERS.items() if ASKED[k][0]}
+    for answers in (ANSWERS, required):
+        entry = registry_entry(fitted[0], answers, ledger=fitted[1])
+        assert yaml.safe_load(to_yaml(entry)) == entry  # quotes, colons and 1e-06 survive
+        jsonschema.validate(entry, schema)
+    sectors = schema["properties"]["deployment"]["properties"]["basic"]["properties"][
+        "data_product_sector"
+    ]["enum"]
+    assert tuple(sectors) == SECTORS
+
+
+def test_what_only_people_know_is_asked_for(fitted):
+    assert set(missing({})) == {name for name, (required, _) in ASKED.items() if required}
+    with pytest.raises(ParameterError, match="please answer curators"):
+        registry_entry(fitted[0], {"name": "x"})
+    with pytest.raises(ParameterError, match="publication_date must be YYYY-MM-DD"):
+        registry_entry(fitted[0], ANSWERS | {"publication_date": "soon"})
+    with pytest.raises(ParameterError, match="sector must be one of"):
+        registry_entry(fitted[0], ANSWERS | {"sector": "Fishing"})
+    with pytest.raises(ParameterError, match="no question colour"):
+        registry_entry(fitted[0], ANSWERS | {"colour": "blue"})
+
+
+def test_a_model_without_a_guarantee_is_not_registered_and_papers_say_so(unproven):
+    with pytest.raises(ParameterError, match="no proven guarantee"):
+        registry_entry(unproven, ANSWERS)
+    for paper in (dpia_annex(unproven), nist_page(unproven), iso_mapping(unproven)):
+        assert "NOT PRIVATE" in paper
+        assert "No promise can be made" in paper
+    assert "no bound" in dpia_annex(unproven)
+
+
+def test_papers_keep_library_and_operator_apart(fitted):
+    model, ledger = fitted
+    audit = "DPGradientClassifier (proven, add-remove) claims epsilon = 0.75: not refuted"
+    annex = dpia_annex(model, ledger=ledger, audit=audit)
+    assert "a factor of at most 2.12" in annex
+    assert "ceiling epsilon 3 at delta 1e-06, spent 0.75" in annex
+    assert audit in annex
+    assert "to be filled in by the operator" in annex
+    page = nist_page(model, ledger=ledger)
+    assert "| question | what the library ensures | what the operator must |" in page
+    assert "None attached" in page
+    assert "8.2.3 adversarial testing" in iso_mapping(model)
+
+
+def test_the_bill_of_materials_names_what_is_installed():
+    pytest.importorskip("packaging")
+    bill = sbom(extras=("cli",))
+    names = {part["name"]: part for part in bill["components"]}
+    assert {"numpy", "scipy", "scikit-learn", "numba", "llvmlite", "randomgen", "click"} <= set(
+        names
+    )
+    assert names["numpy"]["version"] == np.__version__
+    references = {
+        bill["metadata"]["component"]["bom-ref"],
+        *(part["bom-ref"] for part in bill["components"]),
+    }
+    for edge in bill["dependencies"]:
+        assert {edge["ref"], *edge["dependsOn"]} <= references
+    assert len(references) == len(bill["components"]) + 1
+    assert "click" not in {part["name"] for part in sbom()["components"]}
+
+
+def test_commands(fitted, tmp_path):
+    model, _ = fitted
+    save(model, tmp_path / "model.json")
+    (tmp_path / "audit.txt").write_text("DPGradientClassifier ... not refuted")
+
+    def dpsparse(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "dpsparse", *map(str, arguments)],
+            cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, env=dict(os.environ),
+        )  # fmt: skip
+
+    asked = dpsparse("registry", "model.json", "-o", "entry.yaml")
+    assert asked.returncode == 2
+    assert "--answer curators=... is missing" in asked.stderr
+    answers = [part for name, text in ANSWERS.items() for part in ("--answer", f"{name}={text}")]
+    schema = ["--schema", SCHEMA] if SCHEMA.exists() else []
+    done = dpsparse("registry", "model.json", "-o", "entry.yaml", *answers, *schema)
+    assert done.returncode == 0, done.stderr
+    assert 'name: "Flu model \\"2026\\""' in (tmp_path / "entry.yaml").read_text()
+    done = dpsparse("papers", "model.json", "-o", "papers", "--audit", "audit.txt")
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in (tmp_path / "papers").iterdir()) == [
+        "dpia_annex.md", "iso_iec_27559.md", "nist_sp_800_226.md", "sbom.json",
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "papers" / "sbom.json").read_text())["bomFormat"] == "CycloneDX"
+    (tmp_path / "other.txt").write_text("DPLassoRegressor ... not refuted")
+    assert dpsparse("papers", "model.json", "-o", "more", "--audit", "other.txt").returncode == 2
+    assert "curators" in dpsparse("registry", "--questions").stdout

@@ -1,0 +1,292 @@
+"""Fits on a local cluster of two processes: the same bits, one barrier, no draw on a worker, typed refusals."""
+
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'dpsparse[dask]'")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+pd = pytest.importorskip("pandas")
+
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+
+from dpsparse import Domain, Ledger, Rows  # noqa: E402
+from dpsparse.exceptions import (  # noqa: E402
+    ClusterError,
+    ParameterError,
+    SchemaError,
+    SourceChangedError,
+)
+from dpsparse.rows.dask import packed, unpacked  # noqa: E402
+from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:distributed"),
+]
+
+
+def refuse_draws():
+    """On a worker: whatever makes or uses a generator of ours, or NumPy's, raises from now on."""
+    import dpsparse.noise
+    import dpsparse.random
+
+    def refuse(*arguments, **options):
+        raise AssertionError("a draw on a worker")
+
+    dpsparse.random.make_generator = dpsparse.random.spawn = refuse
+    dpsparse.noise.add_integers = dpsparse.noise.integers = refuse
+    np.random.default_rng = np.random.Generator = refuse
+
+
+@pytest.fixture(scope="module")
+def client():
+    settings = {
+        "distributed.worker.memory.terminate": False,
+        "distributed.scheduler.allowed-failures": 10,
+        "distributed.comm.timeouts.connect": "10s",
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(refuse_draws)
+        yield client
+
+
+def cut(X, y, n_parts, matrix=sp.csr_array, seed=0):
+    """Delayed chunks at random places, empty ones among them."""
+    cuts = np.sort(np.random.default_rng(seed).integers(0, X.shape[0], n_parts - 1)).tolist()
+    edges = [0, *cuts, X.shape[0]]
+    pairs = list(pairwise(edges))
+    xs = [dask.delayed(matrix)(X[a:b]) for a, b in pairs]
+    ys = [dask.delayed(np.asarray)(y[a:b]) for a, b in pairs]
+    return xs, ys
+
+
+def as_arrays(X, y, n_parts, matrix=sp.csr_array):
+    """dask arrays whose chunks are CSR."""
+    rows = -(-X.shape[0] // n_parts)
+    chunks = [X[a : a + rows] for a in range(0, X.shape[0], rows)]
+    parts = [
+        da.from_delayed(
+            dask.delayed(matrix)(c), shape=c.shape, dtype=float, meta=sp.csr_array((0, 0))
+        )
+        for c in chunks
+    ]
+    return da.concatenate(parts, axis=0), da.from_array(np.asarray(y), chunks=rows)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("shape", ["wide", "narrow"])
+@pytest.mark.parametrize("kind", ["2", "5", "11", "regression"])
+def test_workers_give_the_bits_of_one_table(client, kind, shape, adjacency):
+    X, y = table(kind, shape)
+    options = {"n_iter": 6}
+    whole = model(kind, adjacency, **options).fit(X, y)
+    n_parts = {"2": 7, "5": 2, "11": 16, "regression": 7}[kind]
+    source = Rows.from_dask(*cut(X, y, n_parts))
+    assert_same(whole, model(kind, adjacency, **options).fit(source))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_parts", [1, 2, 7, 16])
+@pytest.mark.parametrize("shape", ["wide", "narrow"])
+@pytest.mark.parametrize("kind", ["2", "5", "11", "regression"])
+def test_every_number_of_parts_and_the_default_schedule(client, kind, shape, n_parts):
+    X, y = table(kind, shape)
+    for options in ({}, {"adjacency": "replace-one"}, {"epsilon": math.inf, "n_iter": 20}):
+        whole = model(kind, **options).fit(X, y)
+        assert_same(whole, model(kind, **options).fit(Rows.from_dask(*cut(X, y, n_parts))))
+
+
+def test_every_kind_of_collection(client):
+    X, y = table("2", "narrow")
+    whole = model("2", n_iter=4).fit(X, y)
+    dense = da.from_array(X.toarray(), chunks=(300, 10)), da.from_array(y, chunks=450)
+    names = [f"f{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    frames = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
+    for dX, dy in (
+        as_arrays(X, y, 3), as_arrays(X, y, 2, sp.csr_matrix), dense, frames, cut(X, y, 2),
+    ):  # fmt: skip
+        assert_same(whole, model("2", n_iter=4).fit(dX, dy))
+    fitted = model("2", n_iter=4).fit(*frames)
+    assert list(fitted.feature_names_in_) == names
+
+
+def test_predictions_are_lazy_and_equal(client):
+    for kind in ("2", "5", "regression"):
+        X, y = table(kind, "narrow")
+        fitted = model(kind, n_iter=4).fit(X, y)
+        dX, _ = as_arrays(X, y, 3)
+        frame = dd.from_pandas(pd.DataFrame(X.toarray()), npartitions=2)
+        for name in ("predict", "predict_proba", "decision_function"):
+            if hasattr(fitted, name):
+                for lazy in (dX, frame):
+                    answer = getattr(fitted, name)(lazy)
+                    assert isinstance(answer, da.Array)
+                    expected = getattr(fitted, name)(X)
+                    np.testing.assert_allclose(answer.compute(), expected, rtol=1e-12)
+                assert getattr(fitted, name)(dX).shape == expected.shape
+
+
+@pytest.mark.parametrize("name", ["threshold", "two-stage", "admm", "lasso", "screened"])
+def test_other_families(client, name):
+    X, y = table("2", "narrow")
+    kind, options = OTHERS[name]
+    domain = Domain(classes=[0, 1], n_samples=900, row_norm=2.0)
+    made = [kind(domain, random_state=3, epsilon=4.0, **options) for _ in range(2)]
+    made[0].fit(X, y)
+    made[1].fit(Rows.from_dask(*cut(X, y, 4)))
+    assert_same(*made)
+
+
+# ---- the rules -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_spent_before_every_part_was_validated(client, tmp_path):
+    X, y = table("2", "narrow")
+    ledger = Ledger(tmp_path / "ledger.db", epsilon=100.0, delta=1e-3)
+    xs, ys = cut(X, y, 5)
+    holes = X[-20:].copy()
+    holes.data[-1] = np.nan
+    undeclared = y[-20:].copy()
+    undeclared[-1] = 918273645
+    for bad_x, bad_y in ((holes, y[-20:]), (X[-20:], undeclared), (X[-20:], y[-19:])):
+        source = Rows.from_dask(
+            [*xs, dask.delayed(sp.csr_array)(bad_x)], [*ys, dask.delayed(np.asarray)(bad_y)]
+        )
+        with pytest.raises(SchemaError) as caught:
+            model("2", ledger=ledger).fit(source)
+        assert "918273645" not in str(caught.value)
+    assert ledger.history() == []
+    logs = "".join(str(line) for lines in client.get_worker_logs().values() for line in lines)
+    assert "918273645" not in logs  # a task that raises would have its arguments logged
+
+
+def test_a_source_that_reloads_differently_is_refused(client, tmp_path):
+    X, y = table("2", "narrow")
+    path = tmp_path / "half.npy"
+    np.save(path, X[450:].toarray())
+    xs = [dask.delayed(sp.csr_array)(X[:450]), dask.delayed(np.load)(str(path))]
+    ys = [dask.delayed(np.asarray)(part) for part in (y[:450], y[450:])]
+    rows = Rows.from_dask(xs, ys).clipped(model("2").domain, np.array([0, 1]))
+    count = rows.class_counts(2)
+    before = count.whole(1.0)
+    other = X[450:].toarray()
+    other[0, 0] += 0.5
+    np.save(path, other)
+    assert np.array_equal(before, count.whole(1.0))  # still held by its worker
+    client.restart_workers(list(client.scheduler_info()["workers"]), timeout=30)
+    client.run(refuse_draws)
+    with pytest.raises(SourceChangedError):
+        count.whole(1.0)
+    np.save(path, X[450:].toarray())
+
+
+def fit_inside(X, y):
+    try:
+        model("2", n_iter=3).fit(X, y)
+    except ParameterError as error:
+        return str(error)
+    return "fitted"
+
+
+def test_a_fit_inside_a_task_is_refused_unless_it_is_allowed(client):
+    X, y = table("2", "narrow")
+    assert "DPSPARSE_FIT_IN_TASK" in client.submit(fit_inside, X, y).result()
+    assert model("2", n_iter=3).fit(X, y).n_iter_ == 3  # beside a client, not in a task
+
+
+def test_no_scatter(client, monkeypatch):
+    X, y = table("2", "wide")
+
+    def refuse(*arguments, **options):
+        raise AssertionError("scatter has no lineage")
+
+    monkeypatch.setattr(type(client), "scatter", refuse)
+    model("2", n_iter=3).fit(Rows.from_dask(*cut(X, y, 3)))
+
+
+def test_whole_numbers_survive_packing():
+    rng = np.random.default_rng(0)
+    for bits in range(0, 63):
+        numbers = rng.integers(-(2**bits), 2**bits, (5, 3))
+        numbers[0] = [2**bits - 1, -(2**bits), 0]
+        np.testing.assert_array_equal(unpacked(packed(numbers)), numbers)
+    extreme = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
+    np.testing.assert_array_equal(unpacked(packed(extreme)), extreme)
+    assert packed(np.zeros(7, np.int64)).width == 1
+
+
+def kill_one_at(client, when):
+    """kill -9 the first worker when the wanted moment comes; the nanny starts another."""
+    pids = client.run(os.getpid)
+
+    def kill():
+        time.sleep(when)
+        os.kill(next(iter(pids.values())), 9)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+def test_a_killed_worker_changes_nothing(client, tmp_path):
+    X, y = table("2", "wide")
+    whole = model("2", n_iter=20).fit(X, y)
+    thread = kill_one_at(client, 0.3)
+    fitted = model(
+        "2",
+        n_iter=20,
+        ledger=Ledger(tmp_path / "l2.db", epsilon=100.0, delta=1e-3, allow_unproven=True),
+    )
+    fitted.fit(Rows.from_dask(*cut(X, y, 4), step_timeout=60.0))
+    thread.join()
+    assert_same(whole, fitted)
+    assert len(fitted.ledger.history()) == 1
+
+
+def test_without_workers_there_is_a_typed_error():
+    X, y = table("2", "narrow")
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None, processes=False) as cluster,
+        distributed.Client(cluster, set_as_default=False) as idle,
+    ):
+        began = time.perf_counter()
+        with pytest.raises(ClusterError, match="step_timeout"):
+            Rows.from_dask(*cut(X, y, 2), client=idle, step_timeout=1.0)
+        assert time.perf_counter() - began < 20
+
+
+def test_without_a_client_the_remedy_is_named():
+    X, y = table("2", "narrow")
+    if distributed.client._get_global_client() is None:
+        with pytest.raises(ParameterError, match="client"):
+            Rows.from_dask(*cut(X, y, 2))
+    with pytest.raises(ParameterError, match="step_timeout"):
+        Rows.from_dask(*cut(X, y, 2), step_timeout=0.0)
+
+
+def test_import_dpsparse_imports_no_dask():
+    code = (
+        "import dpsparse, dpsparse.estimators, dpsparse.rows, sys; assert 'dask' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

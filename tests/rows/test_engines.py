@@ -1,0 +1,222 @@
+"""The same bits wherever rows are: in memory in any cut, streamed from files, of any format."""
+
+import math
+import os
+import stat
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dpsparse
+from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, PrivateCount, Rows
+from dpsparse.exceptions import DomainError, ParameterError, SchemaError
+from dpsparse.rows.sources import Source, read_size
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+
+
+class Cut(Source):
+    """A table in memory, its rows shuffled nowhere but cut at random places."""
+
+    def __init__(self, X, y, n_parts, seed=0):
+        self.X, self.y, self.n_features = X, y, X.shape[1]
+        cuts = np.sort(np.random.default_rng(seed).integers(0, X.shape[0], n_parts - 1))
+        self.edges = [0, *cuts.tolist(), X.shape[0]]
+
+    def clipped(self, domain, labels):
+        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
+        parts = [domain.part(self.X[a:b], self.y[a:b], labels=labels) for a, b in pairs]
+        return Rows(parts, domain)
+
+
+def table(kind, shape, seed=0):
+    rng = np.random.default_rng(seed)
+    n, d = (400, 900) if shape == "wide" else (900, 25)
+    X = sp.random_array((n, d), density=0.05 if shape == "wide" else 0.4, rng=rng, format="csr")
+    margin = X @ rng.normal(size=d)
+    if kind == "regression":
+        return X, np.clip(margin, -3, 3)
+    ranks = np.argsort(np.argsort(margin + rng.normal(size=n)))
+    return X, ranks * int(kind) // n
+
+
+def model(kind, adjacency="add-remove", **options):
+    options = {"random_state": 7, "adjacency": adjacency, "epsilon": 2.0} | options
+    if kind == "regression":
+        return DPGradientRegressor(Domain(target_bound=3.0), **options)
+    return DPGradientClassifier(Domain(classes=list(range(int(kind)))), **options)
+
+
+def published(fitted):
+    noise = getattr(fitted, "coef_noise_", np.zeros(0))
+    return [np.asarray(v) for v in (fitted.coef_, fitted.intercept_, noise, fitted.n_iter_)]
+
+
+def assert_same(first, second):
+    for a, b in zip(published(first), published(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("shape", ["wide", "narrow"])
+@pytest.mark.parametrize("kind", ["2", "5", "11", "regression"])
+def test_any_cut_and_a_stream_give_the_bits_of_one_table(kind, shape, adjacency):
+    X, y = table(kind, shape)
+    whole = model(kind, adjacency).fit(X, y)
+    for n_parts in (1, 2, 7, 16):
+        assert_same(whole, model(kind, adjacency).fit(Cut(X, y, n_parts, seed=n_parts)))
+    streamed = Rows.from_csr(X, y, memory="1MB")
+    streamed.memory = 10**4 * 24  # many small parts
+    assert_same(whole, model(kind, adjacency).fit(streamed))
+
+
+@pytest.mark.parametrize(
+    "options", [{"epsilon": math.inf}, {"n_nonzero": PrivateCount(1, 40, 0.2)}]
+)
+@pytest.mark.parametrize("kind", ["2", "5", "regression"])
+def test_without_noise_and_with_a_private_count_too(kind, options):
+    X, y = table(kind, "wide")
+    whole = model(kind, **options).fit(X, y)
+    for source in (Cut(X, y, 7), Rows.from_csr(X, y)):
+        assert_same(whole, model(kind, **options).fit(source))
+
+
+OTHERS = {
+    "lasso": (dpsparse.DPLassoClassifier, {"radius": 5.0, "n_iter": 60}),
+    "screened": (dpsparse.DPScreenedLassoClassifier, {"radius": 5.0, "n_iter": 60}),
+    "threshold": (dpsparse.DPHardThresholdClassifier, {"n_nonzero": 10}),
+    "two-stage": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10}),
+    "transfer": (dpsparse.DPTransferClassifier, {"n_nonzero": 10}),
+    "admm": (dpsparse.DPADMMClassifier, {}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_family_takes_parts_and_streams(name):
+    X, y = table("2", "narrow")
+    kind, options = OTHERS[name]
+    domain = Domain(classes=[0, 1], n_samples=900, row_norm=2.0)
+
+    def new():
+        return kind(domain, random_state=3, epsilon=4.0, **options)
+
+    whole = new().fit(X, y)
+    for source in (Cut(X, y, 5), Rows.from_csr(X, y)):
+        assert_same(whole, new().fit(source))
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def write_svmlight(path, X, y):
+    lines = []
+    for i in range(X.shape[0]):
+        row = slice(X.indptr[i], X.indptr[i + 1])
+        cells = zip(X.indices[row].tolist(), X.data[row].tolist(), strict=True)
+        lines.append(" ".join([str(y[i]), *(f"{j + 1}:{v!r}" for j, v in cells)]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_files_of_every_format_give_the_bits_of_the_table(tmp_path):
+    X, y = table("2", "narrow")
+    y = y.astype(int)
+    whole = model("2").fit(X, y)
+    halves = [(X[:500], y[:500]), (X[500:], y[500:])]
+    names = [f"f{j}" for j in range(X.shape[1])]
+    paths = {"svm": [], "csv": [], "parquet": [], "lists": []}
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    for i, (part, labels) in enumerate(halves):
+        for kind in paths:
+            paths[kind].append(tmp_path / f"{kind}{i}")
+        write_svmlight(paths["svm"][i], part, labels)
+        dense = part.toarray()
+        lines = [",".join([*names, "y"])]
+        lines += [
+            ",".join(map(repr, [*r, int(k)])) for r, k in zip(dense.tolist(), labels, strict=True)
+        ]
+        paths["csv"][i].write_text("\n".join(lines) + "\n")
+        columns = {name: dense[:, j] for j, name in enumerate(names)} | {"y": labels}
+        parquet.write_table(pa.table(columns), paths["parquet"][i])
+        pairs = list(zip(part.indptr[:-1], part.indptr[1:], strict=True))
+        lists = {
+            "at": [part.indices[a:b] for a, b in pairs],
+            "x": [part.data[a:b] for a, b in pairs],
+            "y": labels,
+        }
+        parquet.write_table(pa.table(lists), paths["lists"][i])
+    sources = [
+        Rows.from_svmlight(paths["svm"], n_features=X.shape[1], memory="1MB"),
+        Rows.from_csv(paths["csv"], target="y"),
+        Rows.from_parquet(paths["parquet"], target="y"),
+        Rows.from_parquet(
+            paths["lists"], target="y", indices="at", values="x", n_features=X.shape[1]
+        ),
+    ]
+    for source in sources:
+        fitted = model("2").fit(source)
+        assert_same(whole, fitted)
+        assert fitted.n_features_in_ == X.shape[1]
+    assert list(model("2").fit(sources[1]).feature_names_in_) == names
+
+
+def test_memory_mapped_csr(tmp_path):
+    X, y = table("2", "wide")
+    arrays = []
+    for name, array in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
+        np.save(tmp_path / name, array)
+        arrays.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = sp.csr_array(tuple(arrays), shape=X.shape)
+    assert_same(model("2").fit(X, y), model("2").fit(Rows.from_csr(mapped, y)))
+
+
+def test_spooled_rows_have_no_name_and_leave_nothing_behind(tmp_path):
+    X, y = table("2", "wide")
+    source = Rows.from_csr(X, y, directory=tmp_path)
+    model("2").fit(source)
+    assert os.listdir(tmp_path) == []  # while the rows are still spooled
+    rows = source.clipped(model("2").domain, np.array([0, 1]))
+    opened = os.fstat(rows._parts._file.fileno())
+    assert opened.st_nlink == 0
+    assert stat.S_IMODE(opened.st_mode) == 0o600
+
+
+def test_a_second_fit_reads_no_file_again(tmp_path):
+    X, y = table("2", "narrow")
+    path = tmp_path / "rows.svm"
+    write_svmlight(path, X, y.astype(int))
+    source = Rows.from_svmlight(path, n_features=X.shape[1])
+    first = model("2").fit(source)
+    path.unlink()
+    assert_same(first, model("2").fit(source))
+
+
+def test_refusals_come_before_anything_is_spent(tmp_path):
+    X, y = table("2", "narrow")
+    ledger = dpsparse.Ledger(tmp_path / "ledger.db", epsilon=1000.0, delta=1e-3)
+    last = y.copy()
+    last[-1] = 9
+    holes = X.copy()
+    holes.data[-1] = np.nan
+    for source in (Rows.from_csr(X, last), Rows.from_csr(holes, y)):
+        with pytest.raises(SchemaError) as caught:
+            model("2", ledger=ledger).fit(source)
+        assert "9" not in str(caught.value)
+    assert ledger.spent() == 0.0
+    assert ledger.history() == []
+    with pytest.raises(DomainError):
+        DPGradientClassifier(Domain(classes="observed")).fit(Rows.from_csr(X, y))
+    with pytest.raises(ParameterError, match="own targets"):
+        model("2").fit(Rows.from_csr(X, y), y)
+    persons = Domain(classes=[0, 1], unit="person")
+    with pytest.raises(ParameterError):
+        DPGradientClassifier(persons).fit(Rows.from_csr(X, y), groups=np.arange(900))
+    for wrong in ("much", "12", -1, "1KB"):
+        with pytest.raises(ParameterError, match="memory"):
+            Rows.from_csr(X, y, memory=wrong)
+    with pytest.raises(SchemaError, match="no file"):
+        Rows.from_svmlight(tmp_path / "nowhere.svm", n_features=3)
+    assert read_size("2GB") == 2 * 10**9
+    assert read_size("1.5 mb") == 1_500_000

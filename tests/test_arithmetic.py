@@ -1,0 +1,93 @@
+"""One arithmetic on every processor: right to the last digits, and fits that do not notice vector units."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpsparse import arithmetic
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "logit", "expit"])
+def test_right_to_the_last_digits(name):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-30.0, 30.0, 400)
+    x = {"exp": x, "expit": x, "log": np.exp(x), "logit": rng.uniform(1e-6, 1 - 1e-6, 400)}[name]
+    exact = {
+        "exp": mpmath.exp,
+        "log": mpmath.log,
+        "logit": lambda p: mpmath.log(p / (1 - p)),
+        "expit": lambda v: 1 / (1 + mpmath.exp(-v)),
+    }[name]
+    with mpmath.workdps(40):
+        for value, found in zip(x, getattr(arithmetic, name)(x), strict=True):
+            true = exact(mpmath.mpf(float(value)))
+            allowed = 4e-16 * (max(1, abs(true)) if name.startswith("log") else true)
+            if name == "logit":
+                allowed *= 4  # 1 - p is rounded
+            assert abs(true - mpmath.mpf(float(found))) <= allowed
+    assert float(arithmetic.log(1.0)) == 0.0
+    assert float(arithmetic.exp(0.0)) == 1.0
+
+
+def digests():
+    """Of small fits whose rows come from whole numbers, not from a function of NumPy's."""
+    import scipy.sparse as sp
+
+    from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor
+
+    found = hashlib.blake2b(digest_size=8)
+    for n, d in ((300, 700), (700, 20)):
+        cells = (np.arange(n * d) * 7919 % 1009).reshape(n, d)
+        X = sp.csr_array(np.where(cells < 90, cells / 90.0, 0.0))
+        for K in (2, 5):
+            for epsilon in (2.0, float("inf")):
+                model = DPGradientClassifier(
+                    Domain(classes=list(range(K))), epsilon=epsilon, n_iter=15, random_state=1
+                ).fit(X, np.arange(n) * 31 % n * K // n)
+                found.update(model.coef_.tobytes() + model.intercept_.tobytes())
+        target = (np.arange(n) * 31 % n) / n
+        fitted = DPGradientRegressor(Domain(target_bound=1.0), n_iter=15, random_state=1).fit(
+            X, target
+        )
+        found.update(fitted.coef_.tobytes() + fitted.coef_noise_.tobytes())
+    return found.hexdigest()
+
+
+def elsewhere(**environment):
+    code = "import warnings; warnings.simplefilter('ignore'); import test_arithmetic as t; print(t.digests())"
+    path = os.pathsep.join([str(HERE), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": path} | environment,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+PLAIN_C = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX,-FMA4"}
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+def test_fits_do_not_notice_vector_units():
+    from numpy._core import _multiarray_umath as loops
+
+    features = " ".join(loops.__cpu_dispatch__)
+    there = elsewhere(NPY_DISABLE_CPU_FEATURES=features, **PLAIN_C)
+    assert there == digests()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+def test_nor_what_numba_compiles_for(tmp_path):
+    """Compiles every kernel anew for a processor without vector units beyond the first: a minute."""
+    there = elsewhere(
+        NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", NUMBA_CACHE_DIR=str(tmp_path)
+    )
+    assert there == digests()
