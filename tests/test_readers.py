@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers import iter_svmlight, read_svmlight, read_table
+from dpsparse.readers import iter_svmlight, read_svmlight, read_table, tables
 from dpsparse.readers.svmlight import _number, _powers_of_ten
 from dpsparse.readers.tables import label_list
 
@@ -279,6 +279,44 @@ def test_fuzzed_csv_is_read_or_refused(tmp_path_factory, data):
     except SchemaError:
         return
     assert table.X.shape[1] == len(table.feature_names)
+
+
+CELLS = ["1", "0", "-0.0", "2.5e-7", " 3", "4 ", "+5", "1_0", "nan", "inf", "-inf", "1e400", "1e-400", "", " ", "x",
+         "nan(1)", "0x10", ".5", "5.", "0.1234567890123456789", "123456789012345678901", "9007199254740993", "é", "\t",
+         "5e-324", "1.7976931348623159e308", "True", "NA", "٣"]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.sampled_from(CELLS), min_size=3, max_size=3), min_size=1, max_size=4),
+    usual=st.integers(0, 6),
+    end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+    target=st.sampled_from(["y", None]),
+    block=st.sampled_from([8, 2**24]),
+)
+def test_both_csv_readers_read_the_same(tmp_path_factory, rows, usual, end, target, block):
+    """pyarrow's numbers bit for bit, and what it might see differently left to the other reader."""
+    ordinary = [["1.5", "-2e-3", "0"], ["0", "7", "1"]] * usual
+    text = end.join(
+        ",".join(row) for row in [["a", "b", "y"], *ordinary, *(rows if usual % 2 else [])]
+    )
+    path = write(tmp_path_factory.getbasetemp(), (text + end).encode(), "both.csv")
+    choose = lambda names: tables._choose(names, target, None, [], None)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "_BLOCK", block)
+        quick = tables.quick_csv(path, ",", choose)
+    if quick is None:
+        assert not (usual and usual % 2 == 0 and end in ("\n", "\r\n") and block > 8)
+        return
+    slow = tables._read_any_csv(path, ",", choose)
+    assert quick.feature_names == slow.feature_names
+    for name in ("indptr", "indices", "data"):
+        a, b = getattr(quick.X, name), getattr(slow.X, name)
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes()
+    if target is not None:
+        assert quick.y.dtype == slow.y.dtype
+        assert quick.y.tobytes() == slow.y.tobytes()
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz"])

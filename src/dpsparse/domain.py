@@ -8,7 +8,8 @@ clipped silently: an exception would tell the world that such a row exists.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,14 +31,27 @@ TINY, HUGE = 2.0**-100, 2.0**100
 OBSERVED = "observed"
 
 
+class Undeclared(float):
+    """A bound that nobody stated. Methods that bound rows themselves do not apply it, and where it would clip columns
+    that have names, they are asked for."""
+
+    def __repr__(self) -> str:
+        return "1.0"
+
+
+UNDECLARED = Undeclared(1.0)
+
+
 @dataclass(frozen=True)
 class Domain:
     """Public facts about the private table; every bound is enforced by `clip`.
 
     Parameters
     ----------
-    feature_bound : float or None, default=1.0
-        Entries are clipped to ``[-feature_bound, feature_bound]``. None leaves them unbounded.
+    feature_bound : float or None
+        Entries are clipped to ``[-feature_bound, feature_bound]``. None leaves them unbounded. If nothing is stated,
+        `DPGradient*` have no bound, as they bring rows to length one themselves; other methods take entries to lie
+        in [-1, 1], and refuse a table with named columns until a bound is stated.
     row_norm : float or None, default=None
         Rows with a larger L2 norm are scaled down to it. Needed by methods in L2 geometry.
     target_bound : float or None, default=None
@@ -56,9 +70,24 @@ class Domain:
         all rows of a person together add no more than one row may.
     rows_per_unit : int or None, default=None
         Of a person with more rows a random choice of so many is used. None uses all of them.
+    bounds : dict or array of shape (n_features, 2), optional
+        ``{"age": (0, 120), "income": (0, 1e6)}``, for every feature: numbers are clipped to their column's bounds and
+        divided by the larger of them before everything else. Weights are stated for the columns as they are.
+    categories : dict, optional
+        The names that may occur, by column: ``{"sex": ["f", "m"]}``. For `DPTablePreparer.from_domain`.
+    fill : dict, optional
+        Public constants for gaps, by column.
+    sources : dict, optional
+        How a fact is known without looking at the rows, by name of the fact or column; shown on the privacy card.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain
+    >>> Domain(classes=["no", "yes"], bounds={"age": (0, 120)}).bounds
+    {'age': (0.0, 120.0)}
     """
 
-    feature_bound: float | None = 1.0
+    feature_bound: float | None = UNDECLARED
     row_norm: float | None = None
     target_bound: float | None = None
     classes: Sequence[Any] | str | None = None
@@ -66,8 +95,13 @@ class Domain:
     unit: str = "row"
     rows_per_unit: int | None = None
     target_range: tuple[float, float] | None = None
+    bounds: Any = None
+    categories: Mapping[str, Sequence[Any]] | None = None
+    fill: Mapping[str, Any] | None = None
+    sources: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
+        self._check_columns()
         if self.target_range is not None:
             self._check_range()
         for name in ("feature_bound", "row_norm", "target_bound"):
@@ -101,6 +135,88 @@ class Domain:
             if len(labels) < 2 or len(labels) != len(self.classes):
                 raise DomainError("Domain.classes must list at least two different labels.")
             object.__setattr__(self, "classes", tuple(labels.tolist()))
+
+    def _check_columns(self) -> None:
+        """Facts by column, in a plain form; what is wrong is told by the name of the column."""
+        if self.bounds is not None:
+            pairs = dict(self.bounds) if isinstance(self.bounds, Mapping) else None
+            if pairs is None:
+                try:
+                    rows = np.asarray(self.bounds, np.float64)
+                    pairs = {str(j): tuple(pair) for j, pair in enumerate(rows.tolist())}
+                except (TypeError, ValueError):
+                    pairs = {"0": None}
+            for name, pair in pairs.items():
+                sound = (
+                    isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(is_real, pair))
+                )
+                if not sound or not (
+                    -HUGE <= pair[0] < pair[1] <= HUGE and max(map(abs, pair)) >= TINY
+                ):
+                    raise DomainError(
+                        f"Domain.bounds of column {name!r} must be two rising numbers, (lowest, highest)."
+                    )
+            plain = {name: (float(low), float(high)) for name, (low, high) in pairs.items()}
+            by_name = isinstance(self.bounds, Mapping)
+            object.__setattr__(self, "bounds", plain if by_name else tuple(plain.values()))
+        for fact in ("categories", "fill", "sources"):
+            value = getattr(self, fact)
+            if value is not None and not isinstance(value, Mapping):
+                raise DomainError(f"Domain.{fact} must be a dict with names of columns for keys.")
+        for name, names in (self.categories or {}).items():
+            listed = isinstance(names, (list, tuple, np.ndarray)) and len(names) > 0
+            if not listed or len({str(each) for each in names}) < len(names):
+                raise DomainError(
+                    f"Domain.categories of column {name!r} must list different names."
+                )
+        for name, value in (self.fill or {}).items():
+            if not isinstance(value, str) and not (is_real(value) and math.isfinite(value)):
+                raise DomainError(f"Domain.fill of column {name!r} must be a number or a text.")
+
+    @property
+    def declared_bound(self) -> float | None:
+        """The bound on entries that was stated, or None."""
+        return None if isinstance(self.feature_bound, Undeclared) else self.feature_bound
+
+    def column_limits(self, names: Sequence[str] | None, n_features: int) -> np.ndarray | None:
+        """(low, high) of every feature in the order of a table, or None where no bounds by column are declared."""
+        if self.bounds is None:
+            return None
+        if isinstance(self.bounds, Mapping):
+            if names is None:
+                raise DomainError(
+                    "Domain.bounds names columns, and X has no names; pass a data frame, or bounds in order."
+                )
+            missing = [name for name in names if name not in self.bounds]
+            if missing:
+                shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in missing[:50])
+                raise DomainError(
+                    f"Domain.bounds lacks these columns: {shown}. Declare (lowest, highest) for each."
+                )
+            return np.array([self.bounds[name] for name in names], np.float64)
+        if len(self.bounds) != n_features:
+            raise DomainError(
+                f"Domain.bounds has {len(self.bounds)} pairs for {n_features} columns."
+            )
+        return np.array(self.bounds, np.float64)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the facts as a small file to read, YAML or JSON by its ending; `load` reads it."""
+        from dpsparse.domain_file import save
+
+        save(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Domain:
+        """The facts of a file: YAML, JSON or TOML."""
+        from dpsparse.domain_file import read
+
+        return read(path).domain
+
+    def _repr_html_(self) -> str:
+        from dpsparse.domain_file import as_html
+
+        return as_html(self)
 
     def _check_range(self) -> None:
         ends = self.target_range
@@ -268,6 +384,23 @@ class BoundedData:
     X: sp.csr_array
     y: np.ndarray
     domain: Domain
+
+
+def within_limits(X: Any, limits: np.ndarray | None) -> Any:
+    """Entries clipped to the bounds of their columns and divided by the larger of the two: a map of single rows.
+
+    Zeros of a sparse matrix stay zero, also where the bounds exclude it: they are what is not stored.
+    """
+    if limits is None:
+        return X
+    low, high = limits.T
+    scale = np.abs(limits).max(axis=1)
+    if not hasattr(X, "tocsr"):
+        return np.clip(np.asarray(X, np.float64), low, high) / scale
+    rows = X.tocsr().astype(np.float64, copy=True)
+    columns = rows.indices
+    rows.data = np.clip(rows.data, low[columns], high[columns]) / scale[columns]
+    return rows
 
 
 def refuse_malformed(X: Any) -> None:

@@ -9,13 +9,16 @@
 ||w||_1 <= norm_bound (for softmax the sum of |W_kj|): there |m| <= B = feature_bound * norm_bound.
 It is what the noise is calibrated to; each bound is attained (privacy notes: docs/proofs/
 vertex_selection.md). `norm_bound=math.inf` means no bound on the weights.
+
+A loss is one class here. What a method may ask of it are its capabilities below, never its name. Compiled loops know
+the slopes of these four by heart; Frank-Wolfe takes any other loss by its plain loop.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -23,12 +26,26 @@ from scipy.special import expit, logsumexp, softmax
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 
+Labels = Literal["classes", "numbers"]
+
 
 class Loss(Protocol):
     """What a solver may ask of a loss."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def labels(self) -> Labels:
+        """What it is a loss of."""
+
+    @property
+    def scalar_slope(self) -> bool:
+        """Whether a row has one margin and one slope, rather than one for every class."""
+
+    @property
+    def objective(self) -> str | None:
+        """The kind of `ObjectivePerturbation` that is proven for it; None where there is none."""
 
     @property
     def smoothness(self) -> float:
@@ -40,8 +57,14 @@ class Loss(Protocol):
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The derivative in the margin, same shape as `margin`."""
 
-    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
-        """The largest |slope| over rows of `domain` and weights with ||w||_1 <= norm_bound."""
+    def slope_bound(
+        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
+    ) -> float:
+        """The largest |slope| over rows of `domain` and weights with ||w||_1 <= norm_bound, margins starting from
+        `offset` (docs/proofs/vertex_selection.md, Lemma 3)."""
+
+    def curvature(self, domain: Domain, norm_bound: float) -> float:
+        """The smallest second derivative in the margin over the same; 0 where it may vanish."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +72,9 @@ class Logistic:
     """log(1 + e^m) - y m with class codes y in {0, 1}."""
 
     name = "logistic"
+    labels: ClassVar[Labels] = "classes"
+    scalar_slope = True
+    objective = "logistic"
     smoothness = 0.25
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -59,8 +85,14 @@ class Logistic:
         signs = _signs(y)
         return np.asarray(signs * expit(signs * margin))
 
-    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
-        return float(expit(_margin_bound(domain, norm_bound)))
+    def slope_bound(
+        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
+    ) -> float:
+        return float(expit(_margin_bound(domain, norm_bound) + _start(offset)))
+
+    def curvature(self, domain: Domain, norm_bound: float) -> float:
+        edge = domain.margin_bound(norm_bound)
+        return float(expit(edge) * expit(-edge))
 
 
 @dataclass(frozen=True)
@@ -74,6 +106,9 @@ class Softmax:
     n_classes: int | None = None
 
     name = "softmax"
+    labels: ClassVar[Labels] = "classes"
+    scalar_slope = False
+    objective = None
     smoothness = 0.5
 
     def __post_init__(self) -> None:
@@ -93,10 +128,20 @@ class Softmax:
         np.put_along_axis(slopes, y[:, None], -slopes.sum(axis=1, keepdims=True), axis=1)
         return slopes
 
-    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+    def slope_bound(
+        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
+    ) -> float:
+        reach = _margin_bound(domain, norm_bound)
+        if any(offset):
+            b = np.asarray(offset, float)
+            others = [logsumexp(np.delete(b, k)) - b[k] for k in range(b.size)]
+            return float(expit(reach + max(others)))
         n_classes = self.n_classes or len(domain.class_labels())
         # (K-1) e^B / (1 + (K-1) e^B): the true class alone has margin -B, the others 0
-        return float(expit(_margin_bound(domain, norm_bound) + math.log(n_classes - 1)))
+        return float(expit(reach + math.log(n_classes - 1)))
+
+    def curvature(self, domain: Domain, norm_bound: float) -> float:
+        return 0.0  # all margins may rise together
 
 
 @dataclass(frozen=True)
@@ -104,6 +149,9 @@ class Squared:
     """(m - y)^2 / 2; its slope has a bound only where weights and targets have one."""
 
     name = "squared"
+    labels: ClassVar[Labels] = "numbers"
+    scalar_slope = True
+    objective = None
     smoothness = 1.0
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -112,10 +160,15 @@ class Squared:
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(margin - y)
 
-    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+    def slope_bound(
+        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
+    ) -> float:
         """feature_bound * norm_bound + target_bound; infinite for unbounded weights."""
         target_bound = float(domain.require("target_bound", "The squared loss"))
-        return _margin_bound(domain, norm_bound) + target_bound
+        return _margin_bound(domain, norm_bound) + target_bound + _start(offset)
+
+    def curvature(self, domain: Domain, norm_bound: float) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +178,9 @@ class Huber:
     cutoff: float = 1.0
 
     name = "huber"
+    labels: ClassVar[Labels] = "numbers"
+    scalar_slope = True
+    objective = "glm"
     smoothness = 1.0
 
     def __post_init__(self) -> None:
@@ -139,22 +195,33 @@ class Huber:
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip(margin - y, -self.cutoff, self.cutoff))
 
-    def slope_bound(self, domain: Domain, norm_bound: float) -> float:
+    def slope_bound(
+        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
+    ) -> float:
         """The cutoff, whatever the domain and the weights."""
         return float(self.cutoff)
+
+    def curvature(self, domain: Domain, norm_bound: float) -> float:
+        return 0.0
+
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Softmax(), Squared(), Huber())}
 
 
 def get_loss(name: str) -> Loss:
     """The loss called `name`, with its default parameters."""
-    losses: dict[str, Loss] = {
-        "logistic": Logistic(),
-        "softmax": Softmax(),
-        "squared": Squared(),
-        "huber": Huber(),
-    }
-    if name not in losses:
-        raise ParameterError(f"loss must be one of {', '.join(losses)}, got {name!r}.")
-    return losses[name]
+    if name not in LOSSES:
+        raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, got {name!r}.")
+    return LOSSES[name]
+
+
+def losses_of(labels: Labels) -> tuple[str, ...]:
+    """Names of the losses of one number or class at a time."""
+    return tuple(n for n, loss in LOSSES.items() if loss.labels == labels and loss.scalar_slope)
+
+
+def _start(offset: tuple[float, ...]) -> float:
+    return abs(offset[0]) if offset else 0.0
 
 
 def _signs(y: np.ndarray) -> np.ndarray:

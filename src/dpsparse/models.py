@@ -31,7 +31,7 @@ import dpsparse
 from dpsparse import estimators, preprocessing
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
-from dpsparse.domain import Domain
+from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.nonzeros import PrivateCount
@@ -396,7 +396,8 @@ def _encode(value: Any) -> Any:
             },
         }
     if type(value).__name__ in _RECORDS:
-        parts = {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
+        stated = {field.name: getattr(value, field.name) for field in fields(value)}
+        parts = {k: _encode(v) for k, v in stated.items() if not isinstance(v, Undeclared)}
         return {"type": type(value).__name__, "fields": parts}
     return None
 

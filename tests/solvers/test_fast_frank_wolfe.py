@@ -23,10 +23,10 @@ from dpsparse.solvers.frank_wolfe import (
     RowArrays,
     Run,
     choose_resolution,
+    curve,
     fast_frank_wolfe,
     fast_frank_wolfe_with,
     kernel,
-    offset_slope_bound,
 )
 from dpsparse.solvers.frank_wolfe import run as solver
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, score_cells, with_intercept
@@ -362,6 +362,134 @@ def test_lagging_mode_has_the_law_of_the_true_gradient():
     assert p_value(counts, stale, sc.kappa) < 1e-5
 
 
+def curved_run(name, **changes):
+    """A run that goes by curvature from its 20th step on."""
+    data, problem = make_case(name, n=400, p=12, n_iter=200, **changes)
+    run = make_run(data, problem)
+    picks = np.random.default_rng(2)
+    run.replay_cells(picks.integers(0, run.state.sc.n_cells, 20), picks.choice([-1, 1], 20))
+    run.state.sc.boxes = 0
+    run._curve = curve.Curve(run)
+    return data, problem, run
+
+
+def one_curved_step(run, t, third, seed, doubt=curve._DOUBT):
+    """(stored scores, slack) of a draw at step t, or None if an anchor must come first."""
+    c = run._curve
+    done = curve.follow(
+        run.state, c._tables, make_generator(seed), t, t + 1, c._unit, third, c._far, c._noise,
+        doubt / run.state.sc.kappa,
+    )  # fmt: skip
+    return None if done == t else (run.stored_scores().ravel(), slack_by_feature(run))
+
+
+@pytest.mark.parametrize("offset", [(), (1.5,)])
+@pytest.mark.parametrize("name", ["logistic", "squared"])
+def test_scores_that_follow_their_curvature_stay_within_their_slack(name, offset):
+    data, problem, run = curved_run(name, offset=offset)
+    third, broken, worst, anchors = curve.THIRD[name], 0, 0, 0
+    while run.step < 199:
+        t = run.step
+        seen = one_curved_step(run, t, third, seed=t)
+        if seen is None:
+            run.state.sc.event = 0
+            run._curve._anchor()
+            anchors += 1
+            continue
+        again = make_run(data, problem)
+        again.replay_cells(run.state.cells[:t], run.state.signs[:t])
+        error = np.abs(seen[0] - again.exact_scores().ravel())
+        assert (error <= seen[1]).all()
+        worst = max(worst, error.max())
+        allowed = run._curve._tables.rounding[: run.state.sampler.score.size].max()
+        broken += (error > allowed).any()  # what a bound without curvature would have missed
+        run.step = t + 1
+    if name == "logistic":
+        assert 1 <= anchors < 100
+        assert broken > 20
+        assert worst > 50
+    else:
+        assert anchors == 0  # a quadratic loss is its own expansion
+
+
+def test_picks_by_curvature_have_the_law_of_the_true_gradient():
+    """The law of one draw far from the anchor; predicted scores that were trusted would be seen."""
+    _, problem, run = curved_run("logistic", fit_intercept=False, radius=8.0)
+    c, state, sc = run._curve, run.state, run.state.sc
+    t = run.step + 15
+    for step in range(run.step, t):
+        one_curved_step(run, step, curve.THIRD["logistic"], step, doubt=math.inf)
+    cells, signs = state.cells[:t].copy(), state.signs[:t].copy()
+    sc.debt_limit = 2**60
+    draws = make_generator(4)
+    n, n_cells = 20_000, int(sc.n_cells)
+    counts = np.zeros(2 * n_cells, np.int64)
+    tables, moves = [np.copy(a) for a in c._tables], state.rows.v.copy()
+    for _ in range(n):
+        curve.follow(
+            state, c._tables, draws, t, t + 1, c._unit, 0.09623, c._far, c._noise, math.inf
+        )
+        cell, sign = int(state.cells[t]), int(state.signs[t])
+        counts[cell + n_cells * (sign < 0)] += 1
+        for array, before in zip(c._tables, tables, strict=True):
+            array[...] = before
+        state.rows.v[:] = moves
+    predicted = run.all_scores().astype(np.int64)
+    truth = make_run(curved_run("logistic", fit_intercept=False, radius=8.0)[0], problem)
+    truth.replay_cells(cells, signs)
+    exact = truth.all_scores().astype(np.int64)
+    assert sc.verified > 0
+    assert np.abs(sc.kappa * (exact - predicted)).max() > 0.1
+    assert p_value(counts, exact, sc.kappa) > 1e-5
+    assert p_value(counts, predicted, sc.kappa) < 1e-5
+
+
+def test_narrow_tables_go_by_curvature_and_others_do_not():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.random((20_000, 30)) < 0.2) * 1.0)
+    y = rng.integers(0, 2, 20_000)
+    data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    problem = Problem(
+        loss=Logistic(), radius=10.0, n_iter=2000, kappa=0.01, slope_bound=1.0, resolution=2**16
+    )
+    run = make_run(data, problem)
+    run.draw(make_generator(0), 600)
+    assert run._curve is not None
+    assert run._curve.anchors < 300
+    again = make_run(data, problem)
+    again.replay(run.history())
+    np.testing.assert_array_equal(again.exact_scores(), run.exact_scores())
+    small, problem = make_case("logistic")
+    run = make_run(small, problem)
+    run.draw(make_generator(0), problem.n_iter)
+    assert run._curve is None
+
+
+@pytest.mark.parametrize("kappa", [1e-6, 0.02, 5.0])
+@pytest.mark.parametrize("case", ["rare", "dense", "leading", "rounded"])
+def test_a_fit_ends_after_bounded_work(case, kappa):
+    """No step stops the kernel more often than the patience of the run, whatever the rows and the noise are."""
+    data, problem = {
+        "rare": lambda: make_case("logistic", n_iter=100),
+        "dense": dense_case,
+        "leading": leading_case,
+        "rounded": many_rounded,
+    }[case]()
+    if case != "rounded":  # its kappa is what makes its rounding matter
+        problem = dataclasses.replace(problem, kappa=kappa)
+    run, stops = make_run(data, problem), {}
+    answer = run._answer
+
+    def counted():
+        stops[run.step] = stops.get(run.step, 0) + 1
+        answer()
+
+    run._answer = counted
+    run.draw(make_generator(0), problem.n_iter)
+    assert run.step == problem.n_iter
+    assert max(stops.values(), default=0) <= solver._PATIENCE + 2
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
     """Vector and scalar code must agree, or the law would depend on which rows are stale."""
@@ -605,7 +733,7 @@ def test_offset_is_part_of_every_margin_and_of_the_intercept(name):
     data, problem = make_case(name)
     K = problem.n_outputs
     offset = tuple(np.linspace(-1.5, 1.0, K)) if K > 1 else (-1.5,)
-    bound = offset_slope_bound(problem.loss, data.domain, problem.radius, offset)
+    bound = problem.loss.slope_bound(data.domain, problem.radius, offset)
     problem = dataclasses.replace(problem, offset=offset, slope_bound=bound)
     run = make_run(data, problem)
     run.draw(make_generator(3), problem.n_iter)
@@ -626,7 +754,7 @@ def test_slope_bound_with_an_offset_holds_and_is_attained(name):
     loss, K = LOSSES[name]
     domain = Domain(feature_bound=2.0, target_bound=3.0, classes=list(range(max(K, 2))))
     offset = (0.7, -1.0, 0.2) if K > 1 else (-0.7,)
-    bound, reach = offset_slope_bound(loss, domain, 1.5, offset), 3.0
+    bound, reach = loss.slope_bound(domain, 1.5, offset), 3.0
     corners = np.concatenate([reach * np.eye(K), -reach * np.eye(K)]) + np.array(offset)
     targets = range(max(K, 2)) if name in ("logistic", "softmax") else (-3.0, 3.0)
     worst = 0.0
@@ -640,7 +768,7 @@ def test_law_of_a_pick_that_starts_from_an_offset():
     """Right, and neither without the offset nor with 5 % more or less noise. False alarms: 1e-5."""
     data, problem = make_case("logistic", n=300, p=12, fit_intercept=True, kappa=0.05)
     offset = (-1.5,)
-    bound = offset_slope_bound(problem.loss, data.domain, problem.radius, offset)
+    bound = problem.loss.slope_bound(data.domain, problem.radius, offset)
     problem = dataclasses.replace(problem, slope_bound=bound, offset=offset)
     run = make_run(data, problem)
     run.draw(make_generator(1), 5)

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpsparse import Domain, DPRidgeRegressor
+from dpsparse.audit.replay import check
 from dpsparse.domain import HUGE, TINY
 from dpsparse.estimators.ridge import choose_way, effective_rows
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
@@ -106,7 +107,9 @@ def test_the_tilt_has_the_planned_law(factor):
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (300, 3))
     y = X[:, 0] / 2
-    model = DPRidgeRegressor(Domain(target_bound=1.0, n_samples=300), epsilon=0.5)
+    model = DPRidgeRegressor(
+        Domain(target_bound=1.0, n_samples=300), epsilon=0.5
+    )  # N = 37: no looking
     plan = model.plan(3)
     (phase,) = plan.phases
     tilt, blur = phase.event.events
@@ -144,7 +147,7 @@ def test_the_phase_pays_for_this_objective_only():
 
 def test_the_way_is_chosen_from_public_numbers():
     assert choose_way(math.inf, 10) == "released"
-    assert choose_way(149.0, 10) == "declared"
+    assert choose_way(59.0, 10) == "declared"
     assert choose_way(25.0, 122) == "mean"
     assert choose_way(10.0, 122) == "declared"
     one, two = (effective_rows(1000, 1.0, 1e-6, a) for a in ("add-remove", "replace-one"))
@@ -166,8 +169,8 @@ def test_it_learns_and_without_noise_it_is_least_squares():
     domain = Domain(feature_bound=3.0, n_samples=3000, target_range=(-4.0, 4.0))
     plain = LinearRegression().fit(X, y)
     exact = DPRidgeRegressor(domain, epsilon=math.inf).fit(X, y)
-    np.testing.assert_allclose(exact.coef_, plain.coef_, atol=1e-3)
-    np.testing.assert_allclose(exact.intercept_, plain.intercept_, atol=5e-3)
+    np.testing.assert_allclose(exact.coef_, plain.coef_, atol=1e-2)
+    np.testing.assert_allclose(exact.intercept_, plain.intercept_, atol=2e-2)
     scores = [DPRidgeRegressor(domain, random_state=s).fit(X, y).score(X, y) for s in range(3)]
     assert min(scores) > 0.9 * plain.score(X, y)
 
@@ -188,6 +191,7 @@ def test_a_range_is_fitted_from_its_middle():
 def test_few_rows_learn_the_mean_or_nothing_and_never_run_away():
     X, y = linear(100, d=60)
     domain = Domain(n_samples=100, target_range=(-4.0, 4.0))
+    assert DPRidgeRegressor(domain, epsilon=1.5).plan(60).parameters["way"] == "released"
     model = DPRidgeRegressor(domain, epsilon=1.0).fit(X, y)
     assert model.plan_.parameters["way"] == "mean"
     assert not model.coef_.any()
@@ -206,3 +210,15 @@ def test_refusals_name_the_remedy():
             Domain(target_range=ends)
     with pytest.raises(DomainError, match="not both"):
         Domain(target_range=(0.0, 1.0), target_bound=3.0)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_the_mean_alone_is_replayed(adjacency):
+    """The audit's tables are too narrow for this way; both adjacencies, boundary floats among the rows."""
+    n = {"add-remove": 100, "replace-one": 200}[adjacency]
+    domain = Domain(n_samples=n, target_range=(-1.0, 5.0))
+    model = DPRidgeRegressor(domain, epsilon=1.0, adjacency=adjacency)
+    assert [phase.name for phase in model.plan(60).phases] == ["mean"]
+    finding = check(model, 60, n_pairs=6, n_climbs=2, every=200)
+    assert finding.complaints == ()
+    assert finding.height > 0.2

@@ -52,6 +52,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "tolerance", "tolerance": 0.1}),
         (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "published", "n_nonzero": "mass"}),
         (BINARY, {"radius": 2.0, "n_iter": 3, "n_nonzero": PrivateCount(1, 4, 0.3)}),
+        (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "shards"}),
     ],
     "DPLassoRegressor": [
         (NUMBER, {"n_iter": 5}),
@@ -59,8 +60,8 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPRidgeRegressor": [
         ({**NUMBER, "n_samples": 4000}, {}),  # enough to look at the table
-        ({"target_range": (-1.0, 5.0), "n_samples": 60}, {}),  # declared bounds only
-        ({"target_range": (-1.0, 5.0), "n_samples": 40}, {}),  # the mean alone
+        ({"target_range": (-1.0, 5.0), "n_samples": 60}, {}),  # too few: declared bounds only
+        ({"target_range": (-1.0, 5.0), "n_samples": 500}, {"ridge": 90.0}),  # either, by adjacency
     ],
     "DPScreenedLassoClassifier": [
         (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),

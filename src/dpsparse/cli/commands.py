@@ -14,15 +14,19 @@ import dpsparse
 from dpsparse._files import check_output, write_whole
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
+from dpsparse.cli import prepare as preparation
 from dpsparse.cli.budget import budget, budget_line
+from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import emit, say, stage
 from dpsparse.cli.papers import bill, papers, registry
+from dpsparse.cli.prepare import prepare_options
 from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.cli.warm_up import warm_up
-from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError, SchemaError
+from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError
+from dpsparse.readers import column_names
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
@@ -38,6 +42,7 @@ def program() -> None:
 
 
 program.add_command(budget)
+program.add_command(domain_command)
 program.add_command(reproduce)
 program.add_command(audit)
 program.add_command(proof)
@@ -62,6 +67,7 @@ program.add_command(warm_up)
 @opt.estimator_options
 @opt.domain_options
 @opt.data_options
+@prepare_options
 @opt.ledger_options
 @click.option(
     "--reveal-training-score",
@@ -83,50 +89,70 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train a private model on DATA, one file or several (svmlight, CSV or Parquet; also .gz, .bz2, .xz)."""
-    import numpy as np
-
+    """Train a private model on DATA: CSV, TSV, JSON lines, Parquet, Arrow, svmlight; text also .gz, .bz2, .xz, .zst."""
     inputs = (*data, options["domain_file"], options["ledger_path"])
     check_output(output, overwrite, inputs)
     check_output(output.with_suffix(".npz"), True, inputs)  # where a large model goes
-    domain, scales = opt.make_domain(options)
+    facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
-    model = opt.make_estimator(options, domain, ledger)
-    if options["n_features"] is not None:
-        model.plan(options["n_features"])  # refuse bad parameters before a long read
     streamed = len(data) > 1 or options["memory"] is not None
     if streamed and reveal_training_score:
         raise ParameterError(
             "--reveal-training-score needs one file that memory holds; leave it out."
         )
-    table: Any
-    if streamed:
-        table = opt.make_source(data, options)
-        factors = table.factors = opt.column_scales(table, scales)
-    else:
+    raw = preparation.asked_for(options, facts.domain, facts.roles)
+    if raw and facts.scales:
+        raise click.UsageError(
+            "--scale is for tables that are not prepared; state --bounds instead."
+        )
+    if raw and streamed:
+        raise ParameterError("Preparation needs one file that memory holds; leave out --memory.")
+    model: Any
+    X: Any
+    y: Any = None
+    persons = feature_names = factors = None
+    if raw:
+        domain, roles = preparation.declared(options, facts.domain, facts.roles)
+        model = opt.make_estimator(options, domain, ledger)
         with stage(f"reading {Path(data[0]).name}"):
-            table = opt.read_training_data(data[0], options)
-            factors = opt.column_scales(table, scales)
-            X = opt.scaled(table.X, factors)
+            names = column_names(data[0], options["file_format"])
+            model = preparation.make_pipeline(model, domain, roles, names, options)
+            X, y, persons = preparation.training_columns(data[0], options)
+    else:
+        model = opt.make_estimator(options, facts.domain, ledger)
+        if options["n_features"] is not None:
+            model.plan(options["n_features"])  # refuse bad parameters before a long read
+        table: Any
+        if streamed:
+            X = table = opt.make_source(data, options)
+            factors = table.factors = opt.column_scales(table, facts.scales)
+        else:
+            with stage(f"reading {Path(data[0]).name}"):
+                table = opt.read_training_data(data[0], options)
+                factors = opt.column_scales(table, facts.scales)
+                X, y, persons = opt.scaled(table.X, factors), table.y, table.persons
+        feature_names = table.feature_names
+        if factors is None:
+            opt.ask_for_scales(model, feature_names)
     score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
         if streamed:
-            model.fit(table)
+            model.fit(X)
         else:
-            model.fit(X, table.y, groups=table.persons)
-    if factors is not None:  # weights and their noise for the columns as they are in the file
-        model.coef_ = model.coef_ * factors
-        if hasattr(model, "coef_noise_"):
-            model.coef_noise_ = model.coef_noise_ * np.abs(factors)
-        model.scales_ = scales
-    path = _save_paid(model, output, table.feature_names, overwrite)
+            model.fit(X, y, groups=persons)
+    if factors is not None:
+        opt.unscale(model, factors, facts.scales)
+    _note_names(model, options, data[0])
+    path = _save_paid(model, output, feature_names, overwrite)
     record: dict[str, Any] = {"model": path, **_facts(model)}
     if score_plan is not None:
         ledger.reserve(score_plan)  # not before the fit, which may refuse the data
     if reveal_training_score:
-        record["training_score"] = model.score(table.X, table.y)
+        if factors is not None:
+            X = table.X  # weights are for the columns as they are in the file
+        record["training_score"] = model.score(X, y)
     text = f"{path}: {_summary(model)}\n{model.privacy_.headline}"
     if reveal_training_score:
         text += f"\nscore on the private training rows, NOT covered: {record['training_score']:.4f}"
@@ -154,33 +180,19 @@ def predict(
 ) -> None:
     """Predictions of MODEL for the rows of DATA, as CSV."""
     from dpsparse.models import load
-    from dpsparse.readers import read_table
 
     if output is not None:
         check_output(output, overwrite, (model, data))
     fitted: Any = load(model)
     if proba and not hasattr(fitted, "classes_"):
         raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
-    names = fitted.feature_names_
-    unnamed = [options["target"]] if options["target"] and names is None else []
-    table = read_table(
-        data,
-        features=names,
-        drop=() if names is not None else [*options["drop"], *unnamed],
-        n_features=fitted.n_features_in_,
-        zero_based=options["zero_based"],
-        format=options["file_format"],
-    )
-    if table.X.shape[1] != fitted.n_features_in_:
-        raise SchemaError(
-            f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
-        )
+    X = opt.rows_for(fitted, data, options)
     buffer = io.StringIO()
     rows = csv.writer(buffer, lineterminator="\n")
-    labels = fitted.predict(table.X).tolist()
+    labels = fitted.predict(X).tolist()
     if proba:
         rows.writerow(["prediction", *(f"p({c})" for c in fitted.classes_)])
-        chances = fitted.predict_proba(table.X).tolist()
+        chances = fitted.predict_proba(X).tolist()
         rows.writerows([label, *row] for label, row in zip(labels, chances, strict=True))
     else:
         rows.writerow(["prediction"])
@@ -202,15 +214,17 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
     from dpsparse.models import load
 
     fitted: Any = load(model)
-    weights = _top_weights(fitted, top)
+    weights = _top_weights(getattr(fitted, "model_", fitted), top)
     lines = [
         _summary(fitted),
         str(fitted.privacy_),
         *(f"  {v:+12.6g}  {name}" for name, v in weights),
     ]
     record = _facts(fitted) | {
-        "scales": fitted.scales_,
-        "parameters": {k: v for k, v in fitted.get_params(deep=False).items() if k != "ledger"},
+        "scales": getattr(fitted, "scales_", None),
+        "parameters": {
+            k: v for k, v in fitted.get_params(deep=False).items() if k not in ("ledger", "steps")
+        },
         "plan": dict(fitted.plan_.parameters),
         "top_weights": [{"feature": name, "weight": value} for name, value in weights],
     }
@@ -227,9 +241,9 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
 @opt.json_option
 def plan(n_features: int, as_json: bool, **options: Any) -> None:
     """The price of a fit before paying it; reads no data and spends nothing."""
-    domain, _ = opt.make_domain(options)
+    facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
-    price = opt.make_estimator(options, domain, ledger).plan(n_features)
+    price = opt.make_estimator(options, facts.domain, ledger).plan(n_features)
     record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
     text = str(price)
     if ledger is not None:
@@ -350,20 +364,33 @@ def _score_plan(model: Any) -> Any:
     )
 
 
+def _note_names(model: Any, options: dict[str, Any], data: str) -> None:
+    """What the card calls the data and the target: names that were typed, nothing of the rows."""
+    model.about_ = {
+        "data": options.get("data_name") or Path(data).name,
+        "target": options["target"] or "",
+    }
+
+
 def _facts(model: Any) -> dict[str, Any]:
+    inner = getattr(model, "model_", model)
     return {
-        "estimator": type(model).__name__,
+        "estimator": type(inner).__name__,
+        "prepared": inner is not model,
         "dpsparse": dpsparse.__version__,
-        "n_features": model.n_features_in_,
-        "n_nonzero": model.n_nonzero_,
+        "n_columns": model.n_features_in_,
+        "n_features": inner.n_features_in_,
+        "n_nonzero": inner.n_nonzero_,
         "guarantee": model.privacy_.to_dict(),
     }
 
 
 def _summary(model: Any) -> str:
+    inner = getattr(model, "model_", model)
+    prepared = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
     return (
-        f"{type(model).__name__}, {model.n_features_in_:,} features, "
-        f"{model.n_nonzero_:,} non-zero weights"
+        f"{type(inner).__name__}, {prepared}{inner.n_features_in_:,} features, "
+        f"{inner.n_nonzero_:,} non-zero weights"
     )
 
 

@@ -67,12 +67,12 @@ def evaluate(
         ledger.terms.adjacency if ledger is not None else "add-remove"
     )
     with stage(f"reading {Path(data).name}"):
-        table, persons = _read(data, fitted, person, options)
+        X, y, persons = _read(data, fitted, person, options)
     with stage("evaluating"):
         report = dp_evaluate(
             fitted,
-            table.X,
-            table.y,
+            X,
+            y,
             epsilon=options["epsilon"],
             delta=options["delta"],
             ledger=ledger,
@@ -93,33 +93,23 @@ def evaluate(
         write_whole(output, content.encode(), overwrite)
 
 
-def _read(data: str, fitted: Any, person: str | None, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The rows with the columns of the model, and the person of every row if a column names them."""
-    from dpsparse.readers import read_table
+def _read(data: str, fitted: Any, person: str | None, options: dict[str, Any]) -> tuple[Any, ...]:
+    """The rows as the model takes them, their targets, and the person of every row if a column names them."""
+    from dpsparse.readers import read_columns, read_table
+    from dpsparse.readers.tables import format_of, name_array, target_array
 
-    names = fitted.feature_names_
-
-    def read(target: str | None, drop: list[str]) -> Any:
-        return read_table(
-            data,
-            target=target,
-            features=names,
-            drop=drop if names is None else (),
-            n_features=fitted.n_features_in_,
-            zero_based=options["zero_based"],
-            format=options["file_format"],
-        )
-
-    other = [person] if person is not None else []
-    table = read(options["target"], [*options["drop"], *other])
-    if table.y is None:
+    if (options["file_format"] or format_of(Path(data))) == "svmlight":
+        if person is not None:
+            raise SchemaError("--person needs named columns (CSV, Parquet).")
+        table = read_table(
+            data, n_features=fitted.n_features_in_, zero_based=options["zero_based"], format=options["file_format"]
+        )  # fmt: skip
+        return table.X, table.y, None
+    if options["target"] is None:
         raise SchemaError("A table needs --target, the name of the column to predict.")
-    if table.X.shape[1] != fitted.n_features_in_:
-        raise SchemaError(
-            f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
-        )
-    if person is None:
-        return table, None
-    if table.feature_names is None:
-        raise SchemaError("--person needs named columns (CSV, Parquet).")
-    return table, read(person, [*options["drop"], options["target"]]).y
+    drop = [*options["drop"], *([person] if person is not None else [])]
+    X = opt.rows_for(fitted, data, {**options, "drop": drop})
+    wanted = [name for name in (options["target"], person) if name is not None]
+    cells = read_columns(data, columns=wanted, format=options["file_format"])
+    persons = None if person is None else name_array(cells[person].tolist())
+    return X, target_array(cells[options["target"]].tolist()), persons

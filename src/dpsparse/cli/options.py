@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from dpsparse.domain import Domain
+    from dpsparse.domain_file import Facts
     from dpsparse.readers import Table
 
 Options = dict[str, Any]
@@ -76,7 +76,7 @@ domain_options = grouped(
         "--domain",
         "domain_file",
         type=click.Path(dir_okay=False),
-        help="TOML file with the public facts below; options override it.",
+        help="File with public facts (YAML, JSON, TOML; see `dpsparse domain init`); options override it.",
     ),
     click.option(
         "--classes", help="The labels that may occur, such as 0,1 or no,yes: a classifier."
@@ -90,7 +90,9 @@ domain_options = grouped(
         help="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
     ),
     click.option(
-        "--feature-bound", type=float, help="Entries are clipped to +- this.  [default: 1]"
+        "--feature-bound",
+        type=float,
+        help="Entries are clipped to +- this, where they are not prepared.",
     ),
     click.option("--row-norm", type=float, help="Rows are scaled down to this L2 norm."),
     click.option(
@@ -120,14 +122,17 @@ domain_options = grouped(
 data_options = grouped(
     click.option("--target", help="Column to predict (CSV, Parquet)."),
     click.option(
-        "--drop", multiple=True, metavar="COLUMN", help="Column that is not a feature; repeatable."
+        "--drop",
+        multiple=True,
+        metavar="COLUMNS",
+        help="Columns that are not features, as a,b; repeatable.",
     ),
     click.option("--n-features", type=int, help="Public number of columns of a svmlight file."),
     click.option("--zero-based", is_flag=True, help="The first feature of a svmlight file is 0."),
     click.option(
         "--format",
         "file_format",
-        type=click.Choice(["svmlight", "csv", "tsv", "parquet"]),
+        type=click.Choice(["svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]),
         help="If the file's name does not say it.",
     ),
 )
@@ -181,11 +186,11 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
         )
     if domain.classes is not None and domain.target_bound is not None:
         raise ParameterError(
-            "State --classes (to classify) or --target-bound (to regress), not both."
+            "State --classes (to classify) or --target-range (to regress), not both."
         )
     if domain.classes is None and domain.target_bound is None:
         raise ParameterError(
-            "State the labels that may occur, --classes 0,1, or for numbers their bound, --target-bound 10."
+            "State the labels that may occur, --classes 0,1, or for numbers their range, --target-range 0 10."
         )
     task = "classifier" if domain.classes is not None else "regressor"
     if task not in known[options["method"]]:
@@ -229,17 +234,15 @@ def _pair(text: str, convert: Callable[[str], Any]) -> tuple[str, Any]:
 # ---- public facts -------------------------------------------------------------------------------
 
 
-def make_domain(options: Options) -> tuple[Domain, dict[str, float]]:
-    """The domain and the public scale of columns, from the TOML file and the options."""
-    from dpsparse.domain import Domain
+def make_domain(options: Options) -> Facts:
+    """The declared facts, from the file and the options; target and person of a file fill in missing options."""
+    from dpsparse.domain_file import Facts, read
     from dpsparse.readers.tables import label_list
 
-    facts: dict[str, Any] = {}
-    scales: dict[str, float] = {}
-    if options["domain_file"] is not None:
-        facts, scales = _read_facts(Path(options["domain_file"]))
+    facts = read(options["domain_file"]) if options["domain_file"] is not None else None
+    stated: dict[str, Any] = {}
     if options["person"] is not None:
-        facts["unit"] = "person"
+        stated["unit"] = "person"
     for name in (
         "target_bound",
         "target_range",
@@ -249,10 +252,21 @@ def make_domain(options: Options) -> tuple[Domain, dict[str, float]]:
         "rows_per_unit",
     ):
         if options[name] is not None:
-            facts[name] = options[name]
+            stated[name] = options[name]
     if options["classes"] is not None:
-        facts["classes"] = label_list(options["classes"])
-    scales |= dict(_pair(text, float) for text in options["scales"])
+        stated["classes"] = label_list(options["classes"])
+    if facts is None:
+        from dpsparse.domain import Domain
+
+        facts = Facts(Domain(**stated))
+    else:
+        if "target_bound" in stated or "target_range" in stated:
+            stated = dict.fromkeys(("target_bound", "target_range")) | stated
+        facts = replace(facts, domain=replace(facts.domain, **stated))
+        for name in ("target", "person"):
+            if options.get(name) is None and getattr(facts, name) is not None:
+                options[name] = getattr(facts, name)
+    scales = facts.scales | dict(_pair(text, float) for text in options["scales"])
     for name, scale in scales.items():
         # Beyond these the weights for the unscaled column may overflow, after they were paid for.
         if not 1e-100 <= abs(scale) <= 1e100:
@@ -260,29 +274,7 @@ def make_domain(options: Options) -> tuple[Domain, dict[str, float]]:
                 f"The scale of column {name!r} must be a number between 1e-100 and 1e100 "
                 "(or minus that)."
             )
-    return Domain(**facts), scales
-
-
-def _read_facts(path: Path) -> tuple[dict[str, Any], dict[str, float]]:
-    from dpsparse.domain import Domain
-
-    try:
-        facts = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise ParameterError(f"{path} is not a TOML file.") from None
-    scales = facts.pop("scale", {})
-    known = [field.name for field in fields(Domain)]
-    unknown = [key for key in facts if key not in known]
-    if unknown:
-        raise ParameterError(
-            f"{path} states {unknown[0]!r}; known facts are: {', '.join(known)}, and a table [scale]."
-        )
-    numbers = isinstance(scales, dict) and all(isinstance(v, (int, float)) for v in scales.values())
-    if not numbers:
-        raise ParameterError(f"In {path}, [scale] must list columns and numbers.")
-    return facts, {name: float(value) for name, value in scales.items()}
+    return replace(facts, scales=scales)
 
 
 def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
@@ -307,28 +299,89 @@ def scaled(X: sp.csr_array, factors: np.ndarray | None) -> sp.csr_array:
     return out
 
 
+def unscale(model: Any, factors: np.ndarray, scales: dict[str, float]) -> None:
+    """Weights and their noise for the columns as they are in the file."""
+    import numpy as np
+
+    model.coef_ = model.coef_ * factors
+    if hasattr(model, "coef_noise_"):
+        model.coef_noise_ = model.coef_noise_ * np.abs(factors)
+    model.scales_ = scales
+
+
+def ask_for_scales(model: Any, names: Any) -> None:
+    """Refuse to clip named columns to a bound that nobody stated, in the words of the command line."""
+    from dpsparse.cli.prepare import shown
+    from dpsparse.exceptions import DomainError
+
+    try:
+        model._check_parameters()
+        model._check_scales(names)
+    except DomainError:
+        if names is None:
+            raise
+        raise ParameterError(
+            f"The method needs the public scale of these columns: {shown(names, names)}. State --bounds "
+            "COLUMN=LOW..HIGH for each, --feature-bound 1 if all entries lie in [-1, 1], or have scales learnt: "
+            "--prepare private. Nothing was spent."
+        ) from None
+
+
 # ---- data and money -----------------------------------------------------------------------------
 
 
 def read_training_data(path: str, options: Options) -> Table:
+    from dpsparse.cli.prepare import names_of, undecided
     from dpsparse.readers import read_table
+    from dpsparse.readers.tables import NotNumericTable
 
-    table = read_table(
-        path,
-        target=options["target"],
-        person=options["person"],
-        drop=options["drop"],
-        n_features=options["n_features"],
-        zero_based=options["zero_based"],
-        format=options["file_format"],
-    )
+    try:
+        table = read_table(
+            path,
+            target=options["target"],
+            person=options["person"],
+            drop=names_of(options["drop"]),
+            n_features=options["n_features"],
+            zero_based=options["zero_based"],
+            format=options["file_format"],
+        )
+    except NotNumericTable as error:
+        raise undecided(path, options, error) from None
     if table.y is None:
         raise SchemaError("A table needs --target, the name of the column to predict.")
     return table
 
 
+def rows_for(fitted: Any, data: str, options: Options) -> Any:
+    """The rows of a file as a fitted model takes them: by name, raw where the model prepares them itself."""
+    from dpsparse.readers import read_columns, read_table
+
+    inner = getattr(fitted, "model_", None)
+    raw = getattr(fitted, "feature_names_in_", None) if inner is not None else None
+    if raw is not None:
+        return read_columns(data, columns=list(raw), format=options["file_format"])
+    from dpsparse.cli.prepare import names_of
+
+    names = None if inner is not None else fitted.feature_names_
+    unnamed = [options["target"]] if options["target"] and names is None else []
+    table = read_table(
+        data,
+        features=names,
+        drop=() if names is not None else [*names_of(options["drop"]), *unnamed],
+        n_features=fitted.n_features_in_,
+        zero_based=options["zero_based"],
+        format=options["file_format"],
+    )
+    if table.X.shape[1] != fitted.n_features_in_:
+        raise SchemaError(
+            f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
+        )
+    return table.X
+
+
 def make_source(paths: tuple[str, ...], options: Options) -> Any:
     """Rows of several files, or of more than memory holds: read, clipped and stored by `fit`, then streamed."""
+    from dpsparse.cli.prepare import names_of
     from dpsparse.readers.tables import format_of
     from dpsparse.rows import Rows
 
@@ -350,10 +403,16 @@ def make_source(paths: tuple[str, ...], options: Options) -> Any:
     if options["target"] is None:
         raise SchemaError("A table needs --target, the name of the column to predict.")
     if kind == "parquet":
-        return Rows.from_parquet(paths, target=options["target"], drop=options["drop"], **common)
+        return Rows.from_parquet(
+            paths, target=options["target"], drop=names_of(options["drop"]), **common
+        )
     separator = "\t" if kind == "tsv" else ","
     return Rows.from_csv(
-        paths, target=options["target"], drop=options["drop"], separator=separator, **common
+        paths,
+        target=options["target"],
+        drop=names_of(options["drop"]),
+        separator=separator,
+        **common,
     )
 
 

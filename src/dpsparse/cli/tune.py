@@ -76,7 +76,8 @@ def tune(
             overwrite,
             (data, candidates_file, options["domain_file"], options["ledger_path"]),
         )
-    domain, scales = opt.make_domain(options)
+    facts = opt.make_domain(options)
+    domain, scales = facts.domain, facts.scales
     ledger = opt.open_ledger(options)
     adjacency = options["adjacency"] or (ledger.terms.adjacency if ledger is not None else None)
     search = DPSearchCV(
@@ -110,8 +111,6 @@ def _search(
     options: dict[str, Any],
     as_json: bool,
 ) -> None:
-    import numpy as np
-
     from dpsparse.cli.commands import _facts, _save_paid, _summary
 
     with stage(f"reading {Path(data).name}"):
@@ -121,11 +120,8 @@ def _search(
     with stage("searching"):
         search.fit(X, table.y, groups=table.persons)
     model, ledger = search.best_estimator_, search.ledger
-    if factors is not None:  # weights and their noise for the columns as they are in the file
-        model.coef_ = model.coef_ * factors
-        if hasattr(model, "coef_noise_"):
-            model.coef_noise_ = model.coef_noise_ * np.abs(factors)
-        model.scales_ = scales
+    if factors is not None:
+        opt.unscale(model, factors, scales)
     path = _save_paid(model, output, table.feature_names, overwrite)
     chosen = dict(search.best_params_)
     record: dict[str, Any] = {

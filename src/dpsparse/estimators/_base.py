@@ -22,12 +22,12 @@ from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import is_number, is_whole
-from dpsparse.domain import Domain, refuse_malformed
+from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
-from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError
+from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.plan import Plan
 from dpsparse.progress import FitProgress
@@ -90,7 +90,7 @@ class BaseDPLinearModel(_Fitted):
         name = type(self).__name__
         if not isinstance(self.domain, Domain):
             raise ParameterError(
-                f"domain is required: {name}(domain=Domain(...)) states the public bounds of the data."
+                _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
             )
         check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
         if not is_number(self.delta) or not 0 < self.delta < 1:
@@ -181,29 +181,75 @@ class BaseDPLinearModel(_Fitted):
         self._check_parameters()
         self._check_groups(groups)
         refuse_inside_task(self.epsilon)
+        limits = None
         if is_dask(X):
             X, y = Rows.from_dask(X, y), None
         if isinstance(X, Source):
+            self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = given_the_table(self._priced(X.n_features, labels), self)
-            rows = X.clipped(self._domain, labels)
+            rows = X.clipped(self._clipping(X.n_features), labels)
         else:
             refuse_malformed(X)
             X, y = checked_data(
                 self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers
             )
             labels = self._labels(y)
+            names = getattr(self, "feature_names_in_", None)
+            limits = self._domain.column_limits(names, X.shape[1])
+            self._check_scales(names)
             plan = given_the_table(self._priced(X.shape[1], labels), self)
-            rows = Rows.clip(X, y, self._domain, labels=labels, groups=groups)
+            clipping = self._clipping(X.shape[1])
+            X = within_limits(X, limits)
+            rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
             refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         self._carry_out(rows, plan, self._make_releases(plan), labels)
+        if limits is not None:  # weights and their noise for the columns as they are
+            self._rescale(1.0 / np.abs(limits).max(axis=1))
         if receipt is not None:
             receipt.commit()
         return self
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        """Whether the method itself brings rows to a bounded length."""
+        return False
+
+    def _clipping(self, n_features: int) -> Domain:
+        """The bounds that rows are clipped to: none that nobody stated, where the method needs none."""
+        domain = self._domain
+        if self._bounds_rows(n_features) and domain.declared_bound is None:
+            return replace(domain, feature_bound=None)
+        return domain
+
+    def _refuse_column_facts(self) -> None:
+        if self._domain.bounds is not None:
+            raise DomainError(
+                "Domain.bounds by column is for tables in memory; for files and Dask declare Domain(feature_bound=...)."
+            )
+
+    def _check_scales(self, names: Any) -> None:
+        """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
+        domain = self._domain
+        stated = (domain.declared_bound, domain.row_norm, domain.bounds)
+        if names is None or any(fact is not None for fact in stated):
+            return
+        if self._bounds_rows(len(names)) or not isinstance(domain.feature_bound, Undeclared):
+            return
+        shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in list(names)[:50])
+        raise DomainError(
+            f"{type(self).__name__} needs the public scale of these columns: {shown}. Declare Domain(bounds={{...}}) "
+            "with (lowest, highest) for each, Domain(feature_bound=1.0) if all entries lie in [-1, 1], or have "
+            'scales learnt privately: DPPipeline([("table", DPTablePreparer(rest="auto")), ...]). Nothing was spent.'
+        )
+
+    def _rescale(self, factors: np.ndarray) -> None:
+        self.coef_ = self.coef_ * factors
+        if hasattr(self, "coef_noise_"):
+            self.coef_noise_ = self.coef_noise_ * factors
 
     def _carry_out(
         self, rows: Rows, plan: Plan, releases: Releases, labels: np.ndarray | None
@@ -404,6 +450,24 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
+    """The first argument is the domain; many other things are tried in its place."""
+    fact = "classes=[0, 1]" if classifies else "target_bound=10.0"
+    if is_number(domain):
+        return f"domain comes first; you probably mean {name}(Domain({fact}), epsilon={domain!r})."
+    if isinstance(domain, (list, tuple, np.ndarray)) and classifies:
+        return f"domain comes first; you probably mean {name}(Domain(classes=[...]), epsilon=1.0)."
+    if isinstance(domain, dict):
+        return f"domain is a record, not a dict; you probably mean {name}(Domain(**facts), epsilon=1.0)."
+    if hasattr(domain, "reserve"):
+        return f"domain comes first; you probably mean {name}(Domain({fact}), ledger=ledger)."
+    if isinstance(domain, str):
+        return f"domain comes first; you probably mean {name}(Domain.load(path)) or {name}(Domain({fact}))."
+    return (
+        f"domain is required: {name}(domain=Domain({fact})) states the public bounds of the data."
+    )
 
 
 def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:

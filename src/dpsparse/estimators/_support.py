@@ -232,11 +232,12 @@ class DPSupportFirst(BaseDPLinearModel):
                 stage.slope_bound, stage.row_clip, 1.0, stage.ridge, self.adjacency, stage.tol
             ).value
             return rounded_release(moved, ratio, size)
-        loss = "huber" if self._labels_are_numbers else "logistic"
+        loss = get_loss("huber" if self._labels_are_numbers else "logistic")
+        assert loss.objective is not None
         # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
-        curvature = get_loss(loss).smoothness * stage.row_clip * stage.longest
+        curvature = loss.smoothness * stage.row_clip * stage.longest
         return tilted_fit(
-            gradient_bound, curvature, stage.ridge, "logistic" if loss == "logistic" else "glm",
+            gradient_bound, curvature, stage.ridge, loss.objective,
             ratio, size, stage.tol, self.adjacency,
         )  # fmt: skip
 

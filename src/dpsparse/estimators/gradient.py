@@ -109,6 +109,9 @@ class _DPGradient(BaseDPLinearModel):
                 f"got {shares!r}."
             )
 
+    def _bounds_rows(self, n_features: int) -> bool:
+        return True
+
     def _why_one_row(self) -> str:
         return ""
 

@@ -17,7 +17,7 @@ from dpsparse.estimators._base import (
     check_positive,
 )
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Huber, Logistic, Loss, Softmax, Squared
+from dpsparse.losses import Huber, Logistic, Loss, Softmax, get_loss, losses_of
 from dpsparse.nonzeros import NNonzero, check_n_nonzero, count_event
 from dpsparse.privacy import (
     Event,
@@ -44,6 +44,7 @@ from dpsparse.solvers.frank_wolfe import (
     choose_resolution,
     fast_frank_wolfe,
 )
+from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
 from dpsparse.solvers.frank_wolfe.reference import with_intercept
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.solvers.solution import Solution
@@ -87,8 +88,10 @@ class _Lasso(BaseDPLinearModel):
         check_choice("freshness", self.freshness, tuple(FRESHNESS))
         check_positive("tolerance", self.tolerance)
         check_choice("selection", self.selection, SELECTIONS)
-        if self.selection == "shards" and self.freshness != "exact":
-            raise ParameterError("selection='shards' has exact scores; it needs freshness='exact'.")
+        if self.selection == "shards" and (self.freshness, self.calibration) != ("exact", "proven"):
+            raise ParameterError(
+                "selection='shards' has exact scores; it needs freshness='exact' and calibration='proven'."
+            )
         if self.selection == "heap" and not math.isinf(self.epsilon):
             raise ParameterError("selection='heap' is an arg max; it needs epsilon=math.inf.")
         check_n_nonzero(self.n_nonzero)
@@ -99,9 +102,20 @@ class _Lasso(BaseDPLinearModel):
         radius = float(self._default_radius(bound) if self.radius is None else self.radius)
         n_iter = int(self.n_iter or _default_n_iter(self._domain.n_samples, self.epsilon))
         loss = self._loss(labels)
-        n_outputs = len(labels) if loss.name == "softmax" and labels is not None else 1
+        n_outputs = 1 if loss.scalar_slope or labels is None else len(labels)
         slope_bound = loss.slope_bound(self._domain, radius)
+        # A loss that the compiled loops do not know is fitted by the plain one.
+        compiled = loss.name in COMPILED
+        selection = self.selection if compiled else "scan"
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
+        if not compiled and self.selection == "shards":
+            raise ParameterError(
+                f"selection='shards' knows the losses {', '.join(COMPILED)}, not {loss.name!r}."
+            )
+        if not compiled and calibration != "proven":
+            raise ParameterError(
+                f"loss={loss.name!r} has no published form; use calibration='proven'."
+            )
         prior = self.fit_intercept and calibration == "proven" and not self._labels_are_numbers
         count = count_event(self.n_nonzero)
         extra = [] if count is None or isinstance(count, NonPrivate) else [count]
@@ -143,7 +157,7 @@ class _Lasso(BaseDPLinearModel):
             calibration=calibration,
             proven=proven,
             source="docs/proofs/frank_wolfe.md",
-            assumptions=_assumptions(calibration, self.selection),
+            assumptions=_assumptions(calibration, selection),
             public=Ball(
                 loss=loss,
                 radius=radius,
@@ -153,9 +167,9 @@ class _Lasso(BaseDPLinearModel):
                 feature_bound=bound,
                 n_outputs=n_outputs,
                 fit_intercept=self.fit_intercept,
-                freshness="published" if calibration == "published" else self.freshness,
+                freshness=self._freshness(calibration, compiled),
                 tolerance=self.tolerance,
-                selection=self.selection,
+                selection=selection,
                 printed_kappa=None if calibration == "proven" else kappa,
                 laplace=calibration == "published-laplace",
                 n_nonzero=check_n_nonzero(self.n_nonzero),
@@ -174,6 +188,11 @@ class _Lasso(BaseDPLinearModel):
                 "loss": loss.name,
             },
         )
+
+    def _freshness(self, calibration: str, compiled: bool) -> str:
+        if not compiled:  # the plain loop scores exactly at every step
+            return "exact"
+        return "published" if calibration == "published" else self.freshness
 
     def _selections(
         self, n_iter: int, n_counts: int, extra: list[Event]
@@ -354,13 +373,14 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, ("squared", "huber"))
+        check_choice("loss", self.loss, losses_of("numbers"))
         if self.cutoff is not None:
             check_positive("cutoff", self.cutoff)
 
     def _loss(self, labels: np.ndarray | None) -> Loss:
-        if self.loss == "squared":
-            return Squared()
+        loss = get_loss(self.loss)
+        if not isinstance(loss, Huber):
+            return loss
         target_bound = float(self._domain.require("target_bound", "DPLassoRegressor"))
         return Huber(target_bound / 10.0 if self.cutoff is None else float(self.cutoff))
 

@@ -24,13 +24,13 @@ from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
 from dpsparse.sensitivity import signed_sum
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import COUNTS, TableRegression, row_clip, solve
+from dpsparse.solvers.table_regression import COUNTS, EXACT_RIDGE, TableRegression, row_clip, solve
 
-ENOUGH = 150.0  # N from which it pays to look at the table
+ENOUGH = 60.0  # N from which it pays to look at the table
 NOTHING = 20.0  # N below which not even the mean can be learnt
 NARROW = 100  # columns up to which their scales are released one by one
 # Shares of what the mean leaves (of mu^2).
-SHARES = {"spread": 0.03, "length": 0.05, "centre": 0.08, "columns": 0.08}
+SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
 _NOTES = {
     "mean": "noisy sum of the targets",
     "spread": f"{COUNTS} noisy counts: where residuals begin to count linearly",
@@ -180,9 +180,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         if self.ridge is not None:
             return float(self.ridge)
         if math.isinf(self.epsilon):
-            return 1e-2 * row_clip("released") ** 2
-        strength = 15.0 if n_features <= NARROW else 5.0
-        drowned = strength * n_features / (n * mu**2)
+            return EXACT_RIDGE * row_clip("released") ** 2
+        drowned = 5.0 * n_features / (n * mu**2)
         return float(max(8.0 / min(self.epsilon, 8.0), drowned) * clip**2)
 
     def _longest(self, n_features: int) -> float:
@@ -207,4 +206,4 @@ def choose_way(effective: float, n_features: int) -> str:
         return "released"
     if effective < NOTHING or effective >= 4.5 * math.sqrt(n_features):
         return "declared"
-    return "mean"
+    return "released" if effective >= ENOUGH / 2.0 else "mean"

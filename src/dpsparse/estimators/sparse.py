@@ -21,6 +21,7 @@ from dpsparse.privacy import Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import MOST_COLUMNS
 
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
 
@@ -41,6 +42,9 @@ class _DPSparse(BaseDPLinearModel):
 
     def _why_one_row(self) -> str:
         return ""  # where persons have several rows, a method that bounds them together is chosen
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        return self._choose(n_features)[0]._bounds_rows(n_features)
 
     @property
     def _facts(self) -> dict[str, Any]:
@@ -154,6 +158,8 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "n_samples is not declared"
         if domain.unit == "person" and domain.rows_per_unit != 1:
             return gradient, "all rows of a person are bounded together"
+        if math.isinf(self.epsilon) and n_features <= MOST_COLUMNS:
+            return gradient, "without noise: the plain fit, on so many weights as are asked for"
         bounded = domain.feature_bound is not None
         few = isinstance(k, int) and k < n_features
         if few and bounded:

@@ -10,12 +10,23 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dpsparse.estimators._base import ADJACENCIES, check_choice, check_positive
+from dpsparse.estimators._base import (
+    ADJACENCIES,
+    BaseDPLinearModel,
+    check_choice,
+    check_positive,
+)
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.evaluation.report import Report
-from dpsparse.evaluation.scores import assumptions, describe_model, name_of, score_rows
+from dpsparse.evaluation.scores import (
+    assumptions,
+    describe_model,
+    name_of,
+    prepared,
+    score_rows,
+)
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
@@ -79,6 +90,9 @@ def dp_evaluate(
     """
     _check(epsilon, delta, adjacency, ledger, level, random_state)
     model = getattr(model, "best_estimator_", model)  # of a search: its winner speaks for it
+    told = name_of(model)
+    if isinstance(getattr(model, "model_", None), BaseDPLinearModel):
+        model, X = model.model_, prepared(model, X)  # of a DPPipeline: its maps are of single rows
     subject = describe_model(model, target_bound, error_bound)
     asked = subject.check(metrics)
     plan = make_plan(
@@ -109,7 +123,7 @@ def dp_evaluate(
     else:
         released = release_numbers(rows, names, subject, releases)
         found, tables = regression.measure(released, subject, asked, level), {}
-    report = Report(name_of(model), found, tables, plan, released, subject, level)
+    report = Report(told, found, tables, plan, released, subject, level)
     if receipt is not None:
         receipt.commit()
     return report

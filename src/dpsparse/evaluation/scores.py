@@ -7,13 +7,13 @@ would show that row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_positive
+from dpsparse._checks import check_positive, quietly
 from dpsparse.domain import by_person
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data
@@ -195,7 +195,14 @@ def _persons(groups: Any, n: int) -> np.ndarray | None:
     return person
 
 
+def prepared(pipeline: Any, X: Any) -> Any:
+    """Raw rows as the model of a pipeline sees them, each a function of itself."""
+    return quietly("X is not a table that the pipeline can prepare.", pipeline.transform, X)
+
+
 def _n_rows(X: Any) -> int:
+    if isinstance(X, Mapping):
+        X = next(iter(X.values()), ())
     shape = getattr(X, "shape", None)
     try:
         return int(shape[0]) if shape is not None else len(X)

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_count, check_positive, is_number
-from dpsparse.domain import refuse_malformed
+from dpsparse.domain import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._schema import checked_data
 from dpsparse.exceptions import ParameterError
@@ -264,14 +264,20 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         numbers = estimator._labels_are_numbers
         X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=numbers)
         labels = estimator._labels(y)
+        names = getattr(self, "feature_names_in_", None)
+        limits = estimator._domain.column_limits(names, X.shape[1])
+        estimator._check_scales(names)
         plan = self._priced(X.shape[1], labels)
-        rows = Rows.clip(X, y, estimator._domain, labels=labels, groups=groups)
+        X = within_limits(X, limits)
+        rows = Rows.clip(X, y, estimator._clipping(X.shape[1]), labels=labels, groups=groups)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         rng = make_generator(self.random_state)
         winner: Winner = plan.public.run(Releases(plan, rng).capped(rows), rng)
         self._publish(winner, plan, labels)
+        if limits is not None:
+            self.best_estimator_._rescale(1.0 / np.abs(limits).max(axis=1))
         if receipt is not None:
             receipt.commit()
         return self

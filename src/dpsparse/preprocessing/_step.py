@@ -198,6 +198,10 @@ class PrivateStep(Step):
         check_positive("share", self.share)
         if not self.share < 1.0:
             raise ParameterError(f"share must be below 1, got {self.share!r}; try 0.1.")
+        self._check_terms()
+
+    def _check_terms(self) -> None:
+        """What a step that is fitted by itself must know."""
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon, "use math.inf for no noise")

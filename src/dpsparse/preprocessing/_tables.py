@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import quietly
+from dpsparse._checks import is_number, quietly
 from dpsparse.exceptions import SchemaError
 
+KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST = 256  # characters of a name; longer ones are cut
 _UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
 
@@ -128,6 +130,61 @@ def _number(cell: Any) -> float:
         return float(cell)
     except Exception:  # text, lists, pandas.NA, anything: a gap
         return math.nan
+
+
+def kinds(column: np.ndarray) -> np.ndarray:
+    """The place in KINDS of every cell, NaN for a gap. A text that reads as a number is one."""
+    if column.dtype.kind in "biufmM":
+        gaps = np.isnat(column) if column.dtype.kind in "mM" else np.isnan(column.astype(float))
+        return np.where(gaps, np.nan, 1.0 if column.dtype.kind == "M" else 0.0)
+    return np.array([_kind(cell) for cell in column.tolist()], np.float64)
+
+
+def _kind(cell: Any) -> float:
+    if not math.isnan(_number(cell)):
+        return 0.0
+    if not math.isnan(_day(cell)):
+        return 1.0
+    return math.nan if _name(cell) is None else 2.0
+
+
+def days(column: np.ndarray) -> np.ndarray:
+    """Dates as days since 1970: dates of Python, NumPy and pandas, and texts 2020-01-31, with a time or without, or
+    31.01.2020. Anything else is a gap."""
+    if column.dtype.kind == "M":
+        return numbers(column) / 86_400.0
+    return np.array([_day(cell) for cell in column.tolist()], np.float64)
+
+
+def _day(cell: Any) -> float:
+    try:
+        if isinstance(cell, str):
+            text = cell.strip()
+            if len(text) == 10 and text[2] == text[5] == ".":
+                text = f"{text[6:]}-{text[3:5]}-{text[:2]}"
+            if text[4:5] != "-":
+                return math.nan
+            cell = datetime.fromisoformat(text)
+        if isinstance(cell, datetime):
+            whole = cell if cell.tzinfo else cell.replace(tzinfo=UTC)
+            return (whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400.0
+        if isinstance(cell, date):
+            return float(cell.toordinal() - date(1970, 1, 1).toordinal())
+    except Exception:  # no such day, NaT: a gap
+        return math.nan
+    return math.nan
+
+
+def filled(column: np.ndarray, fill: Any) -> np.ndarray:
+    """The column with a public constant for its gaps."""
+    if column.dtype.kind in "biu":
+        return column
+    if column.dtype.kind == "f":
+        return np.where(np.isnan(column), float(fill) if is_number(fill) else np.nan, column)
+    out = np.empty(len(column), object)
+    for i, cell in enumerate(column.tolist()):
+        out[i] = fill if _name(cell) is None else cell
+    return out
 
 
 def texts(column: np.ndarray) -> list[str | None]:

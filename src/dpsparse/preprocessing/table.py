@@ -1,6 +1,7 @@
 """`DPTablePreparer`: a table of mixed columns, each prepared as its declared fact says.
 
-    "number"            scale, centre and gaps learnt privately
+    "auto"              whether its cells are numbers, dates or names is learnt privately, then as below
+    "number", "date"    scale, centre and gaps learnt privately
     (low, high)         a number with public bounds
     "category"          categories learnt privately
     ["f", "m"]          public categories
@@ -9,14 +10,16 @@
     "words"             words of a text, by a private vocabulary
     "drop"              left out
 
-All private numbers share one release, all private categories another.
+All private numbers share one release, all private categories another. Where kinds are learnt, both are paid for
+before it is known which columns they are for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,36 +27,59 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 
+from dpsparse._checks import check_positive
+from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want
-from dpsparse.preprocessing._tables import Table
+from dpsparse.preprocessing._tables import KINDS, Table, days, filled, kinds
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
 from dpsparse.release import Releases
+from dpsparse.rows.columns import NumberColumns
+from dpsparse.sensitivity import column_cells
 
-ROLES = ("number", "category", "hash", "text", "words", "drop")
+if TYPE_CHECKING:
+    from dpsparse.privacy.ledger import Ledger
+
+ROLES = ("auto", "number", "date", "category", "hash", "text", "words", "drop")
+KIND_SHARE = 0.01  # of the budget, for the kinds of columns: a majority is all that is asked for
+Part = tuple[str, Step, tuple[str, ...]]
 
 
-class DPTablePreparer(Step):
+class DPTablePreparer(PrivateStep):
     """Numbers, categories, texts and gaps of a table to rows of bounded length.
 
     Parameters
     ----------
     columns : dict
-        For every column of the table a role: ``"number"``, ``(low, high)``, ``"category"``, ``["f", "m"]``, ``"hash"``,
-        ``"text"``, ``"words"``, ``"drop"``, or a step of its own such as ``DPCategoryEncoder(max_categories=5)``.
+        For every column of the table a role: ``"auto"``, ``"number"``, ``(low, high)``, ``"date"``, ``"category"``,
+        ``["f", "m"]``, ``"hash"``, ``"text"``, ``"words"``, ``"drop"``, or a step of its own such as
+        ``DPCategoryEncoder(max_categories=5)``.
+    rest : str or None, default=None
+        The role of all columns that `columns` does not name. None refuses a table that has such columns, by name;
+        ``DPTablePreparer(rest="auto")`` needs no other fact.
     fill : dict or None, default=None
-        Public constants for gaps of numbers with bounds, by column.
+        Public constants for gaps, by column. Without one a gap is the centre, or a category of its own.
     flag_gaps : bool, default=True
         A column of its own for the gaps of numbers; of private ones where gaps are frequent.
     number_share, category_share, word_share : float, default=0.1
         Shares of the pipeline's budget for all private numbers, all private categories, each vocabulary.
     count_clipped : bool, default=True
         In a `DPPipeline`, tell for a hundredth of the budget how much declared bounds clip; much is a warning.
+    kind_share : float, default=0.01
+        Share of the budget for what kind of cells each column of role "auto" has.
     max_categories : int, default=64
     hash_features : int, default=64
         Columns for each hashed column; texts have 2**18.
+    epsilon, delta, adjacency, ledger, n_samples, random_state
+        For use outside a `DPPipeline`, which pays for all of its steps.
+
+    Attributes
+    ----------
+    kinds_ : dict
+        The role that each column of role "auto" was found to have: "number", "date" or "category".
+    parts_ : list of (label, fitted step, columns)
 
     Examples
     --------
@@ -65,31 +91,65 @@ class DPTablePreparer(Step):
     """
 
     _declares = True
+    kinds_: dict[str, str]
+    parts_: list[Part]
 
     def __init__(
         self,
         columns: Any = None,
         *,
+        rest: str | None = None,
         fill: Any = None,
         flag_gaps: bool = True,
         number_share: float = 0.1,
         category_share: float = 0.1,
         word_share: float = 0.1,
         count_clipped: bool = True,
+        kind_share: float = KIND_SHARE,
         max_categories: int = 64,
         hash_features: int = 64,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        adjacency: str = "add-remove",
+        ledger: Ledger | None = None,
+        n_samples: int | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.columns, self.fill, self.flag_gaps = columns, fill, flag_gaps
+        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
+        self.ledger, self.n_samples, self.random_state = ledger, n_samples, random_state
+        self.rest, self.kind_share = rest, kind_share
         self.number_share, self.category_share = number_share, category_share
         self.word_share, self.max_categories = word_share, max_categories
         self.hash_features, self.count_clipped = hash_features, count_clipped
 
+    @classmethod
+    def from_domain(cls, domain: Domain, roles: Any = None, **parameters: Any) -> DPTablePreparer:
+        """A preparer for the columns whose bounds or categories a domain declares, and for those of `roles`."""
+        facts = {name: list(names) for name, names in (domain.categories or {}).items()}
+        bounds = domain.bounds or {}
+        if not isinstance(bounds, Mapping):
+            raise DomainError("A table is prepared by name: declare Domain(bounds={column: pair}).")
+        columns = {**facts, **bounds, **(roles or {})}
+        return cls(columns, fill=dict(domain.fill or {}), **parameters)
+
     def _check(self) -> None:
-        if not isinstance(self.columns, Mapping) or not self.columns:
+        if self.rest is not None and not (isinstance(self.rest, str) and self.rest in ROLES):
+            raise DomainError(
+                f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {self.rest!r}."
+            )
+        check_positive("kind_share", self.kind_share)
+        self._check_terms()
+        if self.columns is not None and not isinstance(self.columns, Mapping):
             raise DomainError(
                 'columns must name a role for every column, for instance {"age": (0, 120), "sex": "category"}.'
             )
-        for name, role in self.columns.items():
+        if not self.columns and self.rest is None:
+            raise DomainError(
+                'columns must name a role for every column, for instance {"age": (0, 120), "sex": "category"}, or '
+                'state one for all with rest="auto".'
+            )
+        for name, role in self._named.items():
             if not isinstance(name, str):
                 raise DomainError("The keys of columns must be names of columns.")
             known = isinstance(role, (Step, tuple, list, np.ndarray)) or (
@@ -100,7 +160,7 @@ class DPTablePreparer(Step):
                     f"Column {name!r} has no role that is known: give (low, high), a list of categories, a step, or "
                     f"one of {', '.join(map(repr, ROLES))}."
                 )
-        parts = self._parts()
+        parts = self._parts(self._planned(len(self._named) + 1))
         if not parts:
             raise DomainError("All columns are dropped; give at least one another role.")
         for _, step, _ in parts:
@@ -112,17 +172,34 @@ class DPTablePreparer(Step):
                     "A step inside a table has no epsilon and no ledger of its own; its share is paid by the pipeline."
                 )
 
-    def _parts(self) -> list[tuple[str, Step, tuple[str, ...]]]:
-        """Steps and their columns; what can share a release does."""
-        roles: Mapping[str, Any] = self.columns
-        numbers = tuple(name for name, role in roles.items() if _is(role, "number"))
-        categories = tuple(name for name, role in roles.items() if _is(role, "category"))
+    # ---- which column is what -------------------------------------------------------------------
+
+    @property
+    def _named(self) -> Mapping[str, Any]:
+        return self.columns or {}
+
+    def _planned(self, n_columns: int) -> dict[str, Any]:
+        """Roles of so many columns; those that `columns` does not name are known by their number only."""
+        named = {name: role for name, role in self._named.items() if not _is(role, "drop")}
+        more = n_columns - len(named) if self.rest not in (None, "drop") else 0
+        return {**named, **{f"\0{k}": self.rest for k in range(more)}}
+
+    def _roles(self, names: Iterable[str]) -> dict[str, Any]:
+        """The role of each of these columns; the kinds of "auto" once they are released."""
+        found = getattr(self, "kinds_", {})
+        roles = {name: self._named.get(name, self.rest) for name in names}
+        return {name: found.get(name, role) for name, role in roles.items()}
+
+    def _parts(self, roles: Mapping[str, Any]) -> list[Part]:
+        """Steps and their columns; what can share a release does. Of kind "auto" every column may become both."""
+        numbers = tuple(n for n, r in roles.items() if _is(r, "number", "date", "auto"))
+        categories = tuple(n for n, r in roles.items() if _is(r, "category", "auto"))
         bounds = {n: tuple(r) for n, r in roles.items() if isinstance(r, tuple)}
         lists = {n: list(r) for n, r in roles.items() if isinstance(r, (list, np.ndarray))}
         hashed = tuple(name for name, role in roles.items() if _is(role, "hash"))
         fills = {n: f for n, f in dict(self.fill or {}).items() if n in bounds}
         flags = "auto" if self.flag_gaps else False
-        parts: list[tuple[str, Step, tuple[str, ...]]] = []
+        parts: list[Part] = []
         if bounds:
             scaler = PublicScaler(
                 bounds, fill=fills, flag_gaps=self.flag_gaps, count_clipped=self.count_clipped
@@ -144,23 +221,38 @@ class DPTablePreparer(Step):
         for name, role in roles.items():
             if isinstance(role, Step):
                 parts.append((name, clone(role), (name,)))
-            elif _is(role, "text") or _is(role, "words"):
+            elif _is(role, "text", "words"):
                 mode = "hash" if role == "text" else "vocabulary"
                 parts.append((name, DPVectorizer(mode, share=self.word_share), (name,)))
         return parts
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
-        return [
+        roles = self._planned(n_columns)
+        autos = sum(_is(role, "auto") for role in roles.values())
+        wants = []
+        if autos:
+            moved = column_cells(autos, adjacency).value
+            note = "rows by kind of cell of each column: numbers, dates or names"
+            wants.append(Want("kinds", self.kind_share, len(KINDS) * autos, note, moved=moved))
+        return wants + [
             Want(f"{label} {want.name}", want.share, want.size, want.note, want.names, want.moved)
-            for label, step, names in self._parts()
+            for label, step, names in self._parts(roles)
             for want in step._wants(len(names), adjacency)
         ]
 
+    def _outcomes(self, n_columns: int) -> list[Part]:
+        """Parts when every column of kind "auto" holds names, which is the widest it can become; no kind is longer."""
+        roles = self._planned(n_columns)
+        return self._parts({n: "category" if _is(r, "auto") else r for n, r in roles.items()})
+
     def _width(self, n_columns: int) -> int:
-        return sum(step._width(len(names)) for _, step, names in self._parts())
+        return sum(step._width(len(names)) for _, step, names in self._outcomes(n_columns))
 
     def _norm(self, n_columns: int) -> float:
-        return math.sqrt(sum(step._norm(len(names)) ** 2 for _, step, names in self._parts()))
+        parts = self._outcomes(n_columns)
+        return math.sqrt(sum(step._norm(len(names)) ** 2 for _, step, names in parts))
+
+    # ---- rows -----------------------------------------------------------------------------------
 
     def _read(self, X: Any) -> Table:
         table = super()._read(X)
@@ -169,50 +261,86 @@ class DPTablePreparer(Step):
             raise SchemaError(
                 "X must be a table with named columns: a data frame, an Arrow table or a dict."
             )
-        missing = [
-            name
-            for name in self.columns
-            if name not in table.names and not _is(self.columns[name], "drop")
-        ]
+        wanted = getattr(self, "feature_names_in_", None)
+        if wanted is None:
+            wanted = [name for name, role in self._named.items() if not _is(role, "drop")]
+            more = [name for name in table.names if name not in self._named]
+            if more and self.rest is None:
+                shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in more[:50])
+                raise DomainError(
+                    f"These columns have no role yet: {shown}. Name each in columns, with (low, high), a list of "
+                    f"categories, or one of {', '.join(map(repr, ROLES))}."
+                )
+        missing = [name for name in wanted if name not in table.names]
         if missing:
             raise SchemaError(f"X lacks columns that have a role: {', '.join(missing)}.")
-        more = [name for name in table.names if name not in self.columns]
-        if more:
-            shown = ", ".join(name if name.isidentifier() else "(unreadable)" for name in more[:50])
-            raise DomainError(
-                f"These columns have no role yet: {shown}. Name each in columns, with (low, high), a list of "
-                f"categories, or one of {', '.join(map(repr, ROLES))}."
-            )
-        return table.take([name for name in table.names if not _is(self.columns[name], "drop")])
+        if hasattr(self, "feature_names_in_"):
+            return table.take(list(wanted))  # by name: others, and their order, do not matter
+        roles = self._roles(table.names)
+        kept = [name for name in table.names if not _is(roles[name], "drop")]
+        if not kept:
+            raise DomainError("All columns are dropped; give at least one another role.")
+        return table.take(kept)
+
+    def _cells(self, read: Table, names: Iterable[str]) -> Table:
+        """Some columns, dates as days and gaps filled with their public constants."""
+        table, roles = read.take(list(names)), self._roles(names)
+        columns = [
+            days(column) if _is(roles[name], "date") else column
+            for name, column in zip(table.names, table.columns, strict=True)
+        ]
+        fills = {n: f for n, f in (self.fill or {}).items() if not isinstance(roles.get(n), tuple)}
+        return replace(
+            table,
+            columns=tuple(
+                filled(column, fills[name]) if name in fills else column
+                for name, column in zip(table.names, columns, strict=True)
+            ),
+        )
 
     def _note(self, read: Table) -> None:
         super()._note(read)
-        self.parts_ = self._parts()
+        if any(_is(role, "auto") for role in self._roles(read.names).values()):
+            return  # the parts are known when the kinds are released
+        self.parts_ = self._parts(self._roles(read.names))
         for _, step, names in self.parts_:
-            step._note(step._read(read.take(names)))
+            step._note(step._read(self._cells(read, names)))
 
     def _compare(self, read: Any) -> None:
         """The order of the columns does not matter: they are found by name."""
 
     def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
+        autos = [name for name, role in self._roles(read.names).items() if _is(role, "auto")]
+        if autos:
+            self.kinds_ = self._release_kinds(read.take(autos), releases, prefix, groups)
+            self._note(read)
         for label, step, names in self.parts_:
-            step._learn(step._read(read.take(names)), releases, f"{prefix}{label} ", groups)
+            cells = step._read(self._cells(read, names))
+            step._learn(cells, releases, f"{prefix}{label} ", groups)
             self.weak_ = (*self.weak_, *step.weak_)
 
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Note the columns. Where something has to be learnt, only a `DPPipeline` can fit it."""
+    def _release_kinds(
+        self, read: Table, releases: Releases, prefix: str, groups: Any
+    ) -> dict[str, str]:
+        """The kind that most cells of a column have, by noisy counts; a gap has none."""
+        codes = np.column_stack([kinds(column) for column in read.columns])
+        edges = np.tile(np.arange(1.0, len(KINDS)), (len(read.columns), 1)) - 0.5
+        counts = releases.gaussian(prefix + "kinds", NumberColumns(codes, groups).between(edges))
+        most = np.argmax(counts, axis=1)
+        return {name: KINDS[k] for name, k in zip(read.names, most.tolist(), strict=True)}
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn what has to be learnt, for the epsilon of this step; without one, only what was declared is used."""
         self._check()
-        if any(
-            isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in self._parts()
-        ):
-            raise ParameterError(
-                "This table has columns that are learnt from private rows ('number', 'category', 'words'); put the "
-                "preparer into a DPPipeline, which plans and pays for all steps at once."
-            )
-        return super().fit(X, y)
+        parts = self._parts(self._planned(len(self._named) + 1))
+        learns = any(isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in parts)
+        if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
+            self._note(self._read(X))
+            return self
+        return super().fit(X, y, groups)
 
     def _map(self, read: Table) -> sp.csr_array:
-        blocks = [step._map(step._read(read.take(names))) for _, step, names in self.parts_]
+        blocks = [step._map(step._read(self._cells(read, names))) for _, step, names in self.parts_]
         return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
 
     def _names_out(self) -> list[str]:
@@ -223,6 +351,12 @@ class DPTablePreparer(Step):
         ]
 
     def _plain(self) -> Plain:
+        roles = self._roles(self._columns)
+        filled_ = [n for n in self.fill or {} if not isinstance(roles.get(n), tuple)]
+        if filled_ or any(_is(role, "date") for role in roles.values()):
+            raise ParameterError(
+                "Dates, and fills of columns without bounds, have no counterpart in scikit-learn; save the pipeline."
+            )
         plain = [(label, step, names, *step._plain()) for label, step, names in self.parts_]
         parts = [
             # A vectorizer is given a column of texts, the others a table.
@@ -255,5 +389,5 @@ class DPTablePreparer(Step):
         return whole, weights
 
 
-def _is(role: Any, name: str) -> bool:
-    return isinstance(role, str) and role == name
+def _is(role: Any, *names: str) -> bool:
+    return isinstance(role, str) and role in names

@@ -21,11 +21,12 @@ from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import iter_svmlight
 from dpsparse.readers.tables import (
     ROWS,
-    _arrow_numbers,
+    _arrow_table,
     _choose,
-    _header,
     _numbers,
-    _text_lines,
+    _sparse,
+    table_header,
+    text_lines,
 )
 
 Block = tuple[sp.csr_array, np.ndarray, int]
@@ -65,8 +66,8 @@ def csv_blocks(
             open_bytes(file) as raw,
             io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
         ):
-            lines = _text_lines(text)
-            yield _header(lines, separator, file.name)
+            lines = text_lines(text)
+            yield table_header(lines, separator, file.name)
             while chunk := list(islice(lines, ROWS)):
                 try:
                     rows = [r for r in csv.reader(chunk, delimiter=separator, strict=True) if r]
@@ -130,8 +131,7 @@ def parquet_blocks(
                     places, numbers = (batch.column(name) for name in sparse)
                     yield _rows_of_lists(places, numbers, int(n_features or 0)), y
                 else:
-                    cells = [_arrow_numbers(batch.column(first[j]), j) for j in columns]
-                    yield sp.csr_array(np.column_stack(cells)), y
+                    yield _sparse(_arrow_table(batch, first, columns)), y
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         before = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import zlib
@@ -14,7 +15,22 @@ from typing import Any, BinaryIO, cast
 
 from dpsparse.exceptions import SchemaError
 
-COMPRESSIONS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+def _open_zstd(path: Path, mode: str) -> Any:
+    """Python has no reader of its own for .zst before 3.14; Arrow has."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise SchemaError("Files .zst need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd"))
+
+
+COMPRESSIONS: dict[str, Any] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstd,
+}
 
 
 @contextmanager

@@ -8,12 +8,15 @@
     T times r_i = slope(z_i.w + b, y_i), clipped to ||r_i||_2 <= c
             g = sum_i z_i r_i + noise of sd c/m_t;  v = 0.9 v + g/n;  w -= step v
     prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat;
-            for few weights a third round on three times as many features as wanted
+            for few weights a third round on three times as many features as wanted; what earlier rounds
+            found is added to the last one's weights, each as a direction: v = sum_r share_r w_r/||w_r||
     length  l = noisy median of ||D x_i||;  weights on the original features: D w / l
     offset  b_k += log(N_k / (sum_i p_ik + noise)), four times
 
-Only the lines with "noise" read the rows, through `Releases`. Everything between them uses released or
-public numbers. Regression works in units of the target bound and multiplies by it at the end.
+Without noise, on a narrow table and with nothing else asked for, the run goes to its limit: the plain logistic or
+least-squares fit (table_regression.py, `converged`). Only the lines with "noise" read the rows, through `Releases`.
+Everything between them uses released or public numbers.
+Regression works in units of the target bound and multiplies by it at the end.
 The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
 
 | symbol | variable | meaning |
@@ -41,11 +44,13 @@ from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, 
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import converged
 
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
 FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
 MAX_STEP = 20.0
 INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
+SURE = 3000.0  # n times budget from which a weight must stand out by two standard deviations
 FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
@@ -77,9 +82,23 @@ class Recipe:
         None  # public, or "balanced": from the released counts
     )
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but the number of weights was asked for: then a run without noise may go to its limit."""
+        chosen = (self.n_iter, self.step, self.clip, self.renormalise, self.prune, self.soften)
+        as_is = self.fit_intercept and self.class_weight is None
+        as_is = as_is and (self.masses is None or isinstance(self.masses, str))
+        few = self.n_nonzero is None or isinstance(self.n_nonzero, int)
+        return as_is and few and all(value is None for value in chosen)
+
 
 def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
     """Weights (K, d) on the original features, intercepts (K,), steps taken, noise of a weight."""
+    if public.plain and releases.exact("gradients"):
+        k = public.n_nonzero if isinstance(public.n_nonzero, int) else None
+        found = converged(rows, public.loss, public.target_bound, k, releases)
+        if found is not None:
+            return found
     kind = RegressionRun if public.loss == "huber" else Run
     return kind(rows, public, releases).solve()
 
@@ -104,6 +123,8 @@ class Run:
         self.constant, self.constant_weight = 0.0, np.zeros(public.n_outputs)
         self.shortest = 0.0
         self.n_iter = 0  # noisy gradients taken so far
+        self.past = np.empty(0)  # what earlier rounds found on the kept features (few weights)
+        self.past_noise = 0.0  # variance of the noise in each of its entries
 
     def solve(self) -> Solution:
         public = self.public
@@ -123,7 +144,9 @@ class Run:
             soften = self.softens and (len(rounds) == 1 or 0 < i < 2)
             noise = self.descend(share, soften=soften)
             if i < len(rounds) - 1:
-                self.prune(noise, by_noise=i == 0)
+                self.prune(noise, share, by_noise=i == 0)
+        if len(self.past):
+            noise = self.add_up(noise, rounds[-1])
         length = max(
             math.sqrt((length or self.release_length()) ** 2 + self.constant**2), self.shortest
         )
@@ -267,7 +290,7 @@ class Run:
         n_nonzero = self.public.n_nonzero
         if not isinstance(n_nonzero, PrivateCount):
             return keep_nonzeros(self.weights, n_nonzero)
-        exact = replace(self.public, n_nonzero=None)
+        exact = replace(self.public, n_nonzero=None, n_iter=self.public.n_iter or EXACT_ITER)
         k = self.releases.count(
             "count",
             n_nonzero,
@@ -318,16 +341,18 @@ class Run:
             return (1.0,)
         return (0.45, 0.3, 0.25) if self.few else (0.5, 0.5)
 
-    def prune(self, noise: float, *, by_noise: bool) -> None:
+    def prune(self, noise: float, share: float, *, by_noise: bool) -> None:
         """Drop features whose weights do not stand out of the known noise of the weights, or (few
-        weights wanted) all but thrice as many as wanted."""
+        weights wanted) all but thrice as many as wanted, by what all rounds so far found."""
         k, n_nonzero = self.n_outputs, self.public.n_nonzero
-        sizes = np.square(self.weights).sum(axis=1)
         if by_noise:
-            theta = 2.0 if self.n * self.budget >= 1000 else 1.5
+            sizes = np.square(self.weights).sum(axis=1)
+            theta = 2.0 if self.n * self.budget >= SURE else 1.5
             limit = (k - 1 + theta**2 * math.sqrt(k)) * noise**2
         else:
             assert isinstance(n_nonzero, int)
+            found = math.sqrt(share) * direction(self.weights) + self.past
+            sizes = np.square(found).sum(axis=1)
             kept = min(max(3 * n_nonzero, 1), len(sizes))
             limit = (
                 float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) if kept else 0.0
@@ -336,8 +361,30 @@ class Run:
         stays = sizes > limit
         self.scaling[self.units.kept[~stays]] = 0.0
         self.units = self.unit_rows()
+        if self.few:
+            self.remember(noise, share, stays, first=by_noise)
         self.weights = self.weights[stays]
         self.weights = np.zeros_like(self.weights) if self.few else soft(self.weights, noise)
+
+    def remember(self, noise: float, share: float, stays: np.ndarray, *, first: bool) -> None:
+        """Add the direction a round found to those before it. The first round is shrunk by its noise and both
+        count less than the last: they paid for features that were dropped since."""
+        factor = math.sqrt(share) * (0.5 if first else 0.7)
+        if first:
+            size = float(np.linalg.norm(self.weights[stays]))
+            self.past = factor * soft(self.weights[stays], noise) / max(size, 1e-300)
+        else:
+            size = float(np.linalg.norm(self.weights))
+            self.past = (self.past + factor * direction(self.weights))[stays]
+        self.past_noise += (factor * noise / max(size, 1e-300)) ** 2
+
+    def add_up(self, noise: float, share: float) -> float:
+        """The last round's weights along the direction of all rounds; the sd of the noise in each."""
+        size = float(np.linalg.norm(self.weights))
+        found = math.sqrt(share) * direction(self.weights) + self.past
+        length = max(float(np.linalg.norm(found)), 1e-300)
+        self.weights = found * (size / length)
+        return math.sqrt(share * noise**2 + self.past_noise * size**2) / length
 
     def schedule(self, budget: float) -> tuple[int, float]:
         """Number of steps and step size from n and the budget alone."""
@@ -401,14 +448,22 @@ class RegressionRun(Run):
         self.unit_step = 0.5  # slope/clip has curvature 1/clip here, 1/2 for the logistic loss
 
     def release_intercept(self, weights: np.ndarray) -> None:
-        """Move the offset by the mean of the residuals, clipped three times wider."""
+        """Move the offset by the mean of the residuals, clipped three times wider, as far as it can be trusted:
+        a move of variance `doubt` is seen with noise of known variance."""
         margins, part = self.units.margins(weights), 1.0 / INTERCEPT_ROUNDS
+        doubt = self.clip**2
         for _ in range(INTERCEPT_ROUNDS):
             query = margins.residual_total(self.offset, 3.0 * self.clip)
-            scale = self.releases.scale("intercept", query, part)
+            noise = (self.releases.scale("intercept", query, part) / self.n) ** 2
             total = self.releases.gaussian("intercept", query, part)
-            # Shrunk where the noise of the mean exceeds the residuals themselves.
-            self.offset = self.offset + total * self.n / (self.n**2 + (scale / self.clip) ** 2)
+            gain = doubt / (doubt + noise) if noise > 0.0 else 1.0
+            self.offset = self.offset + gain * total / self.n
+            doubt *= 1.0 - gain if noise > 0.0 else 1.0
+
+
+def direction(weights: np.ndarray) -> np.ndarray:
+    """Weights of norm one, or zeros."""
+    return np.asarray(weights / max(float(np.linalg.norm(weights)), 1e-300))
 
 
 def soft(weights: np.ndarray, cut: float) -> np.ndarray:

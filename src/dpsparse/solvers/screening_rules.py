@@ -20,7 +20,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 from scipy.stats import binom
 
 from dpsparse.domain import Domain
@@ -67,11 +66,9 @@ def raj_scores(
 
 def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
     """Lower bound on the loss's second derivative while ||w||_1 <= radius."""
-    if loss.name == "squared":
-        return 1.0
-    if loss.name == "logistic":
-        edge = domain.margin_bound(radius)
-        return float(expit(edge) * expit(-edge))
+    found = loss.curvature(domain, radius)
+    if found > 0.0:
+        return found
     raise ParameterError(
         f"The rule of Raj et al. needs a strongly convex loss; {loss.name!r} is none. "
         "Use rule='counts', 'top-k' or 'budgeted'."

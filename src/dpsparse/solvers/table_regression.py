@@ -13,9 +13,9 @@ of the fit needs no declared bound. What is looked at depends on public numbers 
 
 | way | when (N = rows times budget) | what is released |
 |---|---|---|
-| "released" | N >= 150 | all of the above |
-| "declared" | N >= 4.5 sqrt d, or N < 20 | the fit alone: m = 0, D = 1, l1 and c from the declared bounds |
-| "mean" | between | the mean of y alone; below that nothing else can be learnt |
+| "released" | N >= 60, or 30 <= N < 4.5 sqrt d | all of the above |
+| "declared" | else N >= 4.5 sqrt d, or N < 20 | the fit alone: m = 0, D = 1, l1 and c from the declared bounds |
+| "mean" | else | the mean of y alone: nothing else can be learnt |
 
 Each line of "look" is a sum of whole numbers with Gaussian noise. Proof: docs/proofs/table_regression.md. Cost: a
 dozen passes over n d numbers, and Newton steps on d columns.
@@ -30,6 +30,7 @@ from functools import partial
 
 import numpy as np
 
+from dpsparse.domain import HUGE, TINY
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
 from dpsparse.rows.moments import squares
@@ -42,6 +43,10 @@ LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
 LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
 DECLARED_CLIP = math.sqrt(2.0)
 EXACT_CLIP, EXACT_CUTOFF = 64.0, 64.0  # without noise: wide enough for least squares
+EXACT_RIDGE = 0.5  # of the curvature of a row; chosen on training rows
+EXACT_COUNTS = 80
+MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
+KEPT = 0.7  # share of the columns that stay when the weakest are dropped
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,10 @@ class TableRegression:
     tol: float
     scale_columns: bool
     target_bound: float
+    loss: str = "huber"  # without noise also "logistic": see `converged`
+    n_nonzero: int | None = (
+        None  # without noise: the columns left when the weakest are dropped step by step
+    )
 
 
 def row_clip(way: str, *, exact: bool = False) -> float:
@@ -65,6 +74,29 @@ def row_clip(way: str, *, exact: bool = False) -> float:
 def solve(rows: Rows, public: TableRegression, releases: Releases) -> Solution:
     """Weights (1, d) and the intercept (1,)."""
     return Run(rows, public, releases).solve()
+
+
+def converged(
+    rows: Rows, loss: str, target_bound: float, n_nonzero: int | None, releases: Releases
+) -> Solution | None:
+    """Where a descent on a narrow table ends if nothing adds noise: the plain logistic or least-squares fit, on
+    `n_nonzero` columns if that is a number. For plans without noise; None where this is not the place to look."""
+    n, d = releases.number_of_rows(rows), rows.n_features
+    if n is None or rows.rows_per_unit != 1:
+        return None
+    if (
+        loss == "softmax"
+        or d > MOST_COLUMNS
+        or n * d > MOST_ENTRIES
+        or (d > n and n_nonzero is None)
+    ):
+        return None
+    ridge = EXACT_RIDGE * ROW_CLIP**2
+    tol = 1e-6 * EXACT_CLIP
+    public = TableRegression(
+        "released", n, math.sqrt(d), ridge, tol, True, target_bound, loss, n_nonzero
+    )
+    return solve(rows, public, releases)
 
 
 class Run:
@@ -80,7 +112,9 @@ class Run:
 
     def solve(self) -> Solution:
         way = self.public.way
-        if way != "declared":
+        if self.public.loss != "huber":
+            self.cutoff = 1.0
+        elif way != "declared":
             self.release_mean()
         theta = np.zeros(self.rows.n_features + 1)
         stretch = self.scaling
@@ -89,6 +123,8 @@ class Run:
                 self.look()
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
+            if self.public.n_nonzero is not None:
+                theta = self.eliminate(stretch, theta, self.public.n_nonzero)
         bound = self.public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
@@ -104,8 +140,9 @@ class Run:
     def look(self) -> None:
         """Cutoff, centre and scale of the columns, and the length that rows have then."""
         d, n, releases = self.rows.n_features, self.public.n_samples, self.releases
-        near = partial(self.rows.count_near, self.mean)
-        self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
+        if self.public.loss == "huber":
+            near = partial(self.rows.count_near, self.mean)
+            self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
         ones = np.ones(d, np.float32)
         longest = self.public.longest
         plain = self.rows.unit(ones)
@@ -121,6 +158,7 @@ class Run:
             centred = self.rows.standardised(self.centre, np.ones(d))
             query = squares(centred.unit(ones, shortest=length))
             noise = releases.scale("columns", query)
+            # An empty column keeps its (absent) entries small; with noise its scale is not known better than this.
             found = np.maximum(releases.gaussian("columns", query), max(2.0 * noise, 1e-6 * n / d))
             self.scaling = np.sqrt(found.mean() / found)
             spread = length * math.sqrt(float(found.sum()) / n)
@@ -129,22 +167,34 @@ class Run:
             "length", scaled.count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
         )
 
-    def fit(self, stretch: np.ndarray) -> np.ndarray:
-        """theta on standardised rows, the weight of the constant last."""
+    def fit(self, stretch: np.ndarray, support: np.ndarray | None = None) -> np.ndarray:
+        """theta on standardised rows (on the columns of a support), the weight of the constant last."""
         public, exact = self.public, self.releases.exact("fit")
         rows = self.rows.standardised(
             self.centre, stretch, middle=self.mean, unit=self.cutoff
         ).ridge(
-            None, constant=1.0, row_clip=row_clip(public.way, exact=exact), longest=LONGEST,
+            support, constant=1.0, row_clip=row_clip(public.way, exact=exact), longest=LONGEST,
             squared=True,
         )  # fmt: skip
         problem = rows.problem(
-            "huber",
+            public.loss,
             ridge=public.ridge,
             tol=public.tol,
             cutoff=EXACT_CUTOFF if exact else 1.0,
         )
         return self.releases.tilt("fit", problem)
+
+    def eliminate(self, stretch: np.ndarray, theta: np.ndarray, k: int) -> np.ndarray:
+        """Without noise: drop the columns of the smallest weights, fit again, and so on until `k` are left."""
+        support = np.arange(len(theta) - 1)
+        while len(support) > k:
+            kept = max(k, int(KEPT * len(support)))
+            order = np.argsort(-np.abs(theta[:-1]), kind="stable")[:kept]
+            support = np.sort(support[order])
+            theta = self.fit(stretch, support)
+        out = np.zeros(self.rows.n_features + 1)
+        out[support], out[-1] = theta[:-1], theta[-1]
+        return out
 
     def quantile(
         self,
@@ -155,10 +205,13 @@ class Run:
         high: float,
         part: float = 1.0,
     ) -> float:
-        """Bisection in the logarithm on noisy counts of the rows below a point."""
-        for _ in range(COUNTS):
+        """Bisection in the logarithm on noisy counts of the rows below a point; without noise wherever that is."""
+        counts = COUNTS
+        if self.releases.exact(phase):
+            counts, low, high = EXACT_COUNTS, TINY, HUGE
+        for _ in range(counts):
             middle = math.sqrt(low * high)
-            count = self.releases.gaussian(phase, below(middle), part / COUNTS)[0]
+            count = self.releases.gaussian(phase, below(middle), part / counts)[0]
             if count < share * self.public.n_samples:
                 low = middle
             else:

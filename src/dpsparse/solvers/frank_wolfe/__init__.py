@@ -12,7 +12,6 @@ from dpsparse.solvers.frank_wolfe.run import (
     extend_with,
     fast_frank_wolfe,
     fast_frank_wolfe_with,
-    offset_slope_bound,
 )
 
 __all__ = [
@@ -27,5 +26,4 @@ __all__ = [
     "extend_with",
     "fast_frank_wolfe",
     "fast_frank_wolfe_with",
-    "offset_slope_bound",
 ]

@@ -47,6 +47,7 @@ HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
 SLOPE_UNITS = 2.0**SLOPE_BITS
 LN2 = math.log(2.0)
+QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
 # The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
 HEAVY = 1024
 NO_LABEL = 2**32 - 1  # of a column without entries
@@ -469,6 +470,16 @@ def _exact_score(matrix, rows, sc, cell, t):
         return g
     sc.debt += (hi - lo) // 4
     sc.renewed += (hi - lo) // 8
+    if (
+        sc.loss != SOFTMAX
+    ):  # the same formulas, in a loop that the processor can take several at a time
+        v, y, offset, loss, cutoff = rows.v, rows.y, rows.offset[0], sc.loss, sc.cutoff
+        bound = SLOPE_UNITS / sc.slope_bound
+        for p in range(lo, hi):
+            i = _owner(entries[p])
+            q = _whole(_slope(loss, offset + scale * v[i], y[i], cutoff) * bound)
+            g += _part(q, unit, _share(entries[p]))
+        return g
     for p in range(lo, hi):
         _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, np.int64(_owner(entries[p])))
         g += _part(units[k], unit, _share(entries[p]))
@@ -533,13 +544,13 @@ def rebuild(sampler, sc):
     bins[lowest] += n_empty
     mass = 0.0
     for b in range(4 * B + 1):
-        mass += bins[b] * 2.0 ** (-0.25 * b)
+        mass += bins[b] * QUARTERS[b]
     # Listing a cell costs memory traffic at every touch, not listing it costs rejections: the cold
     # set may take the weight that one cell at its threshold has, times all cells, up to 1.3 of the
     # weight that would be proposed anyway.
     edge = 0  # cells of quarter depth >= edge are cold
     n_hot = 0
-    while edge < lowest and sc.n_cells * 2.0 ** (-0.25 * edge) > 1.3 * mass:
+    while edge < lowest and sc.n_cells * QUARTERS[edge] > 1.3 * mass:
         if 2 * (n_hot + bins[edge]) > sampler.members.size - 64 * (B + 1):
             break
         n_hot += bins[edge]

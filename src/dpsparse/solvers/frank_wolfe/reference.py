@@ -22,7 +22,7 @@ estimator uses; the float path is the yardstick of speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,6 +66,19 @@ def frank_wolfe(
     )
 
 
+def plain_scores(data: BoundedData, problem: Problem, history: History) -> Iterator[np.ndarray]:
+    """Whole-number scores of all cells before each pick of a history: the loop above with released picks."""
+    X, K = with_intercept(data, problem), problem.n_outputs
+    columns, w = X.tocsc(), np.zeros((X.shape[1], K))
+    start = np.asarray(problem.offset or np.zeros(K))
+    picks = zip(history.features, history.outputs, history.signs, strict=True)
+    for t, (feature, output, sign) in enumerate(picks, 1):
+        yield score_cells(columns, _slopes(problem, X @ w + start, data.y), problem, True)
+        step = 2.0 / (t + 2.0)
+        w *= 1.0 - step
+        w[feature, output] += step * sign * problem.radius * problem.feature_bound
+
+
 def score_cells(
     columns: sp.csc_array, slopes: np.ndarray, problem: Problem, fixed_point: bool
 ) -> np.ndarray:
@@ -105,6 +118,6 @@ def _selection(problem: Problem, noise: str, kappa: float) -> Selection:
 
 def _slopes(problem: Problem, margin: np.ndarray, y: np.ndarray | None) -> np.ndarray:
     assert y is not None
-    if problem.loss.name == "softmax":
-        return problem.loss.slope(margin, y)
-    return problem.loss.slope(margin[:, 0], y)[:, None]
+    if problem.loss.scalar_slope:
+        return problem.loss.slope(margin[:, 0], y)[:, None]
+    return problem.loss.slope(margin, y)

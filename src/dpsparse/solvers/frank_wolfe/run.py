@@ -31,14 +31,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, logsumexp
 
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.domain import BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss
 from dpsparse.random import make_generator
 from dpsparse.selection.scan import Selection
 from dpsparse.solvers.frank_wolfe import kernel
+from dpsparse.solvers.frank_wolfe.curve import Curve
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY, SLOPE_UNITS, B
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
@@ -60,7 +60,7 @@ class Problem:
 
     `offset` is a public margin per output that every row starts from, for instance the log-odds of
     a noisy class count; empty means zero. It must be known when `slope_bound` is chosen
-    (`offset_slope_bound`) and is added to the published intercept.
+    (`Loss.slope_bound`) and is added to the published intercept.
     """
 
     loss: Loss
@@ -117,26 +117,6 @@ def check_public(
         raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
     if not all(abs(b) <= 2.0**100 for b in offset):
         raise ParameterError("offset must be finite and at most 2^100.")
-
-
-def offset_slope_bound(
-    loss: Loss, domain: Domain, radius: float, offset: tuple[float, ...] = ()
-) -> float:
-    """The largest |slope| of a row while ||w||_1 <= radius and margins start from `offset`.
-
-    logistic sigma(B + |b|), softmax sigma(B + max_y log sum_{k != y} e^{b_k - b_y}), squared
-    B + |b| + Y, Huber C; B = feature_bound * radius (docs/proofs/vertex_selection.md, Lemma 3).
-    """
-    if not any(offset) or loss.name == "huber":
-        return loss.slope_bound(domain, radius)
-    reach = domain.margin_bound(radius)
-    b = np.asarray(offset, float)
-    if loss.name == "softmax":
-        others = [logsumexp(np.delete(b, k)) - b[k] for k in range(b.size)]
-        return float(expit(reach + max(others)))
-    if loss.name == "logistic":
-        return float(expit(reach + abs(b[0])))
-    return loss.slope_bound(domain, radius) + float(abs(b[0]))
 
 
 @dataclass(frozen=True)
@@ -292,7 +272,8 @@ class Run:
             0,
             8,
         )  # catch-ups until a few columns are pulled again, if they can be
-        self._since, self._pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
+        self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
+        self._curve: Curve | None = None  # narrow tables: scores follow their curvature
         sc = self.state.sc
         if problem.freshness == "tolerance":
             self.set_tau(problem.tolerance)
@@ -363,6 +344,11 @@ class Run:
         stops = 0  # at this step
         while self.step < last:
             before = self.step
+            if self._curve is not None and mode == kernel.DRAW:
+                if not self._curve.advance(rng, last):
+                    self._curve = None
+                    self._retune()
+                continue
             self.step = int(kernel.advance(self.state, rng, before, last, mode))
             if self.state.sc.event:
                 stops = stops + 1 if self.step == before else 0
@@ -545,13 +531,13 @@ class Run:
         """Boxes with the tau of `_choose_tau`, or no boxes where they would not pay."""
         sc, t = self.state.sc, self.step
         if not sc.boxes and t > self._since[0]:  # learn how often lagging scores are pulled
-            self._pull_rate = (sc.pulls - self._since[1]) / (t - self._since[0])
+            self.pull_rate = (sc.pulls - self._since[1]) / (t - self._since[0])
         self._since = t, int(sc.pulls)
         sc.renewed, sc.look = 0, t + t // 2 + 16
         # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
         n, K = self.state.rows.y.size, self.problem.n_outputs
         row = 100 + 3 * K * self.state.matrix.entries.size / max(n, 1)
-        sc.afford = 1 + 2 * K * n / row + self._pull_rate * sc.refresh_cost
+        sc.afford = 1 + 2 * K * n / row + self.pull_rate * sc.refresh_cost
         tau = self._choose_tau()
         if tau > 0.0:
             self.set_tau(tau)
@@ -560,6 +546,8 @@ class Run:
         else:
             sc.boxes, sc.theta = 0, 0.0
             self._set_reserve()
+            if self._drawing and Curve.pays(self):
+                self._curve = Curve(self)
 
     def _choose_tau(self) -> float:
         """The largest tau whose doubts cost little, or 0 if boxes would not pay.

@@ -27,7 +27,8 @@ from dpsparse.rows import Rows
 from dpsparse.rows.cells import CellsAt
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
+from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
+from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, plain_scores
 from dpsparse.solvers.frank_wolfe.run import (
     History,
     Problem,
@@ -36,7 +37,6 @@ from dpsparse.solvers.frank_wolfe.run import (
     choose_resolution,
     extend,
     extend_with,
-    offset_slope_bound,
 )
 from dpsparse.solvers.solution import Solution
 
@@ -84,7 +84,7 @@ class Ball:
 
     def starting_from(self, offset: tuple[float, ...], domain: Domain) -> Ball:
         """The same from a released offset: larger margins have larger slopes."""
-        bound = offset_slope_bound(self.loss, domain, self.radius, offset)
+        bound = self.loss.slope_bound(domain, self.radius, offset)
         return replace(self, prior=False, offset=offset, slope_bound=bound)
 
 
@@ -178,19 +178,24 @@ class Steps:
             self._selection == "scan" and self.problem.freshness == "exact",
         )
         if self.laplace or scan:
-            table = BoundedData(self._rows.matrix(), self._rows.targets, self._domain)
             noise = "laplace" if self.laplace else "gumbel"
-            return frank_wolfe(table, problem, rng, progress, noise=noise)
+            return frank_wolfe(self._table(), problem, rng, progress, noise=noise)
         if self._selection in ("auto", "hotcold"):
             return extend(self._rows, problem, self.past, n_steps, rng, progress)
         selection = make_selection(self._selection, problem.unit_kappa)
         return extend_with(selection, self._rows, problem, rng, progress)
+
+    def _table(self) -> BoundedData:
+        return BoundedData(self._rows.matrix(), self._rows.targets, self._domain)
 
     def scores(self, history: History) -> Iterator[np.ndarray]:
         """Whole-number scores of all cells before each pick after the past; for the audit."""
         if self._shards is not None:
             for t in range(0 if self.past is None else len(self.past.signs), len(history.signs)):
                 yield self._shards.cell_scores(self._at(history, t)).ravel()
+            return
+        if self.problem.loss.name not in COMPILED:
+            yield from plain_scores(self._table(), self.problem, history)
             return
         run = Run(self._rows, self.problem)
         done = 0 if self.past is None else len(self.past.signs)

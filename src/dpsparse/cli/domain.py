@@ -1,0 +1,153 @@
+"""`dpsparse domain`: a file of public facts about a table, from its header and the user's answers, never from cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpsparse._files import check_output, write_whole
+from dpsparse.cli.output import emit, say
+from dpsparse.exceptions import ParameterError
+
+ABOUT = """\
+# Public facts about {name}: what is known without looking at its rows.
+# For every column state one of
+#   bounds: [0, 120]         lowest and highest number that can occur (with fill: 40 for gaps, if you like)
+#   categories: [f, m]       the names that can occur
+#   prepare: number          scale learnt privately; also: auto, date, category, hash, text, words, drop
+# and, for the card, source: how you know it.
+"""
+
+
+@click.group()
+def domain() -> None:
+    """Files of public facts: write one for a table, or check one."""
+
+
+@domain.command()
+@click.argument("data")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="File to write (.yaml)."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--target", help="Column to predict.")
+@click.option("--classes", help="The labels that may occur, such as no,yes.")
+@click.option(
+    "--target-range",
+    type=float,
+    nargs=2,
+    metavar="LOWEST HIGHEST",
+    help="The range of a target of numbers.",
+)
+@click.option("--person", help="Column that names the person of a row.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["csv", "tsv", "jsonl", "parquet", "arrow"]),
+    help="If the file's name does not say it.",
+)
+@click.option(
+    "--ask/--no-ask", default=None, help="Ask for every column.  [default: on a terminal]"
+)
+def init(
+    data: str,
+    output: Path,
+    overwrite: bool,
+    target: str | None,
+    classes: str | None,
+    target_range: tuple[float, float] | None,
+    person: str | None,
+    file_format: str | None,
+    ask: bool | None,
+) -> None:
+    """Write a file of facts for the columns of DATA: from its header and your answers. No row is read."""
+    import sys
+
+    from dpsparse.readers import column_names
+    from dpsparse.readers.tables import label_list
+
+    check_output(output, overwrite, (data,))
+    names = column_names(data, file_format)
+    for name in (target, person):
+        if name is not None and name not in names:
+            raise ParameterError(f"There is no column {name!r}.")
+    facts: dict[str, Any] = {}
+    if target is not None:
+        facts["target"] = target
+    if classes is not None:
+        facts["classes"] = label_list(classes)
+    if target_range is not None:
+        facts["target_range"] = list(target_range)
+    if person is not None:
+        facts["person"] = person
+    asked = sys.stdin.isatty() if ask is None else ask
+    columns = [name for name in names if name not in (target, person)]
+    facts["columns"] = {name: _ask(name) if asked else {"prepare": "auto"} for name in columns}
+    write_whole(output, file_text(Path(data).name, facts).encode(), overwrite)
+    say(
+        f"{output}: {len(columns)} columns; edit it, then dpsparse fit {data} --domain {output} ..."
+    )
+
+
+def file_text(name: str, facts: dict[str, Any]) -> str:
+    """The file, with a line for every column."""
+    from dpsparse.domain_file import _yaml
+
+    columns = facts.pop("columns")
+    dump = _yaml().safe_dump
+    lines = [dump(facts, sort_keys=False, allow_unicode=True)] if facts else []
+    lines.append("columns:\n")
+    for column, stated in columns.items():
+        text = dump({column: stated}, default_flow_style=None, width=10_000, allow_unicode=True)
+        lines.append("  " + text)
+    return ABOUT.format(name=name) + "".join(lines)
+
+
+def _ask(name: str) -> dict[str, Any]:
+    """One answer: 0..120, f,m or a word; empty learns it privately."""
+    while True:
+        answer = click.prompt(
+            f"{name}: LOW..HIGH, a list of categories, or auto, number, date, category, hash, text, words, drop",
+            default="auto",
+        ).strip()
+        try:
+            return _stated(answer)
+        except ParameterError as error:
+            click.echo(str(error), err=True)
+
+
+def _stated(answer: str) -> dict[str, Any]:
+    from dpsparse.cli.prepare import names_of
+    from dpsparse.preprocessing.table import ROLES
+
+    if answer in ROLES:
+        return {"prepare": answer}
+    low, dots, high = answer.partition("..")
+    if dots:
+        try:
+            return {"bounds": [float(low), float(high)]}
+        except ValueError:
+            raise ParameterError("Write bounds as two numbers, such as 0..120.") from None
+    names = names_of([answer])
+    if len(names) < 2:
+        raise ParameterError("Write at least two categories, such as f,m, or one of the words.")
+    return {"categories": names}
+
+
+@domain.command()
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def check(file: str, as_json: bool) -> None:
+    """Read FILE and say what it declares."""
+    from dpsparse.domain_file import plain_facts, read
+
+    facts = read(file)
+    record = plain_facts(facts.domain)
+    if facts.roles:
+        record["prepare"] = facts.roles
+    for name in ("target", "person"):
+        if getattr(facts, name) is not None:
+            record[name] = getattr(facts, name)
+    emit(record, "\n".join(f"{name}: {value}" for name, value in record.items()), as_json)

@@ -1,0 +1,249 @@
+"""Preparation of raw tables on the command line: what every column is, and the pipeline that follows from it.
+
+A column is declared (bounds, categories), learnt privately (--prepare private does that to all that nothing else was
+said about), hashed, or dropped. Which of these is a decision about names of columns; it never depends on a cell.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpsparse.exceptions import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dpsparse.domain import Domain
+    from dpsparse.preprocessing import DPPipeline
+
+Options = dict[str, Any]
+_NAMED = {"hashed": "hash", "texts": "text", "words": "words", "dates": "date", "numbers": "number"}
+_OPTIONS = ("prepare", "bounds", "categories", "fills", *_NAMED)
+DECISIONS = (
+    "--bounds COLUMN=LOW..HIGH, --categories COLUMN=A,B, --numbers, --dates or --categories COLUMN (learnt privately), "
+    "--hash, --text, --words or --drop COLUMN; or --prepare private for all of them"
+)
+
+
+def _column_option(flag: str, name: str, text: str) -> Callable[..., Any]:
+    return click.option(flag, name, multiple=True, metavar="COLUMNS", help=text)
+
+
+def prepare_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what columns of a raw table are."""
+    options = [
+        click.option(
+            "--prepare",
+            type=click.Choice(["private", "declared"]),
+            help="private: kinds, scales, categories and gaps of columns are learnt within epsilon; declared: only "
+            "what the options below and --domain state is used.",
+        ),
+        click.option(
+            "--bounds",
+            multiple=True,
+            metavar="COLUMN=LOW..HIGH",
+            help="Public bounds of a column of numbers; repeatable.",
+        ),
+        click.option(
+            "--categories",
+            multiple=True,
+            metavar="COLUMN[=A,B]",
+            help="Public categories of a column; without a list they are learnt privately. Repeatable.",
+        ),
+        _column_option(
+            "--numbers", "numbers", "Columns of numbers whose scales are learnt privately."
+        ),
+        _column_option("--dates", "dates", "Columns of dates (2020-01-31), learnt like numbers."),
+        _column_option("--hash", "hashed", "Columns of names, by a public hash: free."),
+        _column_option("--text", "texts", "Columns of text, words by a public hash: free."),
+        _column_option("--words", "words", "Columns of text, by a vocabulary learnt privately."),
+        click.option(
+            "--fill",
+            "fills",
+            multiple=True,
+            metavar="COLUMN=VALUE",
+            help="Public constant for the gaps of a column; repeatable.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def asked_for(options: Options, domain: Domain, roles: dict[str, str]) -> bool:
+    """Whether anything was said about columns that needs preparation."""
+    stated = any(options.get(name) for name in _OPTIONS)
+    return stated or bool(roles or domain.bounds or domain.categories or domain.fill)
+
+
+def names_of(texts: Sequence[str]) -> list[str]:
+    """Names of columns from options that may hold several, separated by commas."""
+    cells = chain.from_iterable(csv.reader(texts, skipinitialspace=True))
+    return [cell.strip() for cell in cells if cell.strip()]
+
+
+def declared(
+    options: Options, domain: Domain, roles: dict[str, str]
+) -> tuple[Domain, dict[str, str]]:
+    """Domain and roles with what the options add; options win over a file."""
+    bounds, categories = dict(domain.bounds or {}), dict(domain.categories or {})
+    fill, roles = dict(domain.fill or {}), dict(roles)
+    stated: dict[str, str] = {}
+
+    def say(column: str, option: str) -> None:
+        if column in stated:
+            raise ParameterError(
+                f"Column {column!r} is stated twice: {stated[column]} and {option}."
+            )
+        stated[column] = option
+        for facts in (bounds, categories, roles):
+            facts.pop(column, None)
+
+    for text in options["bounds"]:
+        column, pair = _equals(text, "--bounds", "age=0..120")
+        say(column, "--bounds")
+        bounds[column] = _range(pair, text)
+    for text in options["categories"]:
+        if "=" in text:
+            column, names = _equals(text, "--categories", "sex=f,m")
+            say(column, "--categories")
+            categories[column] = names_of([names])
+        else:
+            for column in names_of([text]):
+                say(column, "--categories")
+                roles[column] = "category"
+    for name, role in _NAMED.items():
+        for column in names_of(options[name]):
+            say(column, f"--{'hash' if role == 'hash' else 'text' if role == 'text' else name}")
+            roles[column] = role
+    for column in names_of(options["drop"]):
+        say(column, "--drop")
+        roles[column] = "drop"
+    for text in options["fills"]:
+        column, value = _equals(text, "--fill", "age=40")
+        fill[column] = _number(value)
+    known = replace(domain, bounds=bounds or None, categories=categories or None, fill=fill or None)
+    return known, roles
+
+
+def _equals(text: str, option: str, example: str) -> tuple[str, str]:
+    column, sign, value = text.partition("=")
+    if not sign or not column.strip() or not value.strip():
+        raise ParameterError(f"{option} {text!r} must be written like {option} {example}.")
+    return column.strip(), value.strip()
+
+
+def _range(pair: str, text: str) -> tuple[float, float]:
+    low, dots, high = pair.partition("..")
+    try:
+        if not dots:
+            raise ValueError
+        return float(low), float(high)
+    except ValueError:
+        raise ParameterError(
+            f"--bounds {text!r} must be written like --bounds age=0..120."
+        ) from None
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def make_pipeline(
+    model: Any, domain: Domain, roles: dict[str, str], names: Sequence[str], options: Options
+) -> DPPipeline:
+    """The pipeline for a table of these columns; those that need a decision are listed all at once."""
+    from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+
+    others = {options["target"], options["person"]}
+    facts = {*(domain.bounds or {}), *(domain.categories or {}), *(domain.fill or {}), *roles}
+    absent = sorted(name for name in facts if name not in names)
+    if absent:
+        raise ParameterError(f"There are no such columns: {', '.join(absent[:50])}.")
+    twice = sorted(str(name) for name in others if name in facts)
+    if twice:
+        raise ParameterError(
+            f"{', '.join(twice)} is the target or the person, not a feature; say nothing else about it."
+        )
+    decided = {*(domain.bounds or {}), *(domain.categories or {}), *roles}
+    open_ = [name for name in names if name not in decided and name not in others]
+    rest = "auto" if options["prepare"] == "private" else None
+    if open_ and rest is None:
+        raise ParameterError(
+            f"These columns need a decision: {shown(open_, names)}. Add for each {DECISIONS}."
+        )
+    table = DPTablePreparer.from_domain(domain, roles, rest=rest)
+    ledger = model.ledger
+    model.set_params(ledger=None, random_state=None)
+    return DPPipeline(
+        [("table", table), ("model", model)],
+        epsilon=options["epsilon"],
+        delta=options["delta"],
+        adjacency=model.adjacency,
+        ledger=ledger,
+        random_state=options["random_state"],
+    )
+
+
+def shown(columns: Sequence[str], names: Sequence[str]) -> str:
+    """Columns by name where they read like names, by number otherwise: a file without a header has cells there."""
+    told = [
+        name if name.replace("_", "a").replace(".", "a").replace(" ", "a").isidentifier()
+        and any(c.isalpha() for c in name)
+        else f"column {list(names).index(name) + 1}"
+        for name in columns[:100]
+    ]  # fmt: skip
+    return ", ".join(told) + (", ..." if len(columns) > 100 else "")
+
+
+def undecided(path: str, options: Options, error: SchemaError) -> Exception:
+    """Which columns keep a table from being read as numbers, all of them in one message."""
+    from dpsparse.preprocessing._tables import kinds
+    from dpsparse.readers import read_columns
+
+    try:
+        found = read_columns(path, format=options["file_format"])
+    except SchemaError:
+        return error
+    import numpy as np
+
+    out = {*names_of(options["drop"]), options["target"], options["person"]}
+    open_ = [
+        name for name, column in found.items() if name not in out and not np.all(kinds(column) == 0)
+    ]
+    if not open_:
+        return error
+    return SchemaError(
+        f"These columns hold more than numbers (names, dates or gaps) and need a decision: "
+        f"{shown(open_, list(found))}. Add for each {DECISIONS}. Nothing was spent."
+    )
+
+
+def training_columns(
+    path: str, options: Options
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray | None]:
+    """Raw feature columns, targets and persons of a table."""
+    from dpsparse.readers import read_columns
+    from dpsparse.readers.tables import name_array, target_array
+
+    target, person = options["target"], options["person"]
+    if target is None:
+        raise SchemaError("A table needs --target, the name of the column to predict.")
+    columns = read_columns(path, format=options["file_format"])
+    for name in (target, person):
+        if name is not None and name not in columns:
+            raise SchemaError(
+                f"There is no column {name!r}. The first line of a CSV file must name the columns."
+            )
+    y = target_array(columns.pop(target).tolist())
+    persons = None if person is None else name_array(columns.pop(person).tolist())
+    return columns, y, persons

@@ -1,0 +1,175 @@
+"""Tables as raw columns, for private preparation: CSV, TSV, JSON lines, Parquet and Arrow, plain or compressed.
+
+Cells are texts (CSV, TSV) or what the format holds; a gap is None or NaN. Nothing is refused for what a cell holds: a
+refusal would tell of a row. Messages show no cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpsparse._checks import quietly
+from dpsparse.exceptions import SchemaError
+from dpsparse.readers.files import open_bytes
+from dpsparse.readers.tables import ROWS, format_of, table_header, text_lines
+
+Columns = dict[str, np.ndarray]
+# Cells of text files that stand for nothing; a public rule, in whatever case they are written.
+GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?"})
+RAW_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    format: str | None = None,
+) -> Columns:
+    """The columns of a file by name; `columns` selects some of them, in that order."""
+    kind = format or format_of(Path(path))
+    readers: dict[str, Any] = {
+        "csv": _read_text, "tsv": _read_text, "jsonl": _read_json, "parquet": _read_arrow, "arrow": _read_arrow,
+    }  # fmt: skip
+    if kind not in readers:
+        raise SchemaError(
+            f"{Path(path).name} ({kind}) has no named columns to prepare; use {', '.join(RAW_FORMATS)}."
+        )
+    sentence = f"{Path(path).name} is not a readable table."
+    found: Columns = quietly(sentence, readers[kind], path, kind, columns)
+    if not found:
+        raise SchemaError(f"{Path(path).name} has no columns.")
+    if not len(next(iter(found.values()))):
+        raise SchemaError(f"{Path(path).name} holds no rows.")
+    return found
+
+
+def column_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
+    """The names of the columns: from the header line, the schema, or the first object; no other row is read."""
+    kind = format or format_of(Path(path))
+    if kind in ("csv", "tsv"):
+        with (
+            open_bytes(path) as raw,
+            io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
+        ):
+            return table_header(text_lines(text), _separator(kind), Path(path).name)
+    if kind in ("parquet", "arrow"):
+        return quietly(f"{Path(path).name} is not a readable table.", _arrow_names, path, kind)
+    if kind == "jsonl":
+        sentence = f"{Path(path).name} is not a readable table."
+        return quietly(sentence, _json_names, path)
+    raise SchemaError(f"{Path(path).name} ({kind}) has no named columns.")
+
+
+def _separator(kind: str) -> str:
+    return "\t" if kind == "tsv" else ","
+
+
+def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    if len(set(names)) != len(names):
+        raise SchemaError("Two columns have the same name; rename one.")
+    missing = [name for name in wanted or () if name not in names]
+    if missing:
+        raise SchemaError(
+            f"There is no column {missing[0]!r}. The first line of a CSV file must name the columns."
+        )
+    return list(names if wanted is None else wanted)
+
+
+def _objects(cells: list[Any]) -> np.ndarray:
+    out = np.empty(len(cells), object)
+    out[:] = cells
+    return out
+
+
+def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
+    cells: dict[str, list[Any]] = {}
+    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+        lines = text_lines(text)
+        names = table_header(lines, _separator(kind), Path(path).name)
+        chosen = _selected(names, wanted)
+        places = {name: names.index(name) for name in chosen}
+        cells = {name: [] for name in chosen}
+        while chunk := list(islice(lines, ROWS)):
+            rows = [
+                row for row in csv.reader(chunk, delimiter=_separator(kind), strict=True) if row
+            ]
+            if any(len(row) != len(names) for row in rows):
+                raise SchemaError(
+                    f"A line of {Path(path).name} does not have {len(names)} cells like the header."
+                )
+            for name, j in places.items():
+                cells[name] += [_cell(row[j]) for row in rows]
+    return {name: _objects(column) for name, column in cells.items()}
+
+
+def _cell(text: str) -> str | None:
+    text = text.strip()
+    return None if text.lower() in GAPS else text
+
+
+def _json_names(path: Any) -> list[str]:
+    with open_bytes(path) as raw:
+        for line in raw:
+            if line.strip():
+                first = json.loads(line)
+                if not isinstance(first, dict):
+                    break
+                return [str(name) for name in first]
+    raise SchemaError(f"{Path(path).name} must hold one JSON object a line.")
+
+
+def _read_json(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
+    chosen = _selected(_json_names(path), wanted)
+    cells: dict[str, list[Any]] = {name: [] for name in chosen}
+    with open_bytes(path) as raw:
+        for line in raw:
+            if not line.strip():
+                continue
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise SchemaError(f"{Path(path).name} must hold one JSON object a line.")
+            for name, column in cells.items():
+                value = row.get(name)
+                column.append(_cell(value) if isinstance(value, str) else value)
+    return {name: _objects(column) for name, column in cells.items()}
+
+
+def _open_arrow(path: Any, kind: str) -> Any:
+    try:
+        from pyarrow import feather, parquet
+    except ImportError:
+        raise SchemaError(
+            "Parquet and Arrow files need pyarrow: pip install 'dpsparse[parquet]'."
+        ) from None
+    if not Path(path).is_file():
+        raise SchemaError(f"There is no file {path}.")
+    return parquet.read_table(path) if kind == "parquet" else feather.read_table(path)
+
+
+def _arrow_names(path: Any, kind: str) -> list[str]:
+    if kind == "parquet":
+        try:
+            from pyarrow import parquet
+        except ImportError:
+            raise SchemaError(
+                "Parquet files need pyarrow: pip install 'dpsparse[parquet]'."
+            ) from None
+        if not Path(path).is_file():
+            raise SchemaError(f"There is no file {path}.")
+        return list(parquet.read_schema(path).names)
+    return list(_open_arrow(path, kind).column_names)
+
+
+def _read_arrow(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
+    table = _open_arrow(path, kind)
+    chosen = _selected(table.column_names, wanted)
+    return {name: table[name].to_numpy() for name in chosen}
