@@ -331,15 +331,13 @@ def test_kill_9_before_and_during_every_kind_of_release(
     make = fitted._make_releases
 
     def kill_a_worker():
-        pids = [w["id"] for w in client.scheduler_info()["workers"].values()]
-        if pids:
-            found = client.run(os.getpid, on_error="ignore")
-            for pid in list(found.values())[:1]:
-                os.kill(pid, 9)
+        found = client.run(os.getpid, on_error="ignore")
+        for pid in list(found.values())[:1]:
+            os.kill(pid, 9)
 
     def watched(plan):
         releases = make(plan)
-        answer = releases._answer
+        answer = releases._release
 
         def watching(name, *arguments):
             if name == phase and left[0] > 0:
@@ -350,11 +348,12 @@ def test_kill_9_before_and_during_every_kind_of_release(
                     threading.Timer(0.02, kill_a_worker).start()
             return answer(name, *arguments)
 
-        releases._answer = watching
+        releases._release = watching
         return releases
 
     fitted._make_releases = watched
     source = Rows.from_dask(*cut(X, y, 4), step_timeout=60.0)
+    client.wait_for_workers(2, timeout=60)  # the one that was killed before may still be starting
     began = time.perf_counter()
     fitted.fit(source)
     assert time.perf_counter() - began < 60.0 * (1 + n_kills)
