@@ -42,7 +42,6 @@ from dpsparse.solvers.frank_wolfe import (
     choose_resolution,
     extend,
     fast_frank_wolfe_with,
-    offset_slope_bound,
 )
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
 from dpsparse.solvers.frank_wolfe.sampler import draw_from
@@ -137,7 +136,7 @@ def load(shape):
 def problem_for(n, n_iter=STEPS, freshness="exact", total=STEPS, offset=(), fit_intercept=False):
     """`total` steps are calibrated, `n_iter` of them are run."""
     loss = Logistic()
-    slope_bound = offset_slope_bound(loss, Domain(classes=[0, 1]), RADIUS, offset)
+    slope_bound = loss.slope_bound(Domain(classes=[0, 1]), RADIUS, offset)
     eta = calibrate(lambda x: Repeated(Exponential(x), total), EPSILON, DELTA)
     return Problem(
         loss=loss, radius=RADIUS, n_iter=n_iter, kappa=eta / (2 * slope_bound),
