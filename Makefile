@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-slow nojit bench-check lint format docs clean
+.PHONY: help demo test test-slow nojit bench-check lint format docs wheel test-oldest clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
@@ -14,6 +14,8 @@ help:
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
 	@echo "make lint       ruff and mypy"
+	@echo "make wheel      build sdist and wheel, check and use them in clean environments"
+	@echo "make test-oldest  a fast selection of tests with the oldest supported versions"
 	@echo "make docs       the site, offline, warnings as errors: docs/_build/html/index.html"
 
 $(BIN)/python:
@@ -51,6 +53,20 @@ format: $(DEV_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+wheel: $(DEV_STAMP)
+	$(BIN)/python .ci/check_wheel.py --all-pythons
+
+# The newest versions are those of `make test`; here the oldest ones that pyproject.toml allows.
+OLDEST := .venv-oldest
+$(OLDEST)/.installed: pyproject.toml .ci/oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[cli]" pytest pytest-xdist hypothesis mpmath
+	@touch $@
+
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest -q -n auto tests/golden tests/test_domain.py tests/test_random.py tests/test_losses.py \
+	  tests/test_sensitivity.py tests/estimators/test_base.py tests/privacy/test_policy.py
+
 DOCS_STAMP := $(VENV)/.installed-docs
 $(DOCS_STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
@@ -62,4 +78,4 @@ docs: $(DOCS_STAMP)
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

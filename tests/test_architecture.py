@@ -18,6 +18,7 @@ ALLOWED = {
     "arithmetic": set(),
     "_checks": set(),
     "_files": set(),
+    "_lazy": set(),
     "domain": {"domain_file"},  # to save, load and show itself
     "domain_file": {"domain", "_files"},
     "random": set(),
@@ -52,11 +53,11 @@ ALLOWED = {
     "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators"},
     "proofs": set(),
     "readers": set(),
-    "datasets": {"readers", "random"},
+    "datasets": {"_lazy", "readers", "random"},
     "report": {"privacy", "domain_file"},
     "audit": {
         "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "domain",
-        "random", "privacy", "sensitivity", "losses", "_files",
+        "random", "privacy", "sensitivity", "losses", "_files", "_lazy",
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "rows", "report", "datasets", "domain", "domain_file",

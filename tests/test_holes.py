@@ -78,7 +78,7 @@ WHERE = {
     "C3 seeded plans, scan, small integers": {
         "estimators/test_base.py": "test_the_plan_of_a_seeded_estimator_is_not_private "
         "test_a_scan_lists_its_float_assumption",
-        "test_sparsify.py": "test_small_numpy_integers_do_not_overflow",
+        "test_nonzeros.py": "test_small_numpy_integers_do_not_overflow",
     },
     "C4 scales, overwriting, full disk": {
         "cli/test_cli.py": "test_scaled_columns_have_scaled_noise test_an_input_is_never_overwritten "

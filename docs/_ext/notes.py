@@ -2,7 +2,7 @@
 
 * a mention of `docs/x.md` in a docstring or a note becomes a link to that page;
 * proofs in plain text are shown as formulas (plain_math.py), set by a copy of MathJax that needs no network;
-* a public name that the reference does not list is added to it;
+* a public name that the reference does not list stands on a page of its own, "Other names";
 * a page that no table of contents names is listed under "More pages" of the guide, so that a page somebody adds has a
   way to it from the first build on.
 """
@@ -33,7 +33,6 @@ ROOMS = (
     "report",
 )
 MORE = "% more pages\n"
-OTHERS = ".. other names\n"
 # Files of the repository that notes link to and that are no pages: the name stays, the link goes.
 _OUTSIDE = re.compile(
     r"\[([^\]]+)\]\((?:\.\./)*(?:src|experiments|benchmarks|tests|examples)/[^)]*\)"
@@ -60,7 +59,7 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
             text,
         )
         text = formulas(text)
-    source[0] = text.replace(MORE, _more_pages()).replace(OTHERS, other_names(text))
+    source[0] = text.replace(MORE, _more_pages())
 
 
 def public_names() -> list[str]:
@@ -78,14 +77,32 @@ def public_names() -> list[str]:
     return found
 
 
-def other_names(text: str) -> str:
-    """An autosummary of the public names that `text`, the page of the reference, does not list yet."""
+def other_names() -> list[str]:
+    """The public names that the page of the reference does not list yet."""
+    text = (DOCS / "api.md").read_text("utf-8")
     listed = set(re.findall(r"^   ([\w.]+)$", text, re.MULTILINE))
-    rest = [name for name in public_names() if name not in listed]
-    if not rest:
-        return ""
-    lines = ["Other names", "-----------", ".. autosummary::", "   :toctree: generated/", ""]
-    return "\n".join([*lines, *(f"   {name}" for name in rest)]) + "\n"
+    return [name for name in public_names() if name not in listed]
+
+
+def write_other_names() -> None:
+    """docs/other_names.rst, before autosummary looks for what it has to document."""
+    lines = ["Other names", "===========", ""]
+    rest = other_names()
+    if rest:
+        lines += [
+            ".. currentmodule:: dpsparse",
+            "",
+            ".. autosummary::",
+            "   :toctree: generated/",
+            "",
+        ]
+        lines += [f"   {name}" for name in rest]
+    else:
+        lines.append("None: every public name stands on :doc:`api`.")
+    text = "\n".join(lines) + "\n"
+    page = DOCS / "other_names.rst"
+    if not page.exists() or page.read_text("utf-8") != text:
+        page.write_text(text, "utf-8")
 
 
 def _more_pages() -> str:
@@ -130,6 +147,7 @@ def on_finished(app: Any, error: Exception | None) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
+    write_other_names()
     app.connect("source-read", on_source)
     app.connect("autodoc-process-docstring", on_docstring, priority=900)
     app.connect("build-finished", on_finished)

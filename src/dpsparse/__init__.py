@@ -3,8 +3,9 @@
 Declare what is public (`Domain`), choose an estimator, ask its price (`plan`), fit, publish.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from dpsparse.domain import Domain
@@ -138,14 +139,4 @@ __all__ = [
     "to_sklearn",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpsparse' has no attribute {name!r}")
-    value = getattr(import_module(f"dpsparse.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

@@ -244,7 +244,7 @@ def rows_are_not_clipped(patch):
     def cast(indptr, raw, bound, norm, out):
         out[:] = np.clip(raw, -1e6, 1e6)
 
-    def weigh(indptr, values, constant, row_clip, longest, out):
+    def weigh(indptr, values, constant, row_clip, longest, squared, out):
         out[:] = 1.0
 
     patch.setattr(dpsparse.domain, "_cast_rows", cast)

@@ -252,9 +252,9 @@ def test_replay_finds_faults_of_names(fault, monkeypatch):
         monkeypatch.setattr(columns.Names, "weights", weights)
     pipe = table_pipeline(epsilon=8.0, leak_share=0.1)
     if fault == "threshold":
-        from dpsparse import release
+        from dpsparse.mechanisms import names
 
-        monkeypatch.setattr(release, "name_threshold", lambda *facts: 0.5)
+        monkeypatch.setattr(names, "name_threshold", lambda *facts: 0.5)
     if fault == "order":  # names told although they do not come out of the door
         original = DPCategoryEncoder._learn
 

@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
-from dpsparse import Domain, Ledger, Rows  # noqa: E402
+from dpsparse import Domain, DPLassoClassifier, Ledger, Rows  # noqa: E402
 from dpsparse.exceptions import (  # noqa: E402
     ClusterError,
     ParameterError,
@@ -290,3 +290,15 @@ def test_import_dpsparse_imports_no_dask():
         "import dpsparse, dpsparse.estimators, dpsparse.rows, sys; assert 'dask' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_lasso_on_shards(client):
+    X, y = table("2", "narrow")
+    options = {"radius": 5.0, "n_iter": 12, "random_state": 4, "selection": "shards"}
+    domain = Domain(classes=[0, 1])
+    whole, spread = (DPLassoClassifier(domain, **options) for _ in range(2))
+    whole.fit(X, y)
+    thread = kill_one_at(client, 0.2)
+    spread.fit(Rows.from_dask(*cut(X, y, 5), step_timeout=60.0))
+    thread.join()
+    assert_same(whole, spread)

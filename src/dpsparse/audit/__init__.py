@@ -4,8 +4,9 @@ claim = DPLassoClassifier(Domain(classes=[0, 1], n_samples=40), delta=0.01, n_it
 print(audit(claim, n_features=3))
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from dpsparse.audit.blackbox import many_runs, one_run, one_run_epsilon
@@ -44,8 +45,4 @@ __all__ = [
     "profile",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpsparse.audit' has no attribute {name!r}")
-    return getattr(import_module(f"dpsparse.audit.{_HOMES[name]}"), name)
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

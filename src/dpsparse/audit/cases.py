@@ -52,6 +52,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "tolerance", "tolerance": 0.1}),
         (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "published", "n_nonzero": "mass"}),
         (BINARY, {"radius": 2.0, "n_iter": 3, "n_nonzero": PrivateCount(1, 4, 0.3)}),
+        (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "shards"}),
     ],
     "DPLassoRegressor": [
         (NUMBER, {"n_iter": 5}),

@@ -4,8 +4,9 @@
 and `info("a9a")` says where it comes from. Names load on first use, so importing this is free.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from dpsparse.datasets.loaders import data_folder, load
@@ -47,14 +48,4 @@ __all__ = [
     "names",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpsparse.datasets' has no attribute {name!r}")
-    value = getattr(import_module(f"dpsparse.datasets.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

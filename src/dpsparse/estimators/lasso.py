@@ -49,7 +49,7 @@ from dpsparse.solvers.frank_wolfe.reference import with_intercept
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.solvers.solution import Solution
 
-SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap")
+SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap", "shards")
 PRIOR_SHARE = 0.02  # of the budget (of mu^2) for the class counts from which margins start
 
 
@@ -88,6 +88,10 @@ class _Lasso(BaseDPLinearModel):
         check_choice("freshness", self.freshness, tuple(FRESHNESS))
         check_positive("tolerance", self.tolerance)
         check_choice("selection", self.selection, SELECTIONS)
+        if self.selection == "shards" and (self.freshness, self.calibration) != ("exact", "proven"):
+            raise ParameterError(
+                "selection='shards' has exact scores; it needs freshness='exact' and calibration='proven'."
+            )
         if self.selection == "heap" and not math.isinf(self.epsilon):
             raise ParameterError("selection='heap' is an arg max; it needs epsilon=math.inf.")
         check_n_nonzero(self.n_nonzero)
@@ -104,6 +108,10 @@ class _Lasso(BaseDPLinearModel):
         compiled = loss.name in COMPILED
         selection = self.selection if compiled else "scan"
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
+        if not compiled and self.selection == "shards":
+            raise ParameterError(
+                f"selection='shards' knows the losses {', '.join(COMPILED)}, not {loss.name!r}."
+            )
         if not compiled and calibration != "proven":
             raise ParameterError(
                 f"loss={loss.name!r} has no published form; use calibration='proven'."
@@ -290,8 +298,9 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         Gradient behind a selection: exact; with every row's slope within `tolerance` (relative to
         its bound) of exact; or stale as Raff, Khanna and Lu (2023) print it. All three are private.
     tolerance : float, default=0.01
-    selection : {"auto", "hotcold", "blocks", "scan", "heap"}, default="auto"
-        Data structure of the draw; the law is the same. "heap" is for ``epsilon=math.inf``.
+    selection : {"auto", "hotcold", "blocks", "scan", "heap", "shards"}, default="auto"
+        Data structure of the draw; the law is the same. "heap" is for ``epsilon=math.inf``; "shards" asks all parts
+        for exact scores at every step, for rows on a cluster that no machine holds (docs/scaling.md).
     n_nonzero : None, int, "mass" or PrivateCount, default=None
         Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
         private count says. Only the last one costs budget.

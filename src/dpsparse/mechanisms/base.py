@@ -44,8 +44,7 @@ class Release:
         change = difference(*self.side_by_side(other))
         if not change.any():
             return 0.0
-        spread = self.kind in MECHANISMS and MECHANISMS[self.kind].among_candidates
-        return float(np.ptp(change) if spread else np.linalg.norm(change)) * self.step
+        return MECHANISMS[self.kind].size(change) * self.step
 
     def reach(self, other: Release) -> tuple[float, bool]:
         """How far the query moved, as a share of its bound, and whether it kept to it, in exact arithmetic."""
@@ -57,6 +56,8 @@ class Release:
             return float(squares / limit) ** 0.5, squares <= limit
         if self.norm == "range":  # a null candidate never moves
             most = max([0, *moved]) - min([0, *moved])
+        elif self.norm == "L1":
+            most = sum(map(abs, moved))
         else:
             most = max(map(abs, moved), default=0)
         return float(most / self.bound), most <= self.bound
@@ -87,12 +88,16 @@ class Mechanism(ABC):
     proof: ClassVar[str]  # the note with its law and its price
     lemmas: ClassVar[tuple[str, ...]] = ()  # of sensitivity.py; none: the query brings its own
     added: ClassVar[bool] = False  # whether the answer is the question plus noise
-    among_candidates: ClassVar[bool] = False  # whether only differences between candidates tell
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         if "kind" in cls.__dict__:
             MECHANISMS[cls.kind] = cls
+
+    @classmethod
+    def size(cls, change: np.ndarray) -> float:
+        """How large a change of the question is, as its noise sees it: the L2 norm, unless said otherwise."""
+        return float(np.linalg.norm(change))
 
     @classmethod
     @abstractmethod

@@ -36,7 +36,6 @@ class Picks(Answer):
     kind: ClassVar[str] = "picks"
     events: ClassVar[Any] = (Exponential,)
     proof: ClassVar[str] = "docs/proofs/selection.md"
-    among_candidates: ClassVar[bool] = True
 
     scores: Query
     k: int
@@ -72,6 +71,10 @@ class Picks(Answer):
 
     def certified(self) -> bool:
         return self.scores.certificate is None or self.scores.certificate()
+
+    @classmethod
+    def size(cls, change: np.ndarray) -> float:
+        return float(np.ptp(change))  # only differences between candidates tell
 
     @classmethod
     def price(cls, event: Any) -> float:
@@ -130,7 +133,10 @@ class NoisyMaxLaw(Mechanism):
     kind: ClassVar[str] = "noisy max"
     events: ClassVar[Any] = (NoisyMax,)
     proof: ClassVar[str] = "docs/proofs/accounting.md"
-    among_candidates: ClassVar[bool] = True
+
+    @classmethod
+    def size(cls, change: np.ndarray) -> float:
+        return Picks.size(change)
 
     @classmethod
     def price(cls, event: Any) -> float:

@@ -14,7 +14,13 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpsparse.privacy.adaptive import Profile, bounded_range_profile, pure_profile
-from dpsparse.privacy.dominance import SLACK, bounded_range_mu, perturbation_mu
+from dpsparse.privacy.dominance import (
+    CUT,
+    SLACK,
+    bounded_range_mu,
+    perturbation_mu,
+    step_square,
+)
 from dpsparse.privacy.events import (
     Event,
     Exponential,
@@ -49,24 +55,62 @@ def gaussian_parameter(event: Event) -> tuple[float, float]:
     chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
     dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
     """
-    total, slack = 0.0, 0.0
-    for leaf, count in leaves(event).items():
-        mu, leak = _leaf_mu(leaf, count)
-        total, slack = total + mu * mu, slack + leak
-    return math.sqrt(total) * (1.0 + 1e-15), min(1.0, slack)
+    square, slack = added_square(leaves(event), 0.0)
+    return math.sqrt(square) * (1.0 + 1e-15), slack
 
 
-def _leaf_mu(leaf: Event, count: int) -> tuple[float, float]:
+def withdrawal(event: Event, budget: float) -> tuple[float, float]:
+    """(mu^2 that a fit takes from a Gaussian `budget`, slack): it pays less, the more is left behind it."""
+    counts = leaves(event)
+    taken, slack = added_square(counts, 0.0)
+    # The dearer price leaves less behind, and a price that holds with less behind holds with more.
+    for _ in range(2):
+        if budget > taken:
+            taken = min(taken, added_square(counts, budget - taken)[0])
+    return taken, slack
+
+
+def added_square(counts: dict[Event, int], behind: float) -> tuple[float, float]:
+    """(mu^2, slack) that a run adds to a Gaussian of mu^2 = `behind`, kind after kind.
+
+    The run is dominated by the product of its kinds (accounting.md, section 8), so they may be added in any
+    order: first those that lose least by being first.
+    """
+    square, slack = 0.0, 0.0
+    alone = {leaf: leaf_parameter(leaf, count) for leaf, count in counts.items()}
+    ranges = {leaf: bounded_range(leaf) for leaf in counts}
+
+    def lost(leaf: Event) -> float:
+        eta = ranges[leaf]
+        return 0.0 if eta is None else alone[leaf][0] ** 2 - counts[leaf] * eta * eta / 4.0
+
+    for leaf in sorted(counts, key=lost):
+        (mu, leak), eta, count = alone[leaf], ranges[leaf], counts[leaf]
+        added = mu * mu
+        if eta is not None and behind + square > 0.0:
+            added = min(added, count * step_square(eta, behind + square))
+            leak += count * CUT
+        square, slack = square + added * (1.0 + 1e-14), slack + leak
+    return square, min(1.0, slack)
+
+
+def leaf_parameter(leaf: Event, count: int) -> tuple[float, float]:
+    """(mu, slack) of `count` adaptive uses of one elementary event."""
     if isinstance(leaf, (Gaussian, RoundedGaussian)):
         return leaf.sensitivity / leaf.scale * math.sqrt(count), 0.0
     if isinstance(leaf, ObjectivePerturbation):
         mu, slack = perturbation_mu(leaf)
         return mu * math.sqrt(count), slack * count
-    size = _loss(leaf)
-    if size is None:
+    eta = bounded_range(leaf)
+    if eta is None:
         return math.inf, 0.0
-    eta = size if isinstance(leaf, Exponential) else 2.0 * size
     return bounded_range_mu(eta, count), (SLACK * count if count > 1 else 0.0)
+
+
+def bounded_range(leaf: Event) -> float | None:
+    """The range of the log-ratio of a step that has one: twice the epsilon of a pure step."""
+    size = _loss(leaf)
+    return size if size is None or isinstance(leaf, Exponential) else 2.0 * size
 
 
 def _loss(leaf: Event) -> float | None:
@@ -168,7 +212,7 @@ def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
             spread += count * _spread(leaf) ** 2
             renyi_may_win = True
         else:
-            mu, leak = _leaf_mu(leaf, count)
+            mu, leak = leaf_parameter(leaf, count)
             square, slack = square + mu * mu, slack + leak
             renyi_may_win = renyi_may_win or (
                 size is not None and not isinstance(leaf, Exponential)

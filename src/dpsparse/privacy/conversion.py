@@ -6,7 +6,7 @@
                rounded Gaussians add what their sampler may be off (rounded_gaussian.md)
     adaptive   the exact optimum of adaptive runs (privacy/adaptive.py) for every kind of step that
                is not repeated too often, beside the Gaussian pair that dominates the rest
-               (privacy/dominance.py)
+               (privacy/dominance.py); of many kinds, the Gaussian that dominates all of them
     objective  a single objective perturbation has its own profile (privacy/objective.py),
                and so has a single search with random stopping (privacy/stopping.py)
     pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.composition import adaptive_run
+from dpsparse.privacy.composition import adaptive_run, gaussian_parameter
 from dpsparse.privacy.events import (
     Event,
     Exponential,
@@ -51,6 +51,8 @@ from dpsparse.privacy.stopping import stopping_profile
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
 _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
 _ZOOM = np.linspace(-1.0, 1.0, 33)
+# A product of so many profiles has lost more to chords than the Gaussian that dominates the whole run.
+_MANY_KINDS = 3
 # Below this delta the slack of the dominating Gaussian may matter: Renyi is always asked.
 _FAR = 1e-30
 
@@ -88,6 +90,9 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
         run = adaptive_run(tuple(counts.items()))
         if run is not None:
             bounds.append((_epsilon_with_slack(run.epsilon, counts, delta), "adaptive"))
+            if len(run.kinds) >= _MANY_KINDS:
+                merged = partial(_merged_epsilon, *gaussian_parameter(event))
+                bounds.append((_epsilon_with_slack(merged, counts, delta), "Gaussian parameter"))
         if run is None or not run.beats_renyi or delta < _FAR:
             renyi = partial(renyi_epsilon, event)
             bounds.append((_epsilon_with_slack(renyi, counts, delta), "Renyi"))
@@ -118,7 +123,7 @@ def delta(event: Event, epsilon: float) -> float:
 
     def ideal(epsilon: float) -> float:
         if mu is not None:
-            return math.exp(min(0.0, _gaussian_log_delta(mu, epsilon)))
+            return math.exp(min(0.0, gaussian_log_delta(mu, epsilon)))
         value = 1.0 if run is None else run.delta(epsilon)
         if run is None or not run.beats_renyi or value < _FAR:
             log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon), counts)
@@ -346,7 +351,7 @@ def _delta_with_slack(
     return value
 
 
-def _gaussian_log_delta(mu: float, epsilon: float) -> float:
+def gaussian_log_delta(mu: float, epsilon: float) -> float:
     """log delta(epsilon) of N(0,1) against N(mu,1); the bound on rounding is charged."""
     if mu == 0.0:
         return -math.inf
@@ -356,12 +361,16 @@ def _gaussian_log_delta(mu: float, epsilon: float) -> float:
     return min(0.0, float(value) + float(error))
 
 
+def _merged_epsilon(mu: float, slack: float, delta: float) -> float:
+    return gaussian_epsilon(mu, delta - slack) if delta > slack else math.inf
+
+
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon with delta(epsilon) <= delta, from the safe side."""
     target = math.log(delta)
 
     def excess(eps: float) -> float:
-        return max(-1e300, _gaussian_log_delta(mu, eps) - target)
+        return max(-1e300, gaussian_log_delta(mu, eps) - target)
 
     if not math.isfinite(mu):
         return math.inf

@@ -29,14 +29,10 @@ from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerR
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
-from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.ledger_book import (
-    FORMAT,
-    PERSON_FORMAT,
     UNITS,
     Book,
     Entry,
-    Terms,
     check_name,
     check_terms,
     digest_of,
@@ -44,7 +40,9 @@ from dpsparse.privacy.ledger_book import (
     now,
     part_of,
     read_terms,
+    write_terms,
 )
+from dpsparse.privacy.ledger_filter import Price, Terms
 from dpsparse.privacy.ledger_store import SealedStore, Session, Store, open_store
 from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.policy import policies
@@ -144,22 +142,11 @@ class Ledger:
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
                         "open one by stating epsilon and delta."
                     )
-                text = json.dumps(
-                    {
-                        "format": FORMAT if wanted.unit == ROW else PERSON_FORMAT,
-                        "dataset": check_name("dataset", self.dataset),
-                        "epsilon": wanted.epsilon,
-                        "delta": wanted.delta,
-                        "adjacency": wanted.adjacency,
-                        "unit": wanted.unit,
-                        "opened": now(),
-                        "nonce": secrets.token_hex(8),
-                    },
-                    sort_keys=True,
-                )
+                name = check_name("dataset", self.dataset)
+                text = write_terms(name, wanted, secrets.token_hex(8))
                 session.change(_OPEN, (self.dataset, text, digest_of("", text)))
                 self._seen = 0, digest_of("", text)
-                return wanted
+                return read_terms(text)
             terms = read_terms(rows[0][0])
             self._seen = int(rows[0][1]), rows[0][2]
         if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
@@ -208,6 +195,7 @@ class Ledger:
                 "partition": self.partition,
                 "method": plan.method,
                 "event": to_dict(plan.event),
+                "price": book.price(self.partition, plan.event).to_dict() if proven else None,
                 "epsilon": guarantee.epsilon if proven else "inf",
                 "delta": guarantee.delta if proven else 1.0,
                 "proven": proven,
@@ -360,8 +348,8 @@ class Ledger:
     def remaining(self) -> float:
         """The largest epsilon, at the ledger's delta, that one further fit may have.
 
-        Computed for a Gaussian fit where all fits so far are Gaussian, for a zCDP one otherwise.
-        Curves compose sublinearly, so this is more than ceiling minus spent; several small fits
+        Computed for a fit with Gaussian noise while the account still has a Gaussian budget, for a zCDP one
+        otherwise. Fits compose sublinearly, so this is more than ceiling minus spent; several small fits
         are not one large one. `would_allow` is exact.
         """
         with self._store.transaction(write=False) as session:
@@ -371,10 +359,10 @@ class Ledger:
         terms = self.terms
         if book.unproven and not self.allow_unproven:
             return 0.0
-        mixed = book.is_mixed(self.partition)
+        gaussian = book.is_gaussian(self.partition)
 
         def fit(mu: float) -> Event:
-            return ZCDP(mu * mu / 2) if mixed else Gaussian(1 / mu)
+            return Gaussian(1 / mu) if gaussian else ZCDP(mu * mu / 2)
 
         low, high = 0.0, calibrate(fit, terms.epsilon, terms.delta)
         if book.allows(self.partition, fit(high)):
@@ -449,7 +437,10 @@ class Ledger:
         genesis = digest_of("", terms)
         book, entries = Book(self.terms, genesis, genesis), []
         for seq, text, digest in rows:
+            before = book.copy() if totals else book
             body, total = book.read(int(seq), text, digest), math.nan
+            if totals:
+                _check_price(int(seq), body, before)
             if totals and body["kind"] == "reserve":
                 total = math.inf if book.unproven else book.spent_epsilon(part_of(body))
             entries.append((int(seq), body, digest, total))
@@ -508,6 +499,21 @@ def _version() -> str:
     from dpsparse import __version__
 
     return __version__
+
+
+def _check_price(seq: int, body: dict[str, Any], before: Book) -> None:
+    """Compare the price in an entry of this version with what it must have been in the book before it."""
+    if body["kind"] != "reserve" or not body.get("price") or body.get("version") != _version():
+        return
+    told = Price.from_dict(body["price"])
+    true = before.price(part_of(body), from_dict(body["event"]))
+    numbers = [*zip(told.renyi, true.renyi, strict=True), (told.pure, true.pure)]
+    numbers += [(getattr(told, name), getattr(true, name)) for name in ("square", "slack")]
+    numbers += [(getattr(told, name), getattr(true, name)) for name in ("leak", "tail", "shift")]
+    if told.kind != true.kind or any(a < b * (1.0 - 1e-6) for a, b in numbers):
+        raise LedgerError(
+            f"Entry {seq} holds a price below that of its fit: it was edited, or written by a faulty program."
+        )
 
 
 def _check_total(seq: int, body: dict[str, Any], total: float) -> None:

@@ -6,7 +6,6 @@ and every row is checked against the hash of the one before.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
@@ -15,46 +14,28 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-
 from dpsparse.exceptions import DPSparseError, LedgerError
-from dpsparse.privacy.conversion import (
-    SHIFT,
-    TAIL_LIMIT,
-    epsilon,
-    gaussian_epsilon,
-    gaussian_mu,
-    sampler_tail,
-)
-from dpsparse.privacy.events import (
-    Event,
-    Gaussian,
-    NonPrivate,
-    RenyiCurve,
-    Repeated,
-    Sequence,
-    from_dict,
-)
+from dpsparse.privacy.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
 from dpsparse.privacy.guarantee import PERSON, ROW
-from dpsparse.privacy.plan import Plan
-from dpsparse.privacy.rdp import leaves, rdp, spend
-
-FORMAT = 1
-PERSON_FORMAT = (
-    2  # of accounts that protect persons: versions that know rows only must not read them
+from dpsparse.privacy.ledger_filter import (
+    GAUSSIAN,
+    MIXED_SHARE,
+    RENYI,
+    Price,
+    Spending,
+    Terms,
+    early_price,
+    price_of,
 )
+from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.rdp import leaves
+
+# Accounts whose entries hold their price, and the rules of whose filter are part of the terms. Versions before
+# that know formats 1 (rows) and 2 (persons); they would judge such an account by other rules and must not read it.
+FORMAT = 3
+EARLY_FORMATS = (1, 2)
 # Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
 SLACK = 1e-9
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The ceiling of one data set; never changed after the account is opened."""
-
-    epsilon: float
-    delta: float
-    adjacency: str
-    unit: str = ROW  # what is protected; accounts older than the choice are for rows
 
 
 @dataclass(frozen=True)
@@ -72,153 +53,6 @@ class Entry:
     committed: bool
     event: Event
     hash: str
-
-
-# In an account whose first fit is Gaussian, this share of delta is kept for the paths on which a
-# fit of another kind follows; the rest serves the paths that stay Gaussian.
-MIXED_SHARE = 2.0**-7
-# This share of delta pays for the distance of samplers from their ideal law.
-SAMPLER_SHARE = 2.0**-14
-# And this share of epsilon: it covers every run of plans, as their mu^2 is at most 2 epsilon.
-SHIFT_SHARE = 2.0**-20
-
-
-# `spent`, which informs and does not decide, is exact up to MANY kinds of events. More are folded
-# into one curve on ORDERS, which adds at most 1e-3 and keeps a long book fast.
-MANY = 16
-ORDERS = 1.0 + np.geomspace(1e-3, 1e6, 400)
-
-
-@dataclass
-class Spending:
-    """What was reserved, in order of arrival, as a privacy filter sees it.
-
-    Later prices may be chosen after looking at earlier results, so "compose everything, then take
-    the best order" is not a proof. The filter below works at one order that the terms of the
-    account fix before any noise. Proof: docs/proofs/ledger.md. All it needs are sums, so a
-    reservation costs the same however long the book is.
-    """
-
-    terms: Terms
-    first: tuple[int, Event] | None = None
-    n_fits: int = 0
-    pure: float = 0.0  # sum of pure epsilons; infinite once an event is not pure
-    slack: float = 0.0  # what samplers that are not ideal add to delta ...
-    shift: float = 0.0  # ... and to epsilon
-    mu2: float = 0.0  # Gaussian events: sum of (sensitivity/scale)^2
-    mixed: bool = False  # whether an event is not Gaussian
-    renyi: tuple[float, float] = (0.0, 0.0)  # RDP at the orders of the two kinds of account
-    fresh: dict[Event, int] = field(default_factory=dict)  # for `everything`: not Gaussian ...
-    folded: np.ndarray | None = None  # ... and not in the folded curve yet
-
-    def add(self, seq: int, event: Event) -> None:
-        counts = leaves(event)
-        if not counts:  # a plan without noise or data costs nothing and decides nothing
-            return
-        self.first = self.first or (seq, event)
-        self.n_fits += 1
-        pure, in_gaussian_account, in_other_account = _prices(event, self.terms)
-        self.pure += pure
-        self.renyi = (self.renyi[0] + in_gaussian_account, self.renyi[1] + in_other_account)
-        tail, shift = sampler_tail(counts, self.terms.epsilon)
-        self.slack, self.shift = self.slack + tail, self.shift + shift
-        for leaf, count in counts.items():
-            mu = gaussian_mu({leaf: count})
-            if mu is not None:
-                self.mu2 += mu**2
-            else:
-                self.mixed = True
-                self.fresh[leaf] = self.fresh.get(leaf, 0) + count
-        if len(self.fresh) > MANY:
-            curve = spend(self.fresh, ORDERS)
-            self.folded = curve if self.folded is None else self.folded + curve
-            self.fresh = {}
-
-    def copy(self) -> Spending:
-        return replace(self, fresh=dict(self.fresh))
-
-    def merged(self, other: Spending) -> Spending:
-        firsts = [s.first for s in (self, other) if s.first]
-        fresh = dict(self.fresh)
-        for leaf, count in other.fresh.items():
-            fresh[leaf] = fresh.get(leaf, 0) + count
-        curves = [s.folded for s in (self, other) if s.folded is not None]
-        return Spending(
-            terms=self.terms,
-            first=min(firsts, default=None, key=lambda first: first[0]),
-            n_fits=self.n_fits + other.n_fits,
-            pure=self.pure + other.pure,
-            slack=self.slack + other.slack,
-            shift=self.shift + other.shift,
-            mu2=self.mu2 + other.mu2,
-            mixed=self.mixed or other.mixed,
-            renyi=(self.renyi[0] + other.renyi[0], self.renyi[1] + other.renyi[1]),
-            fresh=fresh,
-            folded=sum(curves) if curves else None,  # type: ignore[arg-type]
-        )
-
-    @property
-    def everything(self) -> Event:
-        """All fits as one event; Gaussians are merged exactly, a folded part bounds from above."""
-        parts: list[Event] = [Repeated(event, n) for event, n in self.fresh.items()]
-        if self.mu2 > 0.0:
-            parts.append(Gaussian(1.0 / math.sqrt(self.mu2)))
-        if self.folded is not None:
-            parts.append(RenyiCurve(tuple(ORDERS), tuple(self.folded)))
-        return Sequence(tuple(parts))
-
-    def composed(self) -> float:
-        """Epsilon of all fits at the account's delta, had their prices been fixed in advance."""
-        if self.first is not None and self.n_fits == 1:
-            return epsilon(self.first[1], self.terms.delta)
-        paid = SAMPLER_SHARE if self.slack > 0.0 else 0.0
-        return epsilon(self.everything, self.terms.delta * (1.0 - paid))
-
-    def filtered(self) -> float:
-        """A number at most `terms.epsilon` exactly where the filter lets these fits pass."""
-        if self.first is None:
-            return 0.0
-        first, delta = self.first[1], self.terms.delta
-        if self.n_fits == 1:  # nothing was adaptive yet
-            return epsilon(first, delta)
-        bounds = [self.pure]  # basic composition of pure events
-        shift = SHIFT + self.terms.epsilon * SHIFT_SHARE
-        if self.slack <= min(delta * SAMPLER_SHARE, TAIL_LIMIT) and self.shift + SHIFT <= shift:
-            delta *= 1.0 - SAMPLER_SHARE
-            gaussian_first = gaussian_mu(leaves(first)) is not None
-            if gaussian_first and not self.mixed:
-                merged = gaussian_epsilon(math.sqrt(self.mu2), delta * (1.0 - MIXED_SHARE))
-                bounds.append(merged + shift)
-            share = MIXED_SHARE if gaussian_first else 1.0
-            order = np.array(filter_order(self.terms, share))
-            renyi = self.renyi[0] if gaussian_first else self.renyi[1]
-            bounds.append(renyi + float(conversion(order, delta * share)) + shift)
-        return max(0.0, min(bounds))
-
-
-@functools.lru_cache(maxsize=4096)
-def _prices(event: Event, terms: Terms) -> tuple[float, float, float]:
-    """Pure epsilon of an event, and its RDP at the two orders; a book repeats its events."""
-    orders = [filter_order(terms, share) for share in (MIXED_SHARE, 1.0)]
-    first, second = rdp(event, orders)
-    return epsilon(event, 0.0), float(first), float(second)
-
-
-@functools.lru_cache(maxsize=64)
-def filter_order(terms: Terms, share: float) -> float:
-    """The order at which most zCDP fits under the ceiling; fixed by the terms of the account."""
-    ceiling, delta = terms.epsilon, terms.delta * (1.0 - SAMPLER_SHARE) * share
-    orders = 1.0 + np.geomspace(1e-3, 1e6, 400)
-    for _ in range(4):
-        best = int(np.argmax((ceiling - conversion(orders, delta)) / orders))
-        chosen = float(orders[best])
-        orders = np.linspace(orders[max(best - 1, 0)], orders[min(best + 1, 399)], 400)
-    return chosen
-
-
-def conversion(orders: np.ndarray, delta: float) -> np.ndarray:
-    """What turning RDP at an order into epsilon at `delta` adds (accounting.md, section 5)."""
-    return np.asarray(np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1.0))
 
 
 @dataclass
@@ -244,8 +78,10 @@ class Book:
             if entry["kind"] == "reserve":
                 if entry["proven"]:
                     part = part_of(entry)
-                    spent = self.spent.setdefault(part, Spending(self.terms))
-                    spent.add(seq, from_dict(entry["event"]))
+                    event = from_dict(entry["event"])
+                    early = "price" not in entry
+                    price = early_price(event, self.terms) if early else read_price(entry, event)
+                    self.spent.setdefault(part, Spending(self.terms)).add(seq, event, price)
                 else:
                     self.unproven += 1
         except (KeyError, TypeError, ValueError, DPSparseError) as error:
@@ -268,11 +104,19 @@ class Book:
         limit = self.terms.epsilon * (1 + SLACK)
         return all(view.filtered() <= limit for view in self._views(partition, extra))
 
-    def is_mixed(self, partition: str | None) -> bool:
-        """Whether `partition` has seen an event that is not Gaussian."""
-        return any(view.mixed for view in self._views(partition, None))
+    def price(self, partition: str | None, event: Event) -> Price:
+        """What a fit takes now: the poorest Gaussian budget that it is charged to decides.
 
-    def _views(self, partition: str | None, extra: Event | None) -> list[Spending]:
+        A price that holds with less behind it holds with more, so it is one for every row that sees the fit.
+        """
+        budgets = [view.left for view in self._views(partition)]
+        return price_of(event, self.terms, min((b for b in budgets if b is not None), default=0.0))
+
+    def is_gaussian(self, partition: str | None) -> bool:
+        """Whether every row of `partition` still has a Gaussian budget."""
+        return all(view.left is not None for view in self._views(partition))
+
+    def _views(self, partition: str | None, extra: Event | None = None) -> list[Spending]:
         """What a row can see: the entries on all rows and those on its part.
 
         For all rows (None) that is one view for each part with entries, and always the view of a
@@ -285,9 +129,23 @@ class Book:
         if partition is None:
             views.append(common.copy())
         if extra is not None:
+            price = self.price(partition, extra)
             for view in views:
-                view.add(self.n_entries + 1, extra)
+                view.add(self.n_entries + 1, extra, price)
         return views
+
+
+def read_price(entry: dict[str, Any], event: Event) -> Price:
+    """The price in an entry; it cannot be below what its Gaussian noise takes under every accountant."""
+    price = Price.from_dict(entry["price"])
+    noise = sum(
+        count * (leaf.sensitivity / leaf.scale) ** 2
+        for leaf, count in leaves(event).items()
+        if isinstance(leaf, (Gaussian, RoundedGaussian))
+    )
+    if price.square < noise * (1.0 - 1e-9):
+        raise ValueError("the price is below that of the noise")
+    return price
 
 
 def part_of(entry: dict[str, Any]) -> str | None:
@@ -329,13 +187,38 @@ def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -
     return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
 
 
+def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
+    """The record that opens an account: ceiling and rules, the first link of the chain."""
+    record = {
+        "format": FORMAT,
+        "dataset": dataset,
+        "epsilon": terms.epsilon,
+        "delta": terms.delta,
+        "adjacency": terms.adjacency,
+        "unit": terms.unit,
+        "reserve": terms.reserve,
+        "mixed_share": MIXED_SHARE,
+        "orders": [terms.order(GAUSSIAN), terms.order(RENYI)],
+        "opened": now(),
+        "nonce": nonce,
+    }
+    return json.dumps(record, sort_keys=True)
+
+
 def read_terms(text: str) -> Terms:
     record = json.loads(text)
-    if record.get("format") not in (FORMAT, PERSON_FORMAT):
+    ceiling = record["epsilon"], record["delta"], record["adjacency"], record.get("unit", ROW)
+    if record.get("format") in EARLY_FORMATS:
+        return Terms(*ceiling, early=True)
+    if record.get("format") != FORMAT:
         raise LedgerError(
-            f"The ledger has format {record.get('format')!r}; this dpsparse reads {FORMAT} and {PERSON_FORMAT}."
+            f"The ledger has format {record.get('format')!r}; this dpsparse reads 1 to {FORMAT}."
         )
-    return Terms(record["epsilon"], record["delta"], record["adjacency"], record.get("unit", ROW))
+    first, second = record["orders"]
+    terms = Terms(*ceiling, reserve=record["reserve"], orders=(first, second))
+    if record["mixed_share"] != MIXED_SHARE or not 0.0 < terms.reserve < 0.5:
+        raise LedgerError("The ledger has rules that this dpsparse does not know.")
+    return terms
 
 
 def digest_of(previous: str, text: str) -> str:

@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from dpsparse.exceptions import LedgerError
-from dpsparse.privacy.ledger_book import UNITS, Terms, is_proven
+from dpsparse.privacy.ledger_book import UNITS, is_proven
+from dpsparse.privacy.ledger_filter import Terms
 from dpsparse.privacy.plan import Plan
 
 VARIABLE = "DPSPARSE_POLICY"

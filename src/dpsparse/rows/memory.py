@@ -24,6 +24,7 @@ from dpsparse.domain import BoundedData, Domain, Part, by_person
 from dpsparse.exceptions import ParameterError
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
+from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.persons import Persons, at_most, means
 from dpsparse.rows.query import Query
@@ -215,6 +216,10 @@ class Rows:
         indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         indices = np.concatenate([part.indices for part in parts])
         return indptr, indices, np.concatenate([part.values for part in parts]), y, self.n_features
+
+    def cell_scores(self, at: CellsAt) -> np.ndarray:
+        """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""
+        return cell_scores(self._parts, at)
 
     def columns(self, kept: np.ndarray) -> Rows:
         """The columns `kept`, in order, and a last one without entries."""

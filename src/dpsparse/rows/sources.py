@@ -8,6 +8,7 @@ A source knows the public width. It shows no row to anybody: `clipped` is called
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import sys
@@ -212,10 +213,21 @@ def of_csr(
                 (np.array(X.data[a:b]), np.array(X.indices[a:b]), X.indptr[start : stop + 1] - a),
                 shape=(stop - start, X.shape[1]),
             )
+            for array in (X.data, X.indices):
+                _forget(array)
             yield block, np.asarray(y[start:stop]), b
             start = stop
 
     return Blocks(blocks, int(X.shape[1]), size, directory, n_bytes=int(X.indptr[-1]))
+
+
+def _forget(array: np.ndarray) -> None:
+    """Give back the pages of a read-only mapped file; they are read again where somebody asks."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _existing(paths: Paths) -> tuple[Path, ...]:

@@ -24,6 +24,7 @@ from dpsparse.losses import Loss
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.cells import CellsAt
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
@@ -153,17 +154,25 @@ class Steps:
         past: History | None = None,
     ) -> None:
         self.problem, self.past, self.laplace = problem, past, laplace
-        self._selection, self._domain = selection, rows.domain
-        self._rows = RowArrays(*rows.arrays())
+        self._selection, self._domain, self._n_features = selection, rows.domain, rows.n_features
+        self._shards = rows if selection == "shards" else None
+        self._held = None if selection == "shards" else RowArrays(*rows.arrays())
+
+    @property
+    def _rows(self) -> RowArrays:
+        assert self._held is not None
+        return self._held
 
     @property
     def n_cells(self) -> int:
         """Candidates, each with two signs."""
-        width = self._rows.n_features + self.problem.fit_intercept
+        width = self._n_features + self.problem.fit_intercept
         return width * self.problem.n_outputs
 
     def draw(self, rng: np.random.Generator, n_steps: int, progress: Progress) -> History:
         """The whole history, `n_steps` picks longer."""
+        if self._shards is not None:
+            return self._drawn_from_shards(rng, n_steps, progress)
         problem, scan = (
             self.problem,
             self._selection == "scan" and self.problem.freshness == "exact",
@@ -181,6 +190,10 @@ class Steps:
 
     def scores(self, history: History) -> Iterator[np.ndarray]:
         """Whole-number scores of all cells before each pick after the past; for the audit."""
+        if self._shards is not None:
+            for t in range(0 if self.past is None else len(self.past.signs), len(history.signs)):
+                yield self._shards.cell_scores(self._at(history, t)).ravel()
+            return
         if self.problem.loss.name not in COMPILED:
             yield from plain_scores(self._table(), self.problem, history)
             return
@@ -197,6 +210,39 @@ class Steps:
                 yield found.ravel()
             run.move(int(cell), int(sign))
 
+    def _at(self, history: History, n_steps: int) -> CellsAt:
+        """The released weights after the first `n_steps` picks, on entries over the feature bound."""
+        problem = self.problem
+        weights = np.zeros((self._n_features + 1, problem.n_outputs))
+        gain = 2.0 * problem.radius * problem.feature_bound / ((n_steps + 1.0) * (n_steps + 2.0))
+        steps = history.signs[:n_steps] * (np.arange(n_steps) + 2.0)  # whole: sums are exact
+        np.add.at(weights, (history.features[:n_steps], history.outputs[:n_steps]), steps)
+        return CellsAt(
+            weights[: self._n_features + problem.fit_intercept] * gain,
+            np.asarray(problem.offset or np.zeros(problem.n_outputs), np.float64),
+            problem.loss.name, getattr(problem.loss, "cutoff", 0.0), problem.slope_bound,
+            1.0 / problem.feature_bound, self._domain.target_bound or 1.0, problem.resolution,
+            problem.fit_intercept,
+        )  # fmt: skip
+
+    def _drawn_from_shards(
+        self, rng: np.random.Generator, n_steps: int, progress: Progress
+    ) -> History:
+        """Picks on exact scores that are summed over all parts at every step; no part keeps anything, so that one that
+        was lost is asked again. The history does not depend on how rows are cut."""
+        assert self._shards is not None
+        selection = make_selection("blocks", self.problem.unit_kappa)
+        cells, signs = np.zeros(n_steps, np.int64), np.zeros(n_steps, np.int64)
+        for t in range(n_steps):
+            so_far = self.history(cells[:t], signs[:t])
+            at = self._at(so_far, len(so_far.signs))
+            selection.rebuild(self._shards.cell_scores(at).ravel())
+            cells[t], sign = selection.draw(rng)
+            signs[t] = -sign
+            if progress is not None:
+                progress(1)
+        return self.history(cells, signs)
+
     def history(self, cells: np.ndarray, signs: np.ndarray) -> History:
         """The past followed by picks, cells in the order of `scores`, signs of the vertices moved to."""
         K, p = self.problem.n_outputs, self.problem
@@ -206,5 +252,5 @@ class Steps:
             outputs = np.append(self.past.outputs, outputs)
             signs = np.append(self.past.signs, signs)
         return History(
-            features, outputs, signs, p.radius, self._rows.n_features, K, p.feature_bound, p.offset
+            features, outputs, signs, p.radius, self._n_features, K, p.feature_bound, p.offset
         )

@@ -1,0 +1,64 @@
+"""
+A team's budget
+===============
+
+One account for a data set, whoever fits. It is charged before noise is drawn, survives crashes and copies, and refuses what does not fit.
+"""
+
+# %%
+# The organisation decides: epsilon 3 at delta 1e-6 for everything, at most 1 for a single release. The policy file lies beside the book.
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+import house
+from dpsparse import Domain, DPGradientClassifier, Ledger
+from dpsparse.exceptions import BudgetError
+
+house.use()
+folder = Path(tempfile.mkdtemp())
+(folder / "budget.db.policy.toml").write_text(
+    "[release]\nepsilon = 1.0\n[dataset]\nepsilon = 3.0\n"
+)
+ledger = Ledger(folder / "budget.db", epsilon=3.0, delta=1e-6)
+
+# %%
+# Analysts ask for prices; here the plans are reserved as `fit` would do it.
+domain = Domain(classes=[0, 1], n_samples=50_000)
+
+
+def plan(epsilon):
+    return DPGradientClassifier(domain, epsilon=epsilon).plan(n_features=1_000)
+
+
+try:
+    ledger.reserve(plan(2.0))
+except BudgetError as refusal:
+    print(refusal)
+
+while ledger.would_allow(plan(0.5)):
+    ledger.reserve(plan(0.5)).commit()
+try:
+    ledger.reserve(plan(0.5))
+except BudgetError as refusal:
+    print(refusal)
+entries = ledger.history()
+print(
+    f"{len(entries)} fits at epsilon 0.5 fit under a ceiling of 3; {ledger.verify()} entries verified"
+)
+
+# %%
+# Prices compose sublinearly, so far more than 3 / 0.5 = 6 fits are paid.
+fig, ax = plt.subplots()
+n = range(1, len(entries) + 1)
+ax.step(n, [e.total for e in entries], where="post", color=house.BLUE, label="spent, composed")
+ax.plot(n[:9], [0.5 * k for k in n[:9]], color=house.FAINT, linestyle=":")
+ax.text(8.6, 4.15, "0.5 times the fits", color=house.FAINT, fontsize=10)
+ax.axhline(3, color=house.ORANGE, linewidth=1.5)
+ax.text(len(entries), 3.08, "ceiling", color=house.ORANGE, ha="right", fontsize=10)
+ax.text(len(entries) * 0.55, 1.55, "spent, composed", color=house.BLUE, fontsize=10)
+ax.set_xlabel("fits at epsilon 0.5")
+ax.set_ylabel("epsilon at delta 1e-6")
+ax.set_title("What a ceiling of 3 holds")
+plt.show()

@@ -1,0 +1,62 @@
+"""
+Tuning with one price
+=====================
+
+Every candidate that is tried on private rows is a look. `DPSearchCV` has one price for the whole search, paid once.
+"""
+
+# %%
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import house
+from dpsparse import Domain, DPGradientClassifier, DPSearchCV
+from dpsparse.datasets import make_sparse_classification
+
+house.use()
+X, y = make_sparse_classification(n_samples=16_000, n_features=1_000, seed=2)
+train, test = slice(None, 12_000), slice(12_000, None)
+estimator = DPGradientClassifier(Domain(classes=[0, 1], n_samples=12_000))
+counts = [5, 20, 80, 320, 1_000]
+search = DPSearchCV(estimator, {"n_nonzero": counts}, epsilon=1.0)
+print(search.plan(n_features=1_000))
+
+# %%
+search.fit(X[train], y[train])
+print(search.best_params_, search.privacy_.headline)
+print(f"test accuracy of the chosen model: {search.score(X[test], y[test]):.3f}")
+
+# %%
+# What the search cannot see, and we can because the test rows are public: every candidate fitted with the whole epsilon for itself.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    alone = np.array(
+        [
+            [
+                DPGradientClassifier(Domain(classes=[0, 1], n_samples=12_000), n_nonzero=k).fit(X[train], y[train]).score(X[test], y[test])
+                for k in counts
+            ]
+            for _ in range(3)
+        ]
+    )  # fmt: skip
+fig, ax = plt.subplots()
+ax.set_xscale("log")
+ax.set_xticks(counts, [str(k) for k in counts])
+ax.minorticks_off()
+ax.set_xlim(4.5, 1_150)
+house.band(ax, counts, alone, "each alone,\nall of epsilon 1", house.BLUE)
+k = search.best_params_["n_nonzero"]
+ax.plot([k], [search.score(X[test], y[test])], "D", color=house.ORANGE, markersize=9)
+ax.annotate(
+    "chosen by the search", (k, search.score(X[test], y[test])), xytext=(0, -22), textcoords="offset points",
+    color=house.ORANGE, ha="center",
+)  # fmt: skip
+constant = max(y[test].mean(), 1 - y[test].mean())
+house.references(ax, None, constant)
+ax.set_xlabel("n_nonzero")
+ax.set_title("Test accuracy by number of weights")
+fig.canvas.draw()
+house.label_ends(ax, room=0.42)
+plt.show()

@@ -1,0 +1,37 @@
+"""
+Accuracy to expect, before any data
+===================================
+
+Epsilon is set before the rows are read. `expected_accuracy` fits the estimator on made-up tables of the same shape: free, and public.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+
+import house
+from dpsparse import Domain, DPGradientClassifier, expected_accuracy
+
+house.use()
+model = DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1]))
+budgets = [0.1, 0.3, 1.0, 3.0]
+forecasts = {
+    rows: expected_accuracy(model, rows, n_features=200, epsilon=budgets, reachable=0.9, repeats=3)
+    for rows in (1_000, 4_000, 16_000)
+}
+print(forecasts[4_000])
+
+# %%
+# Ten times the rows allow about a tenth of the epsilon. If the curve at your epsilon is near the constant answer, do not fit.
+fig, ax = plt.subplots()
+house.epsilon_axis(ax, budgets)
+for (rows, forecast), color in zip(
+    forecasts.items(), (house.ORANGE, house.GREEN, house.BLUE), strict=True
+):
+    ax.fill_between(budgets, forecast.low, forecast.high, color=color, alpha=0.18, linewidth=0)
+    ax.plot(budgets, forecast.score, "o-", color=color, label=f"{rows:,} rows")
+largest = forecasts[16_000]
+house.references(ax, float(largest.without_privacy), float(largest.constant))
+ax.set_title("Accuracy to expect, 200 columns")
+fig.canvas.draw()
+house.label_ends(ax, room=0.42)
+plt.show()

@@ -1,0 +1,21 @@
+"""Names that load on first use, so that importing a package costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def names_on_first_use(
+    package: str, homes: Mapping[str, str], where: dict[str, Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose names live in the modules that `homes` says."""
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        where[name] = getattr(import_module(f"{package}.{homes[name]}"), name)
+        return where[name]
+
+    return load, lambda: sorted(where["__all__"])

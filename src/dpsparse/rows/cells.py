@@ -1,0 +1,145 @@
+"""Scores of Frank-Wolfe at released weights, part by part: for rows that no single machine holds.
+
+    G_jk = sum_i round(S q_ik x_ij)      q_i = slope of row i at x_i.w + offset, in units of 2^-28 of its bound
+
+A row adds at most S = `resolution` whole units to a score: entries are cut to [-1, 1] and slopes to their bound where
+they become whole, as in the fused kernel (solvers/frank_wolfe/kernel.py; docs/proofs/fast_frank_wolfe.md, Lemma 1).
+The formulas are repeated here, the exponential among them, because Numba's cache does not notice edits in another file.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dpsparse.domain import Part
+from dpsparse.noise import in_threads
+from dpsparse.rows.parts import Parts
+
+SQUARED, SOFTMAX = 1, 3
+LOSSES = {"logistic": 0, "squared": SQUARED, "huber": 2, "softmax": SOFTMAX}
+UNITS = 2.0**28
+LN2 = math.log(2.0)
+_WIDE = 2**22  # more sums than this get one accumulator for all threads
+
+_jit: Any = njit(cache=True, nogil=True, error_model="numpy")
+_inner: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload, unused-ignore]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsAt:
+    """Released weights (columns, outputs) on entries over the feature bound, the intercept's last; public numbers."""
+
+    weights: np.ndarray
+    offset: np.ndarray
+    loss: str
+    cutoff: float
+    slope_bound: float
+    factor: float  # one over the feature bound
+    target_unit: float
+    resolution: int
+    fit_intercept: bool
+
+
+def cell_scores(parts: Parts, at: CellsAt) -> np.ndarray:
+    """G of all cells, columns by outputs, the intercept last."""
+    return parts.sum(at.weights.shape, partial(_add_scores, at))
+
+
+def _add_scores(at: CellsAt, part: Part, out: np.ndarray) -> None:
+    n = len(part)
+    threads = 1 if out.size > _WIDE or len(part.values) < 2**15 else os.cpu_count() or 1
+    edges = [int(e) for e in np.linspace(0, n, threads + 1)]
+    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(threads - 1)]
+    y = part.targets if part.targets.dtype.kind == "i" else part.targets * at.target_unit
+    y = np.ascontiguousarray(y, np.float64)
+
+    def one(b: int) -> None:
+        _scores(
+            part.indptr, part.indices, part.values, y, at.weights, at.offset, LOSSES[at.loss],
+            at.cutoff, at.slope_bound, at.factor, at.resolution / UNITS, at.fit_intercept,
+            edges[b], edges[b + 1], mine[b],
+        )  # fmt: skip
+
+    in_threads(one, range(threads))
+    for other in mine[1:]:
+        out += other
+
+
+@_inner
+def _exp(x):
+    """e^x on -99..99, relative error below 2^-45."""
+    x = min(max(x, -99.0), 99.0)
+    n = np.rint(x * (1 / LN2))
+    r = x - n * LN2
+    z = r * r
+    sinh = 1 / 6 + z * (1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800))))
+    cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
+    e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
+    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
+
+
+@_inner
+def _entry(value, factor):
+    """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0."""
+    x = value * factor
+    x = min(max(x, -1.0), 1.0) if x == x else 0.0
+    return np.float64(np.float32(x))
+
+
+@_inner
+def _whole(r):
+    """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
+    r = min(max(r, -UNITS), UNITS) if r == r else 0.0
+    return np.rint(r)
+
+
+@_jit
+def _scores(
+    indptr, indices, values, y, weights, offset, loss, cutoff, slope_bound, factor, unit,
+    fit_intercept, start, stop, out,
+):  # fmt: skip
+    K, last = weights.shape[1], weights.shape[0] - 1
+    q = np.empty(K)
+    for i in range(start, stop):
+        for k in range(K):
+            q[k] = weights[last, k] if fit_intercept else 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            x = _entry(np.float64(values[p]), factor)
+            for k in range(K):
+                q[k] += x * weights[indices[p], k]
+        if loss == SOFTMAX:
+            largest = -np.inf
+            for k in range(K):
+                q[k] += offset[k]
+                largest = max(largest, q[k])
+            total = 0.0
+            for k in range(K):
+                q[k] = _exp(q[k] - largest)
+                total += q[k]
+            for k in range(K):
+                q[k] = q[k] / total - (1.0 if k == y[i] else 0.0)
+        elif loss == 0:
+            sign = 1.0 - 2.0 * y[i]
+            q[0] = sign / (1.0 + _exp(-sign * (q[0] + offset[0])))
+        else:
+            q[0] = q[0] + offset[0] - y[i]
+            if loss != SQUARED:
+                q[0] = min(max(q[0], -cutoff), cutoff)
+        for k in range(K):
+            q[k] = _whole(q[k] * (UNITS / slope_bound)) * unit
+        for p in range(indptr[i], indptr[i + 1]):
+            x, j = _entry(np.float64(values[p]), factor), indices[p]
+            for k in range(K):
+                out[j, k] += np.int64(np.rint(q[k] * x))
+        if fit_intercept:
+            for k in range(K):
+                out[last, k] += np.int64(np.rint(q[k]))
