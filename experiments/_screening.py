@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 import _screening_data as sd
+from _common import promise
 from dpsparse.domain import BoundedData, Domain
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
@@ -250,7 +251,7 @@ def part_synthetic(trial: int) -> Iterator[dict]:
             row = {
                 "data": name,
                 "method": method,
-                "guarantee": model.plan(X.shape[1]).guarantee,
+                "guarantee": promise(model, X.shape[1]),
                 "mse": _mse(X, y, weights),
             }
             yield {**row, **scores(weights, truth)}

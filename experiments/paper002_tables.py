@@ -5,7 +5,7 @@ import time
 import numpy as np
 from scipy.special import expit
 
-from _common import WIDE_NOTE, classifier_scores, split, wide
+from _common import WIDE_NOTE, classifier_scores, promise, split, wide
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import laplace_scale
 from dpsparse.published.raff_khanna_lu_2023_frank_wolfe import expected_sparsity
 from dpsparse.random import make_generator
@@ -72,9 +72,7 @@ def speed_trial(config, seed):
             "seconds": seconds,
             "seconds, Alg. 1": standard,
         }
-        out.append(
-            part | ({"guarantee": model.plan(X.shape[1]).guarantee} if mode == "proven" else {})
-        )
+        out.append(part | ({"guarantee": promise(model, X.shape[1])} if mode == "proven" else {}))
     return out
 
 
@@ -143,7 +141,7 @@ def accuracy_trial(config, seed):
     model.fit(X[train], y[train])
     found = classifier_scores(model.decision_function(X[test]), y[test])
     found["sparsity"] = 100.0 * (1.0 - model.n_nonzero_ / X.shape[1])
-    return found | {"guarantee": model.plan(X.shape[1]).guarantee}
+    return found | {"guarantee": promise(model, X.shape[1])}
 
 
 def accuracy_verdict(summary):

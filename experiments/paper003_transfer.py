@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from _common import plot_by_epsilon, trial_number
+from _common import plot_by_epsilon, promise, trial_number
 from dpsparse.losses import Logistic, Squared
 from dpsparse.published import khanna_lu_raff_2023_sparsifier as frank_wolfe
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as two_stage
@@ -162,7 +162,7 @@ def proven(config, s, n, d, epsilon, seed, X, y):
 
     def fitted(family, **options):
         model = getattr(dp, f"DP{family}{kind}")(domain, **common, **options).fit(X, y)
-        return "proven", "", np.ravel(model.coef_), model.plan(d).guarantee
+        return "proven", "", np.ravel(model.coef_), promise(model, d)
 
     if config.get("part") == "DP-IGHT":
         # the norm of a typical row is declared: longer ones are clipped to it
@@ -288,7 +288,7 @@ def table_trial(name):
             return out
         for method, model in _models(task, epsilon, s, X.shape[0], seed, public):
             found = _score(task, model.fit(X, y).predict(X_test), y_test)
-            guarantee = model.plan(X.shape[1]).guarantee
+            guarantee = promise(model, X.shape[1])
             cell = {"method": method, "mode": "proven", "tuning": ""}
             out.append({"cell": cell, "guarantee": guarantee, **found})
         return out

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 import dpsparse as dp
-from _common import classifier_scores
+from _common import classifier_scores, promise
 from _data004 import AS_SHIPPED, FILES, NOTE, names_here, parts
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     keep_largest,
@@ -91,9 +91,9 @@ def _weights(config, A, a, seed, n_iter_lasso):
     if method == GRADIENT:
         domain = dp.Domain(classes=[0, 1], n_samples=n, row_norm=1.0)
         model = dp.DPGradientClassifier(domain, n_nonzero=round(1.5 * math.sqrt(p)), **common)
-        return model.fit(A, a), model.plan(p).guarantee
+        return model.fit(A, a), promise(model, p)
     model = _lasso(n, n_iter, **common)
-    return np.ravel(model.fit(A, a).coef_), model.plan(p).guarantee
+    return np.ravel(model.fit(A, a).coef_), promise(model, p)
 
 
 def _lasso(n, n_iter, **options):
@@ -115,7 +115,7 @@ def proven_sparsifier(X, y, epsilon, rng):
         n, N_ITER, n_nonzero=count, epsilon=epsilon, delta=DELTA,
         random_state=int(rng.integers(2**62)),
     )  # fmt: skip
-    guarantee = model.plan(p).guarantee
+    guarantee = promise(model, p)
     model.set_params(n_nonzero=None, epsilon=epsilon - COUNT_EPSILON)
     exact = np.count_nonzero(private_lasso(X, y, RADIUS, 200, 0.0, None))
     weights = np.ravel(model.fit(X, y).coef_)

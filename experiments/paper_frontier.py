@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from _common import plot_by_epsilon, trial_number
+from _common import plot_by_epsilon, promise, trial_number
 from dpsparse.random import make_generator
 from engine import Experiment
 
@@ -141,7 +141,7 @@ def trial(config, seed):
     number = trial_number("frontier", seed)
     model = estimator(name, method, config["epsilon"], number, X.shape[1]).fit(X, y)
     measured = {"score": 100.0 * score(name, model, X_test, y_test), "non-zeros": model.n_nonzero_}
-    return measured | {"guarantee": model.plan(model.n_features_in_).guarantee}
+    return measured | {"guarantee": promise(model, model.n_features_in_)}
 
 
 def verdict(summary):

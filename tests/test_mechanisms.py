@@ -19,7 +19,7 @@ from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import compare_by_phase
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Release
-from dpsparse.privacy import Geometric, Phase, Plan, Repeated, RoundedGaussian, epsilon
+from dpsparse.privacy import Geometric, NonPrivate, Phase, Plan, Repeated, RoundedGaussian, epsilon
 from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.rows import Query, Rows
 from dpsparse.sensitivity import class_counts
@@ -41,6 +41,8 @@ class NoisyCounts(Answer):
     @classmethod
     def paid_by(cls, query):
         def made(event, adjacency):
+            if isinstance(event, NonPrivate):
+                return cls(query, 0.0)
             # One row moves the counts by the square of its L2 norm in L1, as every move is by one.
             moved = round(class_counts(adjacency).value ** 2)
             return cls(query, moved / (event.sensitivity / event.scale))
@@ -49,13 +51,15 @@ class NoisyCounts(Answer):
 
     @property
     def step(self):
-        return 1.0 / self.scale
+        return 1.0 / self.scale if self.scale > 0.0 else math.inf
 
     def question(self):
         # A contribution of one is rounded down to a whole number of units: of a unit of 3/4, one.
         return self.query.whole(0.75).reshape(-1)
 
     def draw(self, question, rng):
+        if self.scale == 0.0:
+            return question
         noise = [two_sided_geometric(rng, self.scale) for _ in question]
         return question + np.array(noise, np.int64)
 
@@ -165,6 +169,14 @@ def test_a_phase_pays_only_for_its_own_mechanism():
     paid.release("counts", NoisyCounts.paid_by(query))
     with pytest.raises(CalibrationError, match="more than it pays"):
         paid.release("counts", NoisyCounts.paid_by(query))
+
+
+def test_without_noise_a_phase_pays_for_any_number_of_exact_answers():
+    exact = Plan("toy", (Phase("counts", NonPrivate()),), math.inf, 1e-6, "add-remove")
+    releases = RecordedReleases(exact, make_generator(0))
+    for _ in range(3):
+        made = NoisyCounts.paid_by(rows([0, 1, 1]).class_counts(3))
+        assert releases.release("counts", made).tolist() == [1, 2, 0]
 
 
 def test_names_told_have_the_law_of_truncated_gaussians():

@@ -37,15 +37,19 @@ def write_book(folder: Path, results: Path, docs: Path) -> Path:
         e for e in discover(folder).values() if not read_rows(rows_file(results, e, quick=False))
     ]
     figures = docs / "figures"
-    opening = folder / "first_page.md"
+    opening, disputes = (
+        path.read_text() if path.exists() else ""
+        for path in (folder / "first_page.md", folder / "disputes.md")
+    )
     parts = [
         _HEAD,
-        opening.read_text() if opening.exists() else "",
+        opening,
         _totals(summaries),
         _RULE,
         _absent(missing),
         _TABLE,
         _claims(summaries),
+        disputes,
     ]
     for summary in summaries:
         figure = draw(summary, figures)

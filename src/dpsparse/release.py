@@ -168,8 +168,10 @@ class Releases:
 
     def release(self, phase: str, answer: Callable[[Event, str], Answer]) -> np.ndarray:
         """Whole numbers by any other mechanism: `answer` makes it from what the phase pays for one release."""
-        event, count = (NonPrivate(), 1) if self.exact(phase) else _leaf(self._event(phase))
-        self._use(phase, 1.0 / count)
+        event: Event = NonPrivate()
+        if not self.exact(phase):
+            event, count = _leaf(self._event(phase))
+            self._use(phase, 1.0 / count)
         made = answer(event, self._adjacency)
         if not isinstance(event, (NonPrivate, *made.events)):
             raise CalibrationError(f"Phase {phase!r} does not pay for {made.kind}; a bug.")

@@ -23,7 +23,6 @@ from dpsparse.privacy import (
     Pure,
     Repeated,
     Sequence,
-    delta,
     gaussian_parameter,
 )
 from dpsparse.privacy.adaptive import bounded_range_profile
@@ -36,7 +35,6 @@ from dpsparse.privacy.dominance import (
     run_fits,
     step_fits,
 )
-from dpsparse.privacy.objective import delta_profile
 
 
 def _script():
@@ -173,21 +171,15 @@ PERTURBATIONS = [
 
 
 @pytest.mark.parametrize("event", PERTURBATIONS)
-def test_objective_perturbation_is_dominated_from_its_own_profile(event):
+def test_objective_perturbation_has_a_parameter_close_to_its_noise(event):
+    """Dominated from its own profile; tests/privacy/test_transport.py plays rows against it."""
     mu, slack = gaussian_parameter(event)
-    assert event.gradient_bound / event.scale < mu < 2.0
-    replace_one = event.adjacency == "replace-one"
-    rng = np.random.default_rng(3)
-    for eps in rng.uniform(0.0, 9.0 * mu, 60):
-        own = delta_profile(
-            event.gradient_bound / event.scale,
-            event.curvature / event.ridge,
-            event.loss,
-            replace_one,
-            float(eps),
-        )
-        gaussian = delta(Gaussian(1.0 / mu), float(eps))
-        assert own <= gaussian + slack * (1.0 - gaussian)
+    own = event.gradient_bound / event.scale
+    rows = 2.0 if event.adjacency == "replace-one" else 1.0
+    assert (
+        rows * own < mu < rows * own * {"logistic": 1.1, "one-sided": 1.2, "glm": 1.4}[event.loss]
+    )
+    assert 0.0 < slack < 1e-15
 
 
 def test_a_huge_range_has_a_huge_parameter():

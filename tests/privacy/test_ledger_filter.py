@@ -17,6 +17,7 @@ from dpsparse.privacy import (
     Geometric,
     Laplace,
     Ledger,
+    ObjectivePerturbation,
     Phase,
     Plan,
     Pure,
@@ -93,6 +94,26 @@ def test_ten_mixed_fits_cost_at_most_two_per_cent_more_in_every_order(order):
         events = [TEN[i] for i in np.random.default_rng(order).permutation(10)]
     assert passes(events, 1.015 * optimum)
     assert not passes(events, 0.998 * optimum)
+
+
+def tilt(share, flatness):
+    """Logistic objective perturbation as a two-stage fit has it."""
+    scale = 1.0 / math.sqrt(SHARE * share)
+    return ObjectivePerturbation(scale, 1.0, flatness, 1.0, "logistic")
+
+
+TILTS = [tilt(0.6, 0.08), tilt(0.6, 0.06), tilt(0.6, 0.03)]
+
+
+@pytest.mark.parametrize("turn", [0, 3, 8])
+def test_two_stage_fits_share_the_currency(turn):
+    """Against a limit that no accountant can pass: the noise of the perturbations without their curvature."""
+    two_stage = [Sequence((steps(20, 0.4), event)) for event in TILTS]
+    events = [*TEN[:3], *two_stage, *TEN[5:7], *TEN[8:]]
+    noise = [Gaussian(event.scale) for event in TILTS]
+    limit = epsilon(Sequence((*TEN[:3], *[steps(20, 0.4)] * 3, *noise, *TEN[5:7], *TEN[8:])), DELTA)
+    assert passes(events[turn:] + events[:turn], 1.025 * limit)
+    assert not passes(events[turn:] + events[:turn], 0.998 * limit)
 
 
 def test_a_fit_pays_less_beside_a_larger_budget_and_never_less_than_its_variance():

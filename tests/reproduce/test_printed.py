@@ -164,3 +164,21 @@ def test_hard_thresholding_runs_at_once(operations):
     )  # fmt: skip
     assert many[:, 0] == pytest.approx(one, abs=1e-4)
     assert many[:, 1] == pytest.approx(one, abs=1e-4)
+
+
+def test_equal_rows_may_be_counted_once(operations):
+    import _batched
+
+    X, y = problem()
+    X, y = np.vstack([X, X[:5], X[:2]]), np.concatenate([y, y[:5], y[:2]])
+    few, targets, counts = _batched.distinct(X, y)
+    assert counts.sum() == len(y)
+    assert len(few) < len(y)
+    whole = _batched.lasso_runs(X, y, 5.0, 60, 0.0, make_generator(1), 2)
+    once = _batched.lasso_runs(few, targets, 5.0, 60, 0.0, make_generator(1), 2, counts=counts)
+    assert once == pytest.approx(whole, abs=1e-4)
+    whole = _batched.hard_threshold_runs(X, y, 3, 20, 1.0, 0.0, make_generator(0), 2)
+    once = _batched.hard_threshold_runs(
+        few, targets, 3, 20, 1.0, 0.0, make_generator(0), 2, counts=counts
+    )
+    assert once == pytest.approx(whole, abs=1e-4)

@@ -285,3 +285,31 @@ def test_matches_are_counted_by_kind(folder, tmp_path):
     assert sum(g for g, _ in summary.matched_by_kind.values()) == summary.matched[0]
     assert set(summary.matched_by_kind) == {AS_PRINTED, AFTER_THE_FACT}
     assert "(reading)" in summary.table()
+
+
+def test_every_finding_against_a_paper_says_what_it_rests_on():
+    """The chapters that do not hold, or hold in part, and every refuted statement, are among the disputes."""
+    folder = experiments_folder()
+    book = (folder.parent / "docs" / "reproduction.md").read_text()
+    disputes = (folder / "disputes.md").read_text()
+    claims = [
+        line for line in book.partition("## Claim by claim")[2].splitlines() if line[:3] == "| ["
+    ]
+    for line in claims:
+        name, verdict = line[3:].partition("]")[0], line.split(" | ")[2]
+        if verdict.startswith(("Does not hold", "Holds in part", "Depends", "Cannot")):
+            figure = name[:-1] if name.startswith("004-figure") else name
+            assert figure in disputes, name
+    for line in disputes.splitlines():
+        assert not line.startswith("| ") or line.count(" | ") == 3  # no column is empty
+    refuted = [
+        line for line in book.splitlines() if line.startswith("| ") and "| refuted |" in line
+    ]
+    assert refuted
+    for statement in (line.split(" | ")[0] for line in refuted):
+        part = (
+            statement.rpartition(", ")[2]
+            if "Sparsifier" not in statement
+            else statement.split(", ")[3]
+        )
+        assert part.split(" and ")[0] in disputes, statement

@@ -32,6 +32,7 @@ from dpsparse.privacy.events import ObjectivePerturbation
 from dpsparse.privacy.gaussian import log_profile
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 from dpsparse.privacy.objective import delta_profiles
+from dpsparse.privacy.transport import transport_profile
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -43,8 +44,8 @@ SLACK = 1e-48
 FIRST, GRID, LAST = 1e-12, 0.008, 2.8
 
 
-def is_dominated(values: Array, spacing: float, mu: float) -> bool:
-    """Whether the chords through `values` at 0, spacing, ... stay below G_mu wherever above CUT.
+def is_dominated(values: Array, spacing: float, mu: float, cut: float = CUT) -> bool:
+    """Whether the chords through `values` at 0, spacing, ... stay below G_mu wherever above `cut`.
 
     G is convex in g, so its tangents at the two ends of a cell lie below it; a chord that is
     below both ends and below the crossing of the tangents is below G on the whole cell.
@@ -52,8 +53,8 @@ def is_dominated(values: Array, spacing: float, mu: float) -> bool:
     y: Array = spacing * np.arange(float(len(values)))
     log_value, error = log_profile(mu, y)
     gaussian = np.exp(np.maximum(log_value - error, -700.0)) * (1.0 - 1e-11)
-    live = values[:-1] > CUT
-    if np.any(values > np.maximum(gaussian, CUT)):
+    live = values[:-1] > cut
+    if np.any(values > np.maximum(gaussian, cut)):
         return False
     # In units of the cell: fall from the left tangent, fall to the right one.
     rise = np.exp(y[:-1]) * math.expm1(spacing)
@@ -204,39 +205,48 @@ def _certified(eta: float, variance: float, excess: float) -> bool:
     return step_fits(eta, variance, excess, _CELLS)
 
 
-# Objective perturbation is compared on these shares of its range; delta below LEAK is slack.
-_SHARES = np.linspace(0.0, 1.0, 401) ** 2
+# What the certificate of an objective perturbation leaves unchecked.
 LEAK = 1e-30
+# Its parameter is computed for mu rounded up to a power of this: plans try many a mu, and each takes a while.
+_STEP = 2.0 ** (1.0 / 64.0)
+
+
+def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
+    """(mu, slack) of one objective perturbation, from its own profile."""
+    own, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
+    if not 1e-6 < own < 4.0 or flatness > 1e3:
+        return math.inf, 0.0
+    steps = math.ceil(math.log(own) / math.log(_STEP) + 1e-9)
+    mu = _perturbation_mu(_STEP**steps, flatness, event.loss)
+    if event.adjacency == "add-remove" or math.isinf(mu):
+        return mu, LEAK
+    # One row out, one row in: mu doubles. Tests of power below 1e-18 are slack (objective_perturbation.md).
+    lost = float(ndtr(ndtri(2e-18) + mu)) + LEAK
+    twice = 2.0 * mu + 1e-11
+    return twice, lost / (2.0 * float(ndtr(-twice / 2.0)))
 
 
 @lru_cache(maxsize=1024)
-def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
-    """(mu, slack) of one objective perturbation, from its own profile.
-
-    A profile falls, so on a cell its left end is compared with the Gaussian's right end.
-    """
-    mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
-    replace_one = event.adjacency == "replace-one"
-    m = 2.0 * mu if replace_one else mu
-    top = math.log1p(flatness) + m * m / 2.0 + m * math.sqrt(-2.0 * math.log(LEAK / 100.0))
-    epsilons = top * _SHARES
-    deltas = delta_profiles(mu, flatness, event.loss, replace_one, epsilons)
-    if deltas[-1] > LEAK or deltas[0] >= 1.0:
-        return math.inf, 0.0
-    paid = (deltas[:-1] - LEAK) * (1.0 + 1e-9)
-
-    def good(candidate: float) -> bool:
-        value, error = log_profile(candidate, epsilons[1:])
-        return bool(np.all(paid <= np.exp(value - error)))
-
-    low, high = m, -2.1 * float(ndtri((1.0 - deltas[0]) / 2.0)) + 0.1 * m
-    for _ in range(20):
-        if good(high):
+def _perturbation_mu(mu: float, flatness: float, loss: str) -> float:
+    """The smallest Gaussian above the profile under add-remove, within 1e-4."""
+    near = math.log1p(flatness) + 4.0 * mu  # beyond, the closed forms are close
+    spacing = max(mu / 8.0, near / 32.0)
+    top = math.log1p(flatness) + mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(LEAK / 100.0))
+    y: Array = spacing * np.arange(math.ceil(top / spacing) + 1.0)
+    values = delta_profiles(mu, flatness, loss, False, y)
+    inner = y <= near
+    values[inner] = np.minimum(values[inner], transport_profile(mu, flatness, loss, y[inner]))
+    if values[-1] > LEAK or values[0] >= 1.0:
+        return math.inf
+    low, high = mu, max(1.05 * mu, -2.0 * float(ndtri((1.0 - values[0]) / 2.0)))
+    for _ in range(30):
+        if is_dominated(values, spacing, high, LEAK):
             break
-        high *= 1.3
+        high *= 1.2
     else:
-        return math.inf, 0.0
-    while high - low > 1e-5 * high:  # `high` is good
+        return math.inf
+    while high - low > 1e-4 * high:  # `high` is good
         middle = (low + high) / 2.0
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high, LEAK
+        good = is_dominated(values, spacing, middle, LEAK)
+        low, high = (low, middle) if good else (middle, high)
+    return high

@@ -37,78 +37,57 @@ class Event:
     proof: ClassVar[str] = ""
 
 
-@dataclass(frozen=True)
-class Exponential(Event):
-    """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`."""
+class _Positive:
+    """Events of positive numbers and nothing else, whose curves stand in one note."""
 
     proof: ClassVar[str] = "docs/proofs/accounting.md"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, *(field.name for field in fields(self)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Exponential(_Positive, Event):
+    """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`."""
 
     eta: float
 
-    def __post_init__(self) -> None:
-        _require_positive(self, "eta")
-
 
 @dataclass(frozen=True)
-class NoisyMax(Event):
+class NoisyMax(_Positive, Event):
     """Report-noisy-max with other than Gumbel noise: pure DP with parameter `epsilon`."""
 
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
-
     epsilon: float
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "epsilon")
 
 
 @dataclass(frozen=True)
-class Pure(Event):
+class Pure(_Positive, Event):
     """Any mechanism that is `epsilon`-DP with delta 0."""
 
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
-
     epsilon: float
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "epsilon")
 
 
 @dataclass(frozen=True)
-class ZCDP(Event):
+class ZCDP(_Positive, Event):
     """Any mechanism that is `rho`-zCDP."""
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     rho: float
 
-    def __post_init__(self) -> None:
-        _require_positive(self, "rho")
-
 
 @dataclass(frozen=True)
-class Gaussian(Event):
+class Gaussian(_Positive, Event):
     """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`."""
 
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
-
     scale: float
     sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "scale", "sensitivity")
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(Event):
+class DiscreteGaussian(_Positive, Event):
     """Discrete Gaussian on a grid; `scale` and L2 `sensitivity` in the same unit."""
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     scale: float
     sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "scale", "sensitivity")
 
 
 @dataclass(frozen=True)
@@ -155,16 +134,11 @@ class ThresholdedGaussian(RoundedGaussian):
 
 
 @dataclass(frozen=True)
-class Laplace(Event):
+class Laplace(_Positive, Event):
     """Laplace noise of `scale` on a query of L1 `sensitivity`."""
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     scale: float
     sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "scale", "sensitivity")
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from dpsparse.privacy.events import (
     Repeated,
     RoundedGaussian,
     Sequence,
-)
+)  # fmt: skip
 from dpsparse.privacy.objective import rdp_curve
 from dpsparse.privacy.stopping import stopping_curve
 
