@@ -57,6 +57,6 @@ ax.errorbar(
 ax.axvline(0, color=house.FAINT, linewidth=1)
 ax.set_yticks(range(20), [f"column {j}" for j in order], fontsize=9)
 ax.grid(axis="x")
-ax.set_title("The 20 largest weights, with two standard deviations of noise")
+ax.set_title("The 20 largest weights, +- 2 sd of noise")
 ax.set_xlabel("weight")
 plt.show()

@@ -50,7 +50,7 @@ house.band(ax, counts, alone, "each alone,\nall of epsilon 1", house.BLUE)
 k = search.best_params_["n_nonzero"]
 ax.plot([k], [search.score(X[test], y[test])], "D", color=house.ORANGE, markersize=9)
 ax.annotate(
-    "chosen by the search", (k, search.score(X[test], y[test])), xytext=(0, -22), textcoords="offset points",
+    "chosen by the search", (k, search.score(X[test], y[test])), xytext=(0, -75), textcoords="offset points",
     color=house.ORANGE, ha="center",
 )  # fmt: skip
 constant = max(y[test].mean(), 1 - y[test].mean())

@@ -1,5 +1,6 @@
 """scikit-learn estimators, one file per family."""
 
+from dpsparse.estimators._yaml import register as _register_yaml
 from dpsparse.estimators.admm import DPADMMClassifier
 from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
 from dpsparse.estimators.hard_threshold import DPHardThresholdClassifier, DPHardThresholdRegressor
@@ -28,3 +29,5 @@ __all__ = [
     "DPTwoStageClassifier",
     "DPTwoStageRegressor",
 ]
+
+_register_yaml()

@@ -30,6 +30,7 @@ def check_pipeline(pipeline: Any) -> list[str]:
 
     Examples
     --------
+    >>> from dpsparse import check_pipeline
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import Normalizer, StandardScaler
     >>> check_pipeline(make_pipeline(StandardScaler(), Normalizer()))
