@@ -302,3 +302,60 @@ def test_lasso_on_shards(client):
     spread.fit(Rows.from_dask(*cut(X, y, 5), step_timeout=60.0))
     thread.join()
     assert_same(whole, spread)
+
+
+# ---- kill -9, many times -------------------------------------------------------------------------
+
+PHASES = ("prior", "masses", "length", "gradients", "intercept")
+KILLS = [
+    (phase, moment, 1 + (i + j) % 3, (125, 20_000, 400_000, 6_000_000)[(i + 2 * j) % 4])
+    for i, phase in enumerate(PHASES)
+    for j, moment in enumerate(("before", "during", "before", "during"))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phase", "moment", "n_kills", "width"), KILLS)
+def test_kill_9_before_and_during_every_kind_of_release(
+    client, tmp_path, phase, moment, n_kills, width
+):
+    """Weights from 1 KB to 50 MB; what is lost is made again, the noise is drawn once, one entry is committed."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    X = sp.random_array((n, width), density=min(0.3, 30 / width), rng=rng, format="csr")
+    y = np.arange(n) % 2
+    whole = model("2", n_iter=4, prune=False).fit(X, y)
+    fitted = model("2", n_iter=4, prune=False)
+    fitted.ledger = Ledger(tmp_path / "l.db", epsilon=100.0, delta=1e-3, allow_unproven=True)
+    left = [n_kills]
+    make = fitted._make_releases
+
+    def kill_a_worker():
+        found = client.run(os.getpid, on_error="ignore")
+        for pid in list(found.values())[:1]:
+            os.kill(pid, 9)
+
+    def watched(plan):
+        releases = make(plan)
+        answer = releases._release
+
+        def watching(name, *arguments):
+            if name == phase and left[0] > 0:
+                left[0] -= 1
+                if moment == "before":
+                    kill_a_worker()
+                else:
+                    threading.Timer(0.02, kill_a_worker).start()
+            return answer(name, *arguments)
+
+        releases._release = watching
+        return releases
+
+    fitted._make_releases = watched
+    source = Rows.from_dask(*cut(X, y, 4), step_timeout=60.0)
+    client.wait_for_workers(2, timeout=60)  # the one that was killed before may still be starting
+    began = time.perf_counter()
+    fitted.fit(source)
+    assert time.perf_counter() - began < 60.0 * (1 + n_kills)
+    assert_same(whole, fitted)
+    assert [entry.committed for entry in fitted.ledger.history()] == [True]

@@ -302,9 +302,17 @@ class OnCluster(Source):
         load = dask.delayed(_guarded, pure=False)
         to_part = partial(_loaded, domain, labels, self.n_features)
         try:
-            futures = run.client.compute(
-                [load(to_part, X, y) for X, y in self._chunks], retries=self._retries
-            )
+            # In turn, because Dask may put most parts on one worker; another one may take them over.
+            workers = sorted(run.client.scheduler_info(n_workers=-1)["workers"]) or [None]
+            futures = [
+                run.client.compute(
+                    load(to_part, X, y),
+                    workers=workers[i % len(workers)],
+                    allow_other_workers=True,
+                    retries=self._retries,
+                )
+                for i, (X, y) in enumerate(self._chunks)
+            ]
         except _LOST:
             raise ClusterError("The Dask scheduler cannot be reached.") from None
         # The barrier: no fit goes on before every row everywhere was validated.
