@@ -324,7 +324,9 @@ def table(options):
             others = [
                 np.mean(cells[one.name, m, e])
                 for m in rows
-                if m != "Sparse" and cells.get((one.name, m, e))
+                if m != "Sparse"
+                # the same seeds, or a split would decide
+                and 0 < len(cells.get((one.name, m, e), ())) >= len(cells[one.name, "Sparse", e])
             ]
             best[e] = max(others, default=math.nan)
             own = cells.get((one.name, "Sparse", e))
@@ -343,7 +345,8 @@ def table(options):
                     shown.append("")
                     continue
                 mean, error = np.mean(values), np.std(values) / math.sqrt(max(len(values) - 1, 1))
-                text = f"{mean:.3f} ± {error:.3f}"
+                text = f"{mean:.3f} ± {error:.3f}" if len(values) > 1 else f"{mean:.3f}"
+                text += f" ({len(values)})" if len(values) < 5 else ""
                 shown.append(f"**{text}**" if m == "Sparse" else text)
             label = f"DP{m}" if m != "Sparse" else "**DPSparse**"
             lines.append(f"| {label} | {' | '.join(shown)} | {np.mean(seconds[one.name, m]):.2f} |")

@@ -54,7 +54,7 @@ ALLOWED = {
     "proofs": set(),
     "readers": set(),
     "datasets": {"_lazy", "readers", "random"},
-    "report": {"privacy", "domain_file"},
+    "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
         "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "domain",
         "random", "privacy", "sensitivity", "losses", "_files", "_lazy",

@@ -196,7 +196,7 @@ def _pipeline_header(
         },
         "attributes": {
             name: _encode(getattr(pipe, name))
-            for name in ("n_features_in_", "feature_names_in_")
+            for name in ("n_features_in_", "feature_names_in_", "about_")
             if hasattr(pipe, name)
         },
         "steps": _encode(pipe.steps_),

@@ -40,6 +40,11 @@ def test_scikit_learn_checks(estimator, check):
         ({"n_samples": 1000}, {}, 2000, "DPGradientRegressor"),
         ({}, {}, 20, "DPGradientRegressor"),
         ({"n_samples": 20_000}, {"n_nonzero": 5}, 400, "DPTwoStageRegressor"),
+        ({"n_samples": 3000}, {"n_nonzero": 70}, 600, "DPTwoStageRegressor"),
+        ({"n_samples": 3000}, {"n_nonzero": 70, "epsilon": 3.0}, 600, "DPRidgeRegressor"),
+        ({"n_samples": 800}, {"n_nonzero": 10, "epsilon": 0.1}, 1000, "DPRidgeRegressor"),
+        ({"n_samples": 800}, {"n_nonzero": 500}, 3000, "DPTwoStageRegressor"),
+        ({"n_samples": 800}, {"epsilon": 30.0, "n_nonzero": "mass"}, 50, "DPGradientRegressor"),
         ({"n_samples": 1000}, {"n_nonzero": "mass"}, 20, "DPGradientRegressor"),
         ({"n_samples": 1000, "unit": "person"}, {}, 20, "DPGradientRegressor"),
         ({"n_samples": 1000, "unit": "person", "rows_per_unit": 1}, {}, 20, "DPRidgeRegressor"),
@@ -90,3 +95,50 @@ def test_without_noise_and_without_bounds():
     assert math.isinf(DPSparseClassifier(domain, epsilon=math.inf).plan(5).epsilon)
     with pytest.raises(DomainError, match="target_bound"):
         DPSparseRegressor(Domain(n_samples=100)).plan(5)
+
+
+PRICED = [
+    DPSparseClassifier(Domain(classes=[0, 1], n_samples=1000)),
+    DPSparseRegressor(Domain(target_bound=1.0)),
+    DPRidgeRegressor(Domain(target_bound=1.0, n_samples=10_000)),
+]
+
+
+@pytest.mark.parametrize("model", PRICED, ids=lambda m: type(m).__name__)
+def test_plans_are_monotone_in_epsilon_and_delta(model):
+    """More epsilon or delta never means more noise, up to epsilon 100: every scale of the plan falls or stays."""
+
+    def scales(**changes):
+        plan = type(model)(**{**model.get_params(deep=False), **changes}).plan(10)
+        found = []
+        for phase in plan.phases:
+            leaf = getattr(phase.event, "events", (phase.event,))[0]
+            found.append((phase.name, leaf.scale))
+        return found
+
+    for name, values in (
+        ("epsilon", [0.01, 0.1, 1.0, 3.0, 10.0, 20.0, 29.0, 31.0, 40.0, 100.0]),
+        ("delta", [1e-12, 1e-9, 1e-6, 1e-3]),
+    ):
+        last = None
+        for value in values:
+            now = scales(**{name: value})
+            if last is not None and [a for a, _ in now] == [a for a, _ in last]:
+                assert all(b <= a * (1 + 1e-6) for (_, a), (_, b) in zip(last, now, strict=True))
+            last = now
+
+
+def test_more_steps_mean_more_noise_in_each():
+    from dpsparse import DPHardThresholdClassifier, DPLassoClassifier
+
+    domain = Domain(classes=[0, 1], row_norm=1.0, n_samples=1000)
+    etas = [
+        DPLassoClassifier(domain, n_iter=t).plan(50).parameters["eta"] for t in (1, 10, 100, 1000)
+    ]
+    assert etas == sorted(etas, reverse=True)
+    hard = [
+        DPHardThresholdClassifier(domain, n_iter=t, method="gaussian").plan(50).phases[-1].event
+        for t in (1, 5, 50)
+    ]
+    scales = [event.event.scale for event in hard]
+    assert scales == sorted(scales)

@@ -192,10 +192,25 @@ def test_few_rows_learn_the_mean_or_nothing_and_never_run_away():
     X, y = linear(100, d=60)
     domain = Domain(n_samples=100, target_range=(-4.0, 4.0))
     assert DPRidgeRegressor(domain, epsilon=1.5).plan(60).parameters["way"] == "released"
+    assert DPRidgeRegressor(domain, epsilon=1.5).plan(600).parameters["way"] == "mean"
     model = DPRidgeRegressor(domain, epsilon=1.0).fit(X, y)
     assert model.plan_.parameters["way"] == "mean"
     assert not model.coef_.any()
     assert abs(model.intercept_) < 4.0
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_a_number_of_weights_is_kept(epsilon):
+    X, y = linear(3000, d=12)
+    domain = Domain(n_samples=3000, target_range=(-4.0, 4.0))
+    model = DPRidgeRegressor(domain, epsilon=epsilon, n_nonzero=3, random_state=0).fit(X, y)
+    whole = DPRidgeRegressor(domain, epsilon=epsilon, random_state=0).fit(X, y)
+    assert model.n_nonzero_ == 3
+    assert model.plan_.event == whole.plan_.event  # which weights stay is post-processing
+    sizes = np.abs(whole.coef_ * X.std(axis=0))
+    if epsilon == 1.0:
+        assert set(np.flatnonzero(model.coef_)) == set(np.argsort(-sizes)[:3])
 
 
 def test_refusals_name_the_remedy():

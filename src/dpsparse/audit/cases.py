@@ -78,7 +78,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPSparseRegressor": [
         ({"target_range": (-1.0, 5.0), "n_samples": 4000}, {}),  # DPRidgeRegressor
-        (NUMBER, {"n_nonzero": 2}),  # DPTwoStageRegressor
+        ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2}),  # its two largest weights
         ({"target_bound": 2.0}, {}),  # DPGradientRegressor
     ],
     "DPTransferClassifier": [

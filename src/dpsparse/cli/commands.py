@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import datetime
+import hashlib
 import io
 import math
 from pathlib import Path
@@ -68,6 +70,7 @@ program.add_command(warm_up)
 @opt.domain_options
 @opt.data_options
 @prepare_options
+@click.option("--data-name", help="What the card calls the data set.  [default: the file's name]")
 @opt.ledger_options
 @click.option(
     "--reveal-training-score",
@@ -261,17 +264,35 @@ def plan(n_features: int, as_json: bool, **options: Any) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--ledger", "ledger_path", help="Add the budget history of this ledger.")
 @click.option("--dataset", default="default", show_default=True, help="Account within the ledger.")
+@click.option(
+    "--evaluation",
+    "evaluation_file",
+    type=click.Path(path_type=Path),
+    help="Add the report that `evaluate -o FILE.json` wrote.",
+)
 def report(
-    model: Path, output: Path, overwrite: bool, ledger_path: str | None, dataset: str
+    model: Path,
+    output: Path,
+    overwrite: bool,
+    ledger_path: str | None,
+    dataset: str,
+    evaluation_file: Path | None,
 ) -> None:
     """Write the privacy card of MODEL: one HTML page for a data protection officer."""
     from dpsparse.models import load
     from dpsparse.privacy import Ledger
     from dpsparse.report import privacy_card
 
-    check_output(output, overwrite, (model, ledger_path))
+    check_output(output, overwrite, (model, ledger_path, evaluation_file))
+    fitted = load(model)
     ledger = Ledger(ledger_path, dataset=dataset) if ledger_path is not None else None
-    page = privacy_card(load(model), title=model.name, ledger=ledger)
+    page = privacy_card(
+        fitted,
+        title=model.name,
+        ledger=ledger,
+        evaluation=None if evaluation_file is None else _read_report(evaluation_file),
+        checksum=hashlib.sha256(model.read_bytes()).hexdigest(),
+    )
     write_whole(output, page.encode(), overwrite)
     say(f"{output}: privacy card of {model.name}")
 
@@ -353,6 +374,23 @@ def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) ->
     raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
 
 
+def _read_report(path: Path) -> Any:
+    """A report of `evaluate`, read from its file."""
+    import json
+
+    from dpsparse.evaluation.report import Report
+    from dpsparse.exceptions import DPSparseError
+
+    try:
+        return Report.from_dict(json.loads(path.read_text("utf-8")))
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, TypeError, KeyError, AttributeError, DPSparseError):
+        raise ModelFileError(
+            f"{path} is not a report of dpsparse evaluate, or is damaged."
+        ) from None
+
+
 def _score_plan(model: Any) -> Any:
     from dpsparse.privacy import NonPrivate, Phase, Plan
     from dpsparse.privacy.guarantee import PERSON, ROW
@@ -367,8 +405,9 @@ def _score_plan(model: Any) -> Any:
 def _note_names(model: Any, options: dict[str, Any], data: str) -> None:
     """What the card calls the data and the target: names that were typed, nothing of the rows."""
     model.about_ = {
-        "data": options.get("data_name") or Path(data).name,
+        "data": options["data_name"] or Path(data).name,
         "target": options["target"] or "",
+        "fitted": datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
     }
 
 

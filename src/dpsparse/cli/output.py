@@ -42,7 +42,23 @@ def spoken_warnings() -> Iterator[None]:
     for text in dict.fromkeys(
         str(w.message) for w in caught if w.category.__module__.startswith("dpsparse")
     ):
-        click.echo(f"dpsparse: warning: {' '.join(text.split())}", err=True)
+        click.echo(f"dpsparse: warning: {_in_options(' '.join(text.split()))}", err=True)
+
+
+# Advice about classes, as the option to type.
+_OPTIONS = {
+    "Declare their categories (PublicEncoder), hash them (HashingEncoder), or give the step a larger share.": (
+        "Declare them (--categories COLUMN=A,B), hash them (--hash), read them as --text, or leave them out (--drop)."
+    ),
+    "Declare their bounds, or drop them.": "Declare --bounds COLUMN=LOW..HIGH, or --drop them.",
+    "Use mode='hash', which is free, or a larger share.": "Use --text, which is free, or a larger --epsilon.",
+}
+
+
+def _in_options(text: str) -> str:
+    for advice, option in _OPTIONS.items():
+        text = text.replace(advice, option)
+    return text
 
 
 def emit(record: dict[str, Any], text: str, as_json: bool) -> None:

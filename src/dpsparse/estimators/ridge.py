@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor
+from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor, check_count
 from dpsparse.estimators._support import (
     TOL,
     Named,
@@ -54,6 +54,7 @@ def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _DPRidge(BaseDPLinearModel):
+    n_nonzero: int | None = None
     ridge: float | None = None
 
 
@@ -72,6 +73,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         Needs `n_samples`, `target_bound` or `target_range`, and `feature_bound` or `row_norm`.
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` is least squares with a trace of a ridge.
+    n_nonzero : int or None, default=None
+        Weights to keep: the largest on standardised rows (free); None keeps all.
     ridge : float or None, default=None
         Ridge of the summed loss on standardised rows; None takes a public default.
     adjacency : {"add-remove", "replace-one"}
@@ -101,6 +104,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero, optional=True)
         if self.ridge is not None:
             check_range("ridge", self.ridge)
 
@@ -163,6 +167,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
                 tol=tol,
                 scale_columns=n_features <= NARROW or not private,
                 target_bound=float(domain.require("target_bound", name)),
+                n_nonzero=self.n_nonzero,
             ),
             parameters={
                 "n_iter": 1,
@@ -202,8 +207,9 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
 
 def choose_way(effective: float, n_features: int) -> str:
     """How much of the table is looked at, from N and the width alone."""
-    if effective >= ENOUGH:
+    width = math.sqrt(n_features)
+    if effective >= max(ENOUGH, 2.5 * width):
         return "released"
-    if effective < NOTHING or effective >= 4.5 * math.sqrt(n_features):
+    if effective < NOTHING or effective >= 4.5 * width:
         return "declared"
-    return "released" if effective >= ENOUGH / 2.0 else "mean"
+    return "released" if effective >= max(ENOUGH / 2.0, 2.5 * width) else "mean"

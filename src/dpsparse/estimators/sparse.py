@@ -24,6 +24,9 @@ from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import MOST_COLUMNS
 
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
+RARE = 20  # where one of so many columns matters, features are looked for before they are fitted
+ENOUGH_FOR_EACH = 8.0  # effective rows for each feature to be found
+ENOUGH_FOR_ALL = 3.0  # effective rows a column from which all can be fitted before some are chosen
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -158,15 +161,19 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "n_samples is not declared"
         if domain.unit == "person" and domain.rows_per_unit != 1:
             return gradient, "all rows of a person are bounded together"
-        if math.isinf(self.epsilon) and n_features <= MOST_COLUMNS:
-            return gradient, "without noise: the plain fit, on so many weights as are asked for"
         bounded = domain.feature_bound is not None
         few = isinstance(k, int) and k < n_features
+        two_stage = DPTwoStageRegressor(n_nonzero=k, **self._facts) if few and bounded else gradient
+        if math.isinf(self.epsilon) and n_features <= min(MOST_COLUMNS, n):
+            return gradient, "without noise: the plain fit, on so many weights as are asked for"
+        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
+        size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
+        rare = few and (RARE * k <= n_features or ENOUGH_FOR_ALL * n_features > N)
+        if rare and bounded and ENOUGH_FOR_EACH * k <= N:
+            return two_stage, f"{k} of {n_features} columns matter, {size}: find them, then fit"
+        tabular = n_features <= (MOST_COLUMNS if few else NARROW) and (bounded or domain.row_norm)
+        if tabular and (k is None or isinstance(k, int)):
+            return DPRidgeRegressor(n_nonzero=k, **self._facts), f"{n_features} columns, {size}"
         if few and bounded:
-            model = DPTwoStageRegressor(n_nonzero=k, **self._facts)
-            return model, f"{k} of {n_features} features are said to matter: find them, then fit"
-        if not few and k is None and n_features <= NARROW and (bounded or domain.row_norm):
-            N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-            size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
-            return DPRidgeRegressor(**self._facts), f"a narrow table: {n_features} columns, {size}"
+            return two_stage, f"{k} of {n_features} columns matter: find them, then fit"
         return gradient, f"{n_features} columns, and no few of them are said to matter"

@@ -8,6 +8,7 @@ that a row with such a cell exists.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -19,6 +20,10 @@ import numpy as np
 from dpsparse._checks import is_number, quietly
 from dpsparse.exceptions import SchemaError
 
+# Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
+_WRITTEN = re.compile(
+    r"\s*(?:[$€£]|USD|EUR|GBP)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s*(?:[%$€£]|USD|EUR|GBP)?\s*"
+)
 KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST = 256  # characters of a name; longer ones are cut
 _UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
@@ -129,7 +134,8 @@ def _number(cell: Any) -> float:
     try:
         return float(cell)
     except Exception:  # text, lists, pandas.NA, anything: a gap
-        return math.nan
+        written = _WRITTEN.fullmatch(cell) if isinstance(cell, str) and len(cell) < 64 else None
+        return float(written[1].replace(",", "")) if written else math.nan
 
 
 def kinds(column: np.ndarray) -> np.ndarray:
@@ -149,8 +155,8 @@ def _kind(cell: Any) -> float:
 
 
 def days(column: np.ndarray) -> np.ndarray:
-    """Dates as days since 1970: dates of Python, NumPy and pandas, and texts 2020-01-31, with a time or without, or
-    31.01.2020. Anything else is a gap."""
+    """Dates as days since 1970: dates of Python, NumPy and pandas, and texts 2020-01-31, with a time or without,
+    31.01.2020 or 31/01/2020 (day first, unless it cannot be). Anything else is a gap."""
     if column.dtype.kind == "M":
         return numbers(column) / 86_400.0
     return np.array([_day(cell) for cell in column.tolist()], np.float64)
@@ -160,8 +166,11 @@ def _day(cell: Any) -> float:
     try:
         if isinstance(cell, str):
             text = cell.strip()
-            if len(text) == 10 and text[2] == text[5] == ".":
-                text = f"{text[6:]}-{text[3:5]}-{text[:2]}"
+            if len(text) == 10 and text[2] == text[5] and text[2] in "./":
+                day, month = text[:2], text[3:5]
+                if text[2] == "/" and int(month) > 12:  # month first, as it cannot be otherwise
+                    day, month = month, day
+                text = f"{text[6:]}-{month}-{day}"
             if text[4:5] != "-":
                 return math.nan
             cell = datetime.fromisoformat(text)

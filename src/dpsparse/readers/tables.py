@@ -213,6 +213,8 @@ def table_header(lines: Iterator[str], separator: str, name: str) -> list[str]:
     names = [cell.strip() for cell in names]
     if not any(names):
         raise SchemaError(f"{name} has no header line; the first line must name the columns.")
+    if len(names) == 1 and ";" in names[0]:
+        raise SchemaError(f"{name} is separated by semicolons; save it with commas or tabs.")
     if all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell, re.IGNORECASE) for cell in names):
         raise SchemaError(f"{name} begins with numbers; the first line must name the columns.")
     return names
@@ -437,7 +439,9 @@ def target_array(cells: list[Any] | np.ndarray) -> np.ndarray:
     if isinstance(cells, np.ndarray):
         return cells
     if any(cell is None for cell in cells):
-        raise SchemaError("The target column has missing cells.")
+        raise SchemaError(
+            "The target column has missing cells; leave out rows without a target first (a row decides that by itself)."
+        )
     try:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):

@@ -6,6 +6,7 @@ ledger's history. The page refers to nothing outside itself.
 
 from __future__ import annotations
 
+import datetime
 import math
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dpsparse
+from dpsparse import proofs as notes
+from dpsparse.domain import Undeclared
+from dpsparse.domain_file import plain_facts
 from dpsparse.exceptions import DPSparseError, ParameterError
-from dpsparse.privacy import Guarantee, Ledger, epsilon
+from dpsparse.privacy import Guarantee, Ledger, Sequence, epsilon
 from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.html import describe, likelihood_factor, rounded_up, show
 from dpsparse.report import plots
@@ -28,24 +32,32 @@ SHOWN_ENTRIES = 50
 
 
 def privacy_card(
-    model: Any, *, title: str = "", ledger: Ledger | None = None, evaluation: Report | None = None
+    model: Any,
+    *,
+    title: str = "",
+    ledger: Ledger | None = None,
+    evaluation: Report | None = None,
+    checksum: str = "",
 ) -> str:
     """The HTML page of a model, with its evaluation and the budget of its data set where they are given.
 
     Parameters
     ----------
-    model : fitted estimator of dpsparse, or a search for one
+    model : fitted estimator or pipeline of dpsparse, or a search for one
     title : str
         Heading, for instance the file name; the estimator's name by default.
     ledger : Ledger or None
         Adds what was spent on the data set the model was trained on.
     evaluation : Report or None
         Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
+    checksum : str
+        Of the model file (SHA-256), so that a reader can tell that the page is about that file.
     """
     model = getattr(
         model, "best_estimator_", model
     )  # of a search: its winner, which carries the guarantee
-    if evaluation is not None and evaluation.model != type(model).__name__:
+    inner = getattr(model, "model_", model)  # of a pipeline: the estimator behind its preparation
+    if evaluation is not None and evaluation.model != type(inner).__name__:
         raise ParameterError(
             f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."
         )
@@ -62,7 +74,13 @@ def privacy_card(
     guarantee: Guarantee = model.privacy_
     return template.render(
         title=title or type(model).__name__,
-        estimator=type(model).__name__,
+        estimator=type(inner).__name__ + ("" if inner is model else " behind private preparation"),
+        written=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
+        about={"data": "", "target": "", "fitted": "", **(getattr(model, "about_", None) or {})},
+        checksum=checksum,
+        prices=_prices(model, evaluation),
+        columns=_columns(model),
+        proofs=_proofs(guarantee.source),
         version=dpsparse.__version__,
         g=guarantee,
         words=_in_words(guarantee),
@@ -72,10 +90,61 @@ def privacy_card(
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
         domain=_domain_rows(model),
         scales=getattr(model, "scales_", None) or {},
-        weights=_weights(model),
+        weights=_weights(inner),
         evaluation="" if evaluation is None else evaluation_section(evaluation),
-        budget=None if ledger is None else _budget(ledger),
+        budget=None if ledger is None else _budget(ledger, model),
     )
+
+
+def _prices(model: Any, evaluation: Report | None) -> list[tuple[str, float]]:
+    """What preparation, fit and evaluation would each cost by themselves at the delta of the whole."""
+    g: Guarantee = model.privacy_
+    if not g.events or not 0.0 < g.delta < 1.0:
+        return []
+    fit = {name for name, _ in getattr(model, "model_", model).privacy_.events}
+    parts = [("preparation", [e for name, e in g.events if name not in fit])]
+    parts.append(("fit", [e for name, e in g.events if name in fit]))
+    out = [(name, epsilon(Sequence(tuple(events)), g.delta)) for name, events in parts if events]
+    if evaluation is not None:
+        out.append(("evaluation, on top", evaluation.plan_.guarantee.epsilon))
+    return out
+
+
+def _columns(model: Any) -> list[tuple[str, str, str]]:
+    """Raw columns of a prepared table: what was declared about them or learnt, and what it became."""
+    rows = []
+    for _, step in getattr(model, "steps_", []):
+        kinds = getattr(step, "kinds_", {})
+        for _, part, names in getattr(step, "parts_", []):
+            for j, name in enumerate(names):
+                learnt = f"learnt to be a {kinds[name]}" if name in kinds else ""
+                rows.append((name, learnt, _fact(part, j)))
+    return rows
+
+
+def _fact(part: Any, j: int) -> str:
+    if hasattr(part, "categories_"):
+        known = part.categories_[j]
+        told = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        how = "declared" if part._declares else "released"
+        return f"{how} categories: {told or 'none'}; all others are one"
+    if hasattr(part, "center_"):
+        low, high = part.center_[j] - part.reach_[j], part.center_[j] + part.reach_[j]
+        how = "declared bounds" if part._declares else "released range"
+        return f"{how} {low:.6g} to {high:.6g}, brought to -1 to 1"
+    if hasattr(part, "vocabulary_"):
+        return f"released vocabulary of {len(part.vocabulary_)} words"
+    return "by a public hash"
+
+
+def _proofs(source: str) -> list[tuple[str, str]]:
+    """The notes behind a guarantee, in full: a page that is sent by mail has no folder beside it."""
+    found = []
+    for part in source.split(","):
+        name = part.strip().rsplit("/", 1)[-1].removesuffix(".md")
+        if name in notes.names():
+            found.append((name, notes.read(name)))
+    return found
 
 
 def _in_words(g: Guarantee) -> list[str]:
@@ -135,11 +204,27 @@ def _domain_rows(model: Any) -> list[tuple[str, str]]:
     domain = model.domain
     names = ("feature_bound", "row_norm", "target_bound", "target_range", "classes", "n_samples")
     stated = [(name, getattr(domain, name)) for name in names]
-    return [
+    sources = domain.sources or {}
+    rows = [
         (name, ", ".join(map(str, value)) if isinstance(value, tuple) else show(value))
         for name, value in stated
-        if value is not None
+        if value is not None and not isinstance(value, Undeclared)
     ]
+    columns = plain_facts(domain).get("columns", {})
+    rows += [
+        (
+            f"column {name}",
+            "; ".join(
+                f"{fact} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+                for fact, value in facts.items()
+                if fact != "source"
+            ),
+        )
+        for name, facts in columns.items()
+    ]
+    known = [(name, f"{text} (source: {sources[key]})" if (key := name.removeprefix("column ")) in sources else text)
+             for name, text in rows]  # fmt: skip
+    return known or [("none", "nothing but what the assumptions say")]
 
 
 def coef_noise(model: Any) -> np.ndarray | None:
@@ -163,7 +248,9 @@ def _weights(model: Any) -> dict[str, Any]:
     """
     coef, noise = _coef(model), coef_noise(model)
     outputs, width = coef.shape
-    order = np.argsort(-np.abs(coef), axis=None, kind="stable")[:SHOWN_WEIGHTS]
+    reach = _reach(model, width)
+    effect = np.abs(coef) * (1.0 if reach is None else reach)
+    order = np.argsort(-effect, axis=None, kind="stable")[:SHOWN_WEIGHTS]
     order = order[coef.ravel()[order] != 0.0]
     names = getattr(model, "feature_names_", None)
     if names is None:
@@ -181,6 +268,7 @@ def _weights(model: Any) -> dict[str, Any]:
             {
                 "name": name,
                 "value": value,
+                "effect": None if reach is None else value * float(reach[j]),
                 "noise": sd,
                 "stands_out": None if sd is None else abs(value) > bar * sd,
             }
@@ -200,16 +288,32 @@ def _weights(model: Any) -> dict[str, Any]:
         "nonzero": int(np.count_nonzero(coef)),
         "total": coef.size,
         "bar": bar,
+        "by_effect": reach is not None,
         "n_clear": None if noise is None else int(np.count_nonzero(np.abs(coef) > bar * noise)),
     }
+
+
+def _reach(model: Any, width: int) -> np.ndarray | None:
+    """The declared size of each raw column, which makes weights comparable; None where columns have one scale."""
+    names = getattr(model, "feature_names_", None)
+    if names is None:
+        names = getattr(model, "feature_names_in_", None)
+    scales, bounds = getattr(model, "scales_", None) or {}, model.domain.bounds
+    if bounds is not None and not isinstance(bounds, dict):
+        return np.asarray(np.abs(np.array(bounds)).max(axis=1))
+    if names is None or not (scales or bounds):
+        return None
+    sizes = {name: max(map(abs, pair)) for name, pair in (bounds or {}).items()}
+    return np.array([abs(scales.get(n, sizes.get(n, 1.0))) for n in map(str, names)])
 
 
 def _short(name: str) -> str:
     return name if len(name) <= 18 else name[:17] + "…"
 
 
-def _budget(ledger: Ledger) -> dict[str, Any]:
+def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:
     entries = ledger.history()
+    paid = [e.seq for e in entries if e.event == model.plan_.event]
     spent = ledger.spent()
     ceiling = ledger.terms.epsilon
     return {
@@ -220,6 +324,7 @@ def _budget(ledger: Ledger) -> dict[str, Any]:
         "remaining": ledger.remaining(),
         "percent": min(100.0, 100.0 * spent / ceiling),
         "entries": entries[-SHOWN_ENTRIES:],
+        "paid": paid,
         "n_entries": len(entries),
         "plot": plots.budget_steps([e.total for e in entries], ceiling) if len(entries) > 1 else "",
         "head": ledger.head,

@@ -13,7 +13,7 @@ of the fit needs no declared bound. What is looked at depends on public numbers 
 
 | way | when (N = rows times budget) | what is released |
 |---|---|---|
-| "released" | N >= 60, or 30 <= N < 4.5 sqrt d | all of the above |
+| "released" | N >= 2.5 sqrt d and (N >= 60, or 30 <= N < 4.5 sqrt d) | all of the above |
 | "declared" | else N >= 4.5 sqrt d, or N < 20 | the fit alone: m = 0, D = 1, l1 and c from the declared bounds |
 | "mean" | else | the mean of y alone: nothing else can be learnt |
 
@@ -46,6 +46,7 @@ EXACT_CLIP, EXACT_CUTOFF = 64.0, 64.0  # without noise: wide enough for least sq
 EXACT_RIDGE = 0.5  # of the curvature of a row; chosen on training rows
 EXACT_COUNTS = 80
 MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
+LAST = 0.04  # of that ridge on the columns that were chosen
 KEPT = 0.7  # share of the columns that stay when the weakest are dropped
 
 
@@ -124,7 +125,7 @@ class Run:
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
             if self.public.n_nonzero is not None:
-                theta = self.eliminate(stretch, theta, self.public.n_nonzero)
+                theta = self.keep(stretch, theta, self.public.n_nonzero)
         bound = self.public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
@@ -167,7 +168,9 @@ class Run:
             "length", scaled.count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
         )
 
-    def fit(self, stretch: np.ndarray, support: np.ndarray | None = None) -> np.ndarray:
+    def fit(
+        self, stretch: np.ndarray, support: np.ndarray | None = None, ridge: float | None = None
+    ) -> np.ndarray:
         """theta on standardised rows (on the columns of a support), the weight of the constant last."""
         public, exact = self.public, self.releases.exact("fit")
         rows = self.rows.standardised(
@@ -178,20 +181,26 @@ class Run:
         )  # fmt: skip
         problem = rows.problem(
             public.loss,
-            ridge=public.ridge,
+            ridge=ridge or public.ridge,
             tol=public.tol,
             cutoff=EXACT_CUTOFF if exact else 1.0,
         )
         return self.releases.tilt("fit", problem)
 
-    def eliminate(self, stretch: np.ndarray, theta: np.ndarray, k: int) -> np.ndarray:
-        """Without noise: drop the columns of the smallest weights, fit again, and so on until `k` are left."""
+    def keep(self, stretch: np.ndarray, theta: np.ndarray, k: int) -> np.ndarray:
+        """`k` columns: the largest weights on standardised rows. Without noise the smallest are dropped step by step,
+        and the rest is fitted again each time, with less of a ridge at the end."""
         support = np.arange(len(theta) - 1)
+        exact = self.releases.exact("fit")
         while len(support) > k:
-            kept = max(k, int(KEPT * len(support)))
+            kept = max(k, int(KEPT * len(support))) if exact else k
             order = np.argsort(-np.abs(theta[:-1]), kind="stable")[:kept]
             support = np.sort(support[order])
-            theta = self.fit(stretch, support)
+            if exact:
+                last = kept == k
+                theta = self.fit(stretch, support, self.public.ridge * (LAST if last else 1.0))
+            else:
+                theta = np.append(theta[support], theta[-1])
         out = np.zeros(self.rows.n_features + 1)
         out[support], out[-1] = theta[:-1], theta[-1]
         return out
