@@ -16,7 +16,7 @@ from dpsparse import (
     load,
     save,
 )
-from dpsparse.exceptions import DomainError
+from dpsparse.exceptions import DomainError, ParameterError
 
 TARGETS = Domain(feature_bound=10.0, target_bound=100.0, n_samples=50)
 
@@ -142,3 +142,10 @@ def test_more_steps_mean_more_noise_in_each():
     ]
     scales = [event.event.scale for event in hard]
     assert scales == sorted(scales)
+
+
+def test_a_ridge_that_float64_cannot_certify_is_refused_before_anything_is_spent():
+    """At epsilon 60 its price could be paid; its minimiser ran for as long as the data made it."""
+    domain = Domain(target_range=(-1.0, 1.0), n_samples=2000)
+    with pytest.raises(ParameterError, match="ridge is too small"):
+        DPRidgeRegressor(domain, epsilon=60.0, ridge=1e-20).plan(5)

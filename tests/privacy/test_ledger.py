@@ -103,8 +103,8 @@ MIXED = [Exponential(0.02), *[Gaussian(80.0)] * 2, *[Exponential(0.01)] * 20, Pu
         ([LASSO] * 25, 1.0005),
         ([Gaussian(60.0)] * 25, 1.0005),
         ([Pure(0.02)] * 25, 1.08),
-        ([LASSO, LASSO, Gaussian(20.0)], 1.0005),
-        ([Gaussian(20.0), LASSO, LASSO], 1.0005),
+        ([LASSO, LASSO, Gaussian(20.0)], 1.0006),
+        ([Gaussian(20.0), LASSO, LASSO], 1.0006),
         (MIXED, 1.04),
         (MIXED[::-1], 1.04),
         (MIXED[1:] + MIXED[:1], 1.23),  # Gaussian first, and then a pure fit that no Gaussian suits

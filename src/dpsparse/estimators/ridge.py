@@ -13,6 +13,7 @@ from dpsparse.estimators._support import (
     Named,
     check_grid,
     check_range,
+    check_ridge,
     find_level,
     phases,
     tilted_fit,
@@ -127,6 +128,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         rest = 0.0 if way == "mean" else 1.0 - sum(shares.values())
         sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS}
         ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest or 1.0))
+        if private:
+            check_ridge("ridge", ridge, clip**2)
         tol, size = TOL * clip, n_features + 1
 
         def everything(level: float) -> Named:

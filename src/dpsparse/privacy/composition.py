@@ -14,13 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpsparse.privacy.adaptive import Profile, bounded_range_profile, pure_profile
-from dpsparse.privacy.dominance import (
-    CUT,
-    SLACK,
-    bounded_range_mu,
-    perturbation_mu,
-    step_square,
-)
+from dpsparse.privacy.dominance import SLACK, bounded_range_mu, perturbation_mu
 from dpsparse.privacy.events import (
     Event,
     Exponential,
@@ -55,42 +49,20 @@ def gaussian_parameter(event: Event) -> tuple[float, float]:
     chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
     dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
     """
-    square, slack = added_square(leaves(event), 0.0)
+    square, slack = total_square(leaves(event))
     return math.sqrt(square) * (1.0 + 1e-15), slack
 
 
-def withdrawal(event: Event, budget: float) -> tuple[float, float]:
-    """(mu^2 that a fit takes from a Gaussian `budget`, slack): it pays less, the more is left behind it."""
-    counts = leaves(event)
-    taken, slack = added_square(counts, 0.0)
-    # The dearer price leaves less behind, and a price that holds with less behind holds with more.
-    for _ in range(2):
-        if budget > taken:
-            taken = min(taken, added_square(counts, budget - taken)[0])
-    return taken, slack
+def total_square(counts: dict[Event, int]) -> tuple[float, float]:
+    """(mu^2, slack) of a run of several kinds of steps, in any order and interleaved.
 
-
-def added_square(counts: dict[Event, int], behind: float) -> tuple[float, float]:
-    """(mu^2, slack) that a run adds to a Gaussian of mu^2 = `behind`, kind after kind.
-
-    The run is dominated by the product of its kinds (accounting.md, section 8), so they may be added in any
-    order: first those that lose least by being first.
+    Every kind is charged as if it were alone. A step that comes *before* a Gaussian costs less beside it, but one whose
+    scores are chosen after looking at the Gaussian's output does not, and no plan says which comes first.
     """
     square, slack = 0.0, 0.0
-    alone = {leaf: leaf_parameter(leaf, count) for leaf, count in counts.items()}
-    ranges = {leaf: bounded_range(leaf) for leaf in counts}
-
-    def lost(leaf: Event) -> float:
-        eta = ranges[leaf]
-        return 0.0 if eta is None else alone[leaf][0] ** 2 - counts[leaf] * eta * eta / 4.0
-
-    for leaf in sorted(counts, key=lost):
-        (mu, leak), eta, count = alone[leaf], ranges[leaf], counts[leaf]
-        added = mu * mu
-        if eta is not None and behind + square > 0.0:
-            added = min(added, count * step_square(eta, behind + square))
-            leak += count * CUT
-        square, slack = square + added * (1.0 + 1e-14), slack + leak
+    for leaf, count in counts.items():
+        mu, leak = leaf_parameter(leaf, count)
+        square, slack = square + mu * mu * (1.0 + 1e-14), slack + leak
     return square, min(1.0, slack)
 
 

@@ -178,33 +178,6 @@ def _table() -> tuple[list[int], list[float], list[float]]:
     return [r["steps"] for r in rows], [r["c"] for r in rows], [r["k"] for r in rows]
 
 
-# A step beside a Gaussian is certified for its very eta, on so many cells of its range. At this number the excess of
-# the table needs a little more; what is not certified is not used.
-_CELLS, _MARGIN = 96, 1.05
-# Gaussians worth more steps than this are treated as worth so many: k is then .0016. Wider ranges are no privacy.
-_LONGEST, _WIDEST = 128, 20.0
-
-
-def step_square(eta: float, behind: float) -> float:
-    """mu^2 that a step of range `eta` adds to a Gaussian of mu^2 = `behind`; infinite if that is too little.
-
-    Alone a step needs 1.57 eta^2/4, as its total variation is that of two points; beside a Gaussian worth 128
-    steps it needs 1.002 eta^2/4.
-    """
-    unit = eta * eta / 4.0
-    if unit > 0.0 and eta < _WIDEST:
-        for size, excess, k in reversed(list(zip(*_table(), strict=True))):  # k falls with the size
-            fits = size <= _LONGEST and (size + excess) * unit <= behind
-            if fits and _certified(eta, size + excess, k * _MARGIN):
-                return float(1.0 + k * _MARGIN) * unit * (1.0 + 1e-14)
-    return math.inf
-
-
-@lru_cache(maxsize=4096)
-def _certified(eta: float, variance: float, excess: float) -> bool:
-    return step_fits(eta, variance, excess, _CELLS)
-
-
 # What the certificate of an objective perturbation leaves unchecked.
 LEAK = 1e-30
 # Its parameter is computed for mu rounded up to a power of this: plans try many a mu, and each takes a while.
@@ -217,7 +190,10 @@ def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
     if not 1e-6 < own < 4.0 or flatness > 1e3:
         return math.inf, 0.0
     steps = math.ceil(math.log(own) / math.log(_STEP) + 1e-9)
-    mu = _perturbation_mu(_STEP**steps, flatness, event.loss)
+    # A larger mu may allow less slope where flatness counts; a flatness raised in the same ratio makes up for it. And
+    # a flatness far below mu costs the grid of the bound more memory than it saves.
+    raised = max(flatness * _STEP**1.001, 1e-5 * _STEP**steps)
+    mu = _perturbation_mu(_STEP**steps, raised, event.loss)
     if event.adjacency == "add-remove" or math.isinf(mu):
         return mu, LEAK
     # One row out, one row in: mu doubles. Tests of power below 1e-18 are slack (objective_perturbation.md).

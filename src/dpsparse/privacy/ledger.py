@@ -42,7 +42,7 @@ from dpsparse.privacy.ledger_book import (
     read_terms,
     write_terms,
 )
-from dpsparse.privacy.ledger_filter import Price, Terms
+from dpsparse.privacy.ledger_filter import Price, Terms, price_of
 from dpsparse.privacy.ledger_store import SealedStore, Session, Store, open_store
 from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.policy import policies
@@ -195,7 +195,7 @@ class Ledger:
                 "partition": self.partition,
                 "method": plan.method,
                 "event": to_dict(plan.event),
-                "price": book.price(self.partition, plan.event).to_dict() if proven else None,
+                "price": price_of(plan.event, book.terms).to_dict() if proven else None,
                 "epsilon": guarantee.epsilon if proven else "inf",
                 "delta": guarantee.delta if proven else 1.0,
                 "proven": proven,
@@ -437,10 +437,9 @@ class Ledger:
         genesis = digest_of("", terms)
         book, entries = Book(self.terms, genesis, genesis), []
         for seq, text, digest in rows:
-            before = book.copy() if totals else book
             body, total = book.read(int(seq), text, digest), math.nan
             if totals:
-                _check_price(int(seq), body, before)
+                _check_price(int(seq), body, book.terms)
             if totals and body["kind"] == "reserve":
                 total = math.inf if book.unproven else book.spent_epsilon(part_of(body))
             entries.append((int(seq), body, digest, total))
@@ -501,12 +500,12 @@ def _version() -> str:
     return __version__
 
 
-def _check_price(seq: int, body: dict[str, Any], before: Book) -> None:
-    """Compare the price in an entry of this version with what it must have been in the book before it."""
+def _check_price(seq: int, body: dict[str, Any], terms: Terms) -> None:
+    """Compare the price in an entry of this version with what it must be."""
     if body["kind"] != "reserve" or not body.get("price") or body.get("version") != _version():
         return
     told = Price.from_dict(body["price"])
-    true = before.price(part_of(body), from_dict(body["event"]))
+    true = price_of(from_dict(body["event"]), terms)
     numbers = [*zip(told.renyi, true.renyi, strict=True), (told.pure, true.pure)]
     numbers += [(getattr(told, name), getattr(true, name)) for name in ("square", "slack")]
     numbers += [(getattr(told, name), getattr(true, name)) for name in ("leak", "tail", "shift")]

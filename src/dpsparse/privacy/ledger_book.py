@@ -104,14 +104,6 @@ class Book:
         limit = self.terms.epsilon * (1 + SLACK)
         return all(view.filtered() <= limit for view in self._views(partition, extra))
 
-    def price(self, partition: str | None, event: Event) -> Price:
-        """What a fit takes now: the poorest Gaussian budget that it is charged to decides.
-
-        A price that holds with less behind it holds with more, so it is one for every row that sees the fit.
-        """
-        budgets = [view.left for view in self._views(partition)]
-        return price_of(event, self.terms, min((b for b in budgets if b is not None), default=0.0))
-
     def is_gaussian(self, partition: str | None) -> bool:
         """Whether every row of `partition` still has a Gaussian budget."""
         return all(view.left is not None for view in self._views(partition))
@@ -129,7 +121,7 @@ class Book:
         if partition is None:
             views.append(common.copy())
         if extra is not None:
-            price = self.price(partition, extra)
+            price = price_of(extra, self.terms)
             for view in views:
                 view.add(self.n_entries + 1, extra, price)
         return views

@@ -25,11 +25,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpsparse.privacy.composition import (
-    added_square,
     bounded_range,
     gaussian_parameter,
     leaf_parameter,
-    withdrawal,
+    total_square,
 )
 from dpsparse.privacy.conversion import (
     SHIFT,
@@ -167,10 +166,10 @@ def _number(value: Any) -> float:
     return number
 
 
-def price_of(event: Event, terms: Terms, budget: float) -> Price:
-    """The price of a fit that finds `budget` in the poorest Gaussian account it is charged to."""
+def price_of(event: Event, terms: Terms) -> Price:
+    """The price of a fit, whatever came before it and whenever it is carried out."""
     counts = leaves(event)
-    square, slack = withdrawal(event, budget)
+    square, slack = total_square(counts)
     pure, renyi = _fixed_prices(event, terms)
     leak = sum(n * getattr(leaf, "leak", 0.0) for leaf, n in counts.items())
     tail, shift = sampler_tail(counts, terms.epsilon)
@@ -205,7 +204,7 @@ def _opens_gaussian(event: Event, terms: Terms) -> bool:
 def early_price(event: Event, terms: Terms) -> Price:
     """The price of an entry that has none: versions that wrote it computed it at every look."""
     mu, slack = gaussian_parameter(event)
-    now = price_of(event, terms, 0.0)
+    now = price_of(event, terms)
     kind = GAUSSIAN if gaussian_mu(leaves(event)) is not None else RENYI
     slack = 0.0 if kind == GAUSSIAN else EARLY_SLACK if slack <= EARLY_SLACK else math.inf
     square = mu * mu if math.isfinite(slack) else math.inf
@@ -291,8 +290,8 @@ class Spending:
             self.fresh = {}
 
     def _as_gaussian(self) -> tuple[float, float]:
-        """mu^2 and slack of everything that is not noise, beside the noise."""
-        square, slack = added_square(self.kinds, self.noise + self.folded_square)
+        """mu^2 and slack of everything that is not noise."""
+        square, slack = total_square(self.kinds)
         return self.folded_square + square, self.folded_slack + slack
 
     def copy(self) -> Spending:
