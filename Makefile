@@ -54,13 +54,13 @@ format: $(DEV_STAMP)
 	$(BIN)/ruff format .
 
 wheel: $(DEV_STAMP)
-	$(BIN)/python .ci/check_wheel.py --all-pythons
+	$(BIN)/python .ci/check_wheel.py
 
 # The newest versions are those of `make test`; here the oldest ones that pyproject.toml allows.
 OLDEST := .venv-oldest
 $(OLDEST)/.installed: pyproject.toml .ci/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[cli]" pytest pytest-xdist hypothesis mpmath
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[cli]" pytest pytest-xdist hypothesis mpmath pandas
 	@touch $@
 
 test-oldest: $(OLDEST)/.installed

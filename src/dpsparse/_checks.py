@@ -13,6 +13,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 from numpy.exceptions import ComplexWarning
 
 from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
@@ -93,3 +94,20 @@ def _explained(explain: str | Callable[[], Exception]) -> Exception:
         return SchemaError(explain) if isinstance(explain, str) else explain()
     except Exception:
         return SchemaError("The data cannot be read as a table of numbers with targets.")
+
+
+def array_of(column: Any) -> np.ndarray:
+    """A column of pandas, polars or Arrow as an array in which every cell is what it is without the other rows.
+
+    Their `to_numpy` turns a whole column of integers into floats where *one* row has a gap, and integers above 2^53
+    are then no longer what they were, in all rows: so one row would change the cells of others.
+    """
+    found = column.to_numpy()
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if found.dtype.kind != "f" or not kind.startswith(("int", "uint")):
+        return np.asarray(found)
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    out = np.empty(len(cells), object)
+    for i, cell in enumerate(cells):
+        out[i] = cell
+    return out

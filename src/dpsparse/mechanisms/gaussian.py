@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Release, difference
 from dpsparse.noise import STEPS, add_integers
 from dpsparse.privacy.events import DiscreteGaussian, Gaussian, RoundedGaussian
@@ -45,7 +46,12 @@ class GaussianNoise(Answer):
         if not query.rounded:
             return moved / mu
         # Rounding moves each entry by half a unit on either table, and the unit is scale/STEPS.
-        return moved / (mu - math.sqrt(query.size) / STEPS)
+        left = mu - math.sqrt(query.size) / STEPS
+        if not left > 0.0:
+            raise CalibrationError(
+                "Rounding to the grid would cost more than the phase pays; a bug."
+            )
+        return moved / left
 
     @property
     def step(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import is_number, quietly
+from dpsparse._checks import array_of, is_number, quietly
 from dpsparse.exceptions import SchemaError
 
 # Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
@@ -101,7 +101,7 @@ def _grid(X: Any) -> np.ndarray:
 def _flat(column: Any) -> np.ndarray:
     """One column as an array, objects where its kind has gaps of its own."""
     if hasattr(column, "to_numpy"):
-        column = column.to_numpy()
+        column = array_of(column)
     if not isinstance(column, np.ndarray):
         cells = list(column)
         out = np.empty(len(cells), object)

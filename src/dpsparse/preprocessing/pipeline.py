@@ -40,8 +40,9 @@ from dpsparse.preprocessing._step import (
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Table
-from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
+from dpsparse.privacy import Guarantee, ObjectivePerturbation, Phase, Plan, Sequence
 from dpsparse.privacy.conversion import gaussian_epsilon
+from dpsparse.privacy.rdp import leaves
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -77,9 +78,25 @@ def _told(
     except DPSparseError:
         return None
     paid = {phase.name: phase for phase in reserved.phases}
-    if not all(phase.name in paid for phase in plan.phases):
+    if not all(_pays(paid.get(phase.name), phase) for phase in plan.phases):
         return None
     return replace(plan, phases=tuple(paid[phase.name] for phase in plan.phases))
+
+
+def _pays(reserved: Phase | None, phase: Phase) -> bool:
+    """Whether the noise of a reserved phase serves this one; a tilt serves no steeper and no flatter objective."""
+    if reserved is None:
+        return False
+    for have, need in zip(_tilts(reserved), _tilts(phase), strict=False):
+        if have.gradient_bound < need.gradient_bound or have.curvature < need.curvature:
+            return False
+        if have.ridge > need.ridge:
+            return False
+    return len(_tilts(reserved)) == len(_tilts(phase))
+
+
+def _tilts(phase: Phase) -> list[ObjectivePerturbation]:
+    return [leaf for leaf in leaves(phase.event) if isinstance(leaf, ObjectivePerturbation)]
 
 
 class DPPipeline(_BaseComposition):  # type: ignore[misc]

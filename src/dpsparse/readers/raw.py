@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import quietly
+from dpsparse._checks import array_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import open_bytes
 from dpsparse.readers.tables import ROWS, format_of, table_header, text_lines
@@ -172,4 +172,4 @@ def _arrow_names(path: Any, kind: str) -> list[str]:
 def _read_arrow(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
     table = _open_arrow(path, kind)
     chosen = _selected(table.column_names, wanted)
-    return {name: table[name].to_numpy() for name in chosen}
+    return {name: array_of(table[name]) for name in chosen}

@@ -174,7 +174,7 @@ def _guarded(task: Callable[..., Any], *arguments: Any) -> Any:
     except DPSparseError as error:
         return _Refusal(type(error), str(error))
     except MemoryError:
-        raise
+        raise MemoryError from None  # its text would tell the shape of a part
     except Exception as error:
         return _Refusal(ClusterError, f"A task failed on a worker ({type(error).__name__}).")
 
@@ -302,17 +302,11 @@ class OnCluster(Source):
         load = dask.delayed(_guarded, pure=False)
         to_part = partial(_loaded, domain, labels, self.n_features)
         try:
-            # In turn, because Dask may put most parts on one worker; another one may take them over.
-            workers = sorted(run.client.scheduler_info(n_workers=-1)["workers"]) or [None]
-            futures = [
-                run.client.compute(
-                    load(to_part, X, y),
-                    workers=workers[i % len(workers)],
-                    allow_other_workers=True,
-                    retries=self._retries,
-                )
-                for i, (X, y) in enumerate(self._chunks)
-            ]
+            # Where parts go is left to Dask. Told to prefer a worker (`workers=`, even with `allow_other_workers`), it
+            # never makes a part again once every worker it knew is gone: new ones do not count as others.
+            futures = run.client.compute(
+                [load(to_part, X, y) for X, y in self._chunks], retries=self._retries
+            )
         except _LOST:
             raise ClusterError("The Dask scheduler cannot be reached.") from None
         # The barrier: no fit goes on before every row everywhere was validated.
