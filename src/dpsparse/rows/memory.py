@@ -402,6 +402,17 @@ class UnitRows:
         """Rows whose scaled length is at most `length`."""
         return _count(self._parts, partial(_shorter, length))
 
+    def along(self, direction: np.ndarray) -> Query:
+        """sum_i |z_i V|^2/|V|^2 for released V of shape (width + 1, K), the constant last: what a row adds lies in
+        [0, 1], because no row is longer than one. The curvature of a loss along V."""
+        length = float(np.linalg.norm(direction))
+        towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
+
+        def whole(unit: float) -> np.ndarray:
+            return self._parts.sum((1,), partial(_add_along, towards, unit))
+
+        return Query((1,), count_below, whole)
+
     def gradient(
         self,
         loss: str,
@@ -639,6 +650,16 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: _UnitPart) -> _MarginP
         range(len(edges) - 1),
     )
     return _MarginPart(out, part.targets, part.starts)
+
+
+def _add_along(towards: np.ndarray, unit: float, part: _UnitPart, out: np.ndarray) -> None:
+    run: Any = kernels.margins
+    n = len(part.length)
+    found = np.empty((n, towards.shape[1]))
+    rows = (part.indptr, part.columns, part.z, part.constant, np.ones(n))
+    run(*rows, towards[:-1], towards[-1], 0, n, found)
+    shares = np.minimum(np.square(found).sum(axis=1), 1.0)
+    kernels.short_sum(means(part.starts, shares[:, None]), unit, 1.0, True, out)
 
 
 def _add_rows(
