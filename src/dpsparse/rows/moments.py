@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dpsparse.rows.memory import UnitRows
 from dpsparse.rows.query import Query
+from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import feature_masses, second_moments
 
 CURVATURE, SPREAD = 0, 1
