@@ -143,6 +143,7 @@ def _search(
     from dpsparse.cli.commands import _facts, _note_names, _save_paid, _summary
 
     X: Any
+    y: Any
     factors = feature_names = None
     with stage(f"reading {Path(data).name}"):
         if scales is None:
