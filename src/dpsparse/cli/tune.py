@@ -166,7 +166,7 @@ def _search(
     chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
     record: dict[str, Any] = {
         "model": path,
-        "design": search.plan_.parameters["design"],
+        "design": search.plan_.public.name,
         "best_params": chosen,
         **_facts(model),
     }

@@ -43,6 +43,10 @@ class Prepared:
     kept: float
 
     @property
+    def name(self) -> str:
+        return self.design.name
+
+    @property
     def phases(self) -> tuple[Phase, ...]:
         return (*self.own, *self.design.phases)
 
