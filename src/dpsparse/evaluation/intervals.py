@@ -21,7 +21,14 @@ from scipy.special import ndtri
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the interval that covers the truth with probability `level`."""
+    """A number with the interval that covers the truth with probability `level`.
+
+    Examples
+    --------
+    >>> from dpsparse.evaluation import Estimate
+    >>> round(Estimate(0.81, 0.79, 0.83).width, 2)
+    0.04
+    """
 
     value: float
     low: float

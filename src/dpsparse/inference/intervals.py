@@ -150,6 +150,16 @@ def dp_inference(
     Notes
     -----
     Method and measured coverage: docs/inference.md. Proof: docs/proofs/inference.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, dp_inference
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5_000, 3)) / 2
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> found = dp_inference(X, y, [0, 2], Domain(classes=[0, 1], row_norm=1.0), epsilon=2.0)
+    >>> bool(found.low[0] > 0)  # the weight of column 0 is surely positive
+    True
     """
     steps = n_steps if n_steps is not None else 4 if start is None else 2
     columns = _columns(support)

@@ -113,6 +113,18 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     When tuning pays, and when not: docs/tuning.md. Proofs: docs/proofs/tuning.md.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, DPSearchCV
+    >>> from dpsparse.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
+    >>> estimator = DPGradientClassifier(Domain(classes=[0, 1], n_samples=2_000))
+    >>> search = DPSearchCV(estimator, {"n_nonzero": [5, 10, 20]}, epsilon=1.0)
+    >>> print(search.plan(n_features=50).guarantee.headline)  # of the whole search, before any data
+    (1.0, 1e-06)-DP, add/remove one row, proven
+    >>> search.fit(X, y).best_params_["n_nonzero"] in (5, 10, 20)
+    True
     """
 
     best_params_: dict[str, Any]

@@ -47,6 +47,13 @@ def gaussian_parameter(event: Event) -> tuple[float, float]:
     Runs compose by adding mu^2 and slack, in any order and interleaved, also when a later run is
     chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
     dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Exponential, Repeated, gaussian_parameter
+    >>> mu, slack = gaussian_parameter(Repeated(Exponential(eta=0.1), 100))
+    >>> print(f"{mu:.3f} {slack:.0e}")
+    0.502 1e-46
     """
     square, slack = total_square(leaves(event))
     return math.sqrt(square) * (1.0 + 1e-15), slack

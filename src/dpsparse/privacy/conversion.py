@@ -63,6 +63,12 @@ def epsilon(event: Event, delta: float) -> float:
     """The smallest proven epsilon of `event` at `delta`; infinite if there is none.
 
     `delta = 0` has a finite answer for pure events only.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Gaussian(scale=20.0), 10), delta=1e-6):.3f}")
+    0.648
     """
     return best_bound(event, delta)[0]
 
@@ -108,7 +114,14 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
 
 @lru_cache(maxsize=1024)
 def delta(event: Event, epsilon: float) -> float:
-    """The smallest proven delta of `event` at `epsilon`; 1 if there is none."""
+    """The smallest proven delta of `event` at `epsilon`; 1 if there is none.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, delta
+    >>> print(f"{delta(Gaussian(scale=5.0), epsilon=1.0):.1e}")
+    1.8e-08
+    """
     if not epsilon >= 0.0:
         raise ParameterError(f"epsilon must be a number >= 0, got {epsilon!r}.")
     counts = leaves(event)
