@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpsparse._checks import check_count
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import check_positive
+from dpsparse.evaluation.intervals import quantile
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
 from dpsparse.inference.newton import newton, shares
@@ -187,7 +187,7 @@ def dp_inference(
     chosen[columns] = 1.0
     units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
     found = newton(units, first * clip, steps, releases)
-    half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(np.diag(found.covariance)) / clip
+    half = quantile(level) * np.sqrt(np.diag(found.covariance)) / clip
     estimate = found.psi / clip
     if receipt is not None:
         receipt.commit()
