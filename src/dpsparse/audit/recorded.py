@@ -29,7 +29,7 @@ from dpsparse.release import Releases
 
 if TYPE_CHECKING:
     from dpsparse.rows import Rows
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
 
