@@ -193,7 +193,11 @@ REFUSED = [
     (DPTransferClassifier(domain()), "public bound on their number"),
     (DPADMMClassifier(domain()), "public bound on their number"),
     (DPLassoClassifier(domain()), "public bound on their number"),
-    (DPScreenedLassoClassifier(domain(rows_per_unit=2)), "not bounded together"),
+    (DPScreenedLassoClassifier(domain()), "public bound on their number"),
+    (
+        DPScreenedLassoClassifier(domain(rows_per_unit=2), rule="safe"),
+        "divides by the number of rows",
+    ),
     (DPHardThresholdClassifier(domain(), calibration="published"), "published"),
 ]
 
