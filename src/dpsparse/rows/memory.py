@@ -38,7 +38,18 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """Clipped rows, and the queries that need no scaling."""
+    """Clipped rows, and the queries that need no scaling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from dpsparse import Domain, DPGradientClassifier, Rows
+    >>> X = sp.random_array((400, 30), density=0.2, rng=0, format="csr")  # its arrays may be memory-mapped
+    >>> source = Rows.from_csr(X, np.tile([0, 1], 200), memory="100MB")
+    >>> DPGradientClassifier(Domain(classes=[0, 1]), epsilon=1.0).fit(source).coef_.shape
+    (1, 30)
+    """
 
     def __init__(
         self, parts: Parts | Sequence[Part], domain: Domain, n_features: int | None = None
