@@ -490,7 +490,7 @@ def _count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
     the share of their rows."""
 
     def whole(unit: float) -> np.ndarray:
-        return parts.sum((1,), partial(_add_count, answers, int(1.0 / unit)))
+        return parts.sum((1,), partial(_add_count, answers, int(kernels.SAFE / unit)))
 
     return Query((1,), count_below, whole)
 
@@ -692,6 +692,7 @@ def _take(mask: np.ndarray, n_kept: int, part: Part) -> Part:
         part.values[inside],
         part.targets,
         n_kept + 1,
+        part.persons,
     )
 
 
