@@ -87,34 +87,43 @@ def switching_support(quick):
 
 
 def screening_step(quick):
-    """O(1/n) is claimed for a score that one row moves by O(1/sqrt n): x = 1, w = r, y = r or -r."""
+    """O(1/n) is claimed for a score that one row moves by O(1/sqrt n): all rows have x = 1, y = r, and w = r.
+
+    One row with residual 2r opens the gap: the first paper replaces a row (x = -1, y = r, its targets stay), the
+    sequel adds one (x = 1, y = -r). Either way the sum of gradients is 2r.
+    """
     radius, n, runs = 1.0, 100_000, 400 if quick else 4000
-
-    def score(flipped):
-        residual = 2.0 * radius if flipped else 0.0
-        found = screening_scores(
-            np.array([residual]), np.array([radius]), radius * math.sqrt(n), np.array([math.sqrt(n)]),
-            radius=radius, smoothness=1.0, strong_convexity=1.0,
-        )  # fmt: skip
-        return float(found[0]) / n
-
-    claimed = published_sensitivity("squared", radius, n)
-    true = raj_sensitivity(
-        radius=radius, feature_bound=1.0, slope_bound=2.0, smoothness=1.0, strong_convexity=1.0,
-        n_samples=n, adjacency=RP, rescaled=False,
-    ).value  # fmt: skip
-    refuted, proven = {}, math.inf
-    for mode, sensitivity in (("published", claimed), ("proven", true)):
-        scale = adp_scale(sensitivity, 1.0, DELTA, 1)
-        rng = make_generator(3)
-        drops = [
-            np.array([[len(screen(np.array([score(flip)]), "adp", scale, rng))] for _ in range(runs)], float)
-            for flip in (False, True)
+    facts = {"radius": radius, "smoothness": 1.0, "strong_convexity": 1.0, "rescaled": False}
+    for statement, adjacency, more in (
+        ("Khanna, Lu, Raff 2023 (screening), Eq. (2)", RP, 0),
+        ("its sequel, Theorem 1", AR, 1),
+    ):
+        scores = [
+            float(
+                screening_scores(
+                    np.array([residual]), np.array([radius]), radius * math.sqrt(rows),
+                    np.array([math.sqrt(rows)]), **facts,
+                )[0]
+            )
+            / n
+            for residual, rows in ((0.0, n), (2.0 * radius, n + more))
         ]  # fmt: skip
-        refuted[mode] = attack(*drops, DELTA).epsilon
-        if mode == "published":
-            proven = epsilon(Gaussian(scale, true), DELTA)
-    yield "Khanna, Lu, Raff 2023 (screening), Theorem 1", RP, "one step", 1.0, refuted, proven
+        claimed = published_sensitivity("squared", radius, n)
+        true = raj_sensitivity(
+            feature_bound=1.0, slope_bound=2.0, n_samples=n, adjacency=adjacency, **facts
+        ).value
+        refuted, proven = {}, math.inf
+        for mode, sensitivity in (("published", claimed), ("proven", true)):
+            scale = adp_scale(sensitivity, 1.0, DELTA, 1)
+            rng = make_generator(3)
+            drops = [
+                np.array([[len(screen(np.array([score]), "adp", scale, rng))] for _ in range(runs)], float)
+                for score in scores
+            ]  # fmt: skip
+            refuted[mode] = attack(*drops, DELTA).epsilon
+            if mode == "published":
+                proven = epsilon(Gaussian(scale, true), DELTA)
+        yield statement, adjacency, "one step", 1.0, refuted, proven
 
 
 def counts(quick):

@@ -50,7 +50,7 @@ ALLOWED = {
         "estimators", "rows", "release", "domain", "random", "privacy", "selection", "sensitivity",
         "evaluation", "losses", "solvers", "datasets", "noise", "report", "nonzeros",
     },
-    "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators"},
+    "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators", "evaluation"},
     "proofs": set(),
     "readers": set(),
     "datasets": {"_lazy", "readers", "random"},

@@ -148,28 +148,6 @@ classes_ : array
     Classifiers only.
 """
 
-_EXAMPLE = """
-Examples
---------
->>> import numpy as np
->>> from dpsparse import Domain, {name}
->>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
->>> domain = Domain({facts}, row_norm=1.0, feature_bound=1.0, n_samples=500)
->>> model = {name}(domain, epsilon=2.0{more})
->>> model.fit(X, {target}).coef_.shape
-{shape}
-"""
-
-
-def example(name: str) -> str:
-    """A small fit for the reference of an estimator that brings none; tests/docs runs it."""
-    more = ", public_X=X[:50]" if "Transfer" in name else ""
-    if name.endswith("Classifier"):
-        told = ("classes=[0, 1]", "(X[:, 0] > 0).astype(int)", "(1, 8)")
-    else:
-        told = ("target_bound=1.0", "X[:, 0]", "(8,)")
-    return _EXAMPLE.format(name=name, more=more, facts=told[0], target=told[1], shape=told[2])
-
 
 def on_estimator(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """What all estimators have in common is said on the page of each, where its docstring does not."""
@@ -180,8 +158,6 @@ def on_estimator(app: Any, what: str, name: str, obj: Any, options: Any, lines: 
     text = "\n".join(lines)
     if "Attributes\n---" not in text:
         lines += ATTRIBUTES.split("\n")
-    if "Examples\n---" not in text:
-        lines += example(obj.__name__).split("\n")
 
 
 def on_finished(app: Any, error: Exception | None) -> None:

@@ -71,6 +71,16 @@ def save(
         Names of the columns; None takes those the model was fitted with, if any.
     overwrite : bool
         Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsparse import Domain, DPGradientClassifier, load, save
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.json", feature_names=["height", "weight"]))
+    >>> bool((again.coef_ == model.coef_).all())
+    True
     """
     path = Path(path)
     header, weights = _header(model, feature_names)
@@ -97,6 +107,16 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     The model has no ledger. Column names, if the file has any, are in `feature_names_`, the public
     constants by which columns were divided before training in `scales_`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsparse import Domain, DPGradientClassifier, load, save
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.json", feature_names=["height", "weight"]))
+    >>> again.privacy_ == model.privacy_, list(again.feature_names_)
+    (True, ['height', 'weight'])
     """
     path = Path(path)
     damaged = ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.")
@@ -119,7 +139,15 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def to_sklearn(model: Model) -> Any:
-    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment."""
+    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, to_sklearn
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> type(to_sklearn(model)).__name__
+    'LogisticRegression'
+    """
     check_is_fitted(model)
     if isinstance(model, DPPipeline):
         return model._plain_pipeline()

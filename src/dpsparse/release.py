@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
 
 _CHUNK = 2**16

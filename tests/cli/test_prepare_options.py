@@ -199,3 +199,13 @@ def test_methods_that_clip_ask_for_scales_by_name(run, folder, frame):
     assert "income" in err
     assert "Nothing was spent" in err
     assert run(*arguments, "--scale", "income=100000")[0] == 0
+
+
+def test_yes_and_no_in_a_file_are_labels_and_not_truth_values():
+    """YAML 1.1 reads [no, yes] as [False, True], and the labels of the table would then be strangers."""
+    Path("facts.yaml").write_text(
+        "target: y\nclasses: [no, yes]\ncolumns:\n  on: {categories: [off, on, true]}\n"
+    )
+    facts = read("facts.yaml")
+    assert facts.domain.classes == ("no", "yes")
+    assert facts.domain.categories == {"on": ["off", "on", True]}

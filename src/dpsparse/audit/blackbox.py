@@ -164,7 +164,14 @@ def one_run_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> flo
 
 
 def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.999) -> float:
-    """The largest epsilon that v right guesses out of r refute."""
+    """The largest epsilon that v right guesses out of r refute.
+
+    Examples
+    --------
+    >>> from dpsparse.audit import one_run_epsilon
+    >>> print(f"{one_run_epsilon(m=1_000, r=250, v=240, delta=1e-6):.2f}")  # 240 of 250 guesses right
+    2.26
+    """
     alpha = 1.0 - confidence
     if one_run_p_value(m, r, v, 0.0, delta) > alpha:
         return 0.0

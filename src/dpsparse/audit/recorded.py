@@ -34,7 +34,7 @@ from dpsparse.rows import Names, Query
 
 if TYPE_CHECKING:
     from dpsparse.rows import Rows
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
 

@@ -308,6 +308,17 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts").replace(
             "    noise : {", _CLASS_WEIGHT + "    noise : {"
         )
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    """
     )
 
     class_weight: Any = None
@@ -337,8 +348,20 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
-    __doc__ = "Sparse robust regression from a few noisy full gradients.\n" + _PARAMETERS.format(
-        needs="Needs `target_bound`.", clip="spread of the targets"
+    __doc__ = (
+        "Sparse robust regression from a few noisy full gradients.\n"
+        + _PARAMETERS.format(needs="Needs `target_bound`.", clip="spread of the targets")
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    """
     )
 
     prior_share: float = 0.08

@@ -324,6 +324,16 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     ----------
     n_live_ : tuple of int
         Features in the working set of each block, and after the last screening.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPScreenedLassoClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPScreenedLassoClassifier(domain, epsilon=2.0, n_iter=20).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
     _loss: ClassVar[str] = "logistic"

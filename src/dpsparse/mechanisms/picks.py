@@ -25,7 +25,7 @@ from dpsparse.sensitivity import Sensitivity, vertex_score
 
 if TYPE_CHECKING:
     from dpsparse.rows import Query
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
 
 

@@ -246,6 +246,13 @@ class HashingEncoder(Step):
     ----------
     n_features : int, default=64
         Columns for each column that goes in.
+
+    Examples
+    --------
+    >>> from dpsparse import HashingEncoder
+    >>> table = [["red", "S"], ["blue", "M"], ["red", "M"]]
+    >>> HashingEncoder(64).fit_transform(table).shape
+    (3, 128)
     """
 
     def __init__(self, n_features: int = 64) -> None:

@@ -91,6 +91,18 @@ class Ledger:
         guarantee, which `spent` says by returning infinity.
     policy : path or None, default=None
         A file of limits (docs/policy.md) to enforce besides those of DPSPARSE_POLICY and of the file beside the book.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, Ledger
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)  # without a path: in memory, for playing
+    >>> plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.4).plan(n_features=1_000)
+    >>> ledger.would_allow(plan)
+    True
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.4, ledger=ledger)
+    >>> _ = model.fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)  # reserved before noise is drawn
+    >>> len(ledger.history())
+    1
     """
 
     def __init__(

@@ -37,6 +37,18 @@ def read_columns(
     """The columns of a file by name; `columns` selects some of them, in that order.
 
     JSON lines have no header: without `columns` all objects must have the same keys.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import read_columns
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> list(read_columns(path, columns=["dose"]))
+    ['dose']
+    >>> folder.cleanup()
     """
     kind = format or format_of(Path(path))
     readers: dict[str, Any] = {
@@ -56,7 +68,20 @@ def read_columns(
 
 
 def column_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """The names of the columns: from the header line, the schema, or the first object; no other row is read."""
+    """The names of the columns: from the header line, the schema, or the first object; no other row is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import column_names
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> column_names(path)
+    ['age', 'dose', 'ill']
+    >>> folder.cleanup()
+    """
     kind = format or format_of(Path(path))
     if kind in ("csv", "tsv"):
         with (

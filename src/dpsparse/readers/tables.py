@@ -88,6 +88,19 @@ def read_table(
     zero_based : bool
         Whether the first feature of a svmlight file is 0.
     format : {"svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"} or None
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import read_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> table = read_table(path, target="ill")
+    >>> table.X.toarray().tolist(), table.feature_names
+    ([[40.0, 1.5], [57.0, 0.0]], ('age', 'dose'))
+    >>> folder.cleanup()
     """
     kind = format or format_of(Path(path))
     if kind == "svmlight":

@@ -52,6 +52,14 @@ def privacy_card(
         Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
     checksum : str
         Of the model file (SHA-256), so that a reader can tell that the page is about that file.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> from dpsparse.report import privacy_card
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> privacy_card(model, title="Triage").startswith("<!doctype html>")
+    True
     """
     model = getattr(
         model, "best_estimator_", model

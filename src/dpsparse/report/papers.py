@@ -27,6 +27,14 @@ def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -
         Of the data set the model was trained on.
     audit : Verdict, str or None
         Of `dpsparse.audit.audit` on the same configuration, or the text that `dpsparse audit` printed.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> from dpsparse.report import dpia_annex
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> print(dpia_annex(model).splitlines()[0])
+    # DPIA annex: DPGradientClassifier
     """
     g: Guarantee = model.privacy_
     return _paper(
@@ -87,6 +95,14 @@ def nist_page(model: Any, *, ledger: Ledger | None = None, audit: Any = None) ->
     model : fitted estimator or pipeline of dpsparse
     ledger : Ledger or None
     audit : Verdict, str or None
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> from dpsparse.report import nist_page
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> print(nist_page(model).splitlines()[0])
+    # NIST SP 800-226: DPGradientClassifier
     """
     g: Guarantee = model.privacy_
     facts = g.to_dict()["nist_sp_800_226"]
@@ -129,6 +145,14 @@ def iso_mapping(model: Any, *, ledger: Ledger | None = None, audit: Any = None) 
     model : fitted estimator or pipeline of dpsparse
     ledger : Ledger or None
     audit : Verdict, str or None
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> from dpsparse.report import iso_mapping
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> print(iso_mapping(model).splitlines()[0])
+    # Mapping to ISO/IEC 27559:2022: DPGradientClassifier
     """
     g: Guarantee = model.privacy_
     book = f"account of data set {ledger.dataset!r}" if ledger else "no ledger was given"
