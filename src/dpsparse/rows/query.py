@@ -11,10 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dpsparse.sensitivity import Sensitivity
+
+
+def most_units(bound: float, unit: float) -> int:
+    """The largest whole number of units that is at most `bound`, exactly: 1/unit in floats may be rounded up, and a
+    factor below one would turn a whole unit into none."""
+    return int(Fraction(bound) // Fraction(unit))
 
 
 @dataclass(frozen=True)
