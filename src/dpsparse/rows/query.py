@@ -18,12 +18,6 @@ import numpy as np
 from dpsparse.sensitivity import Sensitivity
 
 
-def most_units(bound: float, unit: float) -> int:
-    """The largest whole number of units that is at most `bound`, exactly: 1/unit in floats may be rounded up, and a
-    factor below one would turn a whole unit into none."""
-    return int(Fraction(bound) // Fraction(unit))
-
-
 @dataclass(frozen=True)
 class Query:
     """`whole(unit)` is the exact sum on a grid; `sensitivity(adjacency)` its lemma, in units of v."""
@@ -58,6 +52,12 @@ class Query:
         return Query(
             (len(chosen),), sensitivity, lambda unit: self.whole(unit).reshape(-1)[chosen].copy()
         )
+
+
+def units_in_one(unit: float) -> int:
+    """The most units that one row may add to a count: exactly at most one together, though 1/unit may round up."""
+    units = int(1.0 / unit)
+    return units if units * Fraction(unit) <= 1 else units - 1
 
 
 def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
