@@ -1,5 +1,7 @@
 """The command: table, page, exit code, and errors that name the remedy."""
 
+import sys
+
 import pytest
 
 click_testing = pytest.importorskip("click.testing")
@@ -77,9 +79,10 @@ def test_progress_on_a_terminal_alone(tmp_path, monkeypatch):
     quiet, _ = run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
     assert quiet.stderr == ""
     screen = Terminal()
-    monkeypatch.setattr("dpsparse.progress.sys.stderr", screen)
     monkeypatch.setattr("dpsparse.progress._PAUSE", 0.0)
-    run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
+    path = tmp_path / "model.toml"
+    monkeypatch.setattr(sys, "stderr", screen)
+    audit.callback(config=path, runs=100, confidence=0.999, seed=0, html=None)
     for attack in ("replay", "boundary floats", "law of the noise", "black box"):
         assert f"audit: {attack} " in screen.getvalue()
     assert "DPLassoClassifier:" not in screen.getvalue()

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -150,7 +149,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _shows_frames(self) -> bool:
         own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        return (own or get_config()["transform_output"]) != "default"
+        return bool((own or get_config()["transform_output"]) != "default")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the prepared columns."""
