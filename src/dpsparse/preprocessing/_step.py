@@ -129,9 +129,8 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """The prepared rows, each a function of itself and of public numbers; a frame after `set_output`."""
         rows = self._applied(X)
-        if (
-            sp.issparse(rows) and self._shows_frames()
-        ):  # scikit-learn makes frames of dense arrays only
+        # scikit-learn makes frames of dense arrays only
+        if hasattr(rows, "toarray") and self._shows_frames():
             if rows.shape[1] > WIDEST_FRAME:
                 raise ParameterError(
                     f"{rows.shape[1]:,} columns are too many for a data frame; use set_output(transform='default'), "
