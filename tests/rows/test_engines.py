@@ -85,6 +85,11 @@ def test_without_noise_and_with_a_private_count_too(kind, options):
 OTHERS = {
     "lasso": (dpsparse.DPLassoClassifier, {"radius": 5.0, "n_iter": 60}),
     "screened": (dpsparse.DPScreenedLassoClassifier, {"radius": 5.0, "n_iter": 60}),
+    "screened shards": (
+        dpsparse.DPScreenedLassoClassifier,
+        {"radius": 5.0, "n_iter": 20, "n_blocks": 2, "rule": "budgeted", "selection": "shards"},
+    ),
+    "votes": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10, "support": "votes"}),
     "threshold": (dpsparse.DPHardThresholdClassifier, {"n_nonzero": 10}),
     "two-stage": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10}),
     "transfer": (dpsparse.DPTransferClassifier, {"n_nonzero": 10}),
