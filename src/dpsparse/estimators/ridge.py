@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor, check_count
+from dpsparse.estimators._phases import effective_rows
 from dpsparse.estimators._support import (
     TOL,
     Named,
@@ -19,11 +20,10 @@ from dpsparse.estimators._support import (
     tilted_fit,
 )
 from dpsparse.exceptions import DomainError
-from dpsparse.privacy import Plan, RoundedGaussian, calibrate
+from dpsparse.privacy import Plan, RoundedGaussian
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
-from dpsparse.sensitivity import signed_sum
 from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import COUNTS, EXACT_RIDGE, TableRegression, row_clip, solve
 
@@ -40,17 +40,6 @@ _NOTES = {
     "columns": "noisy sums of squares: scale of every column",
     "fit": "objective perturbation on weighted rows",
 }
-
-
-def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
-    """N = n mu: a sum of numbers in [-1, 1] is known to sqrt(n)-independent noise of n/N.
-
-    Infinite without noise. Every rule of thumb of this library about small tables is a rule about N.
-    """
-    if math.isinf(epsilon):
-        return math.inf
-    mu = calibrate(lambda m: RoundedGaussian(1.0 / m, 1.0, 1), epsilon, delta)
-    return n_samples * mu / signed_sum(1.0, adjacency).value
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -54,13 +54,17 @@ class Query:
 
 
 def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
-    """The same sums without a second pass when they are asked for on the same grid again."""
+    """The same sums without a second pass when they are asked for on the same grid again.
+
+    They cannot be written: noise is added in place, and a second release would then have that of the first.
+    """
     last: dict[float, np.ndarray] = {}
 
     def remembered(unit: float) -> np.ndarray:
         if unit not in last:
             last.clear()
             last[unit] = whole(unit)
+            last[unit].flags.writeable = False
         return last[unit]
 
     return remembered

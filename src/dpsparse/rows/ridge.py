@@ -178,6 +178,14 @@ class RidgeProblem:
         return self.slope_bound * self.rows.row_clip
 
     @property
+    def events(self) -> tuple[str, ...]:
+        """The losses of `ObjectivePerturbation` whose bounds hold here. The one called logistic rests on a row that has
+        no curvature left where it uses all of its slope; with squared weights a long row does not use all of it."""
+        if self.loss != "logistic":
+            return ("glm",)
+        return ("glm", "one-sided") if self.rows.squared else ("glm", "one-sided", "logistic")
+
+    @property
     def curvature(self) -> float:
         """Largest second derivative of one row's loss along any direction: a_i |f_i|^2 at most."""
         longest = self.rows.row_clip if self.rows.squared else self.rows.longest

@@ -36,7 +36,7 @@ def count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
     the share of their rows."""
 
     def whole(unit: float) -> np.ndarray:
-        return parts.sum((1,), partial(_add_count, answers, int(1.0 / unit)))
+        return parts.sum((1,), partial(_add_count, answers, int(kernels.SAFE / unit)))
 
     return Query((1,), count_below, whole)
 
