@@ -66,6 +66,12 @@ FAMILIES = {
     "threshold": DPHardThresholdClassifier(domain(), epsilon=3.0, n_nonzero=3, method="gaussian"),
     "peeling": DPHardThresholdClassifier(domain(), epsilon=3.0, n_nonzero=3, method="peeling"),
     "threshold, numbers": DPHardThresholdRegressor(domain(True), epsilon=3.0, n_nonzero=3),
+    "scaled threshold": DPHardThresholdClassifier(
+        domain(n_samples=None), epsilon=3.0, n_nonzero=3, n_iter=4
+    ),
+    "scaled threshold, numbers": DPHardThresholdRegressor(
+        domain(True, n_samples=None), epsilon=3.0, n_nonzero=3, n_iter=4
+    ),
     "peeled support": DPTwoStageClassifier(
         domain(), epsilon=3.0, n_nonzero=3, second_stage="gradient"
     ),
