@@ -79,7 +79,7 @@ def _of_blocks(n_blocks: int, blocked: _Blocked, group: int, n_groups: int) -> _
 
 def _all_votes(n_nonzero: int, selector: Selector, tables: Sequence[_Table]) -> np.ndarray:
     """What every block of a group names, one after the other."""
-    X = sp.csr_array(sp.vstack([table for table, _, _ in tables]), dtype=np.float64)
+    X = sp.csr_array(sp.vstack([table for table, _, _ in tables])).astype(np.float64)
     y = np.concatenate([targets for _, targets, _ in tables]).astype(np.float64)
     of_row = np.concatenate([own for _, _, own in tables])
     order = np.argsort(of_row, kind="stable")
