@@ -33,7 +33,7 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "random", "sensitivity"},
-    "rows": {"domain", "noise", "sensitivity", "arithmetic", "readers"},  # readers: rows clipped as they are read
+    "rows": {"domain", "losses", "noise", "sensitivity", "arithmetic", "readers"},  # readers: clipped as they are read
     "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
     "release": {"mechanisms", "noise", "privacy", "rows"},
     "published": {"losses"},  # the papers as printed stand alone

@@ -128,7 +128,7 @@ def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
     (120 digits) is below tol, nothing raises, nothing is infinite."""
     y = np.arange(len(BOUNDARY)) % 2 if loss == "logistic" else np.linspace(-1, 1, len(BOUNDARY))
     longest = math.hypot(math.sqrt(3.0) * BIG, constant)
-    curvature = ridge.SMOOTHNESS[loss] * row_clip * longest
+    curvature = ridge.COMPILED[loss].smoothness * row_clip * longest
     task = problem(
         BOUNDARY, y, loss=loss, ridge=relative * curvature, tol=1e-6 * 0.25 * row_clip, cutoff=0.25,
         row_clip=row_clip, constant=constant, longest=longest * (1 + 1e-9),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -51,6 +52,12 @@ class Query:
         return Query(
             (len(chosen),), sensitivity, lambda unit: self.whole(unit).reshape(-1)[chosen].copy()
         )
+
+
+def units_in_one(unit: float) -> int:
+    """The most units that one row may add to a count: exactly at most one together, though 1/unit may round up."""
+    units = int(1.0 / unit)
+    return units if units * Fraction(unit) <= 1 else units - 1
 
 
 def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:

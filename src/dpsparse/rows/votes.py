@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,7 @@ import scipy.sparse as sp
 
 from dpsparse.domain import Part
 from dpsparse.rows.parts import Parts
-from dpsparse.rows.query import Query
+from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import votes
 
 Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
@@ -55,7 +54,7 @@ def block_votes(
         counts = np.zeros(n_features, np.int64)
         for named in blocked.regrouped(take, partial(_all_votes, n_nonzero, selector)):
             np.add.at(counts, named, 1)
-        return counts * int(1 / Fraction(unit))  # exactly: a unit of one is one vote
+        return counts * units_in_one(unit)
 
     return Query((n_features,), votes, whole)
 
