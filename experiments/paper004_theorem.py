@@ -82,7 +82,6 @@ def plot(summary, path):
     for method in (LASSO, SPARSIFIER):
         axis.plot(*_curve(summary, method, "excess loss"), marker="o", label=method)
         axis.plot(*_curve(summary, method, "bound with constant 1"), "--", label=f"bound, {method}")
-    axis.legend(fontsize=6)
     save()
 
 
