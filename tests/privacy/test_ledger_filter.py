@@ -25,6 +25,7 @@ from dpsparse.privacy import (
     Sequence,
     ThresholdedGaussian,
     composition,
+    delta,
     epsilon,
     gaussian_parameter,
     ledger_filter,
@@ -517,3 +518,9 @@ def test_a_crash_after_the_reservation_leaves_the_price(path):
     del first
     with pytest.raises(BudgetError):
         Ledger(path).reserve(plan(steps(100, 3.0)))
+
+
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_delta_is_the_inverse_of_epsilon_for_many_kinds(count):
+    event = Sequence(tuple(TEN[:count]))
+    assert 0.9999 * DELTA <= delta(event, epsilon(event, DELTA)) <= DELTA

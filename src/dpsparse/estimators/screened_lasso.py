@@ -35,6 +35,7 @@ from dpsparse.privacy import Plan
 from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
 from dpsparse.solvers.frank_wolfe.solve import Ball
 from dpsparse.solvers.screening import Screened, solve
@@ -111,6 +112,13 @@ class _ScreenedLasso(BaseDPLinearModel):
         check_choice("rule", self.rule, PUBLISHED_RULES if published else PROVEN_RULES)
         if self.rule == "top-k" and self.n_nonzero is None:
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
+
+    def _why_one_row(self) -> str:
+        if self.calibration == "published":
+            return "the published form sees rows only."
+        if self.rule == "safe":
+            return "the score of rule='safe' divides by the number of rows, of which a person may bring any number."
+        return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     @property
     def _n_iter(self) -> int:

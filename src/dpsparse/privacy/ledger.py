@@ -17,7 +17,6 @@ an older copy, and is refused.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
@@ -25,6 +24,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from dpsparse._json import canonical
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
@@ -260,7 +260,7 @@ class Ledger:
         )
 
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:
-        text = json.dumps(body, sort_keys=True, allow_nan=False)
+        text = canonical(body)
         seq, digest = book.n_entries + 1, digest_of(book.head, text)
         book.copy().read(seq, text, digest)  # nothing is written that could not be read again
         session.change(_APPEND, (self.dataset, seq, text, digest))

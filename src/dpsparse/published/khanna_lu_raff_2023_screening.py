@@ -95,11 +95,20 @@ def published_iterates(
 
 def published_sensitivity(loss: str, radius: float, n: int) -> float:
     """The papers' sensitivity of one score. False; see the proofs."""
-    if loss == "squared":
-        return (2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)) / n
+    return PRINTED_SENSITIVITY[loss](radius) / n
+
+
+def _squared_sensitivity(radius: float) -> float:
+    return 2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)
+
+
+def _logistic_sensitivity(radius: float) -> float:
     edge = float(expit(radius))
     root = math.sqrt(4.0 * radius / float(expit(-radius)))
-    return (2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root) / n
+    return 2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root
+
+
+PRINTED_SENSITIVITY = {"squared": _squared_sensitivity, "logistic": _logistic_sensitivity}
 
 
 def adp_scale(l2_sensitivity: float, epsilon: float, delta: float, n_screens: int) -> float:
@@ -195,4 +204,5 @@ class _Moments:
 def _make_oracle(X: sp.csr_array, y: np.ndarray, loss: Loss) -> _Rows | _Moments:
     n, d = X.shape
     small = n * d <= 50_000_000 and d <= 2_000
-    return _Moments(X, y) if loss.name == "squared" and d < n and small else _Rows(X, y, loss)
+    quadratic = bool(np.ptp(loss.bend(np.linspace(-1.0, 1.0, 5))) == 0.0)
+    return _Moments(X, y) if quadratic and d < n and small else _Rows(X, y, loss)

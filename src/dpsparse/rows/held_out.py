@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import Part
+from dpsparse.rows.kernels import SAFE
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, remember
@@ -69,7 +70,7 @@ def _add_scores(models: tuple[Linear, ...], unit: float, part: Part, out: np.nda
     for j, model in enumerate(models):
         scores = _contributions(table, part.targets, model)
         values = np.clip(means(part.persons, scores[:, None])[:, 0], -0.5, 0.5)
-        out[j] += np.trunc(values / unit).astype(np.int64).sum()
+        out[j] += np.trunc(values * (SAFE / unit)).astype(np.int64).sum()
 
 
 def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> np.ndarray:

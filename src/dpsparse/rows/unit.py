@@ -19,15 +19,21 @@ from dpsparse.domain import Part
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
-from dpsparse.rows.persons import Persons
+from dpsparse.rows.persons import Persons, means
 from dpsparse.rows.query import Query
 from dpsparse.rows.short import count
-from dpsparse.sensitivity import clipped_gradient_sum, feature_masses, vertex_score
+from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
 
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
-LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
+# Codes of the kernels. Squared and huber are one: their residuals are clipped here at any rate.
+LOSSES = {
+    "logistic": kernels.LOGISTIC,
+    "softmax": kernels.SOFTMAX,
+    "squared": kernels.RESIDUAL,
+    "huber": kernels.RESIDUAL,
+}
 _LONG = 2**15  # non-zeros from which threads pay
 _WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 
@@ -114,6 +120,17 @@ class UnitRows:
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
         return count(self._parts, partial(_shorter, length))
+
+    def along(self, direction: np.ndarray) -> Query:
+        """sum_i |z_i V|^2/|V|^2 for released V of shape (width + 1, K), the constant last: what a row adds lies in
+        [0, 1], because no row is longer than one. The curvature of a loss along V."""
+        length = float(np.linalg.norm(direction))
+        towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
+
+        def whole(unit: float) -> np.ndarray:
+            return self._parts.sum((1,), partial(_add_along, towards, unit))
+
+        return Query((1,), count_below, whole)
 
     def gradient(
         self,
@@ -258,6 +275,16 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
         range(len(edges) - 1),
     )
     return MarginPart(out, part.targets, part.starts)
+
+
+def _add_along(towards: np.ndarray, unit: float, part: UnitPart, out: np.ndarray) -> None:
+    run: Any = kernels.margins
+    n = len(part.length)
+    found = np.empty((n, towards.shape[1]))
+    rows = (part.indptr, part.columns, part.z, part.constant, np.ones(n))
+    run(*rows, towards[:-1], towards[-1], 0, n, found)
+    shares = np.minimum(np.square(found).sum(axis=1), 1.0)
+    kernels.short_sum(means(part.starts, shares[:, None]), unit, 1.0, True, out)
 
 
 def _add_rows(

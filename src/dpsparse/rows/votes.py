@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from dpsparse.domain import Part
 from dpsparse.rows.parts import Parts
-from dpsparse.rows.query import Query
+from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import votes
 
 Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
@@ -56,7 +56,7 @@ def block_votes(
             if first < last:  # empty blocks abstain
                 mine = order[first:last]
                 counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1
-        return counts * int(1.0 / unit)
+        return counts * units_in_one(unit)
 
     return Query((n_features,), votes, whole)
 

@@ -128,7 +128,10 @@ def next_steps(
     Picks of dropped columns become steps back towards zero: picks of a column without entries.
     """
     ball, width = public.ball, part.n_features
-    moved = partial(vertex_score_range, 1.0, ball.slope_bound, ball.feature_bound)
+    # All kept rows of a person move the scores (docs/proofs/persons.md, Lemma 2).
+    moved = partial(
+        vertex_score_range, float(part.rows_per_unit), ball.slope_bound, ball.feature_bound
+    )
     problem = ball.problem(releases.kappa(PICKS, moved), releases.number_of_rows(part))
     place = np.full(n_features + 2, live.size)  # the last place is that of GONE
     place[live], place[n_features] = np.arange(live.size), width
