@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpsparse._checks import did_you_mean
 from dpsparse.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -285,7 +286,8 @@ def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
         raise ParameterError("Only named columns (CSV, Parquet) can be scaled.")
     unknown = [name for name in scales if name not in table.feature_names]
     if unknown:
-        raise ParameterError(f"There is no feature column {unknown[0]!r} to scale.")
+        near = did_you_mean(unknown[0], table.feature_names)
+        raise ParameterError(f"There is no feature column {unknown[0]!r} to scale.{near}")
     import numpy as np
 
     return np.array([1.0 / scales.get(name, 1.0) for name in table.feature_names])
