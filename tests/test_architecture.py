@@ -61,7 +61,7 @@ ALLOWED = {
     "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
         "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "domain",
-        "random", "privacy", "sensitivity", "losses", "_files", "_lazy",
+        "random", "privacy", "sensitivity", "losses", "_files", "_lazy", "progress",
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "rows", "report", "datasets", "domain", "domain_file",

@@ -62,7 +62,7 @@ class _Scored:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros(K * n_cells, np.int64)
-            shares = units_in_one(unit) // self._sizes
+            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt K may be rounded down
             for k in range(K):
                 np.add.at(out, np.clip(cells[:, k], 0, n_cells - 1) + k * n_cells, shares)
             return out
