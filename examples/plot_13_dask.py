@@ -31,7 +31,7 @@ def fitted(X, y, seed=None):
         return DPGradientClassifier(domain, epsilon=1.0, random_state=seed).fit(X, y)
 
 
-with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
     parts = da.from_array(X, chunks=(2_500, 60)), da.from_array(y, chunks=2_500)
     on_cluster = fitted(*parts, seed=7)
     print(fitted(*parts).privacy_.headline)
