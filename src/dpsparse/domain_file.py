@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dpsparse._files import write_whole
+from dpsparse._json import plain, readable
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.exceptions import DomainError, ParameterError
 
@@ -199,16 +200,12 @@ def save(domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = Fals
         )
     facts = plain_facts(domain)
     if path.suffix.lower() == ".json":
-        text = json.dumps(facts, indent=1, ensure_ascii=False, default=_plain) + "\n"
+        text = readable(plain(facts)) + "\n"
     else:
         text = "# Public facts, known without looking at private rows\n" + _yaml().safe_dump(
-            json.loads(json.dumps(facts, default=_plain)), sort_keys=False, allow_unicode=True
+            plain(facts), sort_keys=False, allow_unicode=True
         )
     write_whole(path, text.encode(), overwrite)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def as_html(domain: Domain) -> str:

@@ -31,6 +31,7 @@ import dpsparse
 from dpsparse import estimators, preprocessing
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
+from dpsparse._json import canonical, readable
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
@@ -89,7 +90,7 @@ def save(
         return path
     header["checksum"] = _checksum(header, *weights.values())
     path = path.with_suffix(".npz")
-    buffer = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    buffer = np.frombuffer(canonical(header).encode(), np.uint8)
     content = io.BytesIO()
     np.savez_compressed(content, header=buffer, **weights)  # type: ignore[arg-type]
     write_whole(path, content.getvalue(), overwrite)
@@ -241,7 +242,7 @@ def _pipeline_header(
 def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
     header["coef"] |= {name: part.tolist() for name, part in weights.items()}
     header["checksum"] = _checksum(header)
-    return json.dumps(header, allow_nan=False, indent=1, ensure_ascii=False)
+    return readable(header)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
@@ -358,7 +359,7 @@ def _check_agreement(file: str, model: Model, plan: Plan, unit: str, agree: bool
 
 
 def _checksum(header: dict[str, Any], *arrays: np.ndarray) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True, allow_nan=False).encode())
+    digest = hashlib.sha256(canonical(header).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -15,7 +15,7 @@ from dpsparse.estimators._support import (
     check_grid,
     check_range,
     check_ridge,
-    find_level,
+    find_strength,
     phases,
     tilted_fit,
 )
@@ -122,12 +122,12 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             check_ridge("ridge", ridge, clip**2)
         tol, size = TOL * clip, n_features + 1
 
-        def everything(level: float) -> Named:
+        def everything(strength: float) -> Named:
             named: Named = [
                 (
                     key,
                     RoundedGaussian(
-                        1.0 / (level * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
+                        1.0 / (strength * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
                     ),
                     NOTES[key],
                 )
@@ -135,18 +135,18 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             ]
             if rest > 0.0:
                 event = tilted_fit(
-                    clip, clip**2, ridge, "glm", level * math.sqrt(2.0 * rest), size, tol,
+                    clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
                     self.adjacency,
                 )  # fmt: skip
                 named.append(("fit", event, NOTES["fit"]))
             return named
 
-        level = find_level(everything, self.epsilon, self.delta)
+        strength = find_strength(everything, self.epsilon, self.delta)
         if private and rest > 0.0:
-            check_grid(name, level * math.sqrt(2e-3 * rest), size)
+            check_grid(name, strength * math.sqrt(2e-3 * rest), size)
         return Plan(
             method=name,
-            phases=phases(everything(level) if private else [], private),
+            phases=phases(everything(strength) if private else [], private),
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import logsumexp
 
-from dpsparse.mechanisms.base import Answer, Mechanism, Release
+from dpsparse.mechanisms.base import Answer, Mechanism, Release, fresh
 from dpsparse.privacy.events import Exponential, NoisyMax
 from dpsparse.random import Generator
 from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
@@ -55,7 +55,7 @@ class Picks(Answer):
         return self.kappa
 
     def question(self) -> np.ndarray:
-        whole = self.scores.whole(self.unit).reshape(-1)
+        whole = fresh(self.scores.whole(self.unit))
         return whole if self.null is None else np.append(whole, round(self.null / self.unit))
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:

@@ -140,6 +140,9 @@ def delta(event: Event, epsilon: float) -> float:
         if mu is not None:
             return math.exp(min(0.0, gaussian_log_delta(mu, epsilon)))
         value = 1.0 if run is None else run.delta(epsilon)
+        if run is not None and len(run.kinds) >= _MANY_KINDS:
+            merged, slack = gaussian_parameter(event)
+            value = min(value, math.exp(gaussian_log_delta(merged, epsilon)) + slack)
         if run is None or not run.beats_renyi or value < _FAR:
             log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon), counts)
             value = min(value, math.exp(min(0.0, log_delta)))

@@ -90,4 +90,6 @@ def smallest_epsilon(log_delta: Callable[[float], float], mu: float, target: flo
         epsilon = (
             ahead if low < ahead < high and turn % 8 < 7 else min(2.0 * low, (low + high) / 2.0)
         )
+    else:
+        return high  # the last epsilon was not looked at
     return epsilon if f <= 0.0 else high

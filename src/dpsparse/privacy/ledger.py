@@ -17,7 +17,6 @@ an older copy, and is refused.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
@@ -25,10 +24,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from dpsparse._json import canonical
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
+from dpsparse.privacy.html import ledger_html
 from dpsparse.privacy.ledger_book import (
     UNITS,
     Book,
@@ -260,7 +261,7 @@ class Ledger:
         )
 
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:
-        text = json.dumps(body, sort_keys=True, allow_nan=False)
+        text = canonical(body)
         seq, digest = book.n_entries + 1, digest_of(book.head, text)
         book.copy().read(seq, text, digest)  # nothing is written that could not be read again
         session.change(_APPEND, (self.dataset, seq, text, digest))
@@ -482,6 +483,9 @@ class Ledger:
             f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
             f"epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}, {self.terms.adjacency})"
         )
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self)
 
 
 @dataclass(frozen=True)

@@ -355,4 +355,5 @@ def _take(mask: np.ndarray, n_kept: int, part: Part) -> Part:
         part.values[inside],
         part.targets,
         n_kept + 1,
+        part.persons,
     )

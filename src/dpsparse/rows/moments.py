@@ -55,7 +55,8 @@ def matrix(values: np.ndarray) -> np.ndarray:
 
 
 def squares(units: UnitRows) -> Query:
-    """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2."""
+    """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2; of a person the mean
+    over their rows, which is no longer."""
 
     def whole(unit: float) -> np.ndarray:
         fine = (1.0 - 2.0**-40) * _ROW**2 / unit
@@ -79,14 +80,24 @@ def _add_part(
 
 
 def _add_part_squares(fine: float, p: Any, out: np.ndarray) -> None:
-    run: Any = _add_squares
-    run(p.columns, p.z, fine, out)
+    run: Any = _add_squares if p.persons is None else _add_mean_squares
+    whose = () if p.persons is None else (p.starts, p.indptr)
+    run(*whose, p.columns, p.z, fine, out)
 
 
 @_jit
 def _add_squares(columns, z, fine, out):
     for p in range(z.size):
         out[columns[p]] += np.int64(np.float64(z[p]) * np.float64(z[p]) * fine)
+
+
+@_jit
+def _add_mean_squares(starts, indptr, columns, z, fine, out):
+    """A person with m rows adds 1/m of each: sums of truncated shares are at most what is truncated once."""
+    for i in range(starts.size - 1):
+        share = fine / np.float64(starts[i + 1] - starts[i])
+        for p in range(indptr[starts[i]], indptr[starts[i + 1]]):
+            out[columns[p]] += np.int64(np.float64(z[p]) * np.float64(z[p]) * share)
 
 
 @_jit

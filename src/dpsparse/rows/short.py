@@ -11,7 +11,7 @@ import numpy as np
 from dpsparse.rows import kernels
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import means
-from dpsparse.rows.query import Query
+from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import count_below
 
 
@@ -36,7 +36,7 @@ def count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
     the share of their rows."""
 
     def whole(unit: float) -> np.ndarray:
-        return parts.sum((1,), partial(_add_count, answers, int(1.0 / unit)))
+        return parts.sum((1,), partial(_add_count, answers, units_in_one(unit)))
 
     return Query((1,), count_below, whole)
 

@@ -27,7 +27,13 @@ from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_mass
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
-LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
+# Codes of the kernels. Squared and huber are one: their residuals are clipped here at any rate.
+LOSSES = {
+    "logistic": kernels.LOGISTIC,
+    "softmax": kernels.SOFTMAX,
+    "squared": kernels.RESIDUAL,
+    "huber": kernels.RESIDUAL,
+}
 _LONG = 2**15  # non-zeros from which threads pay
 _WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 

@@ -150,7 +150,7 @@ class Scores:
 
     @property
     def _kappa(self) -> float:
-        """Per unit of score; for the arg max as if a few rivals were in doubt."""
+        """Per unit of score; for the arg max as if a few cells near the largest were in doubt."""
         if not math.isinf(self.problem.kappa):
             return self.problem.unit_kappa
         return 30.0 / (float(np.abs(self.state.sampler.score[:HEAVY]).max(initial=0)) + 1.0)
