@@ -51,7 +51,13 @@ estimator_options = grouped(
         show_default=True,
         help="Privacy loss of this fit; inf is the non-private model.",
     ),
-    click.option("--delta", type=float, default=1e-6, show_default=True),
+    click.option(
+        "--delta",
+        type=float,
+        default=1e-6,
+        show_default=True,
+        help="Probability beside epsilon; well below one over the number of rows.",
+    ),
     click.option(
         "--adjacency",
         type=click.Choice(["add-remove", "replace-one"]),
