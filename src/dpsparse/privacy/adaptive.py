@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.special import gammaln
 
+from dpsparse.jit import njit
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -109,7 +109,7 @@ class Profile:
         return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _add_chords(
     values: Array, spacing: float, nodes: Array, y: Array, weights: Array, out: Array
 ) -> None:
@@ -194,7 +194,7 @@ class BoundedRangeStep:
         return np.minimum(out, 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, out: Array) -> None:
     """max over t of p H(y - t) + (1 - p) H(y - t + eta) on the nodes 0..live-1.
 

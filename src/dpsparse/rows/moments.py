@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.rows.memory import UnitRows
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import feature_masses, second_moments

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dpsparse.domain import HUGE, TINY, Part
+from dpsparse.jit import njit
 
 
 def standardised(

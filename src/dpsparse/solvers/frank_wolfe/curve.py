@@ -20,8 +20,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY
 

@@ -33,7 +33,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from dpsparse.jit import njit
 
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 SOFTMAX = 3

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY, B
 
