@@ -85,6 +85,7 @@ def follow(st, tables, rng, first, last, unit, third, far, noise, budget):
     score, slack = sampler.score, sampler.slack
     moved, bent, spread, anchor = tables.moved, tables.bent, tables.spread, tables.anchor
     d = moved.size
+    sc.exact_at = -1  # scores are rounded predictions from the first step on
     for t in range(first, last):
         scale = kernel._scale(sc, t)
         squares = noise
