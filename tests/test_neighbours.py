@@ -1,6 +1,8 @@
 """Other tools: parameters through YAML, models through ONNX."""
 
+import importlib.util
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,3 +75,14 @@ def test_onnx_predicts_the_same(kind):
     else:
         assert np.mean(out[0] == model.predict(rows)) == 1.0
         np.testing.assert_allclose(out[1], model.predict_proba(rows), atol=1e-6)
+
+
+def test_the_sacro_example_says_what_it_lacks(capsys):
+    """Without the package it skips in one sentence; with it docs/neighbours.md shows what it prints."""
+    import runpy
+
+    if importlib.util.find_spec("sacroml") is not None:
+        pytest.skip("sacroml is installed: the example would run for a minute")
+    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "sacro_attacks.py"))
+    example["main"]()
+    assert capsys.readouterr().out.startswith("Skipped: sacroml is not installed.")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers import iter_svmlight, read_svmlight, read_table, tables
+from dpsparse.readers import iter_svmlight, read_columns, read_svmlight, read_table, tables
 from dpsparse.readers.svmlight import _number, _powers_of_ten
 from dpsparse.readers.tables import label_list
 
@@ -350,3 +350,28 @@ def test_bounded_memory_for_large_files(tmp_path):
     sizes = [X.nnz for X, _ in iter_svmlight(path, n_features=200, block_bytes=1 << 16)]
     assert sum(sizes) == 2000 * 199
     assert max(sizes) * 4 < 1 << 16
+
+
+def test_one_object_does_not_decide_the_columns_of_json_lines(tmp_path):
+    """Whichever comes first: another key in one row is refused, and not told."""
+    rows = ['{"a": 1, "b": 2}', '{"b": 3, "a": null}', '{"a": 1, "b": 2, "diagnosis": 7}']
+    path = tmp_path / "rows.jsonl"
+    for order in (rows, rows[::-1]):
+        path.write_text("\n".join(order))
+        with pytest.raises(SchemaError, match="different keys") as error:
+            read_columns(path)
+        assert "diagnosis" not in str(error.value)
+        found = read_columns(path, columns=["a", "diagnosis"])  # stated: absent is a gap
+        assert sorted(map(str, found["diagnosis"])) == ["7", "None", "None"]
+    path.write_text("\n".join(rows[:2]))
+    assert {name: list(column) for name, column in read_columns(path).items()} == {
+        "a": [1, None],
+        "b": [2, 3],
+    }
+
+
+@pytest.mark.parametrize("cells", ["[1, 2]", "[1]", "{}"])
+def test_a_column_of_lists_is_read_whatever_their_lengths(cells, tmp_path):
+    path = tmp_path / "lists.jsonl"
+    path.write_text(f'{{"a": {cells}, "b": 1}}\n' * 3)
+    assert len(read_columns(path)["a"]) == 3

@@ -8,8 +8,10 @@ leaves is a sentence of ours, chosen by the types and shapes of the input, never
 from __future__ import annotations
 
 import math
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,8 +20,22 @@ from numpy.exceptions import ComplexWarning
 
 from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
 
+_NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def did_you_mean(wrong: str, names: Sequence[Any]) -> str:
+    """ " Did you mean 'age'?" for a mistyped name of a column, or nothing.
+
+    Only names of a header or of a declaration are passed here. The first line of a file without a header is a person's
+    row: it is told from a header by its cells, all of which must read like names (letters first, no number, no gap).
+    """
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        return ""
+    plain = {name.casefold(): name for name in names}
+    near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)
+    return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 
 def is_whole(value: object) -> bool:
@@ -100,13 +116,33 @@ def array_of(column: Any) -> np.ndarray:
     """A column of pandas, polars or Arrow as an array in which every cell is what it is without the other rows.
 
     Their `to_numpy` turns a whole column of integers into floats where *one* row has a gap, and integers above 2^53
-    are then no longer what they were, in all rows: so one row would change the cells of others.
+    are then no longer what they were, in all rows: so one row would change the cells of others. Whatever comes out as
+    floats and was not declared so is therefore taken cell by cell. And an Arrow array (or batch) that has a gap is
+    refused by `to_numpy` unless it may be copied: one row would decide whether a table can be read.
     """
-    found = column.to_numpy()
+    inner = getattr(column, "array", column)  # of a pandas series or index
+    if hasattr(inner, "codes") and hasattr(inner, "categories"):
+        return _named_by_codes(np.asarray(inner.codes), array_of(inner.categories))
+    may_copy = {"zero_copy_only": False} if hasattr(column, "buffers") else {}
+    found = np.asarray(column.to_numpy(**may_copy))
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    if found.dtype.kind != "f" or not kind.startswith(("int", "uint")):
-        return np.asarray(found)
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    if found.dtype.kind != "f" or kind.startswith(("float", "double", "halffloat")):
+        return found
+    return objects_of(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+
+
+def _named_by_codes(codes: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Cells of a pandas categorical, whose own list of cells has floats for integers once there is a gap."""
+    if len(known) and codes.min(initial=0) >= 0:
+        return np.asarray(known[codes])
+    if len(known) and known.dtype.kind in "mM":
+        return np.where(codes < 0, np.array("NaT", known.dtype), known[codes])
+    return objects_of(None if code < 0 else known[code] for code in codes)
+
+
+def objects_of(cells: Iterable[Any]) -> np.ndarray:
+    """Cells one by one: NumPy would make a table of lists that are equally long, in all rows."""
+    cells = list(cells)
     out = np.empty(len(cells), object)
     for i, cell in enumerate(cells):
         out[i] = cell

@@ -20,10 +20,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dpsparse._files import write_whole
+from dpsparse._json import plain, readable
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.exceptions import DomainError, ParameterError
 
@@ -106,6 +108,9 @@ def _value(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+_BOOL = "tag:yaml.org,2002:bool"
+
+
 def _parsed(path: Path) -> Any:
     try:
         text = path.read_text("utf-8")
@@ -119,7 +124,7 @@ def _parsed(path: Path) -> Any:
             return tomllib.loads(text)
         if kind == ".json":
             return json.loads(text)
-        return _yaml().safe_load(text)
+        return _yaml().load(text, _loader())
     except (ValueError, RecursionError, _yaml().YAMLError):
         named = {".toml": "TOML", ".json": "JSON"}.get(kind, "YAML")
         raise ParameterError(f"{path} is not a {named} file.") from None
@@ -133,6 +138,21 @@ def _yaml() -> Any:
             "YAML files need PyYAML: pip install 'dpsparse[cli]'; .json works without."
         ) from None
     return yaml
+
+
+@cache
+def _loader() -> Any:
+    """PyYAML's safe loader, which leaves yes, no, on and off the texts that they are as labels; true and false are
+    truth values, as in YAML 1.2."""
+    yaml = _yaml()
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+            first: [(tag, pattern) for tag, pattern in kinds if tag != _BOOL or first in "tTfF"]
+            for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    return Loader
 
 
 def plain_facts(domain: Domain) -> dict[str, Any]:
@@ -180,16 +200,12 @@ def save(domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = Fals
         )
     facts = plain_facts(domain)
     if path.suffix.lower() == ".json":
-        text = json.dumps(facts, indent=1, ensure_ascii=False, default=_plain) + "\n"
+        text = readable(plain(facts)) + "\n"
     else:
         text = "# Public facts, known without looking at private rows\n" + _yaml().safe_dump(
-            json.loads(json.dumps(facts, default=_plain)), sort_keys=False, allow_unicode=True
+            plain(facts), sort_keys=False, allow_unicode=True
         )
     write_whole(path, text.encode(), overwrite)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def as_html(domain: Domain) -> str:

@@ -66,6 +66,9 @@ class Loss(Protocol):
     def curvature(self, domain: Domain, norm_bound: float) -> float:
         """The smallest second derivative in the margin over the same; 0 where it may vanish."""
 
+    def bend(self, slope: np.ndarray) -> np.ndarray:
+        """The second derivative where the slope is `slope` (scalar slopes only)."""
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -93,6 +96,10 @@ class Logistic:
     def curvature(self, domain: Domain, norm_bound: float) -> float:
         edge = domain.margin_bound(norm_bound)
         return float(expit(edge) * expit(-edge))
+
+    def bend(self, slope: np.ndarray) -> np.ndarray:
+        size = np.abs(slope)  # p or 1 - p
+        return np.asarray(size * (1.0 - size))
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,9 @@ class Softmax:
     def curvature(self, domain: Domain, norm_bound: float) -> float:
         return 0.0  # all margins may rise together
 
+    def bend(self, slope: np.ndarray) -> np.ndarray:
+        raise ParameterError("The softmax loss bends by a matrix, not by one number.")
+
 
 @dataclass(frozen=True)
 class Squared:
@@ -169,6 +179,9 @@ class Squared:
 
     def curvature(self, domain: Domain, norm_bound: float) -> float:
         return 1.0
+
+    def bend(self, slope: np.ndarray) -> np.ndarray:
+        return np.ones(slope.shape)
 
 
 @dataclass(frozen=True)
@@ -203,6 +216,9 @@ class Huber:
 
     def curvature(self, domain: Domain, norm_bound: float) -> float:
         return 0.0
+
+    def bend(self, slope: np.ndarray) -> np.ndarray:
+        return np.asarray((np.abs(slope) < self.cutoff).astype(np.float64))
 
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Softmax(), Squared(), Huber())}

@@ -31,6 +31,7 @@ import dpsparse
 from dpsparse import estimators, preprocessing
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
+from dpsparse._json import canonical, readable
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
@@ -71,6 +72,16 @@ def save(
         Names of the columns; None takes those the model was fitted with, if any.
     overwrite : bool
         Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsparse import Domain, DPGradientClassifier, load, save
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.json", feature_names=["height", "weight"]))
+    >>> bool((again.coef_ == model.coef_).all())
+    True
     """
     path = Path(path)
     header, weights = _header(model, feature_names)
@@ -79,7 +90,7 @@ def save(
         return path
     header["checksum"] = _checksum(header, *weights.values())
     path = path.with_suffix(".npz")
-    buffer = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    buffer = np.frombuffer(canonical(header).encode(), np.uint8)
     content = io.BytesIO()
     np.savez_compressed(content, header=buffer, **weights)  # type: ignore[arg-type]
     write_whole(path, content.getvalue(), overwrite)
@@ -97,6 +108,16 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     The model has no ledger. Column names, if the file has any, are in `feature_names_`, the public
     constants by which columns were divided before training in `scales_`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsparse import Domain, DPGradientClassifier, load, save
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.json", feature_names=["height", "weight"]))
+    >>> again.privacy_ == model.privacy_, list(again.feature_names_)
+    (True, ['height', 'weight'])
     """
     path = Path(path)
     damaged = ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.")
@@ -119,7 +140,15 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def to_sklearn(model: Model) -> Any:
-    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment."""
+    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, to_sklearn
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> type(to_sklearn(model)).__name__
+    'LogisticRegression'
+    """
     check_is_fitted(model)
     if isinstance(model, DPPipeline):
         return model._plain_pipeline()
@@ -213,7 +242,7 @@ def _pipeline_header(
 def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
     header["coef"] |= {name: part.tolist() for name, part in weights.items()}
     header["checksum"] = _checksum(header)
-    return json.dumps(header, allow_nan=False, indent=1, ensure_ascii=False)
+    return readable(header)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
@@ -330,7 +359,7 @@ def _check_agreement(file: str, model: Model, plan: Plan, unit: str, agree: bool
 
 
 def _checksum(header: dict[str, Any], *arrays: np.ndarray) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True, allow_nan=False).encode())
+    digest = hashlib.sha256(canonical(header).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

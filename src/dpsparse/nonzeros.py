@@ -51,6 +51,14 @@ class PrivateCount:
     published : bool, default=False
         The Python of the paper's Appendix B, which overwrites the noisy count by the exact one
         (its line 58). No guarantee; for reproduction only.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPLassoClassifier, PrivateCount
+    >>> count = PrivateCount(low=5, high=200, epsilon=0.1)
+    >>> plan = DPLassoClassifier(Domain(classes=[0, 1]), epsilon=1.0, n_nonzero=count).plan(n_features=1_000)
+    >>> print(plan.guarantee.headline)  # the count included
+    (1.0, 1e-06)-DP, add/remove one row, proven
     """
 
     low: int

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsparse.exceptions import CalibrationError
+from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.mechanisms import (
     Answer,
     CommonNames,
@@ -35,7 +35,7 @@ from dpsparse.mechanisms import (
     Tilt,
     Vertices,
 )
-from dpsparse.mechanisms.gaussian import exact_unit
+from dpsparse.mechanisms.gaussian import MOST_EXACT, exact_unit
 from dpsparse.noise import STEPS
 from dpsparse.privacy.events import (
     Event,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, Query, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
 
 _CHUNK = 2**16
@@ -137,6 +137,8 @@ class Releases:
         self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
     ) -> int:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
+        if not self.exact(phase) and self._event(phase) != rule.event:
+            raise CalibrationError(f"Phase {phase!r} pays for another count; a bug.")
         self._use(phase, 1.0)
         noisy = self._release(phase, NoisyCount(rule, exact(_Silent(self))))
         return rule.kept(int(noisy[0]), n)
@@ -183,6 +185,10 @@ class Releases:
 
     def capped(self, rows: Rows) -> Rows:
         """At most `Domain.rows_per_unit` rows of every person, chosen by secret draws that ignore their content."""
+        if self._noiseless and len(rows) >= MOST_EXACT:
+            raise ParameterError(
+                "Sums without noise are exact for fewer than 2**31 rows. Fit with a finite epsilon, or on fewer rows."
+            )
         m = rows.domain.rows_per_unit
         return rows if m is None else rows.at_most(m, self.rng)
 

@@ -7,7 +7,13 @@ way through the code of every estimator, with as many rows of a person as there 
 import numpy as np
 import pytest
 
-from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, DPTwoStageClassifier
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPLassoClassifier,
+    DPScreenedLassoClassifier,
+    DPTwoStageClassifier,
+)
 from dpsparse.audit.cases import ROWS_OF_A_PERSON, build, cases, for_persons
 from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
@@ -63,7 +69,8 @@ def test_every_estimator_is_audited_with_as_many_rows_as_it_has_a_proof_for():
     rows = {case.id.rsplit("-", 3)[0]: case.values[0].domain.rows_per_unit for case in ALL}
     assert rows["DPGradientClassifier-0"] is None
     assert rows["DPLassoClassifier-0"] == 3
-    assert rows["DPScreenedLassoRegressor-0"] == 1
+    assert rows["DPScreenedLassoRegressor-0"] == rows["DPScreenedLassoClassifier-1"] == 3
+    assert rows["DPScreenedLassoClassifier-2"] == 1  # rule="safe"
     assert set(rows.values()) == set(ROWS_OF_A_PERSON)
 
 
@@ -124,6 +131,34 @@ def test_rows_beyond_the_cap_are_found(monkeypatch):
     monkeypatch.setattr(Releases, "capped", lambda self, rows: rows)
     domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3, n_samples=12)
     assert found(DPLassoClassifier(domain, radius=2.0, n_iter=4)) != ""
+
+
+def test_persons_forgotten_by_a_working_set_are_found(monkeypatch):
+    """Columns that stay after a screening keep the persons of their rows, or a paid rule counts them row by row."""
+    from dataclasses import replace as changed
+
+    from dpsparse.rows import memory
+
+    take = memory._take
+
+    def forgetful(mask, n_kept, part):
+        return changed(take(mask, n_kept, part), persons=np.arange(len(part) + 1))
+
+    monkeypatch.setattr(memory, "_take", forgetful)
+    domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3, feature_bound=1.0, n_samples=12)
+    model = DPScreenedLassoClassifier(
+        domain,
+        n_iter=8,
+        n_blocks=4,
+        rule="budgeted",
+        n_drop=2,
+        screen_share=0.5,
+        level=0.9,
+        epsilon=20.0,
+    )
+    assert "too far" in found(model)
+    monkeypatch.undo()
+    assert found(model) == ""
 
 
 def test_persons_torn_apart_by_blocks_are_found(monkeypatch):

@@ -39,6 +39,7 @@ from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.release import Releases
 from dpsparse.release import _squares as squares
 from dpsparse.report import privacy_card
+from dpsparse.rows import Rows
 from recording import replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -65,6 +66,12 @@ FAMILIES = {
     "threshold": DPHardThresholdClassifier(domain(), epsilon=3.0, n_nonzero=3, method="gaussian"),
     "peeling": DPHardThresholdClassifier(domain(), epsilon=3.0, n_nonzero=3, method="peeling"),
     "threshold, numbers": DPHardThresholdRegressor(domain(True), epsilon=3.0, n_nonzero=3),
+    "scaled threshold": DPHardThresholdClassifier(
+        domain(n_samples=None), epsilon=3.0, n_nonzero=3, n_iter=4
+    ),
+    "scaled threshold, numbers": DPHardThresholdRegressor(
+        domain(True, n_samples=None), epsilon=3.0, n_nonzero=3, n_iter=4
+    ),
     "peeled support": DPTwoStageClassifier(
         domain(), epsilon=3.0, n_nonzero=3, second_stage="gradient"
     ),
@@ -193,7 +200,11 @@ REFUSED = [
     (DPTransferClassifier(domain()), "public bound on their number"),
     (DPADMMClassifier(domain()), "public bound on their number"),
     (DPLassoClassifier(domain()), "public bound on their number"),
-    (DPScreenedLassoClassifier(domain(rows_per_unit=2)), "not bounded together"),
+    (DPScreenedLassoClassifier(domain()), "public bound on their number"),
+    (
+        DPScreenedLassoClassifier(domain(rows_per_unit=2), rule="safe"),
+        "divides by the number of rows",
+    ),
     (DPHardThresholdClassifier(domain(), calibration="published"), "published"),
 ]
 
@@ -317,3 +328,16 @@ class TestPaper:
 def test_seeded_persons_are_not_private():
     with pytest.warns(NotPrivateWarning):
         DPGradientClassifier(domain(), n_iter=2, random_state=0).fit(X, LABELS, groups=GROUPS)
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_columns_that_screening_keeps_still_belong_to_persons(unit):
+    """Without their persons the rows of the second block could not be summed, after the fit was paid."""
+    X, y = np.eye(4)[[0, 1, 2, 3, 0, 1]], np.array([0, 1, 0, 1, 0, 1])
+    domain = Domain(classes=[0, 1], unit=unit, rows_per_unit=None if unit == "row" else 1)
+    groups = None if unit == "row" else np.arange(6)
+    rows = Rows.clip(X, y, domain, labels=np.array([0, 1]), groups=groups).columns(np.array([0, 2]))
+    units = rows.entries(1.0, 2.0)
+    answer = units.gradient("logistic", np.zeros((3, 1)), np.zeros(1), clip=0.5).whole(2.0**-20)
+    whole = np.round(answer[:, 0] * 2.0**-20, 4).tolist()
+    assert whole == [1.0, 0.5, 0.0, 0.0]

@@ -14,12 +14,26 @@ from interval_coverage import (
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from dpsparse.evaluation.intervals import area_under_curve, fieller, mean, proportion, ratio
+from dpsparse.evaluation.intervals import (
+    area_under_curve,
+    fieller,
+    mean,
+    proportion,
+    quantile,
+    ratio,
+)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.999, 1 - 1e-12])
+def test_intervals_are_made_for_a_quarter_less_error_than_they_claim(level):
+    """Formulas for many rows keep a reserve: what is said then holds for few rows too."""
+    assert 2 * norm.sf(quantile(level)) == pytest.approx(0.75 * (1 - level), rel=1e-4)
+    assert quantile(level) > norm.ppf(0.5 + level / 2)
 
 
 def test_without_noise_a_proportion_is_wilson_with_correction():
     found = proportion(30.0, 70.0, 0.0, 0.0, 0.95)
-    z, n, p = norm.ppf(0.975), 100, 0.3
+    z, n, p = quantile(0.95), 100, 0.3
     middle, inner = 2 * n * p + z * z, 2 * (n + z * z)
     low = (middle - 1 - z * math.sqrt(z * z - 2 - 1 / n + 4 * p * (n * (1 - p) + 1))) / inner
     high = (middle + 1 + z * math.sqrt(z * z + 2 - 1 / n + 4 * p * (n * (1 - p) - 1))) / inner
@@ -54,7 +68,7 @@ def test_without_noise_area_is_that_of_scikit_learn_with_delongs_interval():
         score[y == 1][:, None] == score[y == 0]
     )
     delong = np.var(wins.mean(axis=1)) / H1.sum() + np.var(wins.mean(axis=0)) / H0.sum()
-    assert found.width == pytest.approx(2 * norm.ppf(0.975) * math.sqrt(delong), rel=0.03)
+    assert found.width == pytest.approx(2 * quantile(0.95) * math.sqrt(delong), rel=0.03)
 
 
 def test_more_noise_is_wider():
@@ -105,13 +119,13 @@ def test_noise_left_out_of_the_intervals_is_noticed(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", CLASSIFIERS, ids=str)
 def test_coverage_of_classifiers(setting):
-    """At least 94 %: of 1,000 runs 91.5 % or more, which 94 % misses with probability 6e-4."""
+    """At least 94 % in 1,000 runs, which a true 96.2 % misses with probability 3e-4."""
     for name, rate in cover_classifier(setting, 1000, 100).rates().items():
-        assert rate >= 0.915, (name, rate)
+        assert rate >= 0.94, (name, rate)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", REGRESSORS, ids=str)
 def test_coverage_of_regressors(setting):
     for name, rate in cover_regressor(setting, 1000, 100).rates().items():
-        assert rate >= 0.915, (name, rate)
+        assert rate >= 0.94, (name, rate)

@@ -151,3 +151,73 @@ def test_an_output_is_needed_before_anything_is_spent(files):
     result = run(files, "grid.toml", "--ledger", str(files / "book.db"), output=False)
     assert result.exit_code != 0
     assert not Ledger(files / "book.db").history()
+
+
+# ---- raw tables ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def raw(files):
+    rng = np.random.default_rng(1)
+    age, region = rng.uniform(0, 100, 3000), rng.choice(["north", "south"], 3000)
+    y = np.where(age + 20 * (region == "north") > 55, "yes", "no")
+    cells = zip(age, region, y, strict=True)
+    lines = ["age,region,y", *(f"{a:.1f},{r},{label}" for a, r, label in cells)]
+    (files / "raw.csv").write_text("\n".join(lines) + "\n")
+    (files / "facts.yaml").write_text(
+        "target: y\nclasses: [no, yes]\ncolumns:\n  age: {bounds: [0, 100]}\n"
+        "  region: {categories: [north, south]}\n"
+    )
+    return files
+
+
+def tune_raw(files, *more):
+    arguments = ["tune", str(files / "raw.csv"), "--candidates", str(files / "grid.toml"), *more]
+    return CliRunner().invoke(program, [*arguments, "--epsilon", "3"])
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["--target", "y", "--classes", "no,yes", "--prepare", "private"],
+        ["--target", "y", "--classes", "no,yes", "--bounds", "age=0..100", "--hash", "region"],
+        ["--domain", "facts.yaml"],
+    ],
+    ids=["private", "declared", "domain"],
+)
+def test_tune_prepares_raw_tables_and_writes_one_model(raw, told):
+    told = [str(raw / part) if part == "facts.yaml" else part for part in told]
+    output = ["-o", str(raw / "model.json"), "--ledger", str(raw / "book.db"), "--json"]
+    result = tune_raw(raw, *told, *output)
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.output)
+    assert record["prepared"]
+    assert record["best_params"]["threshold"] == 0.0
+    (entry,) = Ledger(raw / "book.db").history()
+    assert entry.method.startswith("DPSearchCV(DPPipeline(")
+    model = dpsparse.load(raw / "model.json")
+    assert model.privacy_.epsilon == 3.0
+    assert model.about_["target"] == "y"
+    predictions = CliRunner().invoke(
+        program, ["predict", str(raw / "model.json"), str(raw / "raw.csv")]
+    )
+    assert predictions.exit_code == 0
+    right = [line.rsplit(",", 1)[1] for line in (raw / "raw.csv").read_text().split()[1:]]
+    assert np.mean(np.array(predictions.output.split()[1:]) == right) > 0.8
+
+
+def test_the_plan_of_a_raw_table_reads_its_header_alone(raw):
+    (raw / "raw.csv").write_text("age,region,y\n")
+    told = ["--target", "y", "--classes", "no,yes", "--prepare", "private", "--plan"]
+    result = tune_raw(raw, *told)
+    assert result.exit_code == 0, result.output
+    assert "table: numbers scales" in result.output
+    assert "tuning pays only if" in result.output
+
+
+def test_columns_without_a_decision_are_listed_before_anything_is_spent(raw):
+    told = ["--target", "y", "--classes", "no,yes", "--bounds", "age=0..100"]
+    result = tune_raw(raw, *told, "-o", str(raw / "m.json"), "--ledger", str(raw / "book.db"))
+    assert result.exit_code != 0
+    assert "need a decision: region" in str(result.exception)
+    assert not Ledger(raw / "book.db").history()

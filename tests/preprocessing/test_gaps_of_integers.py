@@ -6,10 +6,23 @@ import pytest
 
 from dpsparse import Domain, DPRidgeRegressor, Ledger
 from dpsparse.preprocessing import DPPipeline, DPTablePreparer
-from dpsparse.preprocessing._tables import read_table
+from dpsparse.preprocessing._tables import days, kinds, numbers, read_table
 from dpsparse.readers.raw import read_columns
 
 IDS = [2**53, 2**53 + 1, 2**60 + 3]
+
+
+def run_ends(cells):
+    import pyarrow as pa
+
+    ends = pa.array(range(1, len(cells) + 1), pa.int32())
+    return pa.RunEndEncodedArray.from_arrays(ends, pa.array(cells, pa.int64()))
+
+
+def categorical(cells):
+    known = [cell for cell in cells if cell is not None]
+    codes = [-1 if cell is None else known.index(cell) for cell in cells]
+    return pd.Categorical.from_codes(codes, categories=np.array(known, np.int64))
 
 
 def holders():
@@ -19,6 +32,14 @@ def holders():
     yield "arrow", lambda cells: pa.table({"id": pa.array(cells, pa.int64())})
     yield "polars", lambda cells: pl.DataFrame({"id": pl.Series(cells, dtype=pl.Int64)})
     yield "pandas", lambda cells: pd.DataFrame({"id": pd.array(cells, dtype="Int64")})
+    yield "run-end encoded", lambda cells: pa.table({"id": run_ends(cells)})
+    yield (
+        "dictionary",
+        lambda cells: pa.table({"id": pa.array(cells, pa.int64()).dictionary_encode()}),
+    )
+    yield "batch", lambda cells: pa.record_batch({"id": pa.array(cells, pa.int64())})
+    yield "array", lambda cells: {"id": pa.array(cells, pa.int64())}
+    yield "categorical", lambda cells: pd.DataFrame({"id": categorical(cells)})
     yield "pandas on arrow", lambda cells: pd.DataFrame({"id": pd.array(cells, "int64[pyarrow]")})
 
 
@@ -27,6 +48,15 @@ def test_a_gap_changes_no_other_cell(name, table):
     [alone] = read_table(table(IDS)).columns
     [beside] = read_table(table([*IDS, None])).columns
     assert [int(cell) for cell in beside[:3]] == [int(cell) for cell in alone] == IDS
+
+
+@pytest.mark.parametrize("unit", ["datetime64[us]", "timedelta64[us]"])
+def test_times_read_alike_as_arrays_and_cell_by_cell(unit):
+    """One date that NumPy cannot hold turns a column into objects."""
+    whole = np.array([1_577_934_245_678_901, -7_500_000, 5], unit)
+    cells = np.array([*whole.tolist(), None], object)[:3]
+    for read in (numbers, kinds, days):
+        np.testing.assert_array_equal(read(cells), read(whole))
 
 
 def test_a_gap_in_a_file_changes_no_other_cell(tmp_path):

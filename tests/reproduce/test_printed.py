@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dpsparse.losses import Logistic, Squared
 from dpsparse.published import khanna_lu_raff_2023_sparsifier as printed
 from dpsparse.random import make_generator
 from engine import experiments_folder
@@ -151,9 +152,37 @@ def test_noise_of_many_runs_has_the_printed_scale(operations):
     assert 0.3 < single.mean() < 0.95
 
 
+@pytest.mark.parametrize("loss", [Squared(), Logistic()])
+def test_frank_wolfe_runs_are_single_runs(operations, loss):
+    """Without noise each run is the printed algorithm for its length, on either loss."""
+    import _batched
+
+    X, y = problem()
+    many = _batched.frank_wolfe_runs(
+        sp.csr_array(X), y, 5.0, [20, 60], [0.0, 0.0], loss, make_generator(1)
+    )
+    for length, run in zip((20, 60), many.T, strict=True):
+        one = printed.private_lasso(X, y, 5.0, length, 0.0, None, loss=loss)
+        assert run == pytest.approx(one, abs=1e-4)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic()])
+def test_noise_of_frank_wolfe_runs_has_the_printed_scale(operations, loss):
+    """One step, two features: how often each of the four vertices wins, against single runs (2,000, 5 sigma)."""
+    import _batched
+
+    X, y = np.array([[1.0, 0.2], [1.0, -0.1]]), np.array([1, 1])
+    rng = make_generator(2)
+    many = _batched.frank_wolfe_runs(sp.csr_array(X), y, 1.0, [1] * 2000, [0.5] * 2000, loss, rng).T
+    single = [printed.private_lasso(X, y, 1.0, 1, 0.5, rng, loss=loss) for _ in range(2000)]
+    for vertex in (0, 1):
+        for sign in (1.0, -1.0):
+            won = [np.mean(sign * np.asarray(runs)[:, vertex] > 0) for runs in (many, single)]
+            assert abs(won[0] - won[1]) < 5 * np.sqrt(2 * 0.25 / 2000)
+
+
 def test_hard_thresholding_runs_at_once(operations):
     import _batched
-    from dpsparse.losses import Logistic
     from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
 
     X, y = problem()

@@ -5,14 +5,20 @@ The rows of issue "floats" among them: subnormals, values that round up, huge on
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from dpsparse.domain import HUGE, TINY, Domain
-from dpsparse.exceptions import DomainError, SchemaError
+from dpsparse.exceptions import DomainError, ParameterError, SchemaError
+from dpsparse.mechanisms import GaussianNoise
+from dpsparse.privacy import NonPrivate, Phase, Plan
+from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.held_out import Linear, centred_scores
+from dpsparse.rows.votes import Blocks
 
 F32, F64 = np.finfo(np.float32), np.finfo(np.float64)
 BOUNDARY = [
@@ -226,3 +232,53 @@ class TestDoor:
     def test_bounds_that_cannot_be_worked_with_are_refused(self, name, value):
         with pytest.raises(DomainError, match="another unit"):
             Domain(**{name: value})
+
+
+def test_what_a_query_remembers_is_free_of_noise():
+    """Noise is added in place: a second release on the same grid must not begin with that of the first."""
+    rows = Rows.clip(np.eye(3), np.zeros(3, int), Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    query = rows.class_counts(2).shifted(np.zeros(2))
+    exact = query.whole(2.0**-20).copy()
+    noisy = GaussianNoise(query, 2.0**8, 2.0**-20)
+    noisy.draw(noisy.question(), np.random.default_rng(0))
+    assert np.array_equal(query.whole(2.0**-20), exact)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1.0 / 3.0, 2.0**-28 * 0.7, 0.1, np.nextafter(2.0**-30, 1.0)])
+def test_one_row_is_at_most_one_unit_of_a_count_or_vote(unit):
+    """1/unit may be rounded up; a vote in units of one is one vote."""
+    rows = Rows.clip(np.ones((1, 1)), [1], Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    counts = [
+        rows.unit(np.ones(1, np.float32)).count_shorter(2.0),
+        rows.votes(Blocks(np.zeros(1, int), 1), 1, lambda X, y, k: np.array([0])),
+    ]
+    for query in counts:
+        assert 0 < Fraction(int(query.whole(unit)[0])) * Fraction(unit) <= 1
+    if unit == 1.0:
+        return
+    scores = centred_scores(rows, [Linear(np.ones((1, 1)), np.zeros(1))])
+    assert 0 < Fraction(int(scores.whole(unit)[0])) * Fraction(unit) <= Fraction(1, 2)
+
+
+def test_one_row_is_not_less_than_one_unit_on_the_grids_of_choices():
+    """Votes are drawn on a grid of one, right labels on a grid of a half: a safety factor there would leave zeros, and
+    every choice would be uniform."""
+    rows = Rows.clip(np.ones((3, 1)), [1, 1, 0], Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    votes = rows.votes(Blocks(np.array([0, 1, 1]), 2), 1, lambda X, y, k: np.array([0]))
+    assert votes.whole(1.0).tolist() == [2]
+    models = [Linear(np.full((1, 1), sign), np.zeros(1)) for sign in (1.0, -1.0)]
+    assert centred_scores(rows, models).whole(0.5).tolist() == [1, -1]
+
+
+def test_sums_without_noise_are_refused_where_they_could_wrap_around():
+    class Many:
+        domain = Domain(classes=[0, 1])
+
+        def __len__(self):
+            return 2**31
+
+    noiseless = Plan(
+        "test", (Phase("fit", NonPrivate()),), math.inf, 0.5, "add-remove", proven=False
+    )
+    with pytest.raises(ParameterError, match="31 rows"):
+        Releases(noiseless, np.random.default_rng(0)).capped(Many())

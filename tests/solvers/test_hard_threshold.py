@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsparse.domain import Domain
+from dpsparse.domain import TINY, Domain
 from dpsparse.estimators import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.exceptions import DomainError
 from dpsparse.rows import Rows
@@ -64,12 +64,82 @@ def test_private_fits_keep_their_number_of_weights(adjacency, method, classes):
 
 
 def test_method_is_chosen_from_public_constants():
+    def method(domain, **parameters):
+        return DPHardThresholdClassifier(domain, **parameters).plan(10**6).parameters["method"]
+
     domain = Domain(feature_bound=1.0, row_norm=1.0, classes=[0, 1])
-    assert DPHardThresholdClassifier(domain).plan(10**6).parameters["method"] == "gaussian"
+    assert method(domain) == "scaled"
+    assert method(Domain(classes=[0, 1])) == "scaled"  # asks for no bound
+    assert method(domain, step_size=1.0) == "gaussian"
     small = Domain(feature_bound=0.05, row_norm=1.0, classes=[0, 1])
-    assert DPHardThresholdClassifier(small).plan(10**6).parameters["method"] == "peeling"
+    assert method(small, step_size=1.0) == "peeling"
     with pytest.raises(DomainError, match="row_norm"):
-        DPHardThresholdClassifier(Domain(classes=[0, 1])).plan(10**6)
+        method(Domain(classes=[0, 1]), method="gaussian")
+
+
+def test_released_scales_learn_without_declared_ones():
+    """What could not be learnt with the largest norm a row may have, one twentieth of which is used."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (6000, 60)) + 0.5  # columns that are alike
+    y = X[:, 0] - X[:, 1] + 0.05 * rng.standard_normal(6000)
+    domain = Domain(n_samples=6000, target_range=(-3, 3))
+    scores = [
+        DPHardThresholdRegressor(domain, epsilon=3.0, n_nonzero=4, random_state=s)
+        .fit(X, y)
+        .score(X, y)
+        for s in range(3)
+    ]
+    assert min(scores) > 0.9
+
+
+def test_noise_that_drowns_the_rows_moves_nothing():
+    rng = np.random.default_rng(4)
+    X, y = rng.uniform(-1, 1, (1500, 300)), rng.uniform(-1, 1, 1500)
+    domain = Domain(n_samples=1500, target_range=(-1, 1))
+    for seed in range(3):
+        model = DPHardThresholdRegressor(domain, epsilon=0.3, n_nonzero=30, random_state=seed)
+        assert model.fit(X, y).score(X, y) > -0.1
+    few = DPHardThresholdRegressor(domain, epsilon=0.05).plan(300)
+    assert [phase.name for phase in few.phases] == ["mean"]
+
+
+# ---- the curvature along a direction --------------------------------------------------------------
+
+
+BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 1e-20, 0.3, 1.0, 1e30, 1e300, -1.0, -1e300]
+FREE = Domain(feature_bound=None, target_bound=1.0)
+
+
+def along(X, direction, *, constant=0.0, shortest=0.0, unit=2.0**-20, n_parts=1):
+    rows = Rows.clip(np.asarray(X, float), np.zeros(len(X)), FREE, n_parts=n_parts)
+    units = rows.unit(np.ones(rows.n_features, np.float32), constant=constant, shortest=shortest)
+    return units.along(np.asarray(direction, float)), unit
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 1e-300])
+@pytest.mark.parametrize("size", [1.0, 5e-324, 1e-310, 1e150])
+def test_a_row_adds_at_most_one_along_any_direction(constant, size):
+    reached = 0.0
+    for a in BOUNDARY:
+        for b in BOUNDARY:
+            for direction in ([[1.0], [0.0], [0.0]], [[1.0], [1.0], [1.0]], [[1.0], [-1.0], [0.5]]):
+                query, unit = along([[a, b]], np.multiply(direction, size), constant=constant)
+                whole = int(query.whole(unit)[0])
+                assert 0 <= whole * unit <= query.sensitivity("add-remove").value
+                reached = max(reached, whole * unit)
+    assert reached > 0.999 or size < 1e-300
+    assert query.sensitivity("replace-one").value == 1.0
+
+
+def test_the_curvature_is_that_of_the_rows_however_they_are_cut():
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(40, 5)), rng.normal(size=(6, 3))
+    Z = np.c_[X, np.full(40, 0.7)]
+    Z /= np.linalg.norm(Z, axis=1)[:, None]
+    answers = [along(X, V, constant=0.7, n_parts=n)[0].whole(2.0**-20)[0] for n in (1, 3)]
+    assert answers[0] == answers[1]
+    expected = np.sum((Z @ V) ** 2) / np.sum(V * V)
+    assert answers[0] * 2.0**-20 == pytest.approx(expected, abs=1e-4)
 
 
 def test_published_calibration_is_marked():

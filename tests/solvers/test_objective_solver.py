@@ -128,7 +128,7 @@ def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
     (120 digits) is below tol, nothing raises, nothing is infinite."""
     y = np.arange(len(BOUNDARY)) % 2 if loss == "logistic" else np.linspace(-1, 1, len(BOUNDARY))
     longest = math.hypot(math.sqrt(3.0) * BIG, constant)
-    curvature = ridge.SMOOTHNESS[loss] * row_clip * longest
+    curvature = ridge.COMPILED[loss].smoothness * row_clip * longest
     task = problem(
         BOUNDARY, y, loss=loss, ridge=relative * curvature, tol=1e-6 * 0.25 * row_clip, cutoff=0.25,
         row_clip=row_clip, constant=constant, longest=longest * (1 + 1e-9),
@@ -318,6 +318,36 @@ def test_a_tilt_pays_for_one_objective_only(change):
     event = tilted_event(problem(X, (margins > 0) * 1, **facts), 3.0, 1e-6)
     with pytest.raises(CalibrationError, match="another objective"):
         releases(event).tilt("fit", problem(X, (margins > 0) * 1, **{**facts, **change}))
+
+
+@pytest.mark.parametrize(
+    ("event", "loss", "squared", "fits"),
+    [
+        ("logistic", "logistic", False, True),
+        ("logistic", "logistic", True, False),  # a long row has curvature left at its largest slope
+        ("one-sided", "logistic", True, True),
+        ("glm", "logistic", True, True),
+        ("one-sided", "huber", False, False),
+        ("logistic", "huber", False, False),
+        ("glm", "huber", True, True),
+    ],
+)
+def test_a_tilt_pays_only_where_its_loss_is_proven(event, loss, squared, fits):
+    X, y = sample(n=20)
+    domain = Domain(feature_bound=None, target_bound=1.0, classes=[0, 1])
+    labels = CODES if loss == "logistic" else None
+    targets = (y > 0).astype(int) if labels is not None else np.clip(y, -1.0, 1.0)
+    rows = Rows.clip(X, targets, domain, labels=labels).ridge(
+        None, constant=0.0, row_clip=1.0, longest=3.0, squared=squared
+    )
+    task = rows.problem(loss, ridge=4.0, tol=1e-6)
+    tilt = ObjectivePerturbation(1.0, task.gradient_bound, task.curvature, 4.0, event)
+    phase = Sequence((tilt, RoundedGaussian(1.0, 1.0, 12)))
+    if fits:
+        releases(phase).tilt("fit", task)
+    else:
+        with pytest.raises(CalibrationError, match="another objective"):
+            releases(phase).tilt("fit", task)
 
 
 def test_rounding_of_the_tilt_stays_below_what_the_blur_covers():

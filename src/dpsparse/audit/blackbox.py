@@ -33,12 +33,19 @@ Score = Callable[[np.ndarray], np.ndarray]  # (runs, numbers of a model) -> (run
 
 
 def publish(
-    subject: Subject, X: np.ndarray, y: np.ndarray, n_runs: int, seed: int, groups: Any = None
+    subject: Subject,
+    X: np.ndarray,
+    y: np.ndarray,
+    n_runs: int,
+    seed: int,
+    groups: Any = None,
+    tell: Callable[[int], None] = lambda run: None,
 ) -> np.ndarray:
     """`n_runs` published models on one table, a row each: all weights, then the intercepts."""
     rng = make_generator(seed)
     models = []
-    for _ in range(n_runs):
+    for run in range(n_runs):
+        tell(run)
         released = subject.run(X, y, rng, groups)
         models.append(np.append(released["coef"].ravel(), released["intercept"].ravel()))
     return np.array(models)
@@ -164,7 +171,14 @@ def one_run_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> flo
 
 
 def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.999) -> float:
-    """The largest epsilon that v right guesses out of r refute."""
+    """The largest epsilon that v right guesses out of r refute.
+
+    Examples
+    --------
+    >>> from dpsparse.audit import one_run_epsilon
+    >>> print(f"{one_run_epsilon(m=1_000, r=250, v=240, delta=1e-6):.2f}")  # 240 of 250 guesses right
+    2.26
+    """
     alpha = 1.0 - confidence
     if one_run_p_value(m, r, v, 0.0, delta) > alpha:
         return 0.0

@@ -40,10 +40,15 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (BINARY, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
         (WIDE, {"n_nonzero": 2, "n_iter": 3, "method": "peeling"}),
         (TRIPLE, {"n_nonzero": 4, "n_iter": 2, "method": "peeling", "ridge": 0.1}),
+        ({"classes": (0, 1), "n_samples": 4000}, {"epsilon": 2.0, "n_nonzero": 2, "n_iter": 4}),
+        (TRIPLE, {"n_nonzero": 3, "n_iter": 2}),
     ],
     "DPHardThresholdRegressor": [
         (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
         (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "peeling"}),
+        ({"target_bound": 2.0, "n_samples": 4000}, {"epsilon": 2.0, "n_nonzero": 2, "n_iter": 4}),
+        ({"target_bound": 2.0}, {"n_nonzero": 2, "n_iter": 2}),
+        (NUMBER, {}),  # too few rows: the mean
     ],
     "DPLassoClassifier": [
         (WIDE, {"radius": 2.0, "n_iter": 6}),

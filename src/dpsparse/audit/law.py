@@ -82,7 +82,16 @@ def profile(losses: np.ndarray, event: Event, epsilons: Any, confidence: float =
 
 
 def epsilon_below(losses: np.ndarray, target_delta: float, confidence: float = 0.999) -> float:
-    """The largest epsilon at which delta(epsilon) is above `target_delta` with confidence."""
+    """The largest epsilon at which delta(epsilon) is above `target_delta` with confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse.audit import epsilon_below
+    >>> losses = np.random.default_rng(0).normal(0.5, 1.0, 10_000)  # of a Gaussian mechanism with mu = 1
+    >>> 0.0 < epsilon_below(losses, target_delta=1e-3) < 3.5  # the truth is 3.1
+    True
+    """
     grid = np.linspace(0.0, max(float(losses.max()), 0.0), 41)
     alpha = (1.0 - confidence) / len(grid)
     refuted = 0.0

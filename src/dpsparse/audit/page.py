@@ -5,21 +5,12 @@ from __future__ import annotations
 import math
 from html import escape
 
+from dpsparse._html import page as whole_page
 from dpsparse.audit.verdict import Row, Verdict
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: .4rem .6rem; border-bottom: 1px solid #ccc; vertical-align: top }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
-.holds { color: #1a6b35; font-weight: 600 }
-.refuted { color: #b00020; font-weight: 600 }
-.bar { fill: #ddd } .bound { fill: #4668a8 } .over { fill: #b00020 }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 }
-  th, td { border-color: #444 } .bar { fill: #444 } .holds { color: #6fcf97 }
-  .refuted, .over { color: #ff8a80; fill: #ff8a80 } }
-"""
+# Of the bars: the rest of the style is that of every page.
+_STYLE = """<style>td svg { width: 120px; height: 10px; padding: 0; background: none }
+.bar { fill: var(--line) } .bound { fill: #4668a8 } .over { fill: var(--bad) } td { color: var(--ink) }</style>"""
 
 _WHAT = {
     "replay": "the same released history on neighbouring tables, compared at every mechanism",
@@ -34,12 +25,9 @@ def page(verdict: Verdict) -> str:
     """The page as text."""
     word, kind = ("not refuted", "holds") if verdict.holds else ("REFUTED", "refuted")
     rows = "\n".join(_row(row) for row in verdict.rows)
-    title = escape(f"Audit of {verdict.method}")
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>{_STYLE}</style></head><body>
-<h1>{title}</h1>
+    title = f"Audit of {verdict.method}"
+    body = f"""{_STYLE}
+<h1>{escape(title)}</h1>
 <p>Claim: epsilon = {verdict.claimed:g} at delta = {verdict.delta:g}, {escape(verdict.adjacency)},
 calibration {escape(verdict.calibration)}. Verdict: <span class="{kind}">{word}</span>.</p>
 <table><caption hidden>Attacks and what they refute</caption>
@@ -52,16 +40,16 @@ calibration {escape(verdict.calibration)}. Verdict: <span class="{kind}">{word}<
 <p>A refuted epsilon is refuted with confidence {100 * verdict.confidence:g} %. "Holds" says that these
 attacks found nothing, not that nothing is there: the proof is the guarantee, the audit is a check of
 the proof and of the code. Infinity means that the proof itself fails: a sensitivity, a count or a law.</p>
-</body></html>
 """
+    return whole_page(title, body)
 
 
 def _row(row: Row) -> str:
     kind = "holds" if row.holds else "refuted"
     return (
         f'<tr><th scope="row">{escape(row.attack)}<br><small>{escape(_WHAT.get(row.attack, ""))}'
-        f'</small></th><td class="number">{row.claimed:.4g}</td>'
-        f'<td class="number">{_number(row.refuted)}<br>{_bar(row)}</td>'
+        f'</small></th><td class="n">{row.claimed:.4g}</td>'
+        f'<td class="n">{_number(row.refuted)}<br>{_bar(row)}</td>'
         f'<td class="{kind}">{escape(row.verdict)}</td><td>{escape(row.detail)}</td></tr>'
     )
 

@@ -18,20 +18,37 @@ whole number of a query is worth in units of its noise is `step`, so costs of al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsparse.mechanisms import Answer, Release, Tilt, Vertices
 from dpsparse.privacy.plan import Plan
 from dpsparse.release import Releases
+from dpsparse.rows import Names, Query
 
 if TYPE_CHECKING:
     from dpsparse.rows import Rows
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
+
+
+_READS = ("map", "sum", "collect")  # of parts of rows
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Names without the rows that have them: a draw may tell some of them."""
+
+    known: tuple[str, ...]
+    most: int
+    weights: Callable[[], Query]
 
 
 class ControlFlowError(Exception):
@@ -75,7 +92,8 @@ class RecordedReleases(Releases):
             self._gave_up(phase)
         facts = mechanism.record()
         past = self._past(mechanism.kind, phase, None if "names" in facts else asked)
-        answer = mechanism.draw(asked.copy(), self.rng) if past is None else past.answer
+        blind = self._without_rows(phase, mechanism)
+        answer = blind.draw(asked.copy(), self.rng) if past is None else past.answer
         if answer.dtype.kind == "f":  # the lowest bits of a float tell what was added to it
             self.complaints.append(f"an answer of {phase} is not a whole number")
         bound, norm = mechanism.bound(self._adjacency)
@@ -91,6 +109,27 @@ class RecordedReleases(Releases):
         )
         self.entries.append(entry)
         return answer.copy()
+
+    def _without_rows(self, phase: str, mechanism: Answer) -> Answer:
+        """The mechanism after its question: a draw that looks at rows once more answers something that nobody has
+        written down, and no law of its answers need show it (the lowest bit of a sum, say)."""
+
+        def watched(read: Callable[..., Any], *arguments: Any) -> Any:
+            self.complaints.append(f"a draw of {phase} reads rows again")
+            return read(*arguments)
+
+        blind: dict[str, Any] = {}
+        for field in fields(mechanism):  # type: ignore[arg-type]
+            value = getattr(mechanism, field.name)
+            if isinstance(value, Query):
+                blind[field.name] = replace(value, whole=partial(watched, value.whole))
+            elif isinstance(value, Names):
+                blind[field.name] = _Told(value.known, value.most, partial(watched, value.weights))
+            elif hasattr(value, "_parts"):
+                reads = {m: partial(watched, getattr(value._parts, m)) for m in _READS}
+                blind[field.name] = copy(value)
+                blind[field.name]._parts = SimpleNamespace(**reads)
+        return replace(mechanism, **blind)  # type: ignore[type-var]
 
     def _vertices(self, phase: str, vertices: Vertices) -> History:
         """Every step is one pick among the signed cells; its scores follow from rows and released history."""

@@ -314,9 +314,23 @@ def methods(as_json: bool) -> None:
 
 
 @program.command()
-@click.option("--epsilon", type=float, default=1.0, show_default=True)
-@click.option("--rows", type=click.IntRange(100, 10**7), default=20_000, show_default=True)
-@click.option("--features", type=click.IntRange(100, 10**8), default=50_000, show_default=True)
+@click.option(
+    "--epsilon", type=float, default=1.0, show_default=True, help="Privacy loss of the fit."
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(100, 10**7),
+    default=20_000,
+    show_default=True,
+    help="Rows to make up.",
+)
+@click.option(
+    "--features",
+    type=click.IntRange(100, 10**8),
+    default=50_000,
+    show_default=True,
+    help="Columns to make up.",
+)
 @opt.json_option
 def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     """Train on made-up sparse data and show what a private model is worth."""

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from dpsparse._files import check_output, write_whole
+from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget_line
-from dpsparse.cli.output import emit, plain, stage
+from dpsparse.cli.output import emit, stage
 from dpsparse.exceptions import SchemaError
 
 
@@ -20,7 +21,13 @@ from dpsparse.exceptions import SchemaError
 @click.option(
     "--epsilon", type=float, required=True, help="Privacy loss of the report; inf is exact."
 )
-@click.option("--delta", type=float, default=1e-6, show_default=True)
+@click.option(
+    "--delta",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    help="Probability beside epsilon; well below one over the number of rows.",
+)
 @click.option(
     "--adjacency",
     type=click.Choice(["add-remove", "replace-one"]),
@@ -54,7 +61,6 @@ def evaluate(
     **options: Any,
 ) -> None:
     """Private metrics of MODEL on the rows of DATA, each with an interval."""
-    import json
 
     from dpsparse.evaluation import dp_evaluate
     from dpsparse.models import load
@@ -89,7 +95,7 @@ def evaluate(
     emit(record, text, as_json)  # before the file: what is paid for is not lost with a full disk
     if output is not None:
         page = output.suffix.lower() in (".html", ".htm")
-        content = report.to_html(model.name) if page else json.dumps(plain(record), indent=1) + "\n"
+        content = report.to_html(model.name) if page else readable(plain(record)) + "\n"
         write_whole(output, content.encode(), overwrite)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 import time
 import warnings
@@ -13,6 +11,7 @@ from typing import Any
 
 import click
 
+from dpsparse._json import plain, readable
 from dpsparse.exceptions import ModelFileError
 
 
@@ -63,7 +62,7 @@ def _in_options(text: str) -> str:
 
 def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
     """The result, for a machine or for a person."""
-    say(json.dumps(plain(record), indent=1, ensure_ascii=False) if as_json else text)
+    say(readable(plain(record)) if as_json else text)
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -75,16 +74,3 @@ def say(text: str, *, end: str = "\n") -> None:
         raise
     except OSError as error:
         raise ModelFileError(f"The result cannot be written: {error.strerror}.") from None
-
-
-def plain(value: Any) -> Any:
-    """Strict JSON types: infinity is the text "inf"."""
-    if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    if hasattr(value, "tolist"):  # NumPy arrays and scalars
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from dpsparse._files import check_output, write_whole
+from dpsparse._json import readable
 from dpsparse.cli.output import say
 from dpsparse.exceptions import DPSparseError, ParameterError
 
@@ -129,7 +129,7 @@ def papers(
         "dpia_annex.md": dpia_annex(fitted, ledger=ledger, audit=verdict),
         "nist_sp_800_226.md": nist_page(fitted, ledger=ledger, audit=verdict),
         "iso_iec_27559.md": iso_mapping(fitted, ledger=ledger, audit=verdict),
-        "sbom.json": json.dumps(sbom(extras=("cli",)), indent=1),
+        "sbom.json": readable(sbom(extras=("cli",))),
     }
     try:
         output.mkdir(exist_ok=True)
@@ -155,7 +155,7 @@ def bill(extras: tuple[str, ...]) -> None:
     """The bill of materials of this installation, as CycloneDX JSON."""
     from dpsparse.report import sbom
 
-    say(json.dumps(sbom(extras=extras), indent=1))
+    say(readable(sbom(extras=extras)))
 
 
 def _open(path: str | None, dataset: str) -> Any:

@@ -10,9 +10,14 @@ import click
 
 from dpsparse._files import check_output
 from dpsparse.cli import options as opt
+from dpsparse.cli import prepare as preparation
 from dpsparse.cli.budget import budget_line
 from dpsparse.cli.output import emit, stage
+from dpsparse.cli.prepare import prepare_options
 from dpsparse.exceptions import ParameterError
+from dpsparse.readers import column_names
+
+MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 
 
 @click.command()
@@ -47,11 +52,13 @@ from dpsparse.exceptions import ParameterError
     "--plan",
     "plan_only",
     is_flag=True,
-    help="Print the price (needs --n-features) and stop; DATA is not read.",
+    help="Print the price and stop. DATA is not read (state --n-features); of a table to prepare the header is.",
 )
 @opt.estimator_options
 @opt.domain_options
 @opt.data_options
+@prepare_options
+@click.option("--data-name", help="What the card calls the data set.  [default: the file's name]")
 @opt.ledger_options
 @opt.json_option
 def tune(
@@ -77,12 +84,29 @@ def tune(
             (data, candidates_file, options["domain_file"], options["ledger_path"]),
         )
     facts = opt.make_domain(options)
-    domain, scales = facts.domain, facts.scales
     ledger = opt.open_ledger(options)
     adjacency = options["adjacency"] or (ledger.terms.adjacency if ledger is not None else None)
+    raw = preparation.asked_for(options, facts.domain, facts.roles)
+    if raw and facts.scales:
+        raise click.UsageError(
+            "--scale is for tables that are not prepared; state --bounds instead."
+        )
+    candidates = read_candidates(Path(candidates_file))
+    unseeded = {**options, "adjacency": adjacency, "random_state": None}
+    n_columns = options["n_features"]
+    if raw:
+        domain, roles = preparation.declared(options, facts.domain, facts.roles)
+        names = column_names(data, options["file_format"])
+        estimator: Any = preparation.make_pipeline(
+            opt.make_estimator(unseeded, domain, None), domain, roles, names, unseeded
+        )
+        candidates = of_the_pipeline(candidates)
+        n_columns = len([name for name in names if name not in _others(options)])
+    else:
+        estimator = opt.make_estimator(unseeded, facts.domain, None)
     search = DPSearchCV(
-        opt.make_estimator({**options, "adjacency": adjacency, "random_state": None}, domain, None),
-        read_candidates(Path(candidates_file)),
+        estimator,
+        candidates,
         design=design,
         epsilon=options["epsilon"],
         delta=options["delta"],
@@ -90,16 +114,20 @@ def tune(
         share=share,
         random_state=options["random_state"],
     )
-    if plan_only or options["n_features"] is not None:
-        if options["n_features"] is None:
+    if plan_only or n_columns is not None:
+        if n_columns is None:
             raise click.UsageError("--plan needs --n-features, the number of columns to come.")
-        price = search.plan(options["n_features"])  # refuses bad parameters before a long read
+        price = search.plan(n_columns)  # refuses bad parameters before a long read
         if plan_only:
             record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
             emit(record, str(price), as_json)
             return
     assert output is not None
-    _search(search, data, output, overwrite, scales, options, as_json)
+    _search(search, data, output, overwrite, None if raw else facts.scales, options, as_json)
+
+
+def _others(options: dict[str, Any]) -> tuple[Any, ...]:
+    return options["target"], options["person"]
 
 
 def _search(
@@ -107,23 +135,35 @@ def _search(
     data: str,
     output: Path,
     overwrite: bool,
-    scales: dict[str, float],
+    scales: dict[str, float] | None,
     options: dict[str, Any],
     as_json: bool,
 ) -> None:
-    from dpsparse.cli.commands import _facts, _save_paid, _summary
+    """Read, search, write; `scales` is None for a table that the pipeline prepares."""
+    from dpsparse.cli.commands import _facts, _note_names, _save_paid, _summary
 
+    X: Any
+    y: Any
+    factors = feature_names = None
     with stage(f"reading {Path(data).name}"):
-        table = opt.read_training_data(data, options)
-        factors = opt.column_scales(table, scales)
-        X = opt.scaled(table.X, factors)
+        if scales is None:
+            X, y, persons = preparation.training_columns(data, options)
+        else:
+            table = opt.read_training_data(data, options)
+            factors = opt.column_scales(table, scales)
+            X, y, persons = opt.scaled(table.X, factors), table.y, table.persons
+            feature_names = table.feature_names
+            if factors is None:
+                opt.ask_for_scales(search.estimator, feature_names)
     with stage("searching"):
-        search.fit(X, table.y, groups=table.persons)
+        search.fit(X, y, groups=persons)
     model, ledger = search.best_estimator_, search.ledger
     if factors is not None:
+        assert scales is not None
         opt.unscale(model, factors, scales)
-    path = _save_paid(model, output, table.feature_names, overwrite)
-    chosen = dict(search.best_params_)
+    _note_names(model, options, data)
+    path = _save_paid(model, output, feature_names, overwrite)
+    chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
     record: dict[str, Any] = {
         "model": path,
         "design": search.plan_.public.name,
@@ -139,6 +179,15 @@ def _search(
         record["budget"] = {"spent": ledger.spent(), "remaining": ledger.remaining()}
         text += f"\n{budget_line(ledger)}"
     emit(record, text, as_json)
+
+
+def of_the_pipeline(candidates: Any) -> Any:
+    """Candidates of a file, which name parameters of the method, as the pipeline around it calls them."""
+
+    def renamed(point: dict[str, Any]) -> dict[str, Any]:
+        return {n if n == "threshold" else MODEL + n: value for n, value in point.items()}
+
+    return renamed(candidates) if isinstance(candidates, dict) else [renamed(p) for p in candidates]
 
 
 def read_candidates(path: Path) -> Any:

@@ -43,6 +43,13 @@ def make_sparse_classification(
     -------
     X : csr_array of shape (n_samples, n_features)
     y : array of 0 and 1
+
+    Examples
+    --------
+    >>> from dpsparse.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(n_samples=1_000, n_features=5_000, seed=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((1000, 5000), [0, 1])
     """
     if min(n_samples, n_words) < 1 or not 1 <= n_informative <= n_features:
         raise ParameterError(

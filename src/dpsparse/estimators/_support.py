@@ -1,7 +1,7 @@
 """What the support-first estimators share: parameters, the budget of two stages, and the plan.
 
-Everything here is planned from public numbers. One number, `level`, drives all noise: a stage with
-share f of the budget spends zCDP of about f * level^2, and the accountant finds the level.
+Everything here is planned from public numbers. One number, `strength`, drives all noise: a stage with
+share f of the budget spends zCDP of about f * strength^2, and the accountant finds the strength.
 """
 
 from __future__ import annotations
@@ -127,26 +127,26 @@ class DPSupportFirst(BaseDPLinearModel):
         size = max(s + self.fit_intercept, stage.n_public)
         first: Peeling | Votes = self._votes(n_features, 1.0) or self._make_peeling(n_features)
 
-        def supported(level: float) -> Named:
+        def supported(strength: float) -> Named:
             if isinstance(first, Peeling):
-                return self._peeling_events(first, s, n_outputs, labels, level)
-            eta = level * math.sqrt(8.0 * self.split / (s * n_outputs))  # zCDP eta^2/8 each
+                return self._peeling_events(first, s, n_outputs, labels, strength)
+            eta = strength * math.sqrt(8.0 * self.split / (s * n_outputs))  # zCDP eta^2/8 each
             picks = Repeated(Exponential(eta), s * n_outputs)
             return [("support", picks, "top-k of the votes of secret blocks")]
 
-        def fitted(level: float) -> Event:
+        def fitted(strength: float) -> Event:
             share = (1.0 - self.split) / n_outputs
-            return Repeated(self._fit_event(stage, size, level, share), n_outputs)
+            return Repeated(self._fit_event(stage, size, strength, share), n_outputs)
 
-        def everything(level: float) -> Named:
+        def everything(strength: float) -> Named:
             note = f"{stage.method} perturbation" + ("" if stage.n_public == 0 else ", answers")
-            return [*supported(level), ("fit", fitted(level), note)]
+            return [*supported(strength), ("fit", fitted(strength), note)]
 
         private = not math.isinf(self.epsilon)
-        level = find_level(everything, self.epsilon, self.delta)
-        shown = leaf_numbers(everything(level)) if private else {"scale": 0.0, "jitter": 0.0}
+        strength = find_strength(everything, self.epsilon, self.delta)
+        shown = leaf_numbers(everything(strength)) if private else {"scale": 0.0, "jitter": 0.0}
         if private:
-            check_grid(name, self._fit_ratio(stage, level, n_outputs), size)
+            check_grid(name, self._fit_ratio(stage, strength, n_outputs), size)
         chosen = first
         if isinstance(first, Votes):  # their number depends on the noise
             kappa = shown["eta"] / 2.0 if private else math.inf  # one row moves a vote by one
@@ -164,7 +164,7 @@ class DPSupportFirst(BaseDPLinearModel):
         )
         return Plan(
             method=name,
-            phases=phases(everything(level) if private else [], private),
+            phases=phases(everything(strength) if private else [], private),
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
@@ -219,9 +219,9 @@ class DPSupportFirst(BaseDPLinearModel):
             n_public=n_public,
         )
 
-    def _fit_event(self, stage: RidgeFit, size: int, level: float, share: float) -> Event:
-        """One output's fit for `share` of the level."""
-        ratio = level * math.sqrt(2.0 * share)
+    def _fit_event(self, stage: RidgeFit, size: int, strength: float, share: float) -> Event:
+        """One output's fit for `share` of the strength."""
+        ratio = strength * math.sqrt(2.0 * share)
         gradient_bound = stage.slope_bound * stage.row_clip
         if stage.method == "gradient":
             moved = clipped_gradient_sum(gradient_bound, self.adjacency).value
@@ -241,9 +241,9 @@ class DPSupportFirst(BaseDPLinearModel):
             ratio, size, stage.tol, self.adjacency,
         )  # fmt: skip
 
-    def _fit_ratio(self, stage: RidgeFit, level: float, n_outputs: int) -> float:
+    def _fit_ratio(self, stage: RidgeFit, strength: float, n_outputs: int) -> float:
         """Smallest sensitivity over noise of a release that is rounded."""
-        ratio = level * math.sqrt(2.0 * (1.0 - self.split) / n_outputs)
+        ratio = strength * math.sqrt(2.0 * (1.0 - self.split) / n_outputs)
         return ratio * math.sqrt(JITTER_SHARE) if stage.method == "objective" else ratio
 
     def _make_peeling(self, n_features: int) -> Peeling:
@@ -263,7 +263,7 @@ class DPSupportFirst(BaseDPLinearModel):
         )
 
     def _peeling_events(
-        self, first: Peeling, s: int, n_outputs: int, labels: np.ndarray | None, level: float
+        self, first: Peeling, s: int, n_outputs: int, labels: np.ndarray | None, strength: float
     ) -> Named:
         """A twentieth for the prior; one round releases no values, more rounds pay half for them."""
         picks, releases = s * first.rounds * n_outputs, (first.rounds - 1) * n_outputs
@@ -271,15 +271,15 @@ class DPSupportFirst(BaseDPLinearModel):
         picked *= 0.5 if releases else 1.0
         named: Named = []
         if first.use_prior:
-            ratio = level * math.sqrt(2.0 * self.split * PRIOR_SHARE)
+            ratio = strength * math.sqrt(2.0 * self.split * PRIOR_SHARE)
             lemma = signed_sum(1.0, self.adjacency) if labels is None else class_counts(self.adjacency)  # fmt: skip
             size = 1 if labels is None else len(labels)
             prior = RoundedGaussian(lemma.value / ratio, lemma.value, size)
             named.append(("prior", prior, "prior of the margin"))
-        eta = level * math.sqrt(8.0 * picked / picks)
+        eta = strength * math.sqrt(8.0 * picked / picks)
         named.append(("support", Repeated(Exponential(eta), picks), "peeling"))
         if releases:
-            ratio = level * math.sqrt(2.0 * picked / releases)
+            ratio = strength * math.sqrt(2.0 * picked / releases)
             values = Repeated(RoundedGaussian(1.0 / ratio, 1.0, s), releases)
             named.append(("values", values, "values between rounds of peeling"))
         return named
@@ -392,8 +392,8 @@ def tilted_fit(
     return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
 
 
-def find_level(make: Callable[[float], Named], epsilon: float, delta: float) -> float:
-    """The level whose events spend (epsilon, delta); infinite without privacy."""
+def find_strength(make: Callable[[float], Named], epsilon: float, delta: float) -> float:
+    """The strength whose events spend (epsilon, delta); infinite without privacy."""
     if math.isinf(epsilon):
         return math.inf
     return calibrate(lambda x: Sequence(tuple(e for _, e, _ in make(x))), epsilon, delta)

@@ -18,17 +18,10 @@ from dpsparse.estimators._base import (
     check_count,
     check_positive,
 )
+from dpsparse.estimators._phases import gaussian_phases, mean_alone
 from dpsparse.exceptions import ParameterError
 from dpsparse.nonzeros import check_n_nonzero, count_event
-from dpsparse.privacy import (
-    Event,
-    NonPrivate,
-    Phase,
-    Plan,
-    RoundedGaussian,
-    Sequence,
-    calibrate,
-)
+from dpsparse.privacy import NonPrivate, Phase, Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.gradient import (
@@ -40,10 +33,12 @@ from dpsparse.solvers.gradient import (
     solve,
 )
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import TableRegression
+from dpsparse.solvers.table_regression import solve as solve_mean
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
 
-_NOTES = {
+NOTES = {
     "prior": "noisy class counts (or count and mean of the targets)",
     "masses": "noisy sum of |x_i|/||x_i||: scale and filter of the features",
     "spread": f"{MEDIAN_ROUNDS} noisy counts: where to clip residuals",
@@ -144,6 +139,9 @@ class _DPGradient(BaseDPLinearModel):
             raise ParameterError(
                 "masses must be 0 (drop the feature) or lie between 2**-100 and 2**100."
             )
+        fewest = mean_alone(self) if self.n_iter is None and self.clip is None else None
+        if fewest is not None:
+            return fewest
         n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
         n_classes = 2 if labels is None else len(labels)
         private = not math.isinf(self.epsilon)
@@ -157,23 +155,9 @@ class _DPGradient(BaseDPLinearModel):
             "gradients": 3 * MAX_ITER * (n_features + 1) * n_outputs,
         }
 
-        def event(name: str, mu: float) -> Event:
-            scale = 1.0 / (mu * math.sqrt(shares[name]))
-            return RoundedGaussian(scale, 1.0, sizes[name])
-
         count = count_event(check_n_nonzero(self.n_nonzero))
         paid = (count,) if count is not None else ()
-        mu = math.inf
-        if private:
-            mu = calibrate(
-                lambda m: Sequence((*(event(name, m) for name in shares), *paid)),
-                self.epsilon,
-                self.delta,
-            )
-        phases = [
-            Phase(name, event(name, mu) if private else NonPrivate(), _NOTES[name])
-            for name in shares
-        ]
+        mu, phases = gaussian_phases(shares, sizes, NOTES, self.epsilon, self.delta, paid)
         if count is not None:
             phases.append(
                 Phase("count", count if private else NonPrivate(), "noisy number of weights")
@@ -237,6 +221,8 @@ class _DPGradient(BaseDPLinearModel):
         return None
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if isinstance(plan.public, TableRegression):
+            return solve_mean(rows, plan.public, releases)
         return solve(rows, plan.public, releases)
 
 
@@ -308,6 +294,17 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts").replace(
             "    noise : {", _CLASS_WEIGHT + "    noise : {"
         )
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    """
     )
 
     class_weight: Any = None
@@ -337,8 +334,20 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
-    __doc__ = "Sparse robust regression from a few noisy full gradients.\n" + _PARAMETERS.format(
-        needs="Needs `target_bound`.", clip="spread of the targets"
+    __doc__ = (
+        "Sparse robust regression from a few noisy full gradients.\n"
+        + _PARAMETERS.format(needs="Needs `target_bound`.", clip="spread of the targets")
+        + """
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    """
     )
 
     prior_share: float = 0.08

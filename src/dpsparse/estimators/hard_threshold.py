@@ -17,7 +17,10 @@ from dpsparse.estimators._base import (
     check_count,
     check_positive,
 )
+from dpsparse.estimators._phases import gaussian_phases, mean_alone
 from dpsparse.estimators._support import targets
+from dpsparse.estimators.gradient import NARROW
+from dpsparse.estimators.gradient import NOTES as GRADIENT_NOTES
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.privacy import (
@@ -37,13 +40,27 @@ from dpsparse.published.wang_gu_2019_hard_threshold import (
 )
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solvers.gradient import MEDIAN_ROUNDS, Recipe
+from dpsparse.solvers.gradient import INTERCEPT_ROUNDS, MEDIAN_ROUNDS, Recipe
 from dpsparse.solvers.hard_threshold import Threshold, solve
+from dpsparse.solvers.scaled_threshold import solve as solve_scaled
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import TableRegression
+from dpsparse.solvers.table_regression import solve as solve_mean
 
 PRIOR_SHARE = 0.05  # of the budget, for class counts (regression: also for the spread)
 _NARROW = 1000  # up to this width feature_bound * sqrt(d) is a bound on rows worth using
-_METHODS = ("auto", "gaussian", "peeling")
+_METHODS = ("auto", "scaled", "gaussian", "peeling")
+# Shares of the budget (of mu^2) of the releases that stand for declared scales; the steps get the rest.
+SCALED = {
+    "prior": 0.05, "masses": 0.12, "spread": 0.03, "length": 0.03, "curvature": 0.08, "line": 0.05,
+    "intercept": 0.04,
+}  # fmt: skip
+_NOTES = {
+    **GRADIENT_NOTES,
+    "curvature": "2 noisy sums of squares: how far a step along a feature may go",
+    "line": "one noisy number a step: how far its step may go",
+    "gradients": "all steps together",
+}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,6 +109,11 @@ class _DPHardThreshold(BaseDPLinearModel):
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
+        if self._scaled:
+            fewest = mean_alone(self) if self.method == "auto" else None
+            if fewest is not None:
+                return fewest
+            return self._scaled_plan(n_features, n_outputs, labels)
         row = self._row_bound(n_features)
         method = self._chosen_method(n_features, n_outputs, row)
         if self.calibration == "published":
@@ -154,6 +176,69 @@ class _DPHardThreshold(BaseDPLinearModel):
             },
         )
 
+    @property
+    def _scaled(self) -> bool:
+        """Whether scales are released: not if a step or a ridge in declared units, or a printed form, is asked for."""
+        if self.calibration != "proven" or self.method != "auto":
+            return self.calibration == "proven" and self.method == "scaled"
+        return self.step_size is None and self.ridge == 0.0
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        return self._scaled
+
+    def _scaled_plan(self, n_features: int, n_outputs: int, labels: np.ndarray | None) -> Plan:
+        domain, numbers = self._domain, self._labels_are_numbers
+        narrow = n_features <= (domain.n_samples or NARROW)
+        shares = dict(SCALED)
+        if numbers and narrow:  # as in DPGradientRegressor
+            del shares["masses"]
+        if not numbers:
+            del shares["spread"]
+        shares["gradients"] = 1.0 - sum(shares.values())
+        n_classes = 2 if labels is None else len(labels)
+        steps = 2 * max(1, self.n_iter // 2)
+        sizes = {
+            "prior": n_classes,
+            "masses": n_features,
+            "spread": MEDIAN_ROUNDS,
+            "length": MEDIAN_ROUNDS,
+            "curvature": 2 * n_features,
+            "line": steps,
+            "intercept": INTERCEPT_ROUNDS * n_classes,
+            "gradients": steps * (n_features + 1) * n_outputs,
+        }
+        mu, phases = gaussian_phases(shares, sizes, _NOTES, self.epsilon, self.delta)
+        n_samples = domain.n_samples
+        longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features)
+        return Plan(
+            method=f"{type(self).__name__}(scaled)",
+            phases=tuple(phases),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            source="docs/proofs/noisy_gradient.md",
+            assumptions=() if n_samples is None else (f"n_samples={n_samples} is public",),
+            public=Recipe(
+                loss="huber" if numbers else "logistic" if n_outputs == 1 else "softmax",
+                n_outputs=n_outputs,
+                n_samples=n_samples,
+                longest=longest,
+                target_bound=float(domain.require("target_bound", "Regression"))
+                if numbers
+                else 1.0,
+                n_iter=self.n_iter,
+                masses="private" if "masses" in shares else None,
+                n_nonzero=min(int(self.n_nonzero), n_features * n_outputs),
+            ),
+            parameters={
+                "n_iter": steps,
+                "n_outputs": n_outputs,
+                "method": "scaled",
+                "mu": mu,
+                **{f"{name}_share": share for name, share in shares.items()},
+            },
+        )
+
     def _published_plan(self, n_outputs: int, row: float) -> Plan:
         """Noise sd row sqrt(T/rho) on the sum, rho = eps + 2l - 2 sqrt(l (eps + l)), l = log 1/delta."""
         rho = concentrated(self.epsilon, self.delta)
@@ -193,6 +278,10 @@ class _DPHardThreshold(BaseDPLinearModel):
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         if plan.calibration == "published":
             return self._solve_published(rows.table(), plan, releases.rng)
+        if isinstance(plan.public, TableRegression):
+            return solve_mean(rows, plan.public, releases)
+        if isinstance(plan.public, Recipe):
+            return solve_scaled(rows, plan.public, releases)
         return solve(rows, plan.public, releases)
 
     def _solve_published(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
@@ -214,7 +303,7 @@ _DOC = """
     Parameters
     ----------
     domain : Domain
-        Needs `{needs}` and `row_norm` (narrow data: `feature_bound` will do).
+        Needs `{needs}`; the methods "gaussian" and "peeling" also `row_norm` (narrow data: `feature_bound` will do).
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` is IGHT, the method without noise.
     n_nonzero : int, default=10
@@ -225,9 +314,12 @@ _DOC = """
         None: one over the curvature, less where noise would drown the rows.
     ridge : float, default=0.0
         L2 penalty (on the mean loss).
-    method : {{"auto", "gaussian", "peeling"}}
-        Noise on every feature, or private selection with noise on the selected values only. "auto"
-        compares feature_bound sqrt(s log(d/s)) with the row bound.
+    method : {{"auto", "scaled", "gaussian", "peeling"}}
+        "scaled" releases what the others ask to be declared: lengths, curvature, how far a step may go. "gaussian" is
+        DP-IGHT with rows clipped to their declared bound, "peeling" selects privately and adds noise to selected values
+        only. "auto" is "scaled", but for a regression of fewer than about 60 effective rows (`n_samples` times mu),
+        which releases the mean of the targets alone; with a `step_size` or `ridge`, which are in declared units, it
+        compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
     adjacency : {{"add-remove", "replace-one"}}
     calibration : {{"proven", "published"}}
         "published" is DP-IGHT as printed, for reproduction: it assumes what the proven form enforces.
@@ -236,19 +328,34 @@ _DOC = """
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
         1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, {name}
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain({fact}, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = {name}(domain, epsilon=2.0, n_nonzero=3).fit(X, {targets})
+    >>> model.coef_.shape, model.privacy_.headline
+    ({shape}, '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
-    __doc__ = (
-        "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n"
-        + _DOC.format(needs="classes")
-    )
+    __doc__ = "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n" + (
+        _DOC.format(
+            needs="classes", fact="classes=[0, 1]", targets="(X[:, 0] > 0).astype(int)",
+            name="DPHardThresholdClassifier", shape="(1, 8)",
+        )
+    )  # fmt: skip
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
-    __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + _DOC.format(
-        needs="target_bound"
-    )
+    __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + (
+        _DOC.format(
+            needs="target_bound", fact="target_bound=1.0", targets="X[:, 0]",
+            name="DPHardThresholdRegressor", shape="(8,)",
+        )
+    )  # fmt: skip

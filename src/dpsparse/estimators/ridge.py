@@ -8,22 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor, check_count
+from dpsparse.estimators._phases import effective_rows
 from dpsparse.estimators._support import (
     TOL,
     Named,
     check_grid,
     check_range,
     check_ridge,
-    find_level,
+    find_strength,
     phases,
     tilted_fit,
 )
 from dpsparse.exceptions import DomainError
-from dpsparse.privacy import Plan, RoundedGaussian, calibrate
+from dpsparse.privacy import Plan, RoundedGaussian
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
-from dpsparse.sensitivity import signed_sum
 from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import COUNTS, EXACT_RIDGE, TableRegression, row_clip, solve
 
@@ -40,17 +40,6 @@ _NOTES = {
     "columns": "noisy sums of squares: scale of every column",
     "fit": "objective perturbation on weighted rows",
 }
-
-
-def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
-    """N = n mu: a sum of numbers in [-1, 1] is known to sqrt(n)-independent noise of n/N.
-
-    Infinite without noise. Every rule of thumb of this library about small tables is a rule about N.
-    """
-    if math.isinf(epsilon):
-        return math.inf
-    mu = calibrate(lambda m: RoundedGaussian(1.0 / m, 1.0, 1), epsilon, delta)
-    return n_samples * mu / signed_sum(1.0, adjacency).value
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,12 +121,12 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             check_ridge("ridge", ridge, clip**2)
         tol, size = TOL * clip, n_features + 1
 
-        def everything(level: float) -> Named:
+        def everything(strength: float) -> Named:
             named: Named = [
                 (
                     key,
                     RoundedGaussian(
-                        1.0 / (level * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
+                        1.0 / (strength * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
                     ),
                     _NOTES[key],
                 )
@@ -145,18 +134,18 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             ]
             if rest > 0.0:
                 event = tilted_fit(
-                    clip, clip**2, ridge, "glm", level * math.sqrt(2.0 * rest), size, tol,
+                    clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
                     self.adjacency,
                 )  # fmt: skip
                 named.append(("fit", event, _NOTES["fit"]))
             return named
 
-        level = find_level(everything, self.epsilon, self.delta)
+        strength = find_strength(everything, self.epsilon, self.delta)
         if private and rest > 0.0:
-            check_grid(name, level * math.sqrt(2e-3 * rest), size)
+            check_grid(name, strength * math.sqrt(2e-3 * rest), size)
         return Plan(
             method=name,
-            phases=phases(everything(level) if private else [], private),
+            phases=phases(everything(strength) if private else [], private),
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,

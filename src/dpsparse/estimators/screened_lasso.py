@@ -35,6 +35,7 @@ from dpsparse.privacy import Plan
 from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
 from dpsparse.solvers.frank_wolfe.solve import Ball
 from dpsparse.solvers.screening import Screened, solve
@@ -78,6 +79,7 @@ class _ScreenedLasso(BaseDPLinearModel):
     screen_share: float = 0.1
     fit_intercept: bool = True
     solver: str = "fast"
+    selection: str = "auto"
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _loss: ClassVar[str]
@@ -101,6 +103,9 @@ class _ScreenedLasso(BaseDPLinearModel):
             if not getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be below 1, got {getattr(self, name)!r}.")
         check_choice("solver", self.solver, ("fast", "reference"))
+        check_choice("selection", self.selection, ("auto", "shards"))
+        if self.selection == "shards" and self.calibration != "proven":
+            raise ParameterError("selection='shards' needs calibration='proven'.")
         if self.solver == "reference":
             warnings.warn(
                 "solver='reference' is 'fast' since 0.3 and will go: the law was always the same.",
@@ -111,6 +116,13 @@ class _ScreenedLasso(BaseDPLinearModel):
         check_choice("rule", self.rule, PUBLISHED_RULES if published else PROVEN_RULES)
         if self.rule == "top-k" and self.n_nonzero is None:
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
+
+    def _why_one_row(self) -> str:
+        if self.calibration == "published":
+            return "the published form sees rows only."
+        if self.rule == "safe":
+            return "the score of rule='safe' divides by the number of rows, of which a person may bring any number."
+        return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     @property
     def _n_iter(self) -> int:
@@ -201,6 +213,7 @@ class _ScreenedLasso(BaseDPLinearModel):
             resolution=resolution,
             feature_bound=facts.feature_bound,
             fit_intercept=self.fit_intercept,
+            selection=self.selection,
         )
         return Screened(ball, self._blocks(), self._make_rule(facts))
 
@@ -310,6 +323,9 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Add a public constant column inside the ball; it is never dropped.
     solver : {"fast"}
         Deprecated; "reference" had the same law.
+    selection : {"auto", "shards"}
+        "shards" asks all parts of the rows for exact scores at every step, as in `DPLassoClassifier`: for rows that no
+        machine holds (docs/scaling.md).
     adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
@@ -324,6 +340,16 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     ----------
     n_live_ : tuple of int
         Features in the working set of each block, and after the last screening.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPScreenedLassoClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPScreenedLassoClassifier(domain, epsilon=2.0, n_iter=20).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
     _loss: ClassVar[str] = "logistic"

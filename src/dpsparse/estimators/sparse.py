@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dpsparse.estimators._base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
+from dpsparse.estimators._phases import effective_rows
 from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
-from dpsparse.estimators.ridge import DPRidgeRegressor, effective_rows
+from dpsparse.estimators.ridge import DPRidgeRegressor
 from dpsparse.estimators.two_stage import DPTwoStageRegressor
 from dpsparse.nonzeros import check_n_nonzero
 from dpsparse.privacy import Plan

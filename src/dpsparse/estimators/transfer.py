@@ -169,6 +169,16 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
         1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTransferClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTransferClassifier(domain, epsilon=2.0, public_X=X[:50]).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
 
@@ -186,6 +196,16 @@ class DPTransferRegressor(BaseDPRegressor, _DPTransfer):
         As for `DPTransferClassifier`.
     adjacency, calibration, ledger, random_state, verbose
         As for `DPTransferClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTransferRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTransferRegressor(domain, epsilon=2.0, public_X=X[:50]).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
     cutoff: float | None = None

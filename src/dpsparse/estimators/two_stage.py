@@ -179,6 +179,16 @@ class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
         1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTwoStageClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTwoStageClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
 
@@ -199,6 +209,16 @@ class DPTwoStageRegressor(BaseDPRegressor, _DPTwoStage):
         As for `DPTwoStageClassifier`.
     row_clip, n_iter, fit_intercept, adjacency, calibration, ledger, random_state, verbose
         As for `DPTwoStageClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTwoStageRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTwoStageRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
     cutoff: float | None = None

@@ -87,6 +87,16 @@ def dp_evaluate(
     -----
     Which metrics, what the intervals cover and what they do not: docs/evaluation.md. Proof:
     docs/proofs/evaluation.md.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, dp_evaluate
+    >>> from dpsparse.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=1.0).fit(X[:1_500], y[:1_500])
+    >>> report = dp_evaluate(model, X[1_500:], y[1_500:], epsilon=0.5, metrics=["accuracy"])
+    >>> bool(report.accuracy.low <= report.accuracy.value <= report.accuracy.high)
+    True
     """
     _check(epsilon, delta, adjacency, ledger, level, random_state)
     model = getattr(model, "best_estimator_", model)  # of a search: its winner speaks for it

@@ -94,6 +94,15 @@ def evaluation_plan(
         Share of the second of two classes.
     assumed : float or None
         AUC of two classes (None: 0.8), accuracy and AUC of several (0.8), R2 of a regressor (0.5).
+
+    Examples
+    --------
+    >>> from dpsparse import evaluation_plan
+    >>> forecast = evaluation_plan(n_samples=5_000, epsilon=0.2, metrics=["accuracy"])
+    >>> print(forecast)
+    Evaluation on 5,000 rows: (0.2, 1e-06)-DP, add/remove one row, proven
+      metric        width to expect  without privacy
+      accuracy               0.0299            0.025
     """
     check_count("n_samples", n_samples)
     check_positive("epsilon", epsilon)

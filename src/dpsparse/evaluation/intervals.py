@@ -21,7 +21,14 @@ from scipy.special import ndtri
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the interval that covers the truth with probability `level`."""
+    """A number with the interval that covers the truth with probability `level`.
+
+    Examples
+    --------
+    >>> from dpsparse.evaluation import Estimate
+    >>> round(Estimate(0.81, 0.79, 0.83).width, 2)
+    0.04
+    """
 
     value: float
     low: float
@@ -46,9 +53,14 @@ class Estimate:
         return Estimate(rising(self.value), rising(self.low), rising(self.high), self.level)
 
 
+# Part of the error 1 - level that is kept in reserve: the formulas hold for many rows, and were seen between 0.947
+# and 0.97 at 0.95. Intervals are made for 1 - 0.75 (1 - level): 6 % wider at 0.95, so that what is said holds.
+RESERVE = 0.25
+
+
 def quantile(level: float) -> float:
-    """z of a two-sided interval."""
-    return float(ndtri(0.5 + 0.5 * level))
+    """z of a two-sided interval, with the reserve."""
+    return float(-ndtri(0.5 * (1.0 - RESERVE) * (1.0 - level)))
 
 
 def fieller(

@@ -86,6 +86,16 @@ def make_dp_scorer(
     ledger : Ledger or None
         Account that pays. Without it every call warns.
     adjacency, target_bound : see `dp_evaluate`
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, Ledger, make_dp_scorer
+    >>> from dpsparse.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=1.0).fit(X[:1_500], y[:1_500])
+    >>> scorer = make_dp_scorer("accuracy", epsilon=0.5, ledger=Ledger(epsilon=1.0, delta=1e-6))
+    >>> 0.0 <= scorer(model, X[1_500:], y[1_500:]) <= 1.0
+    True
     """
     if metric not in _NAMES:
         raise ParameterError(

@@ -67,6 +67,15 @@ class DPFeatureTest(_Fitted):
     support_ : array of the columns found, rising.
     pvalues_, statistic_ : arrays of shape (n_features,)
     covers_ : what the result says and what not.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPFeatureTest
+    >>> from dpsparse.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
+    >>> test = DPFeatureTest(Domain(classes=[0, 1]), q=0.1, epsilon=2.0).fit(X, y)
+    >>> test.pvalues_.shape, test.privacy_.headline
+    ((50,), '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
     domain: Domain | None = None

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpsparse._checks import check_count
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import check_positive
+from dpsparse.evaluation.intervals import quantile
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
 from dpsparse.inference.newton import newton, shares
@@ -150,6 +150,16 @@ def dp_inference(
     Notes
     -----
     Method and measured coverage: docs/inference.md. Proof: docs/proofs/inference.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, dp_inference
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5_000, 3)) / 2
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> found = dp_inference(X, y, [0, 2], Domain(classes=[0, 1], row_norm=1.0), epsilon=2.0)
+    >>> bool(found.low[0] > 0)  # the weight of column 0 is surely positive
+    True
     """
     steps = n_steps if n_steps is not None else 4 if start is None else 2
     columns = _columns(support)
@@ -177,7 +187,7 @@ def dp_inference(
     chosen[columns] = 1.0
     units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
     found = newton(units, first * clip, steps, releases)
-    half = float(ndtri((1.0 + level) / 2.0)) * np.sqrt(np.diag(found.covariance)) / clip
+    half = quantile(level) * np.sqrt(np.diag(found.covariance)) / clip
     estimate = found.psi / clip
     if receipt is not None:
         receipt.commit()

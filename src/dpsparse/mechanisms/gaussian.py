@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms.base import Answer, Release, difference
+from dpsparse.mechanisms.base import Answer, Release, difference, fresh
 from dpsparse.noise import STEPS, add_integers
 from dpsparse.privacy.events import DiscreteGaussian, Gaussian, RoundedGaussian
 from dpsparse.random import Generator
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
 EXACT_BITS = 32
+MOST_EXACT = (
+    2**31
+)  # rows from which such sums could leave 63 bits; noise would hide where they wrap around
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class GaussianNoise(Answer):
         return self.unit / self.scale if self.scale > 0.0 else math.inf
 
     def question(self) -> np.ndarray:
-        return self.query.whole(self.unit).reshape(-1)
+        return fresh(self.query.whole(self.unit))
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         if self.scale > 0.0:

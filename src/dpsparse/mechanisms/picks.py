@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import logsumexp
 
-from dpsparse.mechanisms.base import Answer, Mechanism, Release
+from dpsparse.mechanisms.base import Answer, Mechanism, Release, fresh
 from dpsparse.privacy.events import Exponential, NoisyMax
 from dpsparse.random import Generator
 from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
@@ -25,7 +25,7 @@ from dpsparse.sensitivity import Sensitivity, vertex_score
 
 if TYPE_CHECKING:
     from dpsparse.rows import Query
-    from dpsparse.solvers.frank_wolfe.run import History
+    from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
 
 
@@ -55,7 +55,7 @@ class Picks(Answer):
         return self.kappa
 
     def question(self) -> np.ndarray:
-        whole = self.scores.whole(self.unit).reshape(-1)
+        whole = fresh(self.scores.whole(self.unit))
         return whole if self.null is None else np.append(whole, round(self.null / self.unit))
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:

@@ -50,6 +50,7 @@ class Tilt(Mechanism):
             or problem.curvature > tilt.curvature * (1.0 + 1e-12)
             or problem.ridge < tilt.ridge
             or adjacency != tilt.adjacency
+            or tilt.loss not in problem.events
             or blur.sensitivity / blur.scale <= math.sqrt(problem.rows.width) / STEPS
         ):
             raise CalibrationError("The phase pays for another objective; a bug.")

@@ -114,6 +114,18 @@ def expected_accuracy(
     repeats : int
         Made-up tables; the spread over them is shown.
     seed : int
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, expected_accuracy
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1]))
+    >>> forecast = expected_accuracy(model, 1_000, n_features=50, epsilon=[0.1, 10.0], repeats=1)
+    >>> print(forecast)
+    DPGradientClassifier on 1,000 made-up rows x 50 features, accuracy:
+      epsilon 0.1      ...
+      epsilon 10       ...
+      without privacy  0.8...
+      constant answer  0.567, best possible 0.900
     """
     for name, value in (
         ("n_samples", n_samples), ("n_features", n_features), ("informative", informative),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,12 +21,19 @@ from dpsparse.domain import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._schema import checked_data
 from dpsparse.exceptions import ParameterError
-from dpsparse.model_selection.candidates import are_free, listed
+from dpsparse.model_selection.candidates import THRESHOLD, are_free, listed, paid
 from dpsparse.model_selection.design import PARTS, Design, Setting, Winner, check_split
 from dpsparse.model_selection.path import path_design
+from dpsparse.model_selection.prepared import (
+    fitting,
+    is_pipeline,
+    of_the_model,
+    outward,
+    prepared_search,
+)
 from dpsparse.model_selection.refit import refit_design
-from dpsparse.model_selection.stopping import stopping_design
-from dpsparse.privacy import Guarantee, Plan
+from dpsparse.model_selection.stopping import IN_A_LEDGER, stopping_design
+from dpsparse.privacy import Guarantee, Phase, Plan
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
@@ -39,6 +47,8 @@ DESIGNS: dict[str, Callable[[Setting], Design]] = {
     "refit": refit_design,
     "stopping": stopping_design,
 }
+SOURCE, PREPARATION = "docs/proofs/tuning.md", "docs/proofs/preparation.md"
+GIVEN = "given the prepared table; what preparing it cost stands in the plan of the pipeline"
 FEW = 5  # candidates up to which a refit is worth its searched fits
 # Parameters whose best value depends on the noise: a search at other noise than the final fit's misleads.
 _TIED_TO_NOISE = {"step_size", "clip", "n_iter", "momentum", "radius", "prune", "soft_threshold"}
@@ -53,11 +63,13 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator of dpsparse
-        What is tuned, with its domain and adjacency; its epsilon, delta and seed are set by the search.
+    estimator : estimator of dpsparse, or DPPipeline
+        What is tuned, with its domain and adjacency; its epsilon, delta and seed are set by the search. A pipeline
+        prepares once, privately and for the same epsilon, and the search varies its model.
     candidates : mapping of lists or list of mappings
         A grid, or the settings one by one (``{}`` is the estimator as it is). ``threshold`` moves the margin at
-        which the second class is predicted. The list is public: do not make it from the rows.
+        which the second class is predicted. Parameters of a pipeline's model are ``model__n_nonzero`` and so on. The
+        list is public: do not make it from the rows.
     design : {"auto", "path", "refit", "stopping"}, default="auto"
         "path": one fit, candidates are cut from its weights (``n_nonzero``, ``threshold``). "refit": search on a
         secret part, choose on the rest, fit again on all rows. "stopping": a secret random number of runs, of
@@ -90,11 +102,23 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     When tuning pays, and when not: docs/tuning.md. Proofs: docs/proofs/tuning.md.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, DPSearchCV
+    >>> from dpsparse.datasets import make_sparse_classification
+    >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
+    >>> estimator = DPGradientClassifier(Domain(classes=[0, 1], n_samples=2_000))
+    >>> search = DPSearchCV(estimator, {"n_nonzero": [5, 10, 20]}, epsilon=1.0)
+    >>> print(search.plan(n_features=50).guarantee.headline)  # of the whole search, before any data
+    (1.0, 1e-06)-DP, add/remove one row, proven
+    >>> search.fit(X, y).best_params_["n_nonzero"] in (5, 10, 20)
+    True
     """
 
     best_params_: dict[str, Any]
     best_index_: int
-    best_estimator_: BaseDPLinearModel
+    best_estimator_: Any
     best_score_: float
     plan_: Plan
     privacy_: Guarantee
@@ -132,7 +156,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     # ---- the price -----------------------------------------------------------------------------
 
     def plan(self, n_features: int) -> Plan:
-        """What `fit` on `n_features` columns will spend and do, without any data.
+        """What `fit` on `n_features` columns (raw ones, of a pipeline) will spend and do, without any data.
 
         ``parameters["kept"]`` is the share of the budget (of mu) that the released fit has, compared with a fit
         that is not tuned; the plan says in words what that asks of the best candidate.
@@ -141,49 +165,77 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._check()
         return self._priced(int(n_features), self.estimator._labels(None))
 
+    @property
+    def _model(self) -> BaseDPLinearModel:
+        """What the candidates vary: the estimator, or the last step of a pipeline."""
+        estimator = self.estimator
+        return estimator.steps[-1][1] if is_pipeline(estimator) else estimator  # type: ignore[no-any-return]
+
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        setting = self._setting(n_features, labels)
-        name = self._chosen_design(setting)
-        design = DESIGNS[name](setting)
-        noise = 1.0 / design.kept
-        persons = self.estimator._domain.unit == "person"
+        """`public` is the priced search: a `Design`, or a `Prepared` one behind the steps of a pipeline."""
+
+        def design_at(model: BaseDPLinearModel, width: int, epsilon: float) -> Design:
+            setting = self._setting(model, width, labels, epsilon)
+            return DESIGNS[self._chosen_design(setting)](setting)
+
+        if not is_pipeline(self.estimator):
+            design = design_at(self.estimator, n_features, float(self.epsilon))
+            return self._plan(design, design.phases, design.kept, design, float(self.epsilon))
+        whole = prepared_search(
+            self.estimator, n_features, design_at, float(self.epsilon), self.delta
+        )
+        return self._plan(whole.design, whole.phases, whole.kept, whole, float(self.epsilon))
+
+    def _plan(
+        self, design: Design, phases: tuple[Phase, ...], kept: float, public: Any, epsilon: float
+    ) -> Plan:
+        model, name = self._model, design.name
+        pipeline = is_pipeline(self.estimator)
+        persons = model._domain.unit == "person"
         secret = "how long the search takes is outside the guarantee, and depends on its secret number of runs"
+        inner = type(model).__name__
         plan = Plan(
-            method=f"DPSearchCV({type(self.estimator).__name__}, {name})",
-            phases=design.phases,
-            epsilon=float(self.epsilon),
+            method=f"DPSearchCV({f'DPPipeline({inner})' if pipeline else inner}, {name})",
+            phases=phases,
+            epsilon=epsilon,
             delta=self.delta,
-            adjacency=setting.adjacency,
-            source="docs/proofs/tuning.md",
+            adjacency=design.setting.adjacency,
+            source=f"{PREPARATION}, {SOURCE}" if len(phases) > len(design.phases) else SOURCE,
             assumptions=(
                 "the candidates and their weights are public",
                 *((secret,) if name == "stopping" else ()),
-                *_facts(self.estimator),
-                *(self.estimator._person_facts() if persons else ()),
+                *(self.estimator._declarations() if pipeline else ()),
+                *_facts(model, design.setting.adjacency),
+                *(model._person_facts() if persons else ()),
             ),
             parameters={
                 "design": name,
-                "n_candidates": len(setting.candidates),
-                "kept": design.kept,
-                **design.facts,
+                "n_candidates": len(design.setting.candidates),
+                "kept": kept,
+                **{k: v for k, v in design.facts.items() if not (pipeline and k == IN_A_LEDGER)},
                 "break_even": (
                     "tuning pays only if the best candidate beats the default by more than the default loses "
-                    f"with {noise:.2f} times the noise"
+                    f"with {1.0 / kept:.2f} times the noise"
                     + ("" if name != "stopping" else f" and {(PARTS - 1) / PARTS:g} of the rows")
                 ),
             },
             unit=PERSON if persons else ROW,
-            n_units=self.estimator.domain.n_samples,
-            public=design,
+            n_units=model._domain.n_samples,
+            public=public,
         )
         return plan.seeded() if is_seeded(self.random_state) else plan
 
-    def _setting(self, n_features: int, labels: np.ndarray | None) -> Setting:
-        candidates = listed(self.candidates, self.estimator, 0 if labels is None else len(labels))
+    def _setting(
+        self, model: BaseDPLinearModel, n_features: int, labels: np.ndarray | None, epsilon: float
+    ) -> Setting:
+        wanted = self.candidates
+        if is_pipeline(self.estimator):
+            wanted = of_the_model(wanted, self.estimator.steps[-1][0])
+        candidates = listed(wanted, model, 0 if labels is None else len(labels))
         return Setting(
-            estimator=self.estimator,
+            estimator=model,
             candidates=candidates,
-            epsilon=float(self.epsilon),
+            epsilon=epsilon,
             delta=self.delta,
             n_features=n_features,
             labels=labels,
@@ -194,7 +246,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _chosen_design(self, setting: Setting) -> str:
-        free = are_free(setting.candidates, self.estimator)
+        free = are_free(setting.candidates, setting.estimator)
         if self.design == "path" and not free:
             raise ParameterError(
                 "design='path' can vary n_nonzero (of estimators that cut their weights at the end) and threshold "
@@ -206,21 +258,26 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             return "path"
         names = {name for point in setting.candidates for name in point}
         few = len(setting.candidates) <= FEW and not names & _TIED_TO_NOISE
-        gaussian = hasattr(self.estimator, "prior_share")  # DPGradient: the base of "stopping"
+        gaussian = hasattr(setting.estimator, "prior_share")  # DPGradient: the base of "stopping"
         return "refit" if few or not gaussian else "stopping"
 
     def _check(self) -> None:
         """Refuse what can be refused before anything is read or spent."""
         estimator = self.estimator
-        if not isinstance(estimator, BaseDPLinearModel):
+        if not isinstance(estimator, BaseDPLinearModel) and not is_pipeline(estimator):
             raise ParameterError(
-                "estimator must be an estimator of dpsparse, such as DPGradientClassifier(domain)."
+                "estimator must be an estimator of dpsparse, such as DPGradientClassifier(domain), or a DPPipeline."
             )
         if estimator.ledger is not None:
             raise ParameterError(
                 "The estimator carries a ledger of its own; give it to the search: DPSearchCV(..., ledger=ledger)."
             )
-        if estimator.calibration != "proven":
+        if is_pipeline(estimator):
+            if estimator.delta != self.delta:
+                raise ParameterError(
+                    f"The pipeline has delta={estimator.delta!r} and the search {self.delta!r}; state the same."
+                )
+        elif estimator.calibration != "proven":
             raise ParameterError("A private search needs calibration='proven'.")
         estimator._check_parameters()
         check_choice("design", self.design, ("auto", *DESIGNS))
@@ -233,7 +290,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             value = getattr(self, name)
             if not (name == "share" and value is None) and not (is_number(value) and 0 < value < 1):
                 raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
-        wanted = "accuracy" if is_classifier(estimator) else "absolute_error"
+        wanted = "accuracy" if is_classifier(self._model) else "absolute_error"
         if self.scoring is not None and (
             not isinstance(self.scoring, str) or self.scoring != wanted
         ):
@@ -258,6 +315,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         `groups` names the person of every row, with ``Domain(unit="person")``.
         """
         self._check()
+        if is_pipeline(self.estimator):
+            return self._fit_pipeline(X, y, groups)
         estimator = self.estimator
         estimator._check_groups(groups)
         refuse_malformed(X)
@@ -274,36 +333,84 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         rng = make_generator(self.random_state)
-        winner: Winner = plan.public.run(Releases(plan, rng).capped(rows), rng)
-        self._publish(winner, plan, labels)
+        design: Design = plan.public
+        winner = design.run(Releases(plan, rng).capped(rows), rng)
+        model = self._winning(winner, design, plan, float(self.epsilon))
+        model.n_features_in_ = self.n_features_in_
+        if names is not None:
+            model.feature_names_in_ = names
         if limits is not None:
-            self.best_estimator_._rescale(1.0 / np.abs(limits).max(axis=1))
+            model._rescale(1.0 / np.abs(limits).max(axis=1))
+        self._publish(model, winner, design, plan)
         if receipt is not None:
             receipt.commit()
         return self
 
-    def _publish(self, winner: Winner, plan: Plan, labels: np.ndarray | None) -> None:
-        setting = plan.public.setting
-        point = setting.candidates[winner.index]
-        model = type(self.estimator)(**self.estimator.get_params(deep=False))
+    def _fit_pipeline(self, X: Any, y: Any, groups: Any) -> Self:
+        """The same corridor with the releases of the steps before the search, all from one reservation."""
+        pipeline = clone(self.estimator)
+        n_columns, y, labels = pipeline._inspect(X, y, groups)
+        plan = self._priced(n_columns, labels)
+        _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
+
+        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
+        rng = make_generator(self.random_state)
+        releases = Releases(plan, rng)
+        rows = pipeline._learn_steps(X, groups, n_columns, releases)
+        names = [*pipeline.steps_[-1][1]._names_out()]
+        design, rows = fitting(plan.public.design, rows)
+        names += ["(none)"] * (rows.shape[1] - len(names))
+        given = design.setting.estimator
+        table = checked_data(given, rows, ensure_all_finite=False)
+        clipped = Rows.clip(table, y, given._domain, labels=labels, groups=groups)
+        winner = design.run(releases.capped(clipped), rng)
+        price = design.setting.epsilon
+        inside = self._plan(design, design.phases, design.kept, design, price)
+        inside = replace(inside, assumptions=(*inside.assumptions, GIVEN))
+        model = self._winning(winner, design, inside, price)
+        model.n_features_in_, model.feature_names_ = int(rows.shape[1]), tuple(names)
+        pipeline.set_params(
+            epsilon=self.epsilon, random_state=self.random_state,
+            **{k: v for k, v in outward(design.setting.candidates[winner.index], pipeline.steps[-1][0]).items()
+               if k != THRESHOLD},
+        )  # fmt: skip
+        pipeline.model_, pipeline.plan_ = model, replace(plan, public=None)
+        pipeline.privacy_ = plan.guarantee
+        self.n_features_in_ = n_columns
+        if hasattr(pipeline, "feature_names_in_"):
+            self.feature_names_in_ = pipeline.feature_names_in_
+        self._publish(pipeline, winner, design, plan)
+        if receipt is not None:
+            receipt.commit()
+        pipeline._warn_weak()
+        return self
+
+    def _winning(
+        self, winner: Winner, design: Design, plan: Plan, epsilon: float
+    ) -> BaseDPLinearModel:
+        """The chosen candidate as a fitted model, with the plan that paid for it."""
+        setting = design.setting
+        model = type(setting.estimator)(**setting.estimator.get_params(deep=False))
         model.set_params(
-            **{name: value for name, value in point.items() if name != "threshold"},
-            epsilon=self.epsilon,
+            **paid(setting.candidates[winner.index]),
+            epsilon=epsilon,
             delta=self.delta,
             random_state=self.random_state,
         )
-        model._publish(winner.solution.coef, winner.solution.intercept, labels)
-        model.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+        model._publish(winner.solution.coef, winner.solution.intercept, setting.labels)
         model.n_iter_ = winner.n_iter
         if winner.solution.coef_noise is not None:
             model.coef_noise_ = winner.solution.coef_noise
-        model.plan_ = self.plan_ = plan
-        model.privacy_ = self.privacy_ = plan.guarantee
-        self.best_estimator_, self.best_params_ = model, dict(point)
-        self.best_index_ = winner.index
-        n_samples = self.estimator._domain.n_samples
+        model.plan_, model.privacy_ = plan, plan.guarantee
+        return model
+
+    def _publish(self, best: Any, winner: Winner, design: Design, plan: Plan) -> None:
+        point = dict(design.setting.candidates[winner.index])
+        if is_pipeline(best):
+            point = outward(point, best.steps[-1][0])
+        self.best_estimator_, self.best_params_, self.best_index_ = best, point, winner.index
+        self.plan_, self.privacy_ = plan, plan.guarantee
+        n_samples = self._model._domain.n_samples
         if winner.score is not None and n_samples is not None:
             self.best_score_ = min(max(0.5 + winner.score * PARTS / n_samples, 0.0), 1.0)
 
@@ -367,10 +474,10 @@ def _weights(weights: Any, k: int) -> np.ndarray:
     return np.asarray(chances / chances.sum())
 
 
-def _facts(estimator: Any) -> tuple[str, ...]:
+def _facts(estimator: Any, adjacency: str) -> tuple[str, ...]:
     n_samples = estimator.domain.n_samples
     if n_samples is not None:
         return (f"n_samples={n_samples} is public",)
-    if estimator.adjacency == "replace-one":
+    if adjacency == "replace-one":
         return (f"the number of {estimator.domain.unit}s is public (replace-one)",)
     return ()

@@ -34,6 +34,7 @@ from dpsparse.rows import Rows
 from dpsparse.rows.held_out import centred_scores
 
 ETA = 1.0  # geometric
+IN_A_LEDGER = "renyi_epsilon_in_a_ledger"
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def stopping_design(setting: Setting) -> StoppingDesign:
         mu / whole,
         {
             "mean_number_of_runs": 1.0 / gamma,
-            "renyi_epsilon_in_a_ledger": _renyi(event, setting.delta),
+            IN_A_LEDGER: _renyi(event, setting.delta),
         },
     )
 

@@ -11,13 +11,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import array_of, is_number, quietly
+from dpsparse._checks import array_of, is_number, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 
 # Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
@@ -103,11 +104,7 @@ def _flat(column: Any) -> np.ndarray:
     if hasattr(column, "to_numpy"):
         column = array_of(column)
     if not isinstance(column, np.ndarray):
-        cells = list(column)
-        out = np.empty(len(cells), object)
-        for i, cell in enumerate(cells):
-            out[i] = cell
-        column = out
+        column = objects_of(column)
     if column.ndim != 1:
         raise SchemaError(_UNREADABLE)
     return np.asarray(column)
@@ -132,6 +129,10 @@ def _number(cell: Any) -> float:
     if isinstance(cell, complex) or cell is None:
         return math.nan
     try:
+        if isinstance(cell, date):
+            return float(_since_1970(cell) // timedelta(seconds=1))
+        if isinstance(cell, timedelta):
+            return float(cell // timedelta(seconds=1))
         return float(cell)
     except Exception:  # text, lists, pandas.NA, anything: a gap
         written = _WRITTEN.fullmatch(cell) if isinstance(cell, str) and len(cell) < 64 else None
@@ -147,7 +148,7 @@ def kinds(column: np.ndarray) -> np.ndarray:
 
 
 def _kind(cell: Any) -> float:
-    if not math.isnan(_number(cell)):
+    if not isinstance(cell, date) and not math.isnan(_number(cell)):
         return 0.0
     if not math.isnan(_day(cell)):
         return 1.0
@@ -174,14 +175,17 @@ def _day(cell: Any) -> float:
             if text[4:5] != "-":
                 return math.nan
             cell = datetime.fromisoformat(text)
-        if isinstance(cell, datetime):
-            whole = cell if cell.tzinfo else cell.replace(tzinfo=UTC)
-            return (whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400.0
         if isinstance(cell, date):
-            return float(cell.toordinal() - date(1970, 1, 1).toordinal())
+            return _number(cell) / 86_400.0
     except Exception:  # no such day, NaT: a gap
         return math.nan
     return math.nan
+
+
+def _since_1970(cell: date) -> timedelta:
+    if not isinstance(cell, datetime):
+        return cell - date(1970, 1, 1)
+    return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def filled(column: np.ndarray, fill: Any) -> np.ndarray:
@@ -218,6 +222,9 @@ def _name(cell: Any) -> str | None:
             text = str(bool(cell))
         elif isinstance(cell, Integral):
             text = str(int(cell))
+        elif isinstance(cell, Decimal):  # which Python does not count among the real numbers
+            whole = cell.adjusted() < 40 and cell == int(cell)  # 1e999999 has a million digits
+            text = str(int(cell)) if whole else repr(float(cell))
         elif isinstance(cell, Real):
             value = float(cell)
             if math.isnan(value):

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import murmurhash3_32
 
-from dpsparse._checks import check_count
+from dpsparse._checks import check_count, objects_of
 from dpsparse.exceptions import DomainError
 from dpsparse.preprocessing._step import (
     Plain,
@@ -197,7 +197,7 @@ class PublicEncoder(_OneHot):
 
     def _check(self) -> None:
         for known in self._lists():
-            names = texts(_objects(known))
+            names = texts(objects_of(known))
             if not names or None in names or len(set(names)) < len(names):
                 raise DomainError(
                     "categories must list different names, at least one for each column."
@@ -235,7 +235,7 @@ class PublicEncoder(_OneHot):
             if len(lists) != len(names):
                 raise DomainError(f"categories has {len(lists)} lists for {len(names)} columns.")
         self.categories_ = tuple(
-            tuple(str(name) for name in texts(_objects(known))) for known in lists
+            tuple(str(name) for name in texts(objects_of(known))) for known in lists
         )
 
 
@@ -246,6 +246,13 @@ class HashingEncoder(Step):
     ----------
     n_features : int, default=64
         Columns for each column that goes in.
+
+    Examples
+    --------
+    >>> from dpsparse import HashingEncoder
+    >>> table = [["red", "S"], ["blue", "M"], ["red", "M"]]
+    >>> HashingEncoder(64).fit_transform(table).shape
+    (3, 128)
     """
 
     def __init__(self, n_features: int = 64) -> None:
@@ -292,10 +299,3 @@ class HashingEncoder(Step):
         ]
         out = ColumnTransformer(parts, sparse_threshold=1.0)
         return out.fit(example(self, "")), unchanged
-
-
-def _objects(values: Any) -> np.ndarray:
-    out = np.empty(len(values), object)
-    for i, value in enumerate(values):
-        out[i] = value
-    return out

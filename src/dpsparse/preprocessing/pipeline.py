@@ -26,8 +26,10 @@ from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._model_search import refuse_unpayable_search
 from dpsparse.estimators._schema import checked_data
-from dpsparse.exceptions import DPSparseError, ParameterError
+from dpsparse.exceptions import ParameterError
+from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.pricing import affordable
+from dpsparse.model_selection.search import GIVEN
 from dpsparse.preprocessing._step import (
     ADJACENCIES,
     LEAK_SHARE,
@@ -40,17 +42,14 @@ from dpsparse.preprocessing._step import (
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Table
-from dpsparse.privacy import Guarantee, ObjectivePerturbation, Phase, Plan, Sequence
+from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
 from dpsparse.privacy.conversion import gaussian_epsilon
-from dpsparse.privacy.rdp import leaves
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
-
-GIVEN = "given the prepared table; what preparing it cost stands in the plan of the pipeline"
 
 
 # Facts about raw columns are for the steps; the model sees prepared ones.
@@ -67,36 +66,6 @@ def _wider(rows: Any, empty: int) -> sp.csr_array:
     """The same rows with so many empty columns more."""
     more = sp.csr_array((rows.shape[0], empty))
     return sp.csr_array(sp.hstack([sp.csr_array(rows), more], format="csr"))
-
-
-def _told(
-    model: BaseDPLinearModel, reserved: Plan, width: int, labels: np.ndarray | None
-) -> Plan | None:
-    """The plan for `width` columns with the noise that was reserved, or None if the model has no such plan."""
-    try:
-        plan = model._priced(width, labels)
-    except DPSparseError:
-        return None
-    paid = {phase.name: phase for phase in reserved.phases}
-    if not all(_pays(paid.get(phase.name), phase) for phase in plan.phases):
-        return None
-    return replace(plan, phases=tuple(paid[phase.name] for phase in plan.phases))
-
-
-def _pays(reserved: Phase | None, phase: Phase) -> bool:
-    """Whether the noise of a reserved phase serves this one; a tilt serves no steeper and no flatter objective."""
-    if reserved is None:
-        return False
-    for have, need in zip(_tilts(reserved), _tilts(phase), strict=False):
-        if have.gradient_bound < need.gradient_bound or have.curvature < need.curvature:
-            return False
-        if have.ridge > need.ridge:
-            return False
-    return len(_tilts(reserved)) == len(_tilts(phase))
-
-
-def _tilts(phase: Phase) -> list[ObjectivePerturbation]:
-    return [leaf for leaf in leaves(phase.event) if isinstance(leaf, ObjectivePerturbation)]
 
 
 class DPPipeline(_BaseComposition):  # type: ignore[misc]
@@ -273,40 +242,21 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         wants, width, norm = self._planned(n_features)
-        spent = sum(want.share for _, each in wants for want in each)
-        if not spent < 1.0:
-            raise ParameterError(
-                f"The shares of the steps add up to {spent:g} and leave nothing to the model; lower them."
-            )
-        leak = (
-            self.delta
-            * self.leak_share
-            / max(1, sum(any(w.names for w in each) for _, each in wants))
-        )
+        spent = self._shares(wants)
 
         def priced(mu: float) -> tuple[Any, tuple[tuple[Phase, ...], Plan]]:
-            own = tuple(
-                phase for name, each in wants for phase in phases_of(each, mu, leak, f"{name}: ")
-            )
+            own = self._own_phases(wants, mu)
             price = gaussian_epsilon(mu * math.sqrt(1.0 - spent), self.delta)
             fit = self._model(price, norm)._priced(width, labels)
             return Sequence(tuple(p.event for p in (*own, *fit.phases))), (own, fit)
 
         mu = math.inf
         if math.isinf(self.epsilon):
-            own = tuple(
-                phase for name, each in wants for phase in phases_of(each, mu, leak, f"{name}: ")
-            )
+            own = self._own_phases(wants, mu)
             fit = self._model(math.inf, norm)._priced(width, labels)
         else:
             mu, (own, fit) = affordable(lambda m: priced(m), self.epsilon, self.delta)
-            for name, each in wants:
-                check_enough(each, mu, self._domain.n_samples, self.adjacency, f"Step {name!r}")
-        facts = [
-            f"what was declared to step {name!r} about columns is public"
-            for name, step in self._preparation
-            if step._declares
-        ]
+            self._check_enough(wants, mu)
         return Plan(
             method="DPPipeline",
             phases=(*own, *fit.phases),
@@ -314,7 +264,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             delta=self.delta,
             adjacency=self.adjacency,
             source=f"{SOURCE}, {fit.source}" if own else fit.source,
-            assumptions=(*facts, *fit.assumptions),
+            assumptions=(*self._declarations(), *fit.assumptions),
             unit=fit.unit,
             parameters={
                 "model": fit.method,
@@ -323,6 +273,35 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
                 "share of the model": 1.0 - spent,
             },
             public=fit,
+        )
+
+    def _shares(self, wants: list[tuple[str, list[Want]]]) -> float:
+        """What the steps take of mu^2 together."""
+        spent = sum(want.share for _, each in wants for want in each)
+        if not spent < 1.0:
+            raise ParameterError(
+                f"The shares of the steps add up to {spent:g} and leave nothing to the model; lower them."
+            )
+        return spent
+
+    def _own_phases(self, wants: list[tuple[str, list[Want]]], mu: float) -> tuple[Phase, ...]:
+        """The phases of all steps at a budget mu of the whole."""
+        leaking = max(1, sum(any(w.names for w in each) for _, each in wants))
+        leak = self.delta * self.leak_share / leaking
+        return tuple(
+            phase for name, each in wants for phase in phases_of(each, mu, leak, f"{name}: ")
+        )
+
+    def _check_enough(self, wants: list[tuple[str, list[Want]]], mu: float) -> None:
+        for name, each in wants:
+            check_enough(each, mu, self._domain.n_samples, self.adjacency, f"Step {name!r}")
+
+    def _declarations(self) -> tuple[str, ...]:
+        """What the guarantee rests on because it was declared to the steps."""
+        return tuple(
+            f"what was declared to step {name!r} about columns is public"
+            for name, step in self._preparation
+            if step._declares
         )
 
     # ---- fitting --------------------------------------------------------------------------------
@@ -338,13 +317,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             The person of every row, with ``Domain(unit="person")``.
         """
         self._check_parameters()
-        self.steps[-1][1]._check_groups(groups)
-        first = self._preparation[0][1]
-        read = first._read(X)
-        n_columns = len(read.columns) if isinstance(read, Table) else 1
-        first_noted = clone(first)
-        first_noted._note(read)
-        y, labels = self._check_targets(read, y, groups)
+        n_columns, y, labels = self._inspect(X, y, groups)
         plan = self._priced(n_columns, labels)
         _warn_about(plan, "DPPipeline", budgeted=self.ledger is not None)
 
@@ -352,6 +325,25 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             refuse_unpayable_search(plan, self.ledger, "DPPipeline")
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = self._make_releases(plan)
+        rows = self._learn_steps(X, groups, n_columns, releases)
+        self.model_ = self._fit_model(rows, y, groups, plan, releases, labels)
+        self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
+        if receipt is not None:
+            receipt.commit()
+        self._warn_weak()
+        return self
+
+    def _inspect(self, X: Any, y: Any, groups: Any) -> tuple[int, Any, np.ndarray | None]:
+        """Columns, targets and labels of a raw table: the last place where one can be refused."""
+        self.steps[-1][1]._check_groups(groups)
+        first = self._preparation[0][1]
+        read = first._read(X)
+        clone(first)._note(read)
+        y, labels = self._check_targets(read, y, groups)
+        return (len(read.columns) if isinstance(read, Table) else 1), y, labels
+
+    def _learn_steps(self, X: Any, groups: Any, n_columns: int, releases: Releases) -> Any:
+        """The releases of all steps, paid; returns the prepared rows."""
         fitted: list[tuple[str, Step]] = []
         rows = X
         for name, given in self._preparation:
@@ -365,12 +357,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         names = getattr(fitted[0][1], "feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
-        self.model_ = self._fit_model(rows, y, groups, plan, releases, labels)
-        self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
-        if receipt is not None:
-            receipt.commit()
+        return rows
+
+    def _warn_weak(self) -> None:
         warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
-        return self
 
     def _check_targets(self, read: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
         """Refuse targets and persons that the fit would refuse, before anything is spent."""
@@ -399,7 +389,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         reserved: Plan = plan.public
         _, planned, norm = self._planned(self.n_features_in_)
         model, names = self._model(reserved.epsilon, norm), list(self.steps_[-1][1]._names_out())
-        actual = _told(model, reserved, int(rows.shape[1]), labels)
+        actual = told(model, reserved, int(rows.shape[1]), labels)
         if actual is None:
             actual, empty = reserved, planned - int(rows.shape[1])
             rows = _wider(rows, empty)
@@ -424,7 +414,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         rows = X
         for _, step in self.steps_:
-            rows = step.transform(rows)
+            rows = step._applied(rows)
         empty = self.model_.n_features_in_ - int(rows.shape[1])
         return rows if empty == 0 else _wider(rows, empty)
 

@@ -143,10 +143,7 @@ def bounded_range_profile(eta: float, count: int, resolution: int, smallest: flo
     top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(smallest))
     support = count * resolution  # no loss is larger: from this node on the profile is 0
     values = np.zeros(min(support, math.ceil(top / spacing)) + 1)  # of no step: (1 - g)_+
-    step = BoundedRangeStep(spacing, resolution)
-    for done in range(1, count + 1):
-        values = step.before(values, done * resolution)
-    return Profile(spacing, values)
+    return Profile(spacing, BoundedRangeStep(spacing, resolution).before(values, resolution, count))
 
 
 @lru_cache(maxsize=256)
@@ -181,20 +178,41 @@ class BoundedRangeStep:
         self._ends = np.stack([up, down, up * a, down * a, rise * a / norm, a])
         self._rise, self._decay = rise, e
 
-    def before(self, values: Array, support: int) -> Array:
-        """The profile with this step in front; from node `support` on it is 0."""
-        live, m = min(len(values), support), self.resolution
-        j = np.arange(m, 0, -1)
-        mirror = values[np.minimum(j, len(values) - 1)]
-        below = -np.expm1(-j * self.spacing) + np.exp(-j * self.spacing) * mirror
-        wide = np.concatenate([below, values, np.full(m, values[-1])])
-        out = np.zeros_like(values)
-        _maximise(wide, live, self._ends, self._rise, self._decay, out)
-        out[:live] = out[:live] * _CHARGE + _TINY
-        return np.minimum(out, 1.0)
+    def before(self, values: Array, support: int, count: int = 1) -> Array:
+        """The profile with `count` such steps in front; with the first of them it is 0 from node `support` on."""
+        below = -self.spacing * np.arange(self.resolution, 0.0, -1.0)
+        mirror = np.stack([-np.expm1(below), np.exp(below)])
+        return _put_in_front(values, support, count, mirror, self._ends, self._rise, self._decay)
 
 
 @njit(cache=True, nogil=True)
+def _put_in_front(
+    values: Array,
+    support: int,
+    count: int,
+    mirror: Array,
+    ends: Array,
+    rise: float,
+    decay: float,
+) -> Array:
+    """`count` steps in front of `values`; each moves the node from which the profile is 0 by its range."""
+    m, last = ends.shape[1] - 1, len(values) - 1
+    wide = np.empty(len(values) + 2 * m)  # the mirror below 0, the values, the constant above them
+    out = values.copy()
+    for done in range(count):
+        for j in range(m):
+            wide[j] = mirror[0, j] + mirror[1, j] * out[min(m - j, last)]
+        wide[m : m + last + 1] = out
+        wide[m + last + 1 :] = out[last]
+        live = min(last + 1, support + done * m)
+        _maximise(wide, live, ends, rise, decay, out)
+        for i in range(live):
+            out[i] = min(out[i] * _CHARGE + _TINY, 1.0)
+        out[live:] = 0.0
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, out: Array) -> None:
     """max over t of p H(y - t) + (1 - p) H(y - t + eta) on the nodes 0..live-1.
 
@@ -205,25 +223,26 @@ def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, ou
     m = ends.shape[1] - 1
     up, down, a_up, a_down, width, a = ends
     tilt = decay * width[0]
-    for i in range(live):
-        last_up, last_down = wide[i + m], wide[i + m + m]  # t = 0, where p = 1
-        best = last_up
-        for c in range(1, m + 1):
-            h_up, h_down = wide[i + m - c], wide[i + m + m - c]
-            value = up[c] * h_up + down[c] * h_down
-            if value > best:
-                best = value
-            gain_up, gain_down = last_up - h_up, last_down - h_down
-            slope = a_up[c] * gain_up + a_down[c] * gain_down
+    out[:live] = wide[m : m + live]  # t = 0, where p = 1
+    for c in range(1, m + 1):
+        # Cells outside, nodes inside, and no branch: the inner loop runs on the processor's vectors.
+        ups, downs = wide[m - c : m - c + live + 1], wide[m + m - c : m + m - c + live + 1]
+        u, d, au, ad, w, ac = up[c], down[c], a_up[c], a_down[c], width[c], a[c]
+        au_last, ad_last = a_up[c - 1], a_down[c - 1]
+        for i in range(live):
+            h_up, h_down = ups[i], downs[i]
+            value = u * h_up + d * h_down
+            best = out[i]
+            best = value if value > best else best
+            gain_up, gain_down = ups[i + 1] - h_up, downs[i + 1] - h_down
+            slope = au * gain_up + ad * gain_down
             slope += tilt * (h_up - h_down)
-            bend = width[c] * (gain_up - decay * gain_down)
-            if slope > 0.0 and slope < -bend * (2.0 + rise):
-                ratio = -slope / bend
-                s = ratio / (1.0 + math.sqrt(1.0 + rise * ratio))
-                value = ((1.0 - s) * a_up[c] + s * a_up[c - 1]) * (h_up + s * gain_up)
-                value += ((1.0 - s) * a_down[c] + s * a_down[c - 1]) * (h_down + s * gain_down)
-                value /= a[c] * (1.0 + rise * s)
-                if value > best:
-                    best = value
-            last_up, last_down = h_up, h_down
-        out[i] = best
+            bend = w * (gain_up - decay * gain_down)
+            inside = (slope > 0.0) & (slope < -bend * (2.0 + rise))
+            ratio = -slope / (bend if inside else -1.0)
+            s = ratio / (1.0 + math.sqrt(1.0 + rise * ratio))
+            value = ((1.0 - s) * au + s * au_last) * (h_up + s * gain_up)
+            value += ((1.0 - s) * ad + s * ad_last) * (h_down + s * gain_down)
+            value /= ac * (1.0 + rise * s)
+            better = inside & (value > best)
+            out[i] = value if better else best

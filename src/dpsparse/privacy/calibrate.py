@@ -26,6 +26,13 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     `make_event` maps a positive number (an eta, a rho, a noise scale) to an event whose cost
     rises or falls with it; which of the two is found out. The root is moved to the cheap side
     until the accountant confirms it in both directions (delta at epsilon, epsilon at delta).
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, Repeated, calibrate
+    >>> scale = calibrate(lambda scale: Repeated(Gaussian(scale), 10), epsilon=1.0, delta=1e-6)
+    >>> print(f"{scale:.2f}")
+    13.36
     """
     if not (0.0 < epsilon < math.inf):
         raise ParameterError(f"epsilon must be a positive finite number, got {epsilon!r}.")

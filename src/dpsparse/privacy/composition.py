@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dpsparse.privacy.adaptive import Profile, bounded_range_profile, pure_profile
 from dpsparse.privacy.dominance import SLACK, bounded_range_mu, perturbation_mu
@@ -26,7 +25,7 @@ from dpsparse.privacy.events import (
     Pure,
     RoundedGaussian,
 )
-from dpsparse.privacy.gaussian import log_profile
+from dpsparse.privacy.gaussian import log_profile, smallest_epsilon
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 from dpsparse.privacy.objective import delta_profiles
 from dpsparse.privacy.rdp import leaves
@@ -48,6 +47,13 @@ def gaussian_parameter(event: Event) -> tuple[float, float]:
     Runs compose by adding mu^2 and slack, in any order and interleaved, also when a later run is
     chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
     dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Exponential, Repeated, gaussian_parameter
+    >>> mu, slack = gaussian_parameter(Repeated(Exponential(eta=0.1), 100))
+    >>> print(f"{mu:.3f} {slack:.0e}")
+    0.502 1e-46
     """
     square, slack = total_square(leaves(event))
     return math.sqrt(square) * (1.0 + 1e-15), slack
@@ -124,23 +130,10 @@ class AdaptiveRun:
         if side is not None and self.mu == 0.0:
             return side.epsilon(target)
 
-        def excess(epsilon: float) -> float:
-            return math.log(max(self._at(epsilon, side), 1e-300) / target)
+        def log_delta(epsilon: float) -> float:
+            return math.log(max(self._at(epsilon, side), 1e-300))
 
-        if excess(0.0) <= 0.0:
-            return 0.0
-        high = self.scale * (self.scale / 2.0 + math.sqrt(-2.0 * math.log(target)))
-        for _ in range(10):
-            if excess(high) <= 0.0:
-                break
-            high *= 1.2
-        else:
-            return math.inf
-        root = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-12, maxiter=200))
-        nudge = 1e-13
-        while excess(root) > 0.0:
-            root, nudge = root * (1.0 + nudge), 2.0 * nudge
-        return root
+        return smallest_epsilon(log_delta, self.scale, math.log(target))
 
     def _at(self, epsilon: float, side: Profile | None) -> float:
         if side is None:

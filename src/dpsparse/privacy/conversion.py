@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.composition import adaptive_run, gaussian_parameter
@@ -43,7 +43,7 @@ from dpsparse.privacy.events import (
     RoundedGaussian,
     ThresholdedGaussian,
 )
-from dpsparse.privacy.gaussian import log_profile
+from dpsparse.privacy.gaussian import log_profile, smallest_epsilon
 from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
 from dpsparse.privacy.stopping import stopping_profile
@@ -53,6 +53,8 @@ _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
 _ZOOM = np.linspace(-1.0, 1.0, 33)
 # A product of so many profiles has lost more to chords than the Gaussian that dominates the whole run.
 _MANY_KINDS = 3
+# A bound this close to that of ideal samplers is not improved further.
+_NOTHING_TO_WIN = 1.0 + 1e-9
 # Below this delta the slack of the dominating Gaussian may matter: Renyi is always asked.
 _FAR = 1e-30
 
@@ -61,6 +63,12 @@ def epsilon(event: Event, delta: float) -> float:
     """The smallest proven epsilon of `event` at `delta`; infinite if there is none.
 
     `delta = 0` has a finite answer for pure events only.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Gaussian(scale=20.0), 10), delta=1e-6):.3f}")
+    0.648
     """
     return best_bound(event, delta)[0]
 
@@ -106,7 +114,14 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
 
 @lru_cache(maxsize=1024)
 def delta(event: Event, epsilon: float) -> float:
-    """The smallest proven delta of `event` at `epsilon`; 1 if there is none."""
+    """The smallest proven delta of `event` at `epsilon`; 1 if there is none.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, delta
+    >>> print(f"{delta(Gaussian(scale=5.0), epsilon=1.0):.1e}")
+    1.8e-08
+    """
     if not epsilon >= 0.0:
         raise ParameterError(f"epsilon must be a number >= 0, got {epsilon!r}.")
     counts = leaves(event)
@@ -125,6 +140,9 @@ def delta(event: Event, epsilon: float) -> float:
         if mu is not None:
             return math.exp(min(0.0, gaussian_log_delta(mu, epsilon)))
         value = 1.0 if run is None else run.delta(epsilon)
+        if run is not None and len(run.kinds) >= _MANY_KINDS:
+            merged, slack = gaussian_parameter(event)
+            value = min(value, math.exp(gaussian_log_delta(merged, epsilon)) + slack)
         if run is None or not run.beats_renyi or value < _FAR:
             log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon), counts)
             value = min(value, math.exp(min(0.0, log_delta)))
@@ -306,24 +324,27 @@ def _epsilon_with_slack(
 ) -> float:
     """An epsilon at which the ideal run leaves room for its samplers; `ideal` maps delta to it."""
     slack = sampler_slack(counts)
-    value = ideal(delta)
-    if slack == 0.0 or not math.isfinite(value):
-        return value
-    tail, shift = sampler_tail(counts)
-    tail -= leaked_delta(counts)  # which the caller has paid
-    shifted = math.inf
-    if tail < min(delta, TAIL_LIMIT):
-        shifted = ideal(delta - tail) + shift + SHIFT
+    best = ideal(delta)
+    if slack == 0.0 or not math.isfinite(best):
+        return best
+    value, plain = best, math.inf
     for _ in range(100):  # rises: a larger epsilon leaves less delta to the ideal run
         left = delta - _slack_delta(slack, value)
         # With at least 15/16 left the next step is far smaller than this one.
-        if left < 0.9375 * delta or value >= shifted:
-            return shifted
+        if left < 0.9375 * delta:
+            break
         ahead = ideal(left)
         if ahead <= value:
-            return value
+            plain = value
+            break
         value = ahead * (1.0 + 1e-15)
-    return shifted
+    if plain <= best * _NOTHING_TO_WIN:
+        return plain
+    tail, shift = sampler_tail(counts)
+    tail -= leaked_delta(counts)  # which the caller has paid
+    if tail >= min(delta, TAIL_LIMIT):
+        return plain
+    return min(plain, ideal(delta - tail) + shift + SHIFT)
 
 
 def _delta_with_slack(
@@ -337,11 +358,15 @@ def _delta_with_slack(
     def covered(at: float) -> float:
         return ideal(at) + _slack_delta(slack, at)
 
-    value, (tail, shift) = covered(epsilon), sampler_tail(counts)
+    best = ideal(epsilon)
+    value = best + _slack_delta(slack, epsilon)
+    if value <= best * _NOTHING_TO_WIN:
+        return value
+    tail, shift = sampler_tail(counts)
     tail -= leaked_delta(counts)  # which the caller adds
     if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
         value = min(value, ideal(epsilon - shift - SHIFT) + tail)
-    if value > ideal(epsilon) * (1.0 + 1e-9):  # else there is nothing to win
+    if value > best * _NOTHING_TO_WIN:
         # A guarantee at a smaller epsilon is one at this: `covered` is convex in e^eps.
         end = min(epsilon, -math.log(slack))
         found = minimize_scalar(
@@ -367,20 +392,8 @@ def _merged_epsilon(mu: float, slack: float, delta: float) -> float:
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon with delta(epsilon) <= delta, from the safe side."""
-    target = math.log(delta)
-
-    def excess(eps: float) -> float:
-        return max(-1e300, gaussian_log_delta(mu, eps) - target)
-
     if not math.isfinite(mu):
         return math.inf
-    if mu == 0.0 or excess(0.0) <= 0.0:
+    if mu == 0.0:
         return 0.0
-    # delta(eps) <= Phi(mu/2 - eps/mu) <= e^{-x^2/2} for x >= 0
-    high = mu * (mu / 2.0 + math.sqrt(-2.0 * target) + 1e-9)
-    root = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-15, maxiter=500))
-    nudge = 1e-15
-    while excess(root) > 0.0:
-        root *= 1.0 + nudge
-        nudge *= 2.0
-    return root
+    return smallest_epsilon(partial(gaussian_log_delta, mu), mu, math.log(delta))

@@ -48,35 +48,70 @@ class _Positive:
 
 @dataclass(frozen=True)
 class Exponential(_Positive, Event):
-    """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`."""
+    """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Exponential, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Exponential(eta=0.1), 100), delta=1e-6):.2f}")
+    2.25
+    """
 
     eta: float
 
 
 @dataclass(frozen=True)
 class NoisyMax(_Positive, Event):
-    """Report-noisy-max with other than Gumbel noise: pure DP with parameter `epsilon`."""
+    """Report-noisy-max with other than Gumbel noise: pure DP with parameter `epsilon`.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import NoisyMax, epsilon
+    >>> print(f"{epsilon(NoisyMax(0.5), delta=1e-6):.2f}")
+    0.50
+    """
 
     epsilon: float
 
 
 @dataclass(frozen=True)
 class Pure(_Positive, Event):
-    """Any mechanism that is `epsilon`-DP with delta 0."""
+    """Any mechanism that is `epsilon`-DP with delta 0.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Pure, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Pure(0.1), 100), delta=1e-6):.2f}")  # not 10
+    4.77
+    """
 
     epsilon: float
 
 
 @dataclass(frozen=True)
 class ZCDP(_Positive, Event):
-    """Any mechanism that is `rho`-zCDP."""
+    """Any mechanism that is `rho`-zCDP.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import ZCDP, epsilon
+    >>> print(f"{epsilon(ZCDP(rho=0.05), delta=1e-6):.2f}")
+    1.47
+    """
 
     rho: float
 
 
 @dataclass(frozen=True)
 class Gaussian(_Positive, Event):
-    """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`."""
+    """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, epsilon
+    >>> print(f"{epsilon(Gaussian(scale=5.0, sensitivity=1.0), delta=1e-6):.2f}")
+    0.83
+    """
 
     scale: float
     sensitivity: float = 1.0
@@ -84,7 +119,14 @@ class Gaussian(_Positive, Event):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(_Positive, Event):
-    """Discrete Gaussian on a grid; `scale` and L2 `sensitivity` in the same unit."""
+    """Discrete Gaussian on a grid; `scale` and L2 `sensitivity` in the same unit.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import DiscreteGaussian, Gaussian, epsilon
+    >>> print(f"{epsilon(DiscreteGaussian(scale=5.0, sensitivity=1.0), delta=1e-6):.2f}")
+    0.90
+    """
 
     scale: float
     sensitivity: float = 1.0
@@ -94,7 +136,14 @@ class DiscreteGaussian(_Positive, Event):
 class RoundedGaussian(Event):
     """Gaussian noise rounded to a grid on `size` values of the grid: what Gaussian noise costs,
     as rounding is post-processing, plus the sampler's distance from that law
-    (docs/proofs/rounded_gaussian.md)."""
+    (docs/proofs/rounded_gaussian.md).
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, RoundedGaussian, epsilon
+    >>> print(f"{epsilon(RoundedGaussian(scale=5.0, sensitivity=1.0, size=1_000), delta=1e-6):.2f}")
+    0.83
+    """
 
     proof: ClassVar[str] = "docs/proofs/rounded_gaussian.md"
 
@@ -118,6 +167,12 @@ class ThresholdedGaussian(RoundedGaussian):
     A name that only one row (or person) knows is impossible without it. With probability at most `leak`, over
     both tables together, such a name is told; otherwise the release is the Gaussian one
     (Lemma 4 of its note). `size` is a public bound on the number of names.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, ThresholdedGaussian, epsilon
+    >>> print(f"{epsilon(ThresholdedGaussian(scale=5.0, size=10_000, leak=1e-8), delta=1e-6):.2f}")
+    0.83
     """
 
     proof: ClassVar[str] = "docs/proofs/preparation.md"
@@ -135,7 +190,14 @@ class ThresholdedGaussian(RoundedGaussian):
 
 @dataclass(frozen=True)
 class Laplace(_Positive, Event):
-    """Laplace noise of `scale` on a query of L1 `sensitivity`."""
+    """Laplace noise of `scale` on a query of L1 `sensitivity`.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Laplace, epsilon
+    >>> print(f"{epsilon(Laplace(scale=10.0, sensitivity=1.0), delta=1e-6):.2f}")
+    0.10
+    """
 
     scale: float
     sensitivity: float = 1.0
@@ -143,7 +205,14 @@ class Laplace(_Positive, Event):
 
 @dataclass(frozen=True)
 class Geometric(Event):
-    """Two-sided geometric noise, P(k) ~ exp(-|k|/scale), on an integer of `sensitivity`."""
+    """Two-sided geometric noise, P(k) ~ exp(-|k|/scale), on an integer of `sensitivity`.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Geometric, epsilon
+    >>> print(f"{epsilon(Geometric(scale=10.0, sensitivity=1), delta=1e-6):.2f}")
+    0.10
+    """
 
     proof: ClassVar[str] = "docs/proofs/accounting.md"
 
@@ -161,7 +230,14 @@ class Geometric(Event):
 
 @dataclass(frozen=True)
 class RenyiCurve(Event):
-    """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1."""
+    """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import RenyiCurve, epsilon
+    >>> print(f"{epsilon(RenyiCurve(orders=(2.0, 8.0, 32.0), values=(0.02, 0.08, 0.32)), delta=1e-6):.2f}")
+    0.62
+    """
 
     proof: ClassVar[str] = "docs/proofs/accounting.md"
 
@@ -189,6 +265,13 @@ class ObjectivePerturbation(Event):
     `gradient_bound` bounds the L2 norm of one row's gradient, `curvature` its second derivative
     times |x|^2. `loss` is "logistic", "one-sided" (slope of one sign per row) or "glm" (any
     scalar slope). Not for losses with several slopes per row, such as softmax.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import ObjectivePerturbation, epsilon
+    >>> fit = ObjectivePerturbation(scale=10.0, gradient_bound=1.0, curvature=0.25, ridge=25.0, loss="logistic")
+    >>> print(f"{epsilon(fit, delta=1e-6):.2f}")
+    0.40
     """
 
     proof: ClassVar[str] = "docs/proofs/objective_perturbation.md"
@@ -221,6 +304,12 @@ class RandomStopping(Event):
     K has the truncated negative binomial law of parameters `gamma` and `eta` (1: geometric, mean
     1/gamma); `slack` bounds the total variation between what is drawn in all runs and the ideal
     law (docs/proofs/tuning.md). Nothing but the best run is released.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import RandomStopping, epsilon
+    >>> print(f"{epsilon(RandomStopping(mu=0.1, gamma=0.05), delta=1e-6):.2f}")  # twenty runs on average
+    0.65
     """
 
     proof: ClassVar[str] = "docs/proofs/tuning.md"
@@ -244,12 +333,26 @@ class RandomStopping(Event):
 
 @dataclass(frozen=True)
 class NonPrivate(Event):
-    """No guarantee at all: noiseless, seeded or published without proof."""
+    """No guarantee at all: noiseless, seeded or published without proof.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import NonPrivate, epsilon
+    >>> epsilon(NonPrivate(), delta=1e-6)
+    inf
+    """
 
 
 @dataclass(frozen=True)
 class Repeated(Event):
-    """The same event `count` times, adaptively."""
+    """The same event `count` times, adaptively.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Gaussian(5.0), 4), delta=1e-6):.2f}")  # as one with scale 2.5
+    1.77
+    """
 
     proof: ClassVar[str] = "docs/proofs/accounting.md"
 
@@ -267,7 +370,14 @@ class Repeated(Event):
 
 @dataclass(frozen=True)
 class Sequence(Event):
-    """Events one after the other, each chosen after seeing the earlier outputs."""
+    """Events one after the other, each chosen after seeing the earlier outputs.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Exponential, Gaussian, Sequence, epsilon
+    >>> print(f"{epsilon(Sequence((Gaussian(5.0), Exponential(0.2))), delta=1e-6):.2f}")
+    0.94
+    """
 
     proof: ClassVar[str] = "docs/proofs/accounting.md"
 

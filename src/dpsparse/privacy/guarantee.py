@@ -40,6 +40,15 @@ class Guarantee:
     `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
     hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
     `n_units` is the number of rows or persons where it was declared public, and serves `cautions` alone.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> guarantee = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5).plan(n_features=1_000).guarantee
+    >>> guarantee.headline
+    '(0.5, 1e-06)-DP, add/remove one row, proven'
+    >>> guarantee.proven, guarantee.unit, guarantee.source
+    (True, 'one row', 'docs/proofs/noisy_gradient.md')
     """
 
     epsilon: float

@@ -17,7 +17,6 @@ an older copy, and is refused.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
@@ -25,10 +24,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from dpsparse._json import canonical
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
+from dpsparse.privacy.html import ledger_html
 from dpsparse.privacy.ledger_book import (
     UNITS,
     Book,
@@ -91,6 +92,18 @@ class Ledger:
         guarantee, which `spent` says by returning infinity.
     policy : path or None, default=None
         A file of limits (docs/policy.md) to enforce besides those of DPSPARSE_POLICY and of the file beside the book.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, Ledger
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)  # without a path: in memory, for playing
+    >>> plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.4).plan(n_features=1_000)
+    >>> ledger.would_allow(plan)
+    True
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.4, ledger=ledger)
+    >>> _ = model.fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)  # reserved before noise is drawn
+    >>> len(ledger.history())
+    1
     """
 
     def __init__(
@@ -248,7 +261,7 @@ class Ledger:
         )
 
     def _append(self, session: Session, book: Book, body: dict[str, Any]) -> tuple[int, str]:
-        text = json.dumps(body, sort_keys=True, allow_nan=False)
+        text = canonical(body)
         seq, digest = book.n_entries + 1, digest_of(book.head, text)
         book.copy().read(seq, text, digest)  # nothing is written that could not be read again
         session.change(_APPEND, (self.dataset, seq, text, digest))
@@ -470,6 +483,9 @@ class Ledger:
             f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
             f"epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}, {self.terms.adjacency})"
         )
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self)
 
 
 @dataclass(frozen=True)

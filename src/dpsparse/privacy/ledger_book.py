@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from dpsparse._json import canonical
 from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.privacy.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
 from dpsparse.privacy.guarantee import PERSON, ROW
@@ -194,7 +195,7 @@ def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
         "opened": now(),
         "nonce": nonce,
     }
-    return json.dumps(record, sort_keys=True)
+    return canonical(record)
 
 
 def read_terms(text: str) -> Terms:

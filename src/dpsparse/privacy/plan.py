@@ -19,7 +19,14 @@ _LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must 
 
 @dataclass(frozen=True)
 class Phase:
-    """One paid step of a fit: its name, its event, and a line on what is released."""
+    """One paid step of a fit: its name, its event, and a line on what is released.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, Phase
+    >>> Phase("class counts", Gaussian(scale=20.0), "two noisy counts").name
+    'class counts'
+    """
 
     name: str
     event: Event
@@ -32,6 +39,16 @@ class Plan:
 
     `epsilon` is what is claimed: the accountant was asked for it and spends no more.
     `public` is what the solver is given; `parameters` shows the numbers of interest to a reader.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5).plan(n_features=1_000)
+    >>> plan.method, plan.epsilon, plan.delta
+    ('DPGradientClassifier', 0.5, 1e-06)
+    >>> from dpsparse.privacy import Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(plan.event, 10), 1e-6):.2f}")  # ten such fits
+    1.73
     """
 
     method: str

@@ -55,7 +55,14 @@ _SERIES: list[float] = (1.0 / np.cumprod(np.arange(2.0, 16.0))).tolist()
 
 
 def rdp(event: Event, orders: ArrayLike) -> Array:
-    """The Renyi divergence bound of `event` at each order (> 1), in the shape of `orders`."""
+    """The Renyi divergence bound of `event` at each order (> 1), in the shape of `orders`.
+
+    Examples
+    --------
+    >>> from dpsparse.privacy import Gaussian, rdp
+    >>> rdp(Gaussian(scale=2.0), [2, 4, 8]).tolist()
+    [0.25, 0.5, 1.0]
+    """
     a = np.asarray(orders, dtype=np.float64)
     if not np.all((a > 1.0) & np.isfinite(a)):
         raise ParameterError("orders must be finite numbers above 1.")

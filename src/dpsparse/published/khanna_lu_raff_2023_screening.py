@@ -74,7 +74,7 @@ def published_iterates(
         weights *= 1.0 - step
         weights[j] += step * sign * radius
         gradient, margin_norm = oracle(weights)
-        gap = _wolfe_gap(gradient, weights, radius) / n
+        gap = wolfe_gap(gradient, weights, radius) / n
         if rule is not None and t in screen_steps:
             scores = screening_scores(
                 gradient,
@@ -95,11 +95,20 @@ def published_iterates(
 
 def published_sensitivity(loss: str, radius: float, n: int) -> float:
     """The papers' sensitivity of one score. False; see the proofs."""
-    if loss == "squared":
-        return (2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)) / n
+    return PRINTED_SENSITIVITY[loss](radius) / n
+
+
+def _squared_sensitivity(radius: float) -> float:
+    return 2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)
+
+
+def _logistic_sensitivity(radius: float) -> float:
     edge = float(expit(radius))
     root = math.sqrt(4.0 * radius / float(expit(-radius)))
-    return (2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root) / n
+    return 2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root
+
+
+PRINTED_SENSITIVITY = {"squared": _squared_sensitivity, "logistic": _logistic_sensitivity}
 
 
 def adp_scale(l2_sensitivity: float, epsilon: float, delta: float, n_screens: int) -> float:
@@ -125,14 +134,17 @@ def screening_scores(
     strong_convexity: float,
     rescaled: bool = False,
 ) -> np.ndarray:
-    """n times Eq. (1): below 0 it would prove w*_j = 0, if the radius were 1 or the rule rescaled."""
+    """n times Eq. (1): below 0 it would prove w*_j = 0, if the radius were 1 or the rule rescaled.
+
+    Rescaled it is Theorem 11 of Raj et al., which proves it for every radius.
+    """
     unit = radius if rescaled else 1.0
-    distance = math.sqrt(_wolfe_gap(gradient, weights, radius) / strong_convexity)
+    distance = math.sqrt(wolfe_gap(gradient, weights, radius) / strong_convexity)
     reach = smoothness * (unit * column_norms + margin_norm) * distance
     return np.asarray(unit * np.abs(gradient) + float(weights @ gradient) + reach)
 
 
-def _wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float:
+def wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float:
     largest = float(np.abs(gradient).max(initial=0.0))
     return max(float(weights @ gradient) + radius * largest, 0.0)  # rounding must not go below 0
 
@@ -195,4 +207,5 @@ class _Moments:
 def _make_oracle(X: sp.csr_array, y: np.ndarray, loss: Loss) -> _Rows | _Moments:
     n, d = X.shape
     small = n * d <= 50_000_000 and d <= 2_000
-    return _Moments(X, y) if loss.name == "squared" and d < n and small else _Rows(X, y, loss)
+    quadratic = bool(np.ptp(loss.bend(np.linspace(-1.0, 1.0, 5))) == 0.0)
+    return _Moments(X, y) if quadratic and d < n and small else _Rows(X, y, loss)

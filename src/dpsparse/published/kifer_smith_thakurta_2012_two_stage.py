@@ -1,12 +1,12 @@
-"""Two-Stage as later papers implement it (Kifer, Smith and Thakurta, COLT 2012).
+"""Two-Stage of Kifer, Smith and Thakurta (COLT 2012), as two later papers compare with it.
 
     S     = the s largest of votes_j/k + Lap(2 s/(k epsilon/2))    k = sqrt(n) blocks, s votes each, by correlation
     theta = argmin of sum_i l(x_S.theta, y_i) + ridge/2 |theta|^2 + b.theta
             b ~ N(0, xi^2 (8 log(2/delta) + 4 epsilon)/epsilon^2 I)     Algorithm 1, objective perturbation
 
 xi = sqrt(s) (logistic) or 2 s^(3/2) (squared), ridge = 2 (s/4 or s)/epsilon. The paper itself is not
-among ours; later papers give stage one epsilon/2 and stage two epsilon, so 1.5 epsilon is spent. No guarantee
-is stated here.
+among ours. Wang and Gu (2020) and Khanna, Lu and Raff (2023) compare with it and do not print how they divide the
+budget; here stage one has epsilon/2 and stage two epsilon, so 1.5 epsilon is spent. No guarantee is stated.
 """
 
 from __future__ import annotations

@@ -98,9 +98,7 @@ def sparse_curvature(
     if not len(support):
         return 1.0
     rows = X[:, support] if isinstance(X, np.ndarray) else X[:, support].toarray()
-    slopes = np.abs(loss.slope(rows @ theta[support], y))
-    # the logistic slope p - y has the curvature p (1 - p)
-    bend = slopes * (1.0 - slopes) if loss.name == "logistic" else np.ones(len(y))
+    bend = loss.bend(loss.slope(rows @ theta[support], y))
     moments = rows.T @ ((bend if strict else np.full(len(y), bend.mean()))[:, None] * rows)
     return max(float(np.linalg.eigvalsh(moments / len(y))[0]), 1e-12)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import array_of, quietly
+from dpsparse._checks import array_of, did_you_mean, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import open_bytes
 from dpsparse.readers.tables import ROWS, format_of, table_header, text_lines
@@ -34,7 +34,22 @@ def read_columns(
     columns: Sequence[str] | None = None,
     format: str | None = None,
 ) -> Columns:
-    """The columns of a file by name; `columns` selects some of them, in that order."""
+    """The columns of a file by name; `columns` selects some of them, in that order.
+
+    JSON lines have no header: without `columns` all objects must have the same keys.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import read_columns
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> list(read_columns(path, columns=["dose"]))
+    ['dose']
+    >>> folder.cleanup()
+    """
     kind = format or format_of(Path(path))
     readers: dict[str, Any] = {
         "csv": _read_text, "tsv": _read_text, "jsonl": _read_json, "parquet": _read_arrow, "arrow": _read_arrow,
@@ -53,7 +68,20 @@ def read_columns(
 
 
 def column_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """The names of the columns: from the header line, the schema, or the first object; no other row is read."""
+    """The names of the columns: from the header line, the schema, or the first object; no other row is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import column_names
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> column_names(path)
+    ['age', 'dose', 'ill']
+    >>> folder.cleanup()
+    """
     kind = format or format_of(Path(path))
     if kind in ("csv", "tsv"):
         with (
@@ -79,15 +107,10 @@ def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
     missing = [name for name in wanted or () if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}. The first line of a CSV file must name the columns."
+            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
+            "name the columns."
         )
     return list(names if wanted is None else wanted)
-
-
-def _objects(cells: list[Any]) -> np.ndarray:
-    out = np.empty(len(cells), object)
-    out[:] = cells
-    return out
 
 
 def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
@@ -108,7 +131,7 @@ def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
                 )
             for name, j in places.items():
                 cells[name] += [_cell(row[j]) for row in rows]
-    return {name: _objects(column) for name, column in cells.items()}
+    return {name: objects_of(column) for name, column in cells.items()}
 
 
 def _cell(text: str) -> str | None:
@@ -128,8 +151,13 @@ def _json_names(path: Any) -> list[str]:
 
 
 def _read_json(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
-    chosen = _selected(_json_names(path), wanted)
+    """Declared columns, where an absent key is a gap; or the keys that all objects have in common.
+
+    There is no header: were the keys of the first object the columns, one row and its place would decide the table.
+    """
+    chosen = _selected(_json_names(path) if wanted is None else list(wanted), None)
     cells: dict[str, list[Any]] = {name: [] for name in chosen}
+    known = cells.keys()
     with open_bytes(path) as raw:
         for line in raw:
             if not line.strip():
@@ -137,10 +165,16 @@ def _read_json(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise SchemaError(f"{Path(path).name} must hold one JSON object a line.")
+            if wanted is None and row.keys() != known:
+                raise SchemaError(
+                    f"The objects of {Path(path).name} have different keys, and one row may not decide which columns "
+                    "there are. Write every key into every object, null where a row has none, or state the columns: "
+                    "read_columns(path, columns=[...])."
+                )
             for name, column in cells.items():
                 value = row.get(name)
                 column.append(_cell(value) if isinstance(value, str) else value)
-    return {name: _objects(column) for name, column in cells.items()}
+    return {name: objects_of(column) for name, column in cells.items()}
 
 
 def _open_arrow(path: Any, kind: str) -> Any:

@@ -66,6 +66,19 @@ def read_svmlight(
     -------
     X : csr_array of float64
     y : array of float64
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import read_svmlight
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.svm")
+    >>> _ = path.write_text("1 1:0.5 3:2\\n0 2:1\\n")
+    >>> X, y = read_svmlight(path)
+    >>> X.toarray().tolist(), y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, 0.0])
+    >>> folder.cleanup()
     """
     return quietly(f"{UNREADABLE}.", _read_whole, path, n_features, zero_based, start, stop)
 
@@ -109,7 +122,20 @@ def iter_svmlight(
     stop: int | None = None,
     block_bytes: int = BLOCK,
 ) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
-    """The same file as a stream of matrices, one per block of bytes: memory stays bounded."""
+    """The same file as a stream of matrices, one per block of bytes: memory stays bounded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import iter_svmlight
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.svm")
+    >>> _ = path.write_text("1 1:0.5 3:2\\n0 2:1\\n")
+    >>> [X.shape for X, y in iter_svmlight(path, n_features=3)]
+    [(2, 3)]
+    >>> folder.cleanup()
+    """
     blocks = _line_blocks(path, start, stop, block_bytes)
 
     def next_part() -> tuple[sp.csr_array, np.ndarray] | None:

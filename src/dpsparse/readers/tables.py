@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import quietly
+from dpsparse._checks import did_you_mean, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import read_svmlight
@@ -88,6 +88,19 @@ def read_table(
     zero_based : bool
         Whether the first feature of a svmlight file is 0.
     format : {"svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"} or None
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.readers import read_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> table = read_table(path, target="ill")
+    >>> table.X.toarray().tolist(), table.feature_names
+    ([[40.0, 1.5], [57.0, 0.0]], ('age', 'dose'))
+    >>> folder.cleanup()
     """
     kind = format or format_of(Path(path))
     if kind == "svmlight":
@@ -141,7 +154,8 @@ def _choose(
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}. The first line of a CSV file must name the columns."
+            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
+            "name the columns."
         )
     where = {name: position for position, name in enumerate(names)}
     if features is None:

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import datetime
 import math
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import dpsparse
 from dpsparse import proofs as notes
+from dpsparse._html import page
 from dpsparse.domain import Undeclared
 from dpsparse.domain_file import plain_facts
-from dpsparse.exceptions import DPSparseError, ParameterError
+from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger, Sequence, epsilon
 from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.html import describe, likelihood_factor, rounded_up, show
 from dpsparse.report import plots
 from dpsparse.report.evaluation import evaluation_section
+from dpsparse.report.template import filled
 
 if TYPE_CHECKING:
     from dpsparse.evaluation.report import Report
@@ -52,6 +53,14 @@ def privacy_card(
         Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
     checksum : str
         Of the model file (SHA-256), so that a reader can tell that the page is about that file.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> from dpsparse.report import privacy_card
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> privacy_card(model, title="Triage").startswith("<!doctype html>")
+    True
     """
     model = getattr(
         model, "best_estimator_", model
@@ -61,19 +70,11 @@ def privacy_card(
         raise ParameterError(
             f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."
         )
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise DPSparseError("The card needs jinja2: pip install 'dpsparse[cli]'.") from error
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    environment.filters["show"] = show
-    environment.filters["rounded_up"] = rounded_up
-    template = environment.from_string(
-        files(__package__).joinpath("card.html.j2").read_text("utf-8")
-    )
     guarantee: Guarantee = model.privacy_
-    return template.render(
-        title=title or type(model).__name__,
+    title = title or type(model).__name__
+    body = filled(
+        "card",
+        title=title,
         estimator=type(inner).__name__ + ("" if inner is model else " behind private preparation"),
         written=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
         about={"data": "", "target": "", "fitted": "", **(getattr(model, "about_", None) or {})},
@@ -94,6 +95,7 @@ def privacy_card(
         evaluation="" if evaluation is None else evaluation_section(evaluation),
         budget=None if ledger is None else _budget(ledger, model),
     )
+    return page(f"Privacy card: {title}", body)
 
 
 def _prices(model: Any, evaluation: Report | None) -> list[tuple[str, float]]:

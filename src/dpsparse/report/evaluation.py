@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.resources import files
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import dpsparse
-from dpsparse.exceptions import DPSparseError
+from dpsparse._html import page
 from dpsparse.report.plots import CLEAR, FAINT, INK, _svg
+from dpsparse.report.template import filled
 
 if TYPE_CHECKING:
     from dpsparse.evaluation.report import Report
@@ -112,13 +113,8 @@ def _draw_calibration(axes: Any, report: Report) -> None:
 
 def evaluation_section(report: Report) -> str:
     """The part of a card that is about an evaluation: an HTML fragment in the classes of the card."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise DPSparseError("The section needs jinja2: pip install 'dpsparse[cli]'.") from error
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    text = files(__package__).joinpath("evaluation.html.j2").read_text("utf-8")
-    return environment.from_string(text).render(
+    return filled(
+        "evaluation",
         report=report,
         g=report.privacy_,
         rows=[
@@ -133,16 +129,8 @@ def evaluation_section(report: Report) -> str:
 
 def evaluation_page(report: Report, title: str = "") -> str:
     """A page of its own: the section below the style of the privacy card."""
-    from html import escape
-
-    card = files(__package__).joinpath("card.html.j2").read_text("utf-8")
-    style = card[card.index("<style>") : card.index("</style>") + len("</style>")]
-    name = escape(title or report.model)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Evaluation: {name}</title>\n{style}\n</head>\n<body>\n<main>\n"
-        f"<h1>Evaluation: {name}</h1>\n{evaluation_section(report)}\n"
-        f"<footer>Made by dpsparse {dpsparse.__version__}. Everything on this page is computed from released "
-        "numbers.</footer>\n</main>\n</body>\n</html>\n"
+    name = f"Evaluation: {title or report.model}"
+    footer = f"Made by dpsparse {dpsparse.__version__}. Everything on this page is computed from released numbers."
+    return page(
+        name, f"<h1>{escape(name)}</h1>\n{evaluation_section(report)}\n<footer>{footer}</footer>"
     )

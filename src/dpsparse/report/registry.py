@@ -7,11 +7,11 @@ where) is asked for by name. The layout follows the registry's schema (opendp/de
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import dpsparse
+from dpsparse._json import readable
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger
 from dpsparse.privacy.guarantee import NOT_PROTECTED, TRUST_MODEL
@@ -178,7 +178,7 @@ def _scalar(value: Any) -> str:
         return (
             text if not mark else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
         )
-    return json.dumps(value, ensure_ascii=False)
+    return readable(value)
 
 
 def _several(text: str) -> list[str]:

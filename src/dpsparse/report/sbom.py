@@ -25,8 +25,8 @@ def sbom(*, extras: tuple[str, ...] = ()) -> dict[str, Any]:
     >>> bill = sbom()
     >>> bill["bomFormat"], bill["metadata"]["component"]["name"]
     ('CycloneDX', 'dpsparse')
-    >>> sorted(part["name"] for part in bill["components"])[:2]
-    ['joblib', 'llvmlite']
+    >>> {"numba", "numpy", "scipy"} <= {part["name"] for part in bill["components"]}
+    True
     """
     found: dict[str, metadata.Distribution] = {}
     edges: dict[str, list[str]] = {}

@@ -78,7 +78,7 @@ class NumberColumns:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros((self.n_columns, n_cells), np.int64)
-            shares = int(kernels.SAFE / unit) // self._sizes
+            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt(columns) may be rounded down
             for j in range(self.n_columns):
                 found = cells(j)
                 inside = found >= 0

@@ -24,7 +24,7 @@ import numpy as np
 
 from dpsparse.jit import njit
 from dpsparse.rows import kernels
-from dpsparse.rows.query import Query
+from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum
 
 LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025
@@ -51,7 +51,7 @@ class _Scored:
         """How many rows or persons there are; public under replace-one, so never asked for there."""
 
         def whole(unit: float) -> np.ndarray:
-            return np.array([len(self) * int(kernels.SAFE / unit)], np.int64)
+            return np.array([len(self) * units_in_one(unit)], np.int64)
 
         return Query((1,), count_below, whole)
 
@@ -62,7 +62,7 @@ class _Scored:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros(K * n_cells, np.int64)
-            shares = int(kernels.SAFE / unit) // self._sizes
+            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt K may be rounded down
             for k in range(K):
                 np.add.at(out, np.clip(cells[:, k], 0, n_cells - 1) + k * n_cells, shares)
             return out

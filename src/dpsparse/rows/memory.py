@@ -1,18 +1,17 @@
 """Rows in parts, wherever they are (parts.py), and the closed set of queries they answer.
 
-`Rows` holds clipped rows; `UnitRows` is a view of them after a scaling that was released, every row
-brought to length at most one; `Margins` are numbers of rows under released weights. All three are
+`Rows` holds clipped rows; `UnitRows` (unit.py) is a view of them after a scaling that was released, every row
+brought to length at most one; `Margins` (margins.py) are numbers of rows under released weights. All three are
 private: a solver passes them on and asks them for queries, and cannot read a number off them.
 Sums are exact whole numbers, so they do not depend on how rows are cut into parts or threads. What is done to one
-part is a function at the end of this file, of that part and of public or released numbers.
+part is a function at the end of a file, of that part and of public or released numbers.
 Where rows have persons (`Domain(unit="person")`), a person contributes as much as a row may (persons.py).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -22,36 +21,35 @@ import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData, Domain, Part, by_person
 from dpsparse.exceptions import ParameterError
-from dpsparse.noise import in_threads
-from dpsparse.rows import kernels
 from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import InMemory, Parts
-from dpsparse.rows.persons import Persons, at_most, means
+from dpsparse.rows.persons import at_most
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.screening import Point, ScreenedRows
+from dpsparse.rows.short import count, short_sum
 from dpsparse.rows.standard import standardised
+from dpsparse.rows.unit import UnitRows
 from dpsparse.rows.votes import Blocks, Selector, block_votes
-from dpsparse.sensitivity import (
-    class_counts,
-    clipped_gradient_sum,
-    count_and_total,
-    count_below,
-    feature_masses,
-    signed_sum,
-    vertex_score,
-)
+from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
 if TYPE_CHECKING:
     from dpsparse.rows.sources import Directory, Paths, Size, Source
 
-LOSSES = {"logistic": kernels.LOGISTIC, "huber": kernels.RESIDUAL, "softmax": kernels.SOFTMAX}
-_LONG = 2**15  # non-zeros from which threads pay
-_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
-
 
 class Rows:
-    """Clipped rows, and the queries that need no scaling."""
+    """Clipped rows, and the queries that need no scaling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from dpsparse import Domain, DPGradientClassifier, Rows
+    >>> X = sp.random_array((400, 30), density=0.2, rng=0, format="csr")  # its arrays may be memory-mapped
+    >>> source = Rows.from_csr(X, np.tile([0, 1], 200), memory="100MB")
+    >>> DPGradientClassifier(Domain(classes=[0, 1]), epsilon=1.0).fit(source).coef_.shape
+    (1, 30)
+    """
 
     def __init__(
         self, parts: Parts | Sequence[Part], domain: Domain, n_features: int | None = None
@@ -230,17 +228,16 @@ class Rows:
 
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""
-        return self._short(
-            partial(_indicators, n_classes), n_classes, 1.0, class_counts, positive=True
-        )
+        indicators = partial(_indicators, n_classes)
+        return short_sum(self._parts, indicators, n_classes, 1.0, class_counts, positive=True)
 
     def count_and_total(self) -> Query:
         """The number of rows and the sum of their targets, in units of the target bound."""
-        return self._short(_ones_and_targets, 2, np.sqrt(2.0), count_and_total)
+        return short_sum(self._parts, _ones_and_targets, 2, np.sqrt(2.0), count_and_total)
 
     def target_total(self) -> Query:
         """The sum of the targets, in units of the target bound."""
-        return self._short(_targets, 1, 1.0, partial(signed_sum, 1.0))
+        return short_sum(self._parts, _targets, 1, 1.0, partial(signed_sum, 1.0))
 
     def against_rest(self, output: int) -> Rows:
         """The same rows with targets 1 for one class and 0 for all others."""
@@ -272,7 +269,7 @@ class Rows:
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""
-        return _count(self._parts, partial(_near, centre, distance))
+        return count(self._parts, partial(_near, centre, distance))
 
     def unit(
         self, scaling: np.ndarray, *, constant: float = 0.0, shortest: float = 0.0
@@ -289,210 +286,6 @@ class Rows:
     def screening(self, at: Point) -> ScreenedRows:
         """Scores of features at released weights, for the rules that pay for them."""
         return ScreenedRows(self, at)
-
-    def _short(
-        self,
-        contributions: Callable[[Part], np.ndarray],
-        size: int,
-        bound: float,
-        lemma: Callable[[str], Any],
-        positive: bool = False,
-    ) -> Query:
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum(
-                (size,), partial(_add_short, contributions, unit, bound, positive)
-            )
-
-        return Query((size,), lemma, whole)
-
-
-@dataclass(frozen=True, eq=False)
-class _UnitPart:
-    """Whole-number rows of one part: Z on kept columns, Z of the constant, norm and length."""
-
-    indptr: np.ndarray
-    columns: np.ndarray
-    z: np.ndarray
-    constant: np.ndarray
-    norm: np.ndarray
-    length: np.ndarray
-    targets: np.ndarray
-    persons: Persons | None = None
-
-    @property
-    def starts(self) -> np.ndarray | None:
-        return None if self.persons is None else self.persons.starts
-
-    @property
-    def rows(self) -> tuple[np.ndarray, ...]:
-        return self.indptr, self.columns, self.z, self.constant, self.norm
-
-
-class UnitRows:
-    """Rows of length at most one in whole numbers, on the features that a released scaling kept."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        scaling: np.ndarray,
-        *,
-        constant: float = 0.0,
-        shortest: float = 0.0,
-        fixed: float = 0.0,
-        longest: float = 1.0,
-    ) -> None:
-        self._by_entries, self._longest = fixed > 0.0, longest
-        scaling = np.ascontiguousarray(scaling, np.float32)
-        self.width = int(np.count_nonzero(scaling))
-        self._kept = (
-            None if self.width == len(scaling) else np.flatnonzero(scaling).astype(np.int32)
-        )
-        place = np.empty(0, np.int32)
-        if self._kept is not None:
-            place = np.zeros(len(scaling), np.int32)
-            place[self._kept] = np.arange(self.width, dtype=np.int32)
-        lengths = (constant, shortest, fixed, longest)
-        self._of_persons = rows.domain.unit == "person"
-        self._parts = rows._parts.map(partial(_unit_part, scaling, place, lengths))
-
-    @property
-    def kept(self) -> np.ndarray:
-        """The features of every answer, in order; released, as the scaling is."""
-        return np.arange(self.width, dtype=np.int32) if self._kept is None else self._kept
-
-    # ---- queries -------------------------------------------------------------------------------
-
-    def masses(self) -> Query:
-        """sum_i |z_i|, feature by feature."""
-
-        def whole(unit: float) -> np.ndarray:
-            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
-            if self._of_persons:  # slopes of one
-                add = partial(
-                    _add_by_person,
-                    _slopes_of_one,
-                    fine / kernels.SLOPE,
-                    self._longest,
-                    np.inf,
-                    True,
-                )
-                return self._parts.sum((self.width + 1, 1), add)[:-1, 0]
-            return self._parts.sum((self.width,), partial(_add_rows, partial(_masses, fine)))
-
-        return Query((self.width,), partial(feature_masses, 1.0), whole)
-
-    def total(self) -> Query:
-        """sum_i z_i, signs and all."""
-
-        def whole(unit: float) -> np.ndarray:
-            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
-            if self._of_persons:  # slopes of one
-                step = fine / kernels.SLOPE
-                add = partial(_add_by_person, _slopes_of_one, step, self._longest, np.inf, False)
-                return self._parts.sum((self.width + 1, 1), add)[:-1, 0]
-            return self._parts.sum((self.width,), partial(_add_rows, partial(_totals, fine)))
-
-        return Query((self.width,), partial(clipped_gradient_sum, 1.0), whole)
-
-    def squares(self) -> np.ndarray:
-        """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
-        return self._parts.sum((self.width,), partial(_add_rows, _squares))
-
-    def count_shorter(self, length: float) -> Query:
-        """Rows whose scaled length is at most `length`."""
-        return _count(self._parts, partial(_shorter, length))
-
-    def gradient(
-        self,
-        loss: str,
-        weights: np.ndarray,
-        offset: np.ndarray,
-        *,
-        clip: float,
-        cutoff: float = np.inf,
-        original: bool = False,
-        stretch: float = 0.0,
-        constant_weight: np.ndarray | None = None,
-        class_weight: np.ndarray | None = None,
-    ) -> Query:
-        """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
-
-        `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
-        of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
-        A public `class_weight` multiplies slopes before they are clipped.
-        """
-        outputs = weights.shape[1]
-        last = np.zeros(outputs) if constant_weight is None else constant_weight
-        at = _At(
-            np.ascontiguousarray(weights, np.float64), last, offset, LOSSES[loss], cutoff, clip,
-            original, stretch, np.empty(0) if class_weight is None else class_weight,
-        )  # fmt: skip
-
-        def whole(unit: float) -> np.ndarray:
-            fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
-            add = partial(_add_rows, partial(_gradient, at, fine))
-            if self._of_persons:
-                largest = min(cutoff / clip, 1.0) if self._by_entries else np.inf
-                add = partial(
-                    _add_by_person, partial(_slopes, at), fine, self._longest, largest, False
-                )
-            return self._parts.sum((self.width + 1, outputs), add)
-
-        if self._by_entries:
-            lemma: Any = partial(vertex_score, min(clip, cutoff), 1.0)
-        else:
-            lemma = partial(clipped_gradient_sum, clip)
-        return Query((self.width + 1, outputs), lemma, whole)
-
-    def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
-        """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
-        last = np.zeros(weights.shape[1]) if constant_weight is None else constant_weight
-        return Margins(self._parts.map(partial(_margins, weights, last)), weights.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class _MarginPart:
-    values: np.ndarray
-    targets: np.ndarray
-    starts: np.ndarray | None
-
-
-class Margins:
-    """Margins of the rows under released weights; private."""
-
-    def __init__(self, parts: Parts, n_outputs: int) -> None:
-        self._parts, self._n_outputs = parts, n_outputs
-
-    def class_totals(self, offset: np.ndarray) -> Query:
-        """sum of the predicted probabilities, class by class."""
-        n_classes = max(2, self._n_outputs)
-
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum((n_classes,), partial(_add_chances, offset, unit))
-
-        return Query((n_classes,), partial(feature_masses, 1.0), whole)
-
-    def residual_total(self, offset: np.ndarray, reach: float) -> Query:
-        """sum of target - margin - offset, each clipped to +-reach."""
-
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum((1,), partial(_add_residuals, offset, reach, unit))
-
-        return Query((1,), partial(signed_sum, reach), whole)
-
-    def squares(self, bound: float, unit: float) -> int:
-        """sum of min((margin/bound)^2, 1), each rounded up to `unit`; for the queries of this room."""
-        return int(self._parts.sum((1,), partial(_add_squares, bound, unit))[0])
-
-
-def _count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
-    """How many rows a yes-or-no question holds for: every row adds one whole number or none, and a person
-    the share of their rows."""
-
-    def whole(unit: float) -> np.ndarray:
-        return parts.sum((1,), partial(_add_count, answers, int(1.0 / unit)))
-
-    return Query((1,), count_below, whole)
 
 
 # ---- functions of one part -----------------------------------------------------------------------
@@ -535,151 +328,8 @@ def _targets(part: Part) -> np.ndarray:
     return part.targets[:, None]
 
 
-def _add_short(
-    contributions: Callable[[Part], np.ndarray],
-    unit: float,
-    bound: float,
-    positive: bool,
-    part: Part,
-    out: np.ndarray,
-) -> None:
-    kernels.short_sum(means(part.persons, contributions(part)), unit, bound, positive, out)
-
-
 def _near(centre: float, distance: float, part: Part) -> np.ndarray:
     return np.asarray(np.abs(part.targets - centre) <= distance)
-
-
-def _shorter(length: float, part: _UnitPart) -> np.ndarray:
-    return np.asarray(part.length <= length)
-
-
-def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: np.ndarray) -> None:
-    found, first = answers(part), part.starts
-    if first is None:
-        out[0] += int(np.count_nonzero(found)) * one
-    else:
-        shares = np.add.reduceat(found.astype(np.int64), first[:-1]) / np.diff(first)
-        out[0] += int(np.sum((shares * one).astype(np.int64)))
-
-
-def _add_chances(offset: np.ndarray, unit: float, part: _MarginPart, out: np.ndarray) -> None:
-    shares = np.empty((len(part.values), len(out)))
-    kernels.probabilities(part.values, offset, shares)
-    kernels.short_sum(means(part.starts, shares), unit, 1.0, True, out)
-
-
-def _add_residuals(
-    offset: np.ndarray, reach: float, unit: float, part: _MarginPart, out: np.ndarray
-) -> None:
-    residuals = np.clip(part.targets[:, None] - part.values - offset, -reach, reach)
-    kernels.short_sum(means(part.starts, residuals), unit, reach, False, out)
-
-
-def _add_squares(bound: float, unit: float, part: _MarginPart, out: np.ndarray) -> None:
-    squares = np.ceil(np.minimum((part.values / bound) ** 2, 1.0) / unit)
-    out[0] += int(squares.astype(np.int64).sum())
-
-
-@dataclass(frozen=True, eq=False)
-class _At:
-    """Released weights and the public side of slopes, in the order in which kernels take them."""
-
-    weights: np.ndarray
-    constant_weight: np.ndarray
-    offset: np.ndarray
-    loss: int
-    cutoff: float
-    clip: float
-    original: bool
-    stretch: float
-    boost: np.ndarray
-
-    def of(self, part: _UnitPart) -> tuple[Any, ...]:
-        own = (getattr(self, field.name) for field in fields(self))
-        return *part.rows, part.targets, *own
-
-
-def _gradient(at: _At, fine: float, part: _UnitPart, start: int, stop: int, out: Any) -> None:
-    run: Any = kernels.gradient_one if at.weights.shape[1] == 1 else kernels.gradient_many
-    run(*at.of(part), fine, start, stop, out[:-1], out[-1])
-
-
-def _masses(fine: float, part: _UnitPart, start: int, stop: int, out: np.ndarray) -> None:
-    kernels.masses(part.indptr, part.columns, part.z, fine, start, stop, out)
-
-
-def _totals(fine: float, part: _UnitPart, a: int, b: int, out: np.ndarray) -> None:
-    kernels.totals(part.indptr, part.columns, part.z, fine, a, b, out)
-
-
-def _squares(part: _UnitPart, start: int, stop: int, out: np.ndarray) -> None:
-    kernels.squares(part.indptr, part.columns, part.z, start, stop, out)
-
-
-def _slopes(at: _At, part: _UnitPart) -> np.ndarray:
-    run: Any = kernels.slopes
-    out = np.empty((len(part.length), at.weights.shape[1]))
-    edges = _edges(len(part.length), len(part.z))
-    in_threads(lambda b: run(*at.of(part), edges[b], edges[b + 1], out), range(len(edges) - 1))
-    return out
-
-
-def _slopes_of_one(part: _UnitPart) -> np.ndarray:
-    return np.full((len(part.length), 1), kernels.SLOPE)
-
-
-def _margins(weights: np.ndarray, last: np.ndarray, part: _UnitPart) -> _MarginPart:
-    """Margins of the original rows."""
-    run: Any = kernels.margins
-    out = np.empty((len(part.length), weights.shape[1]))
-    edges = _edges(len(part.length), len(part.z))
-    in_threads(
-        lambda b: run(*part.rows, weights, last, edges[b], edges[b + 1], out),
-        range(len(edges) - 1),
-    )
-    return _MarginPart(out, part.targets, part.starts)
-
-
-def _add_rows(
-    add: Callable[[_UnitPart, int, int, np.ndarray], None], part: _UnitPart, out: np.ndarray
-) -> None:
-    """Sums over the rows of a part; each thread has its own accumulator where they are small."""
-    edges = _edges(len(part.length), 0 if out.size > _WIDE else len(part.z))
-    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(len(edges) - 2)]
-    in_threads(lambda b: add(part, edges[b], edges[b + 1], mine[b]), range(len(edges) - 1))
-    for other in mine[1:]:
-        out += other
-
-
-def _add_by_person(
-    slopes: Callable[[_UnitPart], np.ndarray],
-    fine: float,
-    longest: float,
-    largest: float,
-    mass: bool,
-    part: _UnitPart,
-    out: np.ndarray,
-) -> None:
-    """The same, the rows of a person bounded together; of masses the entries without their signs."""
-    persons = part.persons
-    assert persons is not None
-    edges = _edges(len(persons.starts) - 1, 0 if out.size > _WIDE else len(part.z))
-    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(len(edges) - 2)]
-    z, constant = part.z, part.constant
-    if mass:
-        z, constant = np.abs(z), np.zeros_like(constant)
-    persons.sums(
-        part.indptr, z, constant, slopes(part), fine=fine, longest=longest,
-        largest=largest, edges=edges, outs=mine,
-    )  # fmt: skip
-    for other in mine[1:]:
-        out += other
-
-
-def _edges(n_rows: int, n_nonzero: int) -> list[int]:
-    threads = (os.cpu_count() or 1) if n_nonzero >= _LONG else 1
-    return [int(e) for e in np.linspace(0, n_rows, threads + 1)]
 
 
 def _take(mask: np.ndarray, n_kept: int, part: Part) -> Part:
@@ -692,34 +342,5 @@ def _take(mask: np.ndarray, n_kept: int, part: Part) -> Part:
         part.values[inside],
         part.targets,
         n_kept + 1,
+        part.persons,
     )
-
-
-def _unit_part(
-    scaling: np.ndarray,
-    place: np.ndarray,
-    lengths: tuple[float, float, float, float],
-    part: Part,
-) -> _UnitPart:
-    n = len(part)
-    indptr, columns = part.indptr, part.indices
-    if len(place):
-        indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
-        kernels.count_kept(part.indptr, part.indices, scaling, 0, n, indptr)
-        np.cumsum(indptr, out=indptr)
-        columns = np.empty(indptr[-1], np.int32)
-    z = np.empty(len(columns), np.int32)
-    constants = np.empty(n, np.int32)
-    norm, length = np.empty(n), np.empty(n)
-    edges = _edges(n, len(z))
-    run: Any = kernels.unit_rows
-
-    def one(b: int) -> None:
-        run(
-            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths),
-            edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
-        )  # fmt: skip
-
-    in_threads(one, range(len(edges) - 1))
-    persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
-    return _UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)

@@ -13,13 +13,14 @@ under replace-one rests on (docs/proofs/inference.md, Lemma 1).
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dpsparse.jit import njit
-from dpsparse.rows.memory import UnitRows
+from dpsparse.rows import kernels
 from dpsparse.rows.query import Query
+from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import feature_masses, second_moments
 
 CURVATURE, SPREAD = 0, 1
@@ -54,7 +55,8 @@ def matrix(values: np.ndarray) -> np.ndarray:
 
 
 def squares(units: UnitRows) -> Query:
-    """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2."""
+    """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2; of a person the mean
+    over their rows, which is no longer."""
 
     def whole(unit: float) -> np.ndarray:
         fine = (1.0 - 2.0**-40) * _ROW**2 / unit
@@ -66,13 +68,21 @@ def squares(units: UnitRows) -> Query:
 def _add_part(
     weights: np.ndarray, curvature: bool, bound: float, unit: float, p: Any, out: np.ndarray
 ) -> None:
-    run: Any = _add_triangles
-    run(p.indptr, p.columns, p.z, p.constant, p.targets, weights, curvature, bound, unit, out)
+    n, run = len(p.targets), cast(Any, _add_triangles)
+    margins, chances = np.empty((n, 1)), np.empty((n, 2))
+    kernels.margins(
+        p.indptr, p.columns, p.z, p.constant, np.ones(n), weights[:-1, None], weights[-1:], 0, n,
+        margins,
+    )  # fmt: skip
+    kernels.probabilities(margins, np.zeros(1), chances)
+    chance, width = chances[:, 1].copy(), len(weights)
+    run(p.indptr, p.columns, p.z, p.constant, p.targets, chance, width, curvature, bound, unit, out)
 
 
 def _add_part_squares(fine: float, p: Any, out: np.ndarray) -> None:
-    run: Any = _add_squares
-    run(p.columns, p.z, fine, out)
+    run: Any = _add_squares if p.persons is None else _add_mean_squares
+    whose = () if p.persons is None else (p.starts, p.indptr)
+    run(*whose, p.columns, p.z, fine, out)
 
 
 @_jit
@@ -82,8 +92,18 @@ def _add_squares(columns, z, fine, out):
 
 
 @_jit
-def _add_triangles(indptr, columns, z, constant, targets, weights, curvature, bound, unit, out):
-    size = weights.size
+def _add_mean_squares(starts, indptr, columns, z, fine, out):
+    """A person with m rows adds 1/m of each: sums of truncated shares are at most what is truncated once."""
+    for i in range(starts.size - 1):
+        share = fine / np.float64(starts[i + 1] - starts[i])
+        for p in range(indptr[starts[i]], indptr[starts[i + 1]]):
+            out[columns[p]] += np.int64(np.float64(z[p]) * np.float64(z[p]) * share)
+
+
+@_jit
+def _add_triangles(
+    indptr, columns, z, constant, targets, chances, size, curvature, bound, unit, out
+):  # fmt: skip
     limit = (bound / unit) ** 2 * (1.0 - 2.0**-40)
     fine = (1.0 - 2.0**-30) / unit
     f, whole = np.empty(size), np.empty(out.size, np.int64)
@@ -92,10 +112,7 @@ def _add_triangles(indptr, columns, z, constant, targets, weights, curvature, bo
         for p in range(indptr[i], indptr[i + 1]):
             f[columns[p]] = z[p] * _ROW
         f[size - 1] = constant[i] * _ROW
-        m = 0.0
-        for a in range(size):
-            m += f[a] * weights[a]
-        chance = 1.0 / (1.0 + np.exp(-min(max(m, -99.0), 99.0)))
+        chance = chances[i]
         c = chance * (1.0 - chance) if curvature else (chance - targets[i]) ** 2
         at, frobenius, sound = 0, 0.0, True
         for a in range(size):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -53,14 +54,24 @@ class Query:
         )
 
 
+def units_in_one(unit: float) -> int:
+    """The most units that one row may add to a count: exactly at most one together, though 1/unit may round up."""
+    units = int(1.0 / unit)
+    return units if units * Fraction(unit) <= 1 else units - 1
+
+
 def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
-    """The same sums without a second pass when they are asked for on the same grid again."""
+    """The same sums without a second pass when they are asked for on the same grid again.
+
+    They cannot be written: noise is added in place, and a second release would then have that of the first.
+    """
     last: dict[float, np.ndarray] = {}
 
     def remembered(unit: float) -> np.ndarray:
         if unit not in last:
             last.clear()
             last[unit] = whole(unit)
+            last[unit].flags.writeable = False
         return last[unit]
 
     return remembered

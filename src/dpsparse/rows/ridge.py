@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
 LOGISTIC, RESIDUAL = 0, 1
-KINDS = {"logistic": LOGISTIC, "huber": RESIDUAL}
-SMOOTHNESS = {"logistic": 0.25, "huber": 1.0}
 LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
@@ -57,7 +55,35 @@ _LONG, _BLOCKS = (
     4,
 )  # entries from which threads pay; a fixed number of blocks, so that bits do not depend on cores
 
+# ln 2, and in two parts, the first of 32 bits, so that its product with an exponent is exact.
+LN2, LN2_HIGH, LN2_LOW = 0.6931471805599453, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
 _jit = njit(cache=True, nogil=True, error_model="numpy")
+
+
+class Compiled(NamedTuple):
+    """A loss that the kernels below know by its code, and the same in plain float64."""
+
+    code: int
+    smoothness: float
+    slope_bound: Callable[[float], float]  # a function of the cutoff
+    slopes_and_bends: Callable[[np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+
+
+def _logistic(margins: np.ndarray, targets: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
+    slopes = arithmetic.expit(margins) - targets
+    return slopes, np.abs(slopes) * (1.0 - np.abs(slopes))
+
+
+def _huber(margins: np.ndarray, targets: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+    slopes = np.clip(margins - targets, -bound, bound)
+    return slopes, (np.abs(slopes) < bound).astype(np.float64)
+
+
+COMPILED = {
+    "logistic": Compiled(LOGISTIC, 0.25, lambda cutoff: 1.0, _logistic),
+    "huber": Compiled(RESIDUAL, 1.0, lambda cutoff: cutoff, _huber),
+}
 
 
 class Precise(NamedTuple):
@@ -116,12 +142,12 @@ class RidgeRows:
         centre: np.ndarray | None = None,
     ) -> RidgeProblem:
         """The objective on these rows; everything but the rows is public."""
-        if loss not in KINDS:
+        if loss not in COMPILED:
             raise ParameterError(
                 f"The {loss} loss has no objective or output perturbation: it needs one bounded "
                 "slope per row. Use logistic (one class against the rest) or huber."
             )
-        slope_bound = 1.0 if loss == "logistic" else cutoff
+        slope_bound = COMPILED[loss].slope_bound(cutoff)
         centre = np.zeros(self.width) if centre is None else centre
         return RidgeProblem(self, loss, slope_bound, ridge, tol, centre)
 
@@ -175,10 +201,18 @@ class RidgeProblem:
         return self.slope_bound * self.rows.row_clip
 
     @property
+    def events(self) -> tuple[str, ...]:
+        """The losses of `ObjectivePerturbation` whose bounds hold here. The one called logistic rests on a row that has
+        no curvature left where it uses all of its slope; with squared weights a long row does not use all of it."""
+        if self.loss != "logistic":
+            return ("glm",)
+        return ("glm", "one-sided") if self.rows.squared else ("glm", "one-sided", "logistic")
+
+    @property
     def curvature(self) -> float:
         """Largest second derivative of one row's loss along any direction: a_i |f_i|^2 at most."""
         longest = self.rows.row_clip if self.rows.squared else self.rows.longest
-        return SMOOTHNESS[self.loss] * self.rows.row_clip * longest
+        return COMPILED[self.loss].smoothness * self.rows.row_clip * longest
 
     def minimiser(self, public_rows: np.ndarray | None = None) -> Query:
         """The minimiser, or (a linear map of it) its answers on public rows."""
@@ -240,7 +274,7 @@ class RidgeProblem:
             def add(b: int, p: Any = part, e: Any = edges, s: Any = sums, out: Any = bend) -> None:
                 _add_gradient(
                     p.indptr, p.columns, p.values, self.rows._constant, p.weights, p.targets,
-                    KINDS[self.loss], self.slope_bound, split, e[b], e[b + 1], s[b], out,
+                    COMPILED[self.loss].code, self.slope_bound, split, e[b], e[b + 1], s[b], out,
                 )  # fmt: skip
 
             in_threads(add, range(len(edges) - 1))
@@ -257,16 +291,11 @@ class RidgeProblem:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The same in plain float64: fast, and right enough far from the minimiser."""
         table, weights, targets = self.rows.table, self.rows.weights, self.rows.targets
-        margins = table @ theta.high
-        if self.loss == "logistic":
-            slopes = arithmetic.expit(margins) - targets
-            curvature = np.abs(slopes) * (1.0 - np.abs(slopes))
-        else:
-            slopes = np.clip(margins - targets, -self.slope_bound, self.slope_bound)
-            curvature = (np.abs(slopes) < self.slope_bound).astype(np.float64)
+        known = COMPILED[self.loss].slopes_and_bends
+        slopes, bends = known(table @ theta.high, targets, self.slope_bound)
         pull = self.ridge * (theta.high - self.centre)
         gradient = table.T @ (weights * slopes) + (pull if tilt is None else pull + tilt)
-        return gradient, weights * curvature
+        return gradient, weights * bends
 
     def stationarity(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Gradient and log determinant of the Hessian of the untilted objective at a released theta: what
@@ -409,6 +438,21 @@ def _two_sum(a, b):
 
 
 @_jit
+def _exp(x):
+    """e^x on -99..99, relative error below 2^-52, on every processor; beyond, slopes are 0 or 1 to 2^-142."""
+    x = min(max(x, -99.0), 99.0)
+    n = np.rint(x * (1 / LN2))
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
+    z = r * r
+    odd = 1 / 6 + z * (
+        1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800 + z / 6227020800)))
+    )
+    even = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z / 479001600)))
+    e = 1.0 + (r + z * (0.5 + (r * odd + z * even)))
+    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
+
+
+@_jit
 def _leading_bits(a):
     """a to 26 bits; what is left has 26 as well. Products of either with a float32 are exact."""
     c = 134217729.0 * a  # 2^27 + 1
@@ -482,7 +526,7 @@ def _add_gradient(
             lost += first + constant * split[last, 2]
         if loss == LOGISTIC:
             sign = 1.0 - 2.0 * targets[i]
-            slope = 1.0 / (1.0 + math.exp(-sign * (m + lost)))
+            slope = 1.0 / (1.0 + _exp(-sign * (m + lost)))
             curvature = slope * (1.0 - slope)
             slope *= sign
         else:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpsparse.losses import get_loss
 from dpsparse.rows import kernels
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import active_range, raj_range
@@ -55,7 +56,7 @@ class ScreenedRows:
     def __init__(self, rows: Rows, at: Point) -> None:
         self._at, self._n_rows = at, len(rows)
         target = 1.0
-        if at.loss == "squared":
+        if get_loss(at.loss).labels == "numbers":
             target = float(rows.domain.require("target_bound", "Screening"))
         bound = at.feature_bound
         self._slope_unit = target
@@ -117,10 +118,14 @@ class ScreenedRows:
 
     def _sums(self, grid: float) -> np.ndarray:
         """q for slopes times x/feature_bound on a grid, columns and then the constant; clamped."""
-        loss = "huber" if self._at.loss == "squared" else self._at.loss
         clip = self._at.slope_bound / self._slope_unit
         sums = self._units.gradient(
-            loss, self._weights, np.zeros(1), clip=clip, cutoff=clip, constant_weight=self._constant
+            self._at.loss,
+            self._weights,
+            np.zeros(1),
+            clip=clip,
+            cutoff=clip,
+            constant_weight=self._constant,
         )
         most = _TOP // (2 * self._at.denominator)
         return np.asarray(np.clip(sums.whole(grid / self._slope_unit).reshape(-1), -most, most))

@@ -63,6 +63,15 @@ class Streamed:
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self._each()]
 
+    def regrouped(
+        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
+    ) -> list[Any]:
+        n = len(self)  # groups: one is as large as a part, and every one is a pass
+        return [f([take(part, g, n) for part in self._each()]) for g in range(n)]
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
 
 class Stored(Streamed):
     """Parts in a temporary file, in order. Private, as the file is."""
@@ -81,6 +90,9 @@ class Stored(Streamed):
         values, size = self._write(part, start, 0)
         self._records.append(_Record(type(part), start, size, values))
         self._end = start + size
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     def _write(self, part: Any, start: int, at: int) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -120,6 +132,9 @@ class Made(Streamed):
         self.directory = source.directory
         self._stored: Stored | None = None
         self._passes = 0
+
+    def __len__(self) -> int:
+        return len(self._source)
 
     def _each(self) -> Iterator[Any]:
         if self._stored is not None:

@@ -128,7 +128,10 @@ def next_steps(
     Picks of dropped columns become steps back towards zero: picks of a column without entries.
     """
     ball, width = public.ball, part.n_features
-    moved = partial(vertex_score_range, 1.0, ball.slope_bound, ball.feature_bound)
+    # All kept rows of a person move the scores (docs/proofs/persons.md, Lemma 2).
+    moved = partial(
+        vertex_score_range, float(part.rows_per_unit), ball.slope_bound, ball.feature_bound
+    )
     problem = ball.problem(releases.kappa(PICKS, moved), releases.number_of_rows(part))
     place = np.full(n_features + 2, live.size)  # the last place is that of GONE
     place[live], place[n_features] = np.arange(live.size), width
@@ -136,7 +139,7 @@ def next_steps(
         place[features], np.zeros(len(signs), np.int64), signs, ball.radius, width, 1,
         ball.feature_bound,
     )  # fmt: skip
-    return Steps(part, problem, past=past if len(signs) else None)
+    return Steps(part, problem, ball.selection, past=past if len(signs) else None)
 
 
 def history_weights(features: np.ndarray, signs: np.ndarray, radius: float, d: int) -> np.ndarray:

@@ -37,6 +37,7 @@ from dpsparse.rows.moments import squares
 from dpsparse.solvers.solution import Solution
 
 COUNTS = 8  # noisy counts of a quantile
+LOUD = 0.05  # noise of a mean, in halves of the range, from which it is doubted
 CUTOFF = 1.5  # of the .75-quantile of |y - mean|
 ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
 LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
@@ -132,10 +133,13 @@ class Run:
         return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
     def release_mean(self) -> None:
-        """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it."""
+        """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it.
+        Where the noise is large and the mean is all there is, only what stands out of it by two sd is believed."""
         query, n = self.rows.target_total(), self.public.n_samples
         noise = self.releases.scale("mean", query) / n
         mean = float(self.releases.gaussian("mean", query)[0]) / n
+        if self.public.way == "mean" and noise > LOUD:
+            mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise)) ** 2)
         self.mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
 
     def look(self) -> None:

@@ -26,7 +26,7 @@ from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY
 
 if TYPE_CHECKING:
-    from dpsparse.solvers.frank_wolfe.run import Run
+    from dpsparse.solvers.frank_wolfe.scores import Scores
 
 # A bound on the second derivative of the slope: logistic 1/(6 sqrt 3), squared 0.
 THIRD = {"logistic": 0.09623, "squared": 0.0}
@@ -121,7 +121,7 @@ def follow(st, tables, rng, first, last, unit, third, far, noise, budget):
 class Curve:
     """Curvature of one run, and the steps that go by it."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Scores) -> None:
         matrix, problem = run.state.matrix, run.problem
         self._run, d, n = run, matrix.colptr.size - 1, run.state.rows.y.size
         S, reach = problem.resolution, float(run.state.sc.reach)
@@ -151,7 +151,7 @@ class Curve:
         self._anchor()
 
     @staticmethod
-    def pays(run: Run) -> bool:
+    def pays(run: Scores) -> bool:
         """Whether following curvature is expected to cost less than scores that lag."""
         problem, n_labels = run.problem, run.state.matrix.colptr.size - 1
         if problem.n_outputs > 1 or problem.loss.name not in THIRD or n_labels > HEAVY:
@@ -230,7 +230,7 @@ class Curve:
 class _Cost:
     """Rough nanoseconds."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Scores) -> None:
         matrix = run.state.matrix
         n, d, nnz = run.state.rows.y.size, matrix.colptr.size - 1, matrix.entries.size
         lengths = np.diff(matrix.indptr).astype(np.float64) + (run.state.sc.intercept >= 0)

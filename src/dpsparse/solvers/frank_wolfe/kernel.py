@@ -269,9 +269,9 @@ def _row_slopes(margins, scale, y, offset, units, sc, i):
         largest = max(largest, offset[k] + scale * margins[at + k])
     total = 0.0
     for k in range(K):
-        total += math.exp(offset[k] + scale * margins[at + k] - largest)
+        total += _exp(offset[k] + scale * margins[at + k] - largest)
     for k in range(K):
-        p = math.exp(offset[k] + scale * margins[at + k] - largest) / total
+        p = _exp(offset[k] + scale * margins[at + k] - largest) / total
         units[k] = _whole((p - (k == y[i])) * unit)
 
 

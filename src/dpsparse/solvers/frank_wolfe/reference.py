@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from dpsparse.domain import BoundedData
 from dpsparse.selection.scan import DenseMax, GumbelScan, LaplaceScan, Selection
 from dpsparse.solvers.frank_wolfe.kernel import SLOPE_UNITS
-from dpsparse.solvers.frank_wolfe.run import History, Problem
+from dpsparse.solvers.frank_wolfe.problem import History, Problem
 
 
 def frank_wolfe(

@@ -28,16 +28,10 @@ from dpsparse.rows.cells import CellsAt
 from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
+from dpsparse.solvers.frank_wolfe.layout import RowArrays
+from dpsparse.solvers.frank_wolfe.problem import History, Problem, choose_resolution
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, plain_scores
-from dpsparse.solvers.frank_wolfe.run import (
-    History,
-    Problem,
-    RowArrays,
-    Run,
-    choose_resolution,
-    extend,
-    extend_with,
-)
+from dpsparse.solvers.frank_wolfe.run import Run, extend, extend_with
 from dpsparse.solvers.solution import Solution
 
 MIN_SHARE = 1e-3  # a class is never taken to be rarer than this

@@ -1,0 +1,87 @@
+"""Plans made of sums with Gaussian noise: phases from shares of the budget, and the plan of the mean alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dpsparse.privacy import (
+    Event,
+    NonPrivate,
+    Phase,
+    Plan,
+    RoundedGaussian,
+    Sequence,
+    calibrate,
+)
+from dpsparse.sensitivity import signed_sum
+from dpsparse.solvers.table_regression import TableRegression
+
+if TYPE_CHECKING:
+    from dpsparse.estimators._base import BaseDPLinearModel
+
+FEW = 60.0  # N below which a regression without a method made for small tables is the mean of the targets
+
+
+def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
+    """N = n mu: a sum of numbers in [-1, 1] is known to sqrt(n)-independent noise of n/N.
+
+    Infinite without noise. Every rule of thumb of this library about small tables is a rule about N.
+    """
+    if math.isinf(epsilon):
+        return math.inf
+    mu = calibrate(lambda m: RoundedGaussian(1.0 / m, 1.0, 1), epsilon, delta)
+    return n_samples * mu / signed_sum(1.0, adjacency).value
+
+
+def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
+    """The plan of a regressor that has too few rows for anything but the mean of its targets; None where it has
+    enough, or nobody said how many there are. A rule of public numbers."""
+    n = model._domain.n_samples
+    if not model._labels_are_numbers or n is None or model.calibration != "proven":
+        return None
+    N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
+    if few <= N:
+        return None
+    note = {"mean": f"noisy sum of the targets: {N:.0f} effective rows tell nothing else"}
+    _, phases = gaussian_phases({"mean": 1.0}, {"mean": 1}, note, model.epsilon, model.delta)
+    name = type(model).__name__
+    return Plan(
+        method=name,
+        phases=tuple(phases),
+        epsilon=float(model.epsilon),
+        delta=model.delta,
+        adjacency=model.adjacency,
+        source="docs/proofs/table_regression.md",
+        assumptions=(f"n_samples={n} is public",),
+        public=TableRegression(
+            way="mean", n_samples=n, longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
+            target_bound=float(model._domain.require("target_bound", name)),
+        ),
+        parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+    )  # fmt: skip
+
+
+def gaussian_phases(
+    shares: Mapping[str, float],
+    sizes: Mapping[str, int],
+    notes: Mapping[str, str],
+    epsilon: float,
+    delta: float,
+    extra: tuple[Event, ...] = (),
+) -> tuple[float, list[Phase]]:
+    """mu, and one phase for every share of mu^2; `extra` events are paid beside them, but have no phase here.
+
+    `sizes` says how many numbers a phase releases at most: the sampler's slack is charged for each.
+    """
+
+    def event(name: str, mu: float) -> Event:
+        return RoundedGaussian(1.0 / (mu * math.sqrt(shares[name])), 1.0, sizes[name])
+
+    if math.isinf(epsilon):
+        return math.inf, [Phase(name, NonPrivate(), notes[name]) for name in shares]
+    mu = calibrate(
+        lambda m: Sequence((*(event(name, m) for name in shares), *extra)), epsilon, delta
+    )
+    return mu, [Phase(name, event(name, mu), notes[name]) for name in shares]

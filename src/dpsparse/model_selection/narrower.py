@@ -1,0 +1,70 @@
+"""Fewer columns than were planned for: noise and price stay what was reserved, the solver is told the true width.
+
+How many columns preparation leaves (of a vocabulary, say) is a released fact, known after the plan was paid. The noise
+of a phase does not depend on it; what a solver derives from the width (steps, cutoffs) does, and is planned again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.exceptions import DPSparseError
+from dpsparse.model_selection.design import Design, Fit
+from dpsparse.privacy import ObjectivePerturbation, Phase, Plan
+from dpsparse.privacy.rdp import leaves
+
+
+def told(
+    model: BaseDPLinearModel, reserved: Plan, width: int, labels: np.ndarray | None
+) -> Plan | None:
+    """The plan for `width` columns with the noise that was reserved, or None if the model has no such plan."""
+    try:
+        plan = model._priced(width, labels)
+    except DPSparseError:
+        return None
+    paid = {phase.name: phase for phase in reserved.phases}
+    if not all(_pays(paid.get(phase.name), phase) for phase in plan.phases):
+        return None
+    return replace(plan, phases=tuple(paid[phase.name] for phase in plan.phases))
+
+
+def _pays(reserved: Phase | None, phase: Phase) -> bool:
+    """Whether the noise of a reserved phase serves this one; a tilt serves no steeper and no flatter objective."""
+    if reserved is None:
+        return False
+    for have, need in zip(_tilts(reserved), _tilts(phase), strict=False):
+        if have.gradient_bound < need.gradient_bound or have.curvature < need.curvature:
+            return False
+        if have.ridge > need.ridge:
+            return False
+    return len(_tilts(reserved)) == len(_tilts(phase))
+
+
+def _tilts(phase: Phase) -> list[ObjectivePerturbation]:
+    return [leaf for leaf in leaves(phase.event) if isinstance(leaf, ObjectivePerturbation)]
+
+
+def narrowed(design: Design, width: int) -> Design | None:
+    """The same search for `width` columns with the noise that was reserved, or None if one of its fits has no plan for
+    so few."""
+    labels = design.setting.labels
+    changed: dict[str, Any] = {"setting": replace(design.setting, n_features=width)}
+    for field in fields(design):  # type: ignore[arg-type]
+        value = getattr(design, field.name)
+        fits = (value,) if isinstance(value, Fit) else value
+        if not (isinstance(fits, tuple) and fits and isinstance(fits[0], Fit)):
+            continue
+        plans = [told(fit.model, fit.plan, width, labels) for fit in fits]
+        if any(plan is None for plan in plans):
+            return None
+        made = tuple(
+            replace(fit, plan=plan)
+            for fit, plan in zip(fits, plans, strict=True)
+            if plan is not None
+        )
+        changed[field.name] = made[0] if isinstance(value, Fit) else made
+    return replace(design, **changed)  # type: ignore[type-var]

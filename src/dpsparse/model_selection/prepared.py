@@ -1,0 +1,118 @@
+"""A search behind private preparation, `DPSearchCV` over a `DPPipeline`: one plan and one reservation for both.
+
+    preparation   the phases of the steps, on all rows, once: f_p mu^2
+    search        any design on the prepared rows, with the rest: (1 - f_p) mu^2
+
+What preparation releases is public when the search begins, and a prepared row is a function of its raw row alone. So
+the search is a mechanism with a fixed price whatever was released before, and both compose (docs/proofs/tuning.md,
+"Preparation before the search"). Candidates vary the model; one that changed a step would be another table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import scipy.sparse as sp
+
+from dpsparse.exceptions import ParameterError
+from dpsparse.model_selection.candidates import THRESHOLD
+from dpsparse.model_selection.design import Design
+from dpsparse.model_selection.narrower import narrowed
+from dpsparse.model_selection.pricing import affordable, whole_parameter
+from dpsparse.privacy import Event, Phase
+from dpsparse.privacy import Sequence as EventSequence
+from dpsparse.privacy.conversion import gaussian_epsilon
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Whether preparation comes first; a DPPipeline, which this room cannot import."""
+    return hasattr(estimator, "_learn_steps")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A priced search, and the phases of the preparation before it.
+
+    `kept` compares with the same pipeline without a search."""
+
+    design: Design
+    own: tuple[Phase, ...]
+    kept: float
+
+    @property
+    def name(self) -> str:
+        return self.design.name
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        return (*self.own, *self.design.phases)
+
+
+def prepared_search(
+    pipeline: Any, n_columns: int, design_at: Any, epsilon: float, delta: float
+) -> Prepared:
+    """The whole, priced: `design_at(model, width, epsilon)` makes the search that a price allows."""
+    wants, width, norm = pipeline._planned(n_columns)
+    rest = 1.0 - pipeline._shares(wants)
+    model = pipeline._model(1.0, norm)
+
+    def spend(mu: float) -> tuple[Event, tuple[tuple[Phase, ...], Design]]:
+        own = pipeline._own_phases(wants, mu)
+        design = design_at(model, width, gaussian_epsilon(mu * math.sqrt(rest), delta))
+        return EventSequence(tuple(p.event for p in (*own, *design.phases))), (own, design)
+
+    mu, (own, design) = affordable(spend, epsilon, delta)
+    pipeline._check_enough(wants, mu)
+    inner = whole_parameter(design.setting.epsilon, delta)
+    untuned = whole_parameter(epsilon, delta) * math.sqrt(rest)
+    return Prepared(design, own, design.kept * inner / untuned)
+
+
+def fitting(design: Design, rows: Any) -> tuple[Design, Any]:
+    """Design and prepared rows of one width: the search is told of fewer columns, or the rows get empty ones."""
+    width, planned = int(rows.shape[1]), design.setting.n_features
+    if width == planned:
+        return design, rows
+    fewer = narrowed(design, width)
+    if fewer is not None:
+        return fewer, rows
+    empty = sp.csr_array((rows.shape[0], planned - width))
+    return design, sp.csr_array(sp.hstack([sp.csr_array(rows), empty], format="csr"))
+
+
+def of_the_model(candidates: Any, name: str) -> Any:
+    """Candidates for a pipeline, `model__clip`, as candidates for its last step, `clip`."""
+
+    def renamed(point: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {_inner(key, name): value for key, value in point.items()}
+
+    if isinstance(candidates, Mapping):
+        return renamed(candidates)
+    if isinstance(candidates, Sequence) and not isinstance(candidates, str):
+        return [renamed(p) if isinstance(p, Mapping) else p for p in candidates]
+    return candidates
+
+
+def _inner(key: Any, name: str) -> Any:
+    if key == THRESHOLD or not isinstance(key, str):
+        return key
+    step, separator, parameter = key.partition("__")
+    if separator and step == name:
+        return parameter
+    if separator:
+        raise ParameterError(
+            f"{key} would change the preparation, which is released once, before the search: every candidate would "
+            "read another table and have to pay for it. Search over the model "
+            f"({name}__n_nonzero, say), or fit two pipelines and evaluate both, each for its own price."
+        )
+    raise ParameterError(
+        f"{key!r} is no parameter of a pipeline's model; write {name}__{key}, as scikit-learn does."
+    )
+
+
+def outward(point: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A candidate for the last step as the pipeline calls it."""
+    return {key if key == THRESHOLD else f"{name}__{key}": value for key, value in point.items()}

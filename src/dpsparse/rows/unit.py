@@ -1,0 +1,328 @@
+"""Rows of length at most one in whole numbers, and their sums: what first-order methods ask for.
+
+`UnitRows` is a view of rows after a scaling that was released. What is done to one part is a function at the end of
+this file, of that part and of public or released numbers. Where rows have persons, a person contributes as much as a
+row may (persons.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpsparse.domain import Part
+from dpsparse.noise import in_threads
+from dpsparse.rows import kernels
+from dpsparse.rows.margins import MarginPart, Margins
+from dpsparse.rows.persons import Persons, means
+from dpsparse.rows.query import Query
+from dpsparse.rows.short import count
+from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
+
+if TYPE_CHECKING:
+    from dpsparse.rows.memory import Rows
+
+# Codes of the kernels. Squared and huber are one: their residuals are clipped here at any rate.
+LOSSES = {
+    "logistic": kernels.LOGISTIC,
+    "softmax": kernels.SOFTMAX,
+    "squared": kernels.RESIDUAL,
+    "huber": kernels.RESIDUAL,
+}
+_LONG = 2**15  # non-zeros from which threads pay
+_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
+
+
+@dataclass(frozen=True, eq=False)
+class UnitPart:
+    """Whole-number rows of one part: Z on kept columns, Z of the constant, norm and length."""
+
+    indptr: np.ndarray
+    columns: np.ndarray
+    z: np.ndarray
+    constant: np.ndarray
+    norm: np.ndarray
+    length: np.ndarray
+    targets: np.ndarray
+    persons: Persons | None = None
+
+    @property
+    def starts(self) -> np.ndarray | None:
+        return None if self.persons is None else self.persons.starts
+
+    @property
+    def rows(self) -> tuple[np.ndarray, ...]:
+        return self.indptr, self.columns, self.z, self.constant, self.norm
+
+
+class UnitRows:
+    """Rows of length at most one in whole numbers, on the features that a released scaling kept."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        scaling: np.ndarray,
+        *,
+        constant: float = 0.0,
+        shortest: float = 0.0,
+        fixed: float = 0.0,
+        longest: float = 1.0,
+    ) -> None:
+        self._by_entries, self._longest = fixed > 0.0, longest
+        scaling = np.ascontiguousarray(scaling, np.float32)
+        self.width = int(np.count_nonzero(scaling))
+        self._kept = (
+            None if self.width == len(scaling) else np.flatnonzero(scaling).astype(np.int32)
+        )
+        place = np.empty(0, np.int32)
+        if self._kept is not None:
+            place = np.zeros(len(scaling), np.int32)
+            place[self._kept] = np.arange(self.width, dtype=np.int32)
+        lengths = (constant, shortest, fixed, longest)
+        self._of_persons = rows.domain.unit == "person"
+        self._parts = rows._parts.map(partial(_unit_part, scaling, place, lengths))
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The features of every answer, in order; released, as the scaling is."""
+        return np.arange(self.width, dtype=np.int32) if self._kept is None else self._kept
+
+    # ---- queries -------------------------------------------------------------------------------
+
+    def masses(self) -> Query:
+        """sum_i |z_i|, feature by feature."""
+        return self._sum(_masses, partial(feature_masses, 1.0), mass=True)
+
+    def total(self) -> Query:
+        """sum_i z_i, signs and all."""
+        return self._sum(_totals, partial(clipped_gradient_sum, 1.0), mass=False)
+
+    def _sum(self, add: Callable[..., None], lemma: Callable[[str], Any], mass: bool) -> Query:
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            if not self._of_persons:
+                return self._parts.sum((self.width,), partial(_add_rows, partial(add, fine)))
+            step = fine / kernels.SLOPE  # slopes of one
+            by_person = partial(_add_by_person, _slopes_of_one, step, self._longest, np.inf, mass)
+            return self._parts.sum((self.width + 1, 1), by_person)[:-1, 0]
+
+        return Query((self.width,), lemma, whole)
+
+    def squares(self) -> np.ndarray:
+        """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
+        return self._parts.sum((self.width,), partial(_add_rows, _squares))
+
+    def count_shorter(self, length: float) -> Query:
+        """Rows whose scaled length is at most `length`."""
+        return count(self._parts, partial(_shorter, length))
+
+    def along(self, direction: np.ndarray) -> Query:
+        """sum_i |z_i V|^2/|V|^2 for released V of shape (width + 1, K), the constant last: what a row adds lies in
+        [0, 1], because no row is longer than one. The curvature of a loss along V."""
+        length = float(np.linalg.norm(direction))
+        towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
+
+        def whole(unit: float) -> np.ndarray:
+            return self._parts.sum((1,), partial(_add_along, towards, unit))
+
+        return Query((1,), count_below, whole)
+
+    def gradient(
+        self,
+        loss: str,
+        weights: np.ndarray,
+        offset: np.ndarray,
+        *,
+        clip: float,
+        cutoff: float = np.inf,
+        original: bool = False,
+        stretch: float = 0.0,
+        constant_weight: np.ndarray | None = None,
+        class_weight: np.ndarray | None = None,
+    ) -> Query:
+        """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
+
+        `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
+        of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
+        A public `class_weight` multiplies slopes before they are clipped.
+        """
+        outputs = weights.shape[1]
+        last = np.zeros(outputs) if constant_weight is None else constant_weight
+        at = _At(
+            np.ascontiguousarray(weights, np.float64), last, offset, LOSSES[loss], cutoff, clip,
+            original, stretch, np.empty(0) if class_weight is None else class_weight,
+        )  # fmt: skip
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
+            add = partial(_add_rows, partial(_gradient, at, fine))
+            if self._of_persons:
+                largest = min(cutoff / clip, 1.0) if self._by_entries else np.inf
+                add = partial(
+                    _add_by_person, partial(_slopes, at), fine, self._longest, largest, False
+                )
+            return self._parts.sum((self.width + 1, outputs), add)
+
+        if self._by_entries:
+            lemma: Any = partial(vertex_score, min(clip, cutoff), 1.0)
+        else:
+            lemma = partial(clipped_gradient_sum, clip)
+        return Query((self.width + 1, outputs), lemma, whole)
+
+    def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
+        """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
+        last = np.zeros(weights.shape[1]) if constant_weight is None else constant_weight
+        return Margins(self._parts.map(partial(_margins, weights, last)), weights.shape[1])
+
+
+# ---- functions of one part -----------------------------------------------------------------------
+
+
+def _unit_part(
+    scaling: np.ndarray,
+    place: np.ndarray,
+    lengths: tuple[float, float, float, float],
+    part: Part,
+) -> UnitPart:
+    n = len(part)
+    indptr, columns = part.indptr, part.indices
+    if len(place):
+        indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
+        kernels.count_kept(part.indptr, part.indices, scaling, 0, n, indptr)
+        np.cumsum(indptr, out=indptr)
+        columns = np.empty(indptr[-1], np.int32)
+    z = np.empty(len(columns), np.int32)
+    constants = np.empty(n, np.int32)
+    norm, length = np.empty(n), np.empty(n)
+    edges = _edges(n, len(z))
+    run: Any = kernels.unit_rows
+
+    def one(b: int) -> None:
+        run(
+            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths),
+            edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
+        )  # fmt: skip
+
+    in_threads(one, range(len(edges) - 1))
+    persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
+    return UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)
+
+
+def _shorter(length: float, part: UnitPart) -> np.ndarray:
+    return np.asarray(part.length <= length)
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """Released weights and the public side of slopes, in the order in which kernels take them."""
+
+    weights: np.ndarray
+    constant_weight: np.ndarray
+    offset: np.ndarray
+    loss: int
+    cutoff: float
+    clip: float
+    original: bool
+    stretch: float
+    boost: np.ndarray
+
+    def of(self, part: UnitPart) -> tuple[Any, ...]:
+        own = (getattr(self, field.name) for field in fields(self))
+        return *part.rows, part.targets, *own
+
+
+def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: Any) -> None:
+    run: Any = kernels.gradient_one if at.weights.shape[1] == 1 else kernels.gradient_many
+    run(*at.of(part), fine, start, stop, out[:-1], out[-1])
+
+
+def _masses(fine: float, part: UnitPart, start: int, stop: int, out: np.ndarray) -> None:
+    kernels.masses(part.indptr, part.columns, part.z, fine, start, stop, out)
+
+
+def _totals(fine: float, part: UnitPart, a: int, b: int, out: np.ndarray) -> None:
+    kernels.totals(part.indptr, part.columns, part.z, fine, a, b, out)
+
+
+def _squares(part: UnitPart, start: int, stop: int, out: np.ndarray) -> None:
+    kernels.squares(part.indptr, part.columns, part.z, start, stop, out)
+
+
+def _slopes(at: _At, part: UnitPart) -> np.ndarray:
+    run: Any = kernels.slopes
+    out = np.empty((len(part.length), at.weights.shape[1]))
+    edges = _edges(len(part.length), len(part.z))
+    in_threads(lambda b: run(*at.of(part), edges[b], edges[b + 1], out), range(len(edges) - 1))
+    return out
+
+
+def _slopes_of_one(part: UnitPart) -> np.ndarray:
+    return np.full((len(part.length), 1), kernels.SLOPE)
+
+
+def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPart:
+    """Margins of the original rows."""
+    run: Any = kernels.margins
+    out = np.empty((len(part.length), weights.shape[1]))
+    edges = _edges(len(part.length), len(part.z))
+    in_threads(
+        lambda b: run(*part.rows, weights, last, edges[b], edges[b + 1], out),
+        range(len(edges) - 1),
+    )
+    return MarginPart(out, part.targets, part.starts)
+
+
+def _add_along(towards: np.ndarray, unit: float, part: UnitPart, out: np.ndarray) -> None:
+    run: Any = kernels.margins
+    n = len(part.length)
+    found = np.empty((n, towards.shape[1]))
+    rows = (part.indptr, part.columns, part.z, part.constant, np.ones(n))
+    run(*rows, towards[:-1], towards[-1], 0, n, found)
+    shares = np.minimum(np.square(found).sum(axis=1), 1.0)
+    kernels.short_sum(means(part.starts, shares[:, None]), unit, 1.0, True, out)
+
+
+def _add_rows(
+    add: Callable[[UnitPart, int, int, np.ndarray], None], part: UnitPart, out: np.ndarray
+) -> None:
+    """Sums over the rows of a part; each thread has its own accumulator where they are small."""
+    edges = _edges(len(part.length), 0 if out.size > _WIDE else len(part.z))
+    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(len(edges) - 2)]
+    in_threads(lambda b: add(part, edges[b], edges[b + 1], mine[b]), range(len(edges) - 1))
+    for other in mine[1:]:
+        out += other
+
+
+def _add_by_person(
+    slopes: Callable[[UnitPart], np.ndarray],
+    fine: float,
+    longest: float,
+    largest: float,
+    mass: bool,
+    part: UnitPart,
+    out: np.ndarray,
+) -> None:
+    """The same, the rows of a person bounded together; of masses the entries without their signs."""
+    persons = part.persons
+    assert persons is not None
+    edges = _edges(len(persons.starts) - 1, 0 if out.size > _WIDE else len(part.z))
+    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(len(edges) - 2)]
+    z, constant = part.z, part.constant
+    if mass:
+        z, constant = np.abs(z), np.zeros_like(constant)
+    persons.sums(
+        part.indptr, z, constant, slopes(part), fine=fine, longest=longest,
+        largest=largest, edges=edges, outs=mine,
+    )  # fmt: skip
+    for other in mine[1:]:
+        out += other
+
+
+def _edges(n_rows: int, n_nonzero: int) -> list[int]:
+    threads = (os.cpu_count() or 1) if n_nonzero >= _LONG else 1
+    return [int(e) for e in np.linspace(0, n_rows, threads + 1)]

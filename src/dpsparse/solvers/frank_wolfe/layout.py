@@ -1,0 +1,148 @@
+"""Rows and columns laid out for the kernel, and the empty state of a run.
+
+Nothing of the rows is copied but their transpose: the kernel walks along rows to refresh slopes and down columns to
+move scores. Features are rounded to float32 after division by the feature bound. Columns that have entries get labels,
+heavy ones first, so that what is read at every step lies together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse.domain import BoundedData
+from dpsparse.solvers.frank_wolfe import kernel
+from dpsparse.solvers.frank_wolfe.kernel import HEAVY, B
+from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
+
+FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
+# Bytes of the transpose written in one pass over the rows, and of counts in another: parts of the caches.
+_BLOCK_BYTES, _COUNT_BYTES = 2**24, 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class RowArrays:
+    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32 or float64.
+
+    Nothing is copied: the solver reads these arrays and keeps its own transpose beside them.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    targets: np.ndarray  # class codes, or numbers
+    n_features: int
+
+    def matrix(self) -> sp.csr_array:
+        """The same as a SciPy matrix, for the plain solver."""
+        shape = (len(self.indptr) - 1, self.n_features)
+        return sp.csr_array(
+            (self.values.astype(np.float64), self.indices, self.indptr), shape=shape
+        )
+
+    @classmethod
+    def of(cls, data: BoundedData) -> RowArrays:
+        X = data.X
+        return cls(X.indptr, X.indices, X.data, data.y, X.shape[1])
+
+
+def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
+    """The transpose of the rows, and a label for every column that has entries.
+
+    Cells are named label * K + output; the intercept is a column of ones, in the transpose only.
+    """
+    n, p = rows.indptr.size - 1, rows.n_features
+    width = p + int(problem.fit_intercept)
+    nnz = rows.indices.size + (n if problem.fit_intercept else 0)
+    # One type of pointers for nearly all data: one compiled kernel.
+    pointer = np.int32 if nnz <= INT32_MAX else np.int64
+    place = np.zeros(width, np.uint32 if nnz <= INT32_MAX else np.int64)
+    indptr, values = rows.indptr, rows.values
+    cursor = indptr[:-1].copy()
+    kernel.count_columns(indptr, rows.indices, place, cursor, 1 + 4 * width // _COUNT_BYTES)
+    if problem.fit_intercept:
+        place[p] = n
+    colptr = np.empty(int(np.count_nonzero(place)) + 1, pointer)
+    stops = np.empty(1 + 8 * nnz // _BLOCK_BYTES, np.int64)
+    kernel.label_columns(place, np.zeros(n + 1, np.int64), colptr, stops)
+    entries = np.empty(nnz, np.uint64)
+    if problem.fit_intercept:
+        first = int(place[p])
+        one = np.float32(1.0).view(np.uint32).astype(np.uint64)
+        entries[first : first + n] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
+        place[p] = first + n
+    cursor[:] = indptr[:-1]
+    kernel.fill_columns(
+        indptr,
+        rows.indices,
+        values,
+        1.0 / problem.feature_bound,
+        place,
+        entries,
+        cursor,
+        stops,
+    )
+    kernel.label_of_places(place, colptr, min(HEAVY, colptr.size - 1))
+    return kernel.Matrix(indptr, rows.indices, values, place, colptr, entries)
+
+
+def make_state(
+    rows: RowArrays, problem: Problem, matrix: kernel.Matrix, wide: bool, track_all: bool
+) -> kernel.State:
+    n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
+    nnz, cells = matrix.entries.size, (matrix.colptr.size - 1) * K
+    drawing = not math.isinf(problem.kappa) and not track_all
+    sc = kernel.make_scalars()
+    sc.outputs, sc.loss, sc.steps = K, kernel.LOSSES[problem.loss.name], T
+    sc.freshness, sc.exact_sign = FRESHNESS[problem.freshness], not problem.private_sign
+    sc.resolution, sc.n_cells = problem.resolution, matrix.label_of.size * K
+    sc.intercept = matrix.label_of[-1] if problem.fit_intercept and n > 0 else -1
+    sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
+    sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
+    sc.cutoff, sc.fresh_at, sc.exact_at = getattr(problem.loss, "cutoff", 0.0), -1, -1
+    sc.width = 1
+    if not math.isinf(problem.kappa):
+        sc.kappa = problem.unit_kappa
+        sc.width = math.ceil(math.log(2.0) / sc.kappa * (1.0 + 1e-12))
+    sc.debt_limit = cells // 8 + nnz // 16 + 1000
+    # A refresh of all rows and scores in new boxes of rows, from rough costs in nanoseconds.
+    sc.refresh_cost = 1 + (K * (3 * n + 0.7 * nnz) + 2 * cells) / (100 + 3 * K * nnz / max(n, 1))
+    pool = (cells if cells <= 10**6 else cells // 8) * 2 + 64 * (B + 2) if drawing else 1
+    return kernel.State(
+        matrix,
+        kernel.Rows(
+            y=np.asarray(rows.targets, np.float64) if rows.targets.size else np.zeros(n),
+            v=np.zeros(n * K),
+            mref=np.zeros(n * K),
+            q=np.zeros(n * K, np.int32),
+            fresh=np.zeros(n * K, np.int32),
+            offset=np.asarray(problem.offset or np.zeros(K), np.float64),
+            units=np.zeros(K, np.int32),
+            leavers=np.zeros(n, np.int32),
+        ),
+        kernel.Calendar(
+            due=np.full(n, T, np.int32),
+            after=np.full(n, -1, np.int32),
+            before=np.full(n, -1, np.int32),
+            head=np.full(T + 1, -1, np.int32),
+        ),
+        kernel.Sampler(
+            score=np.zeros(cells, np.int64 if wide else np.int32),
+            slack=np.zeros(HEAVY + 1, np.int64),
+            limit=np.full(HEAVY * K + 1, -1 if track_all else 2**62, np.int64),
+            slot=np.full(cells if drawing or track_all else 1, -1, np.int32),
+            members=np.zeros(pool, np.int32),
+            depth_of=np.zeros(pool, np.uint8),
+            start=np.zeros(B + 1, np.int64),
+            size=np.zeros(B + 1, np.int64),
+            room=np.zeros(B + 1, np.int64),
+            risers=np.zeros(2**22 if track_all else 4096, np.int32),
+            bins=np.zeros(4 * B + 1, np.int64),
+        ),
+        cells=np.zeros(T, np.int64),
+        signs=np.zeros(T, np.int8),
+        sc=sc,
+    )

@@ -1,0 +1,248 @@
+"""The scores of a run: exact when asked for, and between two such moments no staler than a draw can bear.
+
+"exact" freshness has the law of the exact gradient: every score carries a slack, a bound on how far it is off, and a
+draw in doubt reads its column. There are three ways to keep slacks small, and `_choose_way` takes the cheapest:
+boxes around the margins of rows (README.md), lagging scores that are pulled when all slopes together have moved too
+far, and for narrow tables their curvature (curve.py). None of them changes the law: docs/proofs/fast_frank_wolfe.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpsparse.solvers.frank_wolfe import kernel
+from dpsparse.solvers.frank_wolfe.curve import Curve
+from dpsparse.solvers.frank_wolfe.kernel import HEAVY, SLOPE_UNITS
+from dpsparse.solvers.frank_wolfe.layout import RowArrays, lay_out, make_state
+from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
+
+# Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
+_DOUBT = 1.75
+
+
+class Scores:
+    """State and scores of a run that has made `step` picks; private."""
+
+    def __init__(self, rows: RowArrays, problem: Problem, track_all: bool = False) -> None:
+        """`track_all` makes every touched cell a riser, for a sampler outside the kernel."""
+        self.problem, self.n_features, self.step = problem, rows.n_features, 0
+        self._track_all = track_all
+        matrix = lay_out(rows, problem)
+        self.column_mass, self.column_count = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1, np.int64)
+        kernel.column_bounds(matrix.colptr, matrix.entries, self.column_mass, self.column_count)
+        # The width of the sums is invisible in the law: the sums are exact either way.
+        bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
+        self.state = make_state(rows, problem, matrix, bound > INT32_MAX, track_all)
+        self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
+        self._wait = 8  # pulls of all columns (`sc.seek`) after leaders were sought in vain
+        self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
+        self._curve: Curve | None = None  # narrow tables: scores follow their curvature
+
+    @property
+    def _drawing(self) -> bool:
+        return not math.isinf(self.problem.kappa) and not self._track_all
+
+    # ---- scores ----
+
+    def refresh(self) -> None:
+        """Every slope and every score exact at the present step; boxes are centred there."""
+        state, sc = self.state, self.state.sc
+        kernel.lag_of_rows(state.rows, sc, self.step)
+        np.copyto(state.rows.q, state.rows.fresh)
+        np.multiply(state.rows.v, self.scale, out=state.rows.mref)
+        sc.lag, sc.n_leavers = 0, 0
+        self._pull()
+        sc.exact_at = self.step
+
+    def _pull(self) -> None:
+        """All scores from the stored slopes."""
+        state = self.state
+        self._pull_labels(0, state.matrix.colptr.size - 1)
+        light = state.sampler.score[HEAVY * self.problem.n_outputs :]
+        if light.size:
+            state.sc.light = max(int(light.max()), -int(light.min()))
+        self._drift[:] = 0.0
+        state.sc.rebuild = 1
+        state.sc.pulls += 1
+
+    def _pull_labels(self, first: int, last: int) -> None:
+        matrix, sampler = self.state.matrix, self.state.sampler
+        kernel.pull(
+            matrix.colptr, matrix.entries, self.state.rows.q, sampler.score,
+            self.state.sc, first, last,
+        )  # fmt: skip
+
+    def _catch_up(self) -> None:
+        """The slopes have moved further than the slack allows: pull the columns that matter.
+
+        A column pulled now is exact. One that is not has drifted by at most the sum of the lags
+        since its last pull. Those that cannot win anyway need not be pulled: with little noise a
+        few heavy columns lead, and the millions of others are left alone for many steps.
+        """
+        state, sc = self.state, self.state.sc
+        np.copyto(state.rows.q, state.rows.fresh)
+        self._drift += float(sc.lag)
+        sc.lag = 0
+        if sc.seek == 0 and self._pull_leaders():
+            self._wait = 8
+        else:
+            self._pull()
+            sc.exact_at = self.step
+            if sc.seek == 0:  # they were sought in vain: not soon again
+                sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
+            sc.seek -= 1
+        self._set_reserve()
+
+    def _pull_leaders(self) -> bool:
+        """Pull the heavy columns that may hold the largest score; False if all should be pulled.
+
+        No column reaches further than its stale score and its slack, nor than its entries allow.
+        From the furthest reach down, columns are pulled until the next one stays 30 / kappa below
+        the best: there it has e^-30 of the weight, exact or not.
+        """
+        K, n_heavy = self.problem.n_outputs, min(HEAVY, self.state.matrix.colptr.size - 1)
+        size = np.zeros(HEAVY + 1, np.int64)
+        heavy = self.state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
+        size[:n_heavy] = np.abs(heavy.astype(np.int64)).max(axis=1)
+        size[HEAVY] = self.state.sc.light
+        most = self.problem.resolution * self.column_mass * (1.0 + 1e-6) + self.column_count
+        reach = np.minimum(size + self._slack_of(self._drift), most)
+        floor, work = 0.0, 0
+        for label in np.argsort(-reach).tolist():
+            if reach[label] <= floor:
+                return True
+            work += 3 * int(self.column_count[label])
+            if label == HEAVY or work > self.state.matrix.entries.size:
+                return False
+            self._pull_labels(label, label + 1)
+            self._drift[label] = 0.0
+            floor = max(floor, float(np.abs(heavy[label]).max()) - 30.0 / self._kappa)
+        return False
+
+    def exact_scores(self) -> np.ndarray:
+        """Scores at the true margins, (features, outputs), the intercept last; refreshes all."""
+        self.refresh()
+        return self.stored_scores()
+
+    def stored_scores(self) -> np.ndarray:
+        """The scores as they are, (features, outputs), the intercept last."""
+        K = self.problem.n_outputs
+        labels = self.state.matrix.label_of
+        scores = np.zeros((labels.size, K), np.int64)
+        full = labels != kernel.NO_LABEL
+        scores[full] = self.state.sampler.score.reshape(-1, K)[labels[full]]
+        return scores
+
+    def all_scores(self) -> np.ndarray:
+        """The scores of all cells in the run's own order, columns without entries included."""
+        score = self.state.sampler.score
+        return np.append(score, np.zeros(self.state.sc.n_cells - score.size, score.dtype))
+
+    # ---- how stale scores may be ----
+
+    @property
+    def scale(self) -> float:
+        """Margins are offset + scale * v."""
+        t = self.step
+        return float(2.0 * self.state.sc.reach / ((t + 1.0) * (t + 2.0)))
+
+    @property
+    def _kappa(self) -> float:
+        """Per unit of score; for the arg max as if a few cells near the largest were in doubt."""
+        if not math.isinf(self.problem.kappa):
+            return self.problem.unit_kappa
+        return 30.0 / (float(np.abs(self.state.sampler.score[:HEAVY]).max(initial=0)) + 1.0)
+
+    def _slack_of(self, drift: np.ndarray) -> np.ndarray:
+        """How far scores can be off if all slopes together moved by `drift` (in 2^-28).
+
+        A contribution moves by S |dq| |x| and its rounding by 1 unit; |x| <= 1, |dq| <= 2.
+        """
+        S = self.problem.resolution
+        moved = np.minimum(drift * (S / SLOPE_UNITS), 2.0 * S * self.column_mass * (1.0 + 1e-6))
+        return np.ceil(moved).astype(np.int64) + self.column_count
+
+    def _set_reserve(self) -> None:
+        """Let all slopes together move by so much that a score is uncertain by `_DOUBT` / kappa."""
+        sc = self.state.sc
+        sc.reserve = min(int(_DOUBT / self._kappa * SLOPE_UNITS / self.problem.resolution), 2**62)
+        self.state.sampler.slack[:] = self._slack_of(self._drift + float(sc.reserve))
+
+    def set_tau(self, tau: float) -> None:
+        """Boxes in which every slope stays within tau * slope_bound, and the slack that follows."""
+        sc, problem = self.state.sc, self.problem
+        sc.boxes, sc.theta = 1, tau * sc.slope_bound / sc.smoothness
+        if problem.freshness == "exact":
+            off = tau + 2.0 / SLOPE_UNITS  # the last term: slopes are rounded
+            mass = problem.resolution * off * self.column_mass * (1.0 + 1e-6)
+            self.state.sampler.slack[:] = np.ceil(mass).astype(np.int64) + self.column_count
+
+    def _retune(self) -> None:
+        """Exact scores, and the better of the two ways; only exact freshness may refresh here."""
+        if self.problem.freshness == "exact":
+            self.refresh()
+            self._choose_way()
+
+    def _choose_way(self) -> None:
+        """Boxes with the tau of `_choose_tau`, or no boxes where they would not pay."""
+        sc, t = self.state.sc, self.step
+        if not sc.boxes and t > self._since[0]:  # learn how often lagging scores are pulled
+            self.pull_rate = (sc.pulls - self._since[1]) / (t - self._since[0])
+        self._since = t, int(sc.pulls)
+        sc.renewed, sc.look = 0, t + t // 2 + 16
+        # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
+        n, K = self.state.rows.y.size, self.problem.n_outputs
+        row = 100 + 3 * K * self.state.matrix.entries.size / max(n, 1)
+        sc.afford = 1 + 2 * K * n / row + self.pull_rate * sc.refresh_cost
+        tau = self._choose_tau()
+        if tau > 0.0:
+            self.set_tau(tau)
+            kernel.schedule_all(self.state.rows, self.state.calendar, sc, t)
+            sc.renewed = 0
+        else:
+            sc.boxes, sc.theta = 0, 0.0
+            self._set_reserve()
+            if self._drawing and Curve.pays(self):
+                self._curve = Curve(self)
+
+    def _choose_tau(self) -> float:
+        """The largest tau whose doubts cost little, or 0 if boxes would not pay.
+
+        Wide boxes are left rarely, but make scores uncertain; uncertain scores make proposals that
+        are rejected (a factor e^{2 kappa slack} too many) and picks that must be verified (a column
+        to read). So: estimate from the present scores which columns a draw would pick, halve tau
+        until its doubts cost about as much as the pick itself, and compare the rows that would
+        leave such boxes per step with what a step without boxes costs.
+        """
+        state, sc, kappa = self.state, self.state.sc, self._kappa
+        K, score = self.problem.n_outputs, state.sampler.score
+        largest = max(
+            int(sc.light), int(np.abs(score[: HEAVY * K].astype(np.int64)).max(initial=0))
+        )
+        # All heavy cells, and every so many of the light ones for all of them.
+        n_heavy = min(HEAVY * K, score.size)
+        stride = 1 + (score.size - n_heavy) // 20_000
+        cells = np.append(np.arange(n_heavy), np.arange(n_heavy, score.size, stride))
+        likely = np.exp(kappa * (np.abs(score[cells].astype(np.float64)) - largest))
+        likely[n_heavy:] *= stride
+        labels = cells // K
+        length = state.matrix.colptr[labels + 1] - state.matrix.colptr[labels]
+        column = np.minimum(labels, HEAVY)
+        mass = np.bincount(column, likely, HEAVY + 1)
+        work = np.bincount(column, likely * length, HEAVY + 1)
+        total = max(mass.sum(), 1.0)
+        mass, work = mass / total, work / total
+        touched = work.sum()  # rows of a pick
+        # Margins shrink by 2/(t+2) in a step: together they move by this much.
+        shrink = self.scale * np.abs(state.rows.v).sum() * 2.0 / (self.step + 2.0)
+        tau = 0.25
+        while tau > 1e-5:
+            self.set_tau(tau)
+            doubt = np.expm1(np.minimum(2.0 * kappa * state.sampler.slack, 50.0))
+            if (doubt * (mass + 0.2 * work)).sum() <= 0.4 + 0.8 * touched:
+                left = touched + shrink / (1.5 * sc.theta)  # rows leaving their box in a step
+                return tau if left < sc.afford else 0.0
+            tau *= 0.5
+        return 0.0

@@ -1,0 +1,214 @@
+"""DPSearchCV over a DPPipeline: preparation and search are one plan and one reservation."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpsparse
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPLassoClassifier,
+    DPPipeline,
+    DPSearchCV,
+    DPVectorizer,
+    Ledger,
+)
+from dpsparse.exceptions import BudgetError, DPSparseError, NotPrivateWarning, ParameterError
+from dpsparse.model_selection import design as design_module
+from dpsparse.model_selection import search as search_module
+from dpsparse.model_selection.pricing import choice_parameter
+from dpsparse.preprocessing import DPStandardizer, DPTablePreparer
+from dpsparse.privacy import epsilon
+from dpsparse.privacy.rdp import leaves
+from dpsparse.release import Releases, _squares
+
+RNG = np.random.default_rng(3)
+N = 3000
+AGE, INCOME = RNG.uniform(0, 100, N), RNG.lognormal(10, 1, N)
+REGION = RNG.choice(["north", "south", "west"], N)
+X = {"age": AGE, "income": INCOME, "region": REGION}
+y = np.where((AGE - 50) / 30 + (REGION == "north") + 0.3 * RNG.normal(size=N) > 0, "yes", "no")
+CANDIDATES = {
+    "path": {"model__n_nonzero": [1, 4, None], "threshold": [0.0, 30.0]},
+    "refit": [{}, {"model__masses": None}, {"model__weighted_steps": False, "threshold": 0.1}],
+    "stopping": {"model__step_size": [0.5, 5.0]},
+}
+
+
+def pipeline(adjacency="add-remove", step=None, model=None, **facts):
+    domain = Domain(classes=["no", "yes"], n_samples=N, **facts)
+    return DPPipeline(
+        [
+            ("table", step or DPTablePreparer(rest="auto")),
+            ("model", model or DPGradientClassifier(domain, n_iter=4)),
+        ],
+        adjacency=adjacency,
+    )
+
+
+def search(design, *, adjacency="add-remove", epsilon=3.0, pipe=None, **more):
+    return DPSearchCV(
+        pipe or pipeline(adjacency), CANDIDATES[design], design=design, epsilon=epsilon, **more
+    )
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("design", CANDIDATES)
+def test_one_plan_pays_for_preparation_and_search(design, adjacency):
+    plan = search(design, adjacency=adjacency).plan(3)
+    spent = epsilon(plan.event, 1e-6)
+    assert 0.999 * 3.0 < spent <= 3.0
+    names = [phase.name for phase in plan.phases]
+    assert names[:3] == ["table: kinds", "table: numbers scales", "table: categories categories"]
+    assert names[3:] == {"path": ["fit", "choice"], "refit": ["search", "refit"]}.get(
+        design, ["search"]
+    )
+    least = {"path": 0.98, "refit": 0.88, "stopping": 0.5}[design]
+    assert least < plan.parameters["kept"] < 1.0  # compared with the same pipeline without a search
+    assert "what was declared to step 'table'" in str(plan.guarantee)
+
+
+@pytest.mark.parametrize("design", ["path", "refit"])
+def test_what_is_released_is_what_is_charged(monkeypatch, design):
+    """mu^2 of all Gaussian releases and the range of the choice, heard at the doors of preparation and search."""
+    heard, ranges = [], []
+
+    class Listening(Releases):
+        def gaussian(self, phase, query, share=1.0):
+            heard.append(share * _squares(self._event(phase)))
+            return super().gaussian(phase, query, share)
+
+        def top_k(self, phase, scores, k, unit, null=None):
+            ranges.append(self._event(phase).eta)
+            return super().top_k(phase, scores, k, unit, null)
+
+        def names(self, phase, *given, **more):
+            heard.append(_squares(self._event(phase)))
+            return super().names(phase, *given, **more)
+
+    for module in (design_module, search_module):
+        monkeypatch.setattr(module, "Releases", Listening)
+    for name in ("path", "refit"):
+        monkeypatch.setattr(f"dpsparse.model_selection.{name}.Releases", Listening)
+    found = search(design).fit(X, y)
+    (eta,) = ranges
+    paid = sum(
+        n * (leaf.sensitivity / leaf.scale) ** 2
+        for leaf, n in leaves(found.plan_.event).items()
+        if hasattr(leaf, "scale")
+    )
+    released = sum(heard) + (choice_parameter(eta) ** 2 if design == "path" else 0.0)
+    assert 0.95 * paid < released <= paid * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("design", CANDIDATES)
+def test_the_whole_corridor(tmp_path, design):
+    ledger = Ledger(tmp_path / "book.db", epsilon=9.0, delta=1e-6)
+    found = search(design, ledger=ledger).fit(X, y)
+    (entry,) = ledger.history()
+    assert entry.committed
+    assert entry.method == f"DPSearchCV(DPPipeline(DPGradientClassifier), {design})"
+    best = found.best_estimator_
+    assert best.privacy_.epsilon == 3.0 == found.privacy_.epsilon
+    assert best.privacy_.proven
+    assert found.score(X, y) > 0.75
+    assert list(found.classes_) == ["no", "yes"]
+    assert set(found.best_params_) <= {name for p in _points(CANDIDATES[design]) for name in p}
+    if design == "path":
+        assert found.best_params_["threshold"] == 0.0  # the other one loses half of the rows
+        assert best.steps[-1][1].n_nonzero == found.best_params_["model__n_nonzero"]
+    again = dpsparse.load(dpsparse.save(best, tmp_path / "model.json"))
+    assert np.array_equal(again.predict(X), found.predict(X))
+    assert again.privacy_ == found.privacy_
+    assert len(best.get_feature_names_out()) == best.model_.coef_.shape[1]
+    assert "given the prepared table" in str(best.model_.privacy_)
+
+
+def _points(candidates):
+    return [candidates] if isinstance(candidates, dict) else candidates
+
+
+def test_refused_before_anything_is_charged(tmp_path):
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    with pytest.raises(BudgetError):
+        search("path", ledger=ledger).fit(X, y)
+    for wrong in (
+        {"candidates": {"table__rest": ["auto", "drop"]}},
+        {"candidates": {"n_nonzero": [1, 2]}},
+        {"candidates": {"model__nonsense": [1]}},
+        {"candidates": {"model__epsilon": [1.0]}},
+        {"candidates": {"threshold": [math.nan]}},
+        {"candidates": {3: [1]}},
+        {"candidates": "model__clip"},
+        {"delta": 1e-5},
+        {"estimator": pipeline().set_params(ledger=ledger)},
+        {"scoring": "f1"},
+        {"split": "sizes"},
+        {"estimator": pipeline(step=DPStandardizer(epsilon=1.0))},
+        {"epsilon": math.inf},
+    ):
+        given = {"candidates": CANDIDATES["path"], "epsilon": 0.5, "ledger": ledger} | wrong
+        with pytest.raises(DPSparseError) as caught:
+            DPSearchCV(given.pop("estimator", None) or pipeline(), **given).fit(X, y)
+        assert "\n" not in str(caught.value)
+    for bad_y in (y[:-1], np.full(N, "maybe")):
+        with pytest.raises(DPSparseError):
+            search("path", epsilon=0.5, ledger=ledger).fit(X, bad_y)
+    assert not ledger.history()
+
+
+def test_a_candidate_that_changes_the_preparation_is_told_why():
+    with pytest.raises(
+        ParameterError, match="would change the preparation, which is released once"
+    ):
+        DPSearchCV(pipeline(), {"table__share": [0.1, 0.2]}).plan(3)
+    with pytest.raises(ParameterError, match="write model__clip"):
+        DPSearchCV(pipeline(), {"clip": [0.1, 0.2]}).plan(3)
+
+
+def test_fewer_words_than_planned_are_told_to_the_search():
+    """A vocabulary has room for many words and finds few; weights are of those that were found."""
+    texts = [" ".join(RNG.choice(["good", "bad", "film", "long"], 3)) for _ in range(N)]
+    labels = np.array(["yes" if "good" in text else "no" for text in texts])
+    pipe = pipeline(step=DPVectorizer("vocabulary"))
+    for design in ("path", "refit"):
+        found = search(design, pipe=pipe, epsilon=4.0).fit(texts, labels)
+        names = list(found.best_estimator_.get_feature_names_out())
+        assert 4 <= len(names) < 20
+        assert found.best_estimator_.model_.n_features_in_ == len(names)
+        assert found.score(texts, labels) > 0.8
+
+
+def test_a_method_that_cannot_do_with_fewer_columns_gets_empty_ones():
+    pipe = pipeline(model=DPLassoClassifier(Domain(classes=["no", "yes"], n_samples=N), n_iter=20))
+    candidates = [{"model__radius": 2.0}, {"model__radius": 8.0}]
+    found = DPSearchCV(pipe, candidates, design="refit", epsilon=4.0).fit(X, y)
+    assert found.score(X, y) > 0.55
+    assert found.privacy_.proven
+    assert found.predict(X).shape == (N,)
+
+
+def test_persons_are_protected_with_all_of_their_rows():
+    ids = np.arange(N) // 3
+    found = search("path", pipe=pipeline(unit="person")).fit(X, y, groups=ids)
+    assert "person" in found.privacy_.headline
+    with pytest.raises(ParameterError, match="groups"):
+        search("path", pipe=pipeline(unit="person")).fit(X, y)
+
+
+def test_numbers_are_tuned_by_their_distance():
+    pipe = pipeline(model=DPGradientRegressor(Domain(target_range=(0, 100), n_samples=N), n_iter=4))
+    found = DPSearchCV(pipe, [{}, {"model__masses": None}], epsilon=4.0).fit(X, AGE)
+    assert found.score(X, AGE) > 0.3
+
+
+def test_a_seed_repeats_the_search_and_voids_the_guarantee():
+    with pytest.warns(NotPrivateWarning):
+        one = search("refit", random_state=1).fit(X, y)
+    with pytest.warns(NotPrivateWarning):
+        two = search("refit", random_state=1).fit(X, y)
+    assert np.array_equal(one.best_estimator_.model_.coef_, two.best_estimator_.model_.coef_)
+    assert not one.privacy_.proven
