@@ -182,7 +182,10 @@ class BoundedRangeStep:
         """The profile with `count` such steps in front; with the first of them it is 0 from node `support` on."""
         below = -self.spacing * np.arange(self.resolution, 0.0, -1.0)
         mirror = np.stack([-np.expm1(below), np.exp(below)])
-        return _put_in_front(values, support, count, mirror, self._ends, self._rise, self._decay)
+        front: Array = _put_in_front(
+            values, support, count, mirror, self._ends, self._rise, self._decay
+        )
+        return front
 
 
 @njit(cache=True, nogil=True)
