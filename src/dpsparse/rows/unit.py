@@ -19,9 +19,9 @@ from dpsparse.domain import Part
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
-from dpsparse.rows.persons import Persons, means
+from dpsparse.rows.persons import Persons
 from dpsparse.rows.query import Query
-from dpsparse.rows.short import count
+from dpsparse.rows.short import count, short_sum
 from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
 
 if TYPE_CHECKING:
@@ -122,15 +122,11 @@ class UnitRows:
         return count(self._parts, partial(_shorter, length))
 
     def along(self, direction: np.ndarray) -> Query:
-        """sum_i |z_i V|^2/|V|^2 for released V of shape (width + 1, K), the constant last: what a row adds lies in
-        [0, 1], because no row is longer than one. The curvature of a loss along V."""
-        length = float(np.linalg.norm(direction))
+        """sum_i |z_i V|^2/(l |V|)^2 for released V of shape (width + 1, K), the constant last: what a row adds lies
+        in [0, 1], because no row is longer than l (one, but for rows of bounded entries): curvature along V."""
+        length = float(np.linalg.norm(direction)) * self._longest
         towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
-
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum((1,), partial(_add_along, towards, unit))
-
-        return Query((1,), count_below, whole)
+        return short_sum(self._parts, partial(_along, towards), 1, 1.0, count_below, positive=True)
 
     def gradient(
         self,
@@ -277,14 +273,13 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     return MarginPart(out, part.targets, part.starts)
 
 
-def _add_along(towards: np.ndarray, unit: float, part: UnitPart, out: np.ndarray) -> None:
+def _along(towards: np.ndarray, part: UnitPart) -> np.ndarray:
     run: Any = kernels.margins
     n = len(part.length)
     found = np.empty((n, towards.shape[1]))
     rows = (part.indptr, part.columns, part.z, part.constant, np.ones(n))
     run(*rows, towards[:-1], towards[-1], 0, n, found)
-    shares = np.minimum(np.square(found).sum(axis=1), 1.0)
-    kernels.short_sum(means(part.starts, shares[:, None]), unit, 1.0, True, out)
+    return np.asarray(np.minimum(np.square(found).sum(axis=1), 1.0)[:, None])
 
 
 def _add_rows(
