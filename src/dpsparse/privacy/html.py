@@ -97,5 +97,7 @@ def _words(name: str) -> str:
         "NonPrivate": "no privacy at all",
         "Exponential": "exponential mechanism",
         "RoundedGaussian": "Gaussian on a grid",
+        "ThresholdedGaussian": "Gaussian on a grid, names above a threshold",
+        "RandomStopping": "best of a secret number of runs",
     }
     return known.get(name, name)

@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.rows import kernels
 from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dpsparse.domain import HUGE, TINY, Part
+from dpsparse.jit import njit
 
 
 def standardised(
