@@ -97,6 +97,7 @@ def write_other_names() -> None:
             "",
             ".. autosummary::",
             "   :toctree: generated/",
+            "   :nosignatures:",
             "",
         ]
         lines += [f"   {name}" for name in rest]

@@ -13,6 +13,7 @@ import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, PrivateCount, Rows
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.rows.sources import Source, read_size
+from dpsparse.rows.spool import Stored
 from dpsparse.rows.votes import Blocks, correlation_selector
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -205,6 +206,19 @@ def test_spooled_rows_have_no_name_and_leave_nothing_behind(tmp_path):
     opened = os.fstat(rows._parts._file.fileno())
     assert opened.st_nlink == 0
     assert stat.S_IMODE(opened.st_mode) == 0o600
+
+
+def test_rows_are_written_twice_and_no_more(monkeypatch):
+    """As they come, and scaled for the gradients; the view that only tells lengths is not stored."""
+    X, y = table("2", "narrow")
+    written, append = [], Stored.append
+    monkeypatch.setattr(
+        Stored,
+        "append",
+        lambda self, part: written.append(type(part).__name__) or append(self, part),
+    )
+    model("2").fit(Rows.from_csr(X, y))
+    assert sorted(written) == ["MarginPart", "Part", "UnitPart", "_Lengths"]
 
 
 def test_a_second_fit_reads_no_file_again(tmp_path):

@@ -4,7 +4,7 @@
               left when the process ends, however it ends
     pass      every part is mapped, used and unmapped in turn; the pages stay in the operating system's cache while
               there is room, and are read again where there is none
-    made      parts made of parts are computed again in their first pass (most are asked once) and stored in the second
+    made      parts made of parts are stored in their second pass (most are asked once), small ones in the first
 
 Sums are whole numbers, so a streamed fit has the bits of a fit in memory.
 """
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 _ALIGN = 64
+_SMALL = 4  # what is this many times smaller than what it is made of is stored at once
 
 
 @dataclass(frozen=True)
@@ -141,13 +142,25 @@ class Made(Streamed):
             yield from self._stored._each()
             return
         self._passes += 1
-        store = Stored(self.directory) if self._passes == 2 else None
+        store, keeps = Stored(self.directory), self._passes > 1
         for i, part in enumerate(self._source._each()):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
-            if store is not None:
+            if i == 0:
+                keeps = keeps or _SMALL * _size(made) <= _size(part)
+            if keeps:
                 store.append(made)
             yield made
-        self._stored = store
+        if keeps:
+            self._stored = store
+
+
+def _size(part: Any) -> int:
+    """Bytes of all arrays of a part."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if not is_dataclass(part):
+        return 0
+    return sum(_size(getattr(part, field.name)) for field in fields(part))
 
 
 def _read(kind: type, values: dict[str, Any], view: memoryview) -> Any:

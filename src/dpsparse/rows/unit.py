@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpsparse.domain import Part
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
+from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import Persons
 from dpsparse.rows.query import Query
 from dpsparse.rows.short import count, short_sum
@@ -119,7 +120,12 @@ class UnitRows:
 
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
-        return count(self._parts, partial(_shorter, length))
+        return count(self._lengths, partial(_shorter, length))
+
+    @cached_property
+    def _lengths(self) -> Parts:
+        """Asked a dozen times: apart from the rows, which need not be read or stored for them."""
+        return self._parts.map(_lengths)
 
     def along(self, direction: np.ndarray) -> Query:
         """sum_i |z_i V|^2/(l |V|)^2 for released V of shape (width + 1, K), the constant last: what a row adds lies
@@ -209,7 +215,17 @@ def _unit_part(
     return UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)
 
 
-def _shorter(length: float, part: UnitPart) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class _Lengths:
+    length: np.ndarray
+    starts: np.ndarray | None
+
+
+def _lengths(part: UnitPart) -> _Lengths:
+    return _Lengths(part.length, part.starts)
+
+
+def _shorter(length: float, part: _Lengths) -> np.ndarray:
     return np.asarray(part.length <= length)
 
 
