@@ -92,7 +92,8 @@ def test_partition_choice_after_a_look_is_refused(path):
         "renyi": (whole, RenyiCurve((ORDER,), (VALUE,))),
     }
     assert exact_delta(1.0, choices) > 1.1 * DELTA  # the attack is real
-    assert part.would_allow(plan(choices["renyi"][1]))  # p could pay: only rows of q, not yet seen, cannot
+    # Rows of p could pay; those of q, which the book has not seen yet, cannot.
+    assert part.would_allow(plan(choices["renyi"][1]))
     admitted = {name for name, (ledger, e) in choices.items() if ledger.would_allow(plan(e))}
     assert admitted == {"gaussian"}
     assert exact_delta(1.0, admitted) <= DELTA
