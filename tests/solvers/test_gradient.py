@@ -346,3 +346,24 @@ def test_columns_without_rows_are_dropped_where_there_are_many(monkeypatch):
         assert seen[0] == d  # the masses
         assert (min(seen) == d) == (many > d)
         assert min(seen) >= 20
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e3, 1e9])
+def test_weights_do_not_depend_on_the_unit_of_columns_that_nobody_bounded(unit):
+    """Seconds or days, euros or cents: the length of rows was sought below sqrt(d), and weights of longer rows were
+    too large by the rest (R2 of -370,000 at a unit of 1,000)."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4))
+    y = X[:, 0] + 0.3 * rng.normal(size=4000)
+    numbers = DPGradientRegressor(
+        Domain(target_bound=4.0, n_samples=4000), epsilon=8.0, random_state=0
+    )
+    labels = DPGradientClassifier(
+        Domain(classes=[0, 1], n_samples=4000), epsilon=8.0, random_state=0
+    )
+    assert numbers.fit(unit * X, y).score(unit * X, y) > 0.85
+    chance = labels.fit(unit * X, y > 0).predict_proba(unit * X)[
+        np.arange(4000), (y > 0).astype(int)
+    ]
+    assert -np.log(chance).mean() < 0.3
