@@ -498,6 +498,44 @@ def test_a_fit_ends_after_bounded_work(case, kappa):
     assert max(stops.values(), default=0) <= solver._PATIENCE + 2
 
 
+@pytest.mark.parametrize("kappa", [1e-6, 0.02, 5.0])
+@pytest.mark.parametrize("name", ["logistic", "squared"])
+def test_a_fit_by_curvature_ends_after_bounded_work(name, kappa):
+    """No step asks for more than three anchors, and a curve that asks for too many is given up."""
+    _, problem, run = curved_run(name, kappa=kappa)
+    anchors = {}
+    take = curve.Curve._anchor
+
+    def counted(self):
+        anchors[run.step] = anchors.get(run.step, 0) + 1
+        take(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curve.Curve, "_anchor", counted)
+        run.draw(make_generator(0), problem.n_iter - run.step)
+    assert run.step == problem.n_iter
+    assert max(anchors.values(), default=0) <= 3
+    assert sum(anchors.values()) <= problem.n_iter
+
+
+def test_scores_called_exact_are_exact():
+    """A draw without slack needs the scores of that very step, whether Python or the kernel pulled them."""
+    data, problem = dense_case()
+    problem = dataclasses.replace(problem, kappa=0.02)
+    run, sure = make_run(data, problem), 0
+    without_boxes(run)
+    sc, draws = run.state.sc, make_generator(5)
+    for t in range(problem.n_iter):
+        sc.seek = 5 * (t % 2)  # by turns
+        run.draw(draws, 1)
+        if sc.exact_at == t and not sc.boxes:
+            sure += 1
+            again = make_run(data, problem)
+            again.replay_cells(run.state.cells[:t], run.state.signs[:t])
+            np.testing.assert_array_equal(run.stored_scores(), again.exact_scores())
+    assert sure > 5
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
     """Vector and scalar code must agree, or the law would depend on which rows are stale."""
