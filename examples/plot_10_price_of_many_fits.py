@@ -33,8 +33,7 @@ ax.plot(counts, ours, "o-", color=house.BLUE, label="this library")
 ax.set_xlabel("fits at epsilon 0.5 on the same rows")
 ax.set_ylabel("epsilon at delta 1e-6")
 ax.set_title("Many fits, prices fixed in advance")
-fig.canvas.draw()
-house.label_ends(ax, room=0.36, gap=0.11)
+house.label_ends(ax)
 plt.show()
 
 # %%

@@ -32,6 +32,5 @@ for (rows, forecast), color in zip(
 largest = forecasts[16_000]
 house.references(ax, float(largest.without_privacy), float(largest.constant))
 ax.set_title("Accuracy to expect, 200 columns")
-fig.canvas.draw()
-house.label_ends(ax, room=0.42)
+house.label_ends(ax)
 plt.show()

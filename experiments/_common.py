@@ -1,6 +1,8 @@
 """What several experiments share: data by name, splits, scores, plain plots."""
 
+import importlib
 import math
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -64,31 +66,57 @@ def thinned(n: int, points: int = 40) -> np.ndarray:
     return np.unique(np.geomspace(1, n, points).astype(int)) - 1
 
 
-def axes(path: Path, panels: int = 1, **labels: str):
-    """A figure with `panels` axes side by side, and a function that saves it."""
+def house():
+    """The look of every figure of the project, examples/house.py."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    try:
+        return importlib.import_module("house")
+    finally:
+        sys.path.pop(0)
+
+
+def axes(path: Path, panels: int = 1, columns: int = 2, height: float = 2.6, **labels: str):
+    """A figure of column width with `panels` axes, and a function that labels and saves it.
+
+    One column: every line has its label at its right end. Several: one key for all of them below, which covers no data.
+    """
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    matplotlib.rcParams["svg.hashsalt"] = "dpsparse"  # the same figure gives the same file
-    matplotlib.rcParams["font.size"] = 9
-    figure, found = plt.subplots(1, panels, figsize=(4.2 * panels + 0.6, 3.2), squeeze=False)
-    for axis in found[0]:
+    style = house()
+    style.use()
+    columns = min(columns, panels)
+    rows = -(-panels // columns)
+    figure, found = plt.subplots(
+        rows, columns, figsize=(7.2, height * rows + 0.3), squeeze=False, layout="constrained"
+    )
+    found = list(found.flat)
+    for axis in found[panels:]:
+        axis.remove()
+    found = found[:panels]
+    for axis in found:
         axis.set(**labels)
-        axis.grid(alpha=0.3)
 
     def save() -> None:
-        beside = [axis.get_legend() for axis in found[0] if axis.get_legend()]
-        for legend in beside:
-            legend.set_in_layout(False)  # a legend beside the axes must not squeeze them
-        figure.tight_layout()
-        for legend in beside:
-            legend.set_in_layout(True)
-        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+        for axis in found:
+            style.readable_logs(axis)
+        if columns == 1:
+            for axis in (a for a in found if a.get_legend() is None):
+                style.label_ends(axis, fontsize=8 if len(axis.get_lines()) > 6 else 10)
+        else:
+            key = {
+                label: line for axis in found for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+            }  # fmt: skip
+            figure.legend(
+                key.values(), key, loc="outside lower center", fontsize=9, handlelength=3,
+                ncols=3 if max(map(len, key)) < 25 else 2,
+            )  # fmt: skip
+        figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
 
-    return list(found[0]), save
+    return found, save
 
 
 def percent(part: float) -> str:
@@ -100,42 +128,61 @@ def trial_number(rows_name: str, seed: int) -> int:
     return next(t for t in range(10_000) if derive_seed(rows_name, t) == seed)
 
 
-# Ten of matplotlib's and two more: no two of the methods of a figure look alike.
-COLOURS = (*(f"C{i}" for i in range(10)), "black", "gold")
+# Okabe and Ito, which the colour-blind can tell apart; with more lines than colours the marker changes as well.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^v"
+STYLES = {"nonprivate": ":", "published": "--", "proven": "-"}
 
 
 def plot_by_epsilon(
     summary, path: Path, metric: str, panels=({},), titles=("",), log=False
 ) -> None:
-    """One line per method and mode over epsilon; dashes are published calibrations."""
-    found, save = axes(path, len(panels), xlabel="epsilon", ylabel=metric, xscale="log")
-    methods = list(dict.fromkeys(c["method"] for c in summary.cells))  # one colour in all panels
-    for axis, panel, title in zip(found, panels, titles, strict=True):
+    """One line per method and mode over epsilon, with a band of one standard error; dashes are published calibrations.
+
+    A cell without an epsilon is drawn as a reference: "majority" is what knowing nothing gives.
+    """
+    style = house()
+    methods = list(dict.fromkeys(c["method"] for c in summary.cells if "epsilon" in c))
+    lines = {
+        (method, mode)
+        for method in methods
+        for mode in STYLES
+        if summary.average(metric, mode, method=method) is not None
+    }
+    modes = [tuple(STYLES)]
+    if (
+        len(panels) == 1 and len(lines) > 9
+    ):  # too many for one panel: what was printed, and what is proven
+        modes, titles = [("published",), ("proven", "nonprivate")], ("as published", "proven")
+        panels = panels * 2
+    found, save = axes(
+        path, len(panels), columns=2 if len(modes) == 1 else 1, height=2.6 if len(modes) == 1 else 3.4,
+        ylabel=metric, xscale="log",
+    )  # fmt: skip
+    for k, (axis, panel, title) in enumerate(zip(found, panels, titles, strict=True)):
         cells = [c for c in summary.cells if all(c.get(k) == v for k, v in panel.items())]
+        style.epsilon_axis(axis, sorted({c["epsilon"] for c in cells if "epsilon" in c}))
         for i, method in enumerate(methods):
-            for mode, style in (("nonprivate", ":"), ("published", "--"), ("proven", "-")):
+            for mode in modes[k % len(modes)]:
                 points = [
                     (c["epsilon"], summary.average(metric, mode, **c))
                     for c in cells
                     if c["method"] == method and "epsilon" in c
                 ]
-                points = [(e, a) for e, a in points if a is not None]
+                points = sorted(((e, a) for e, a in points if a is not None), key=lambda p: p[0])
                 if points:
-                    axis.errorbar(
-                        [e for e, _ in points], [a.mean for _, a in points], [a.error for _, a in points],
-                        ls=style, color=COLOURS[i % len(COLOURS)], marker="o", ms=3, capsize=2, lw=1.2,
-                        label=f"{method}, {mode}",
+                    e, mean, error = np.array([(e, a.mean, a.error) for e, a in points]).T
+                    colour = COLOURS[i % len(COLOURS)]
+                    low = np.maximum(mean - error, 0.5 * mean) if log else mean - error
+                    axis.fill_between(e, low, mean + error, color=colour, alpha=0.18, lw=0)
+                    axis.plot(
+                        e, mean, ls=STYLES[mode], color=colour, marker=MARKERS[i // len(COLOURS) % 5],
+                        ms=4, lw=1.5, label=method if len(modes) > 1 or mode == "proven" else f"{method}, {mode}",
                     )  # fmt: skip
-        epsilons = sorted({c["epsilon"] for c in cells if "epsilon" in c})
-        axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
-        axis.minorticks_off()
+        known = {c["method"]: summary.mean(metric, None, **c) for c in cells if "epsilon" not in c}
+        chance = known.pop("majority", None)
+        style.references(axis, next(iter(known.values()), None), chance, what="chance")
         axis.set_title(title)
         if log:
             axis.set_yscale("log")
-    lines = {
-        label: line for axis in found for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }  # fmt: skip
-    found[-1].legend(
-        lines.values(), lines, fontsize=7, handlelength=3.5, loc="center left", bbox_to_anchor=(1.02, 0.5)
-    )  # fmt: skip
     save()

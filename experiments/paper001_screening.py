@@ -113,14 +113,15 @@ def _of(summary, metric, schedule):
 
 
 def plot_adp(summary, path):
-    found, save = axes(path, 3, xlabel="iteration", ylabel="share that stays", ylim=(-0.02, 1.02))
+    found, save = axes(
+        path, 3, columns=3, xlabel="iteration", ylabel="share that stays", ylim=(-0.02, 1.02)
+    )
     for axis, schedule in zip(found, ("every", "50th", "last"), strict=True):
         cell = {"data": "squared", "method": f"adp, {schedule}"}
         t = summary.curve("trace t", "published", **cell)
         axis.plot(t, summary.curve("trace first", "published", **cell), label="true")
         axis.plot(t, summary.curve("trace second", "published", **cell), label="false")
         axis.set_title(f"screening: {schedule}")
-    found[0].legend()
     save()
 
 
@@ -141,7 +142,6 @@ def plot_gap(summary, path):
         last = summary.mean("gap", "nonprivate", data=data, method=EXACT)
         axis.axhline(abs(last), color="black", ls=":", label="exact optimiser, last iteration")
         axis.set_title(data)
-    found[0].legend()
     save()
 
 
@@ -233,7 +233,6 @@ def plot_synthetic(summary, path):
                 curve = summary.curve(f"trace {column}", "published", **cell)
                 axis.plot(t, curve, "--", label=f"{name}, ADP-Screen")
         axis.set_title(data)
-    found[0].legend(fontsize=7)
     save()
 
 
@@ -478,7 +477,6 @@ def plot_mse(summary, path):
             t = summary.curve("trace t", "published", **cell)
             mse = summary.curve("trace first", "published", **cell)
             axis.plot(t / t[-1], mse / mse[0], label=name)
-    axis.legend(fontsize=6)
     save()
 
 

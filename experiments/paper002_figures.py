@@ -115,7 +115,6 @@ def plot_gap(summary, path):
         right.plot(x, np.abs(summary.curve("gap 2", dataset=name)), "--", label=name)
     left.set_title("Algorithm 1")
     right.set_title("Algorithm 2, its own account")
-    left.legend(fontsize=7)
     save()
 
 
@@ -127,7 +126,6 @@ def plot_ratio(summary, path):
             "operations 2", dataset=name
         )
         axis.plot(summary.curve("iterations", dataset=name), ratio, label=name)
-    axis.legend(fontsize=7)
     save()
 
 
@@ -137,7 +135,6 @@ def plot_pops(summary, path):
         name = cell["dataset"]
         pops = summary.curve("pops", dataset=name) / summary.mean("non-zeros", dataset=name)
         axis.plot(summary.curve("iterations", dataset=name), pops, label=name)
-    axis.legend(fontsize=7)
     save()
 
 
@@ -151,7 +148,6 @@ def plot_operations(summary, path):
                 np.abs(summary.curve(f"gap {which}", dataset=name)),
                 style, color=f"C{k}", label=name if which == "2" else None,
             )  # fmt: skip
-    axis.legend(fontsize=7)
     save()
 
 

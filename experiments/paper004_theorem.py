@@ -91,7 +91,6 @@ def plot(summary, path):
         axis.plot(*_curve(summary, method, "bound with constant 1"), "--", label=f"bound, {method}")
     sizes, _ = _curve(summary, LASSO, "excess loss")
     axis.plot(sizes, [faster_bound(n) for n in sizes], ":", label="bound, Raff, Khanna and Lu, B.1")
-    axis.legend(fontsize=6)
     save()
 
 

@@ -314,7 +314,7 @@ def verdict(summary):
 
 
 def plot(summary, path):
-    (axis,), save = axes(path, xlabel="epsilon / claimed epsilon", xscale="log")
+    (axis,), save = axes(path, height=4.4, xlabel="epsilon / claimed epsilon", xscale="log")
     rows = list(_rows(summary))
     for shift, mode, metric, label, marker in (
         (0.15, "published", "attacked", "attacked, as printed (at least)", ">"),
@@ -329,8 +329,8 @@ def plot(summary, path):
         axis.plot([max(x, 0.01) for x, _ in points], [y for _, y in points], marker, label=label)
     axis.axvline(1.0, color="black", lw=0.8)
     names = [f"{c['statement']}\n{c['of']}, {c['adjacency']}" for c, _ in rows]
-    axis.set_yticks(range(len(rows)), names, fontsize=6)
-    axis.legend(fontsize=6, loc="lower left", bbox_to_anchor=(0.0, 1.02))
+    axis.set_yticks(range(len(rows)), names, fontsize=8)
+    axis.legend(fontsize=9, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
     save()
 
 

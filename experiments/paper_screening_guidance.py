@@ -38,7 +38,6 @@ def plot(summary, path):
             )
             axis.plot([x for x, _ in points], [y for _, y in points], marker="o", ms=3, label=rule)
         axis.set(xlabel=label, xscale="log")
-        axis.legend(fontsize=6)
     save()
 
 

@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "dpsparse"
 FILES = sorted(SRC.rglob("*.py"))
 
 # Rooms that know nothing of ours and that all others may import from.
-EVERYWHERE = {"exceptions", "_checks", "_json", "_html"}
+EVERYWHERE = {"exceptions", "_checks", "_json", "_html", "jit"}
 # room -> rooms it may import from (besides itself and EVERYWHERE); every room stands here
 ALLOWED = {
     "exceptions": set(),
@@ -23,6 +23,7 @@ ALLOWED = {
     "_checks": set(),
     "_files": set(),
     "_lazy": set(),
+    "jit": set(),
     "domain": {"domain_file"},  # to save, load and show itself
     "domain_file": {"domain", "_files"},
     "random": set(),
@@ -40,7 +41,7 @@ ALLOWED = {
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
     "solvers": {"arithmetic", "random", "rows", "release", "selection", "losses", "domain", "sensitivity", "nonzeros"},
     "estimators": {
-        "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
+        "_lazy", "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
         "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
     },
     "models": {"estimators", "domain", "nonzeros", "privacy", "preprocessing", "_files"},
@@ -61,7 +62,7 @@ ALLOWED = {
     "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
         "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "domain",
-        "random", "privacy", "sensitivity", "losses", "_files", "_lazy",
+        "random", "privacy", "sensitivity", "losses", "_files", "_lazy", "progress",
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "rows", "report", "datasets", "domain", "domain_file",
@@ -302,6 +303,88 @@ def test_every_event_has_a_curve_and_a_note_that_names_it():
         if kind is not events.NonPrivate:
             note = (SRC.parents[1] / kind.proof).read_text()
             assert kind.__name__ in note, f"{kind.proof} does not mention {kind.__name__}"
+
+
+# ---- repetition --------------------------------------------------------------------------------------
+
+MOST_SHARED = 15  # lines of code that two places may share in shape
+
+
+def is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def shape(node: ast.AST) -> str:
+    """The statement without its names, numbers and texts."""
+    parts = [type(node).__name__]
+    for _, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            parts.append(shape(value))
+        elif isinstance(value, list):
+            parts.append(
+                f"[{' '.join(shape(v) if isinstance(v, ast.AST) else '.' for v in value)}]"
+            )
+    return f"({' '.join(parts)})"
+
+
+def blocks(path: Path) -> list[tuple[set[int], list[ast.stmt]]]:
+    """Every list of statements of a file, docstrings and imports left out, and the lines that are code."""
+    tree, lines = parsed(path), path.read_text().splitlines()
+    code = {i for i, line in enumerate(lines, 1) if line.strip() and line.strip()[0] != "#"}
+    found = []
+    for node in ast.walk(tree):
+        text = isinstance(node, ast.Constant) and node.end_lineno > node.lineno
+        if text or is_text(node) or isinstance(node, ast.Import | ast.ImportFrom):
+            code -= set(range(node.lineno, node.end_lineno + 1))
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                block = [n for n in block if not is_text(n) and "Import" not in type(n).__name__]
+                found.append((code, block))
+    return found
+
+
+def shared(first, i, second, j) -> int:
+    """Lines of code from statement i of one block and j of another on, while their shapes are the same."""
+    (code, a, shapes), (other, b, others) = first, second
+    k = 0
+    while i + k < len(a) and j + k < len(b) and shapes[i + k] == others[j + k]:
+        if a is b and i + k >= j:
+            break
+        k += 1
+
+    def lines(own, block, start):
+        last = block[start + k - 1].end_lineno
+        return sum(block[start].lineno <= line <= last for line in own)
+
+    return min(lines(code, a, i), lines(other, b, j)) if k else 0
+
+
+def test_no_two_places_share_more_than_a_few_lines_of_one_shape():
+    """What stands twice is changed once. Names, numbers and texts do not count; imports and docstrings neither."""
+    places = []
+    for path in FILES:
+        for code, block in blocks(path):
+            places.append((path.relative_to(SRC), (code, block, [shape(n) for n in block])))
+    where: dict[str, list[tuple[int, int]]] = {}
+    for p, (_, (_, block, shapes)) in enumerate(places):
+        for i, own in enumerate(shapes):
+            if block[-1].end_lineno - block[i].lineno >= MOST_SHARED:
+                where.setdefault(own, []).append((p, i))
+    long = []
+    for at in where.values():
+        for n, (p, i) in enumerate(at):
+            for q, j in at[n + 1 :]:
+                (path, first), (other, second) = places[p], places[q]
+                if i and j and first[2][i - 1] == second[2][j - 1]:
+                    continue  # part of a longer run
+                if shared(first, i, second, j) > MOST_SHARED:
+                    long.append(f"{path}:{first[1][i].lineno} ~ {other}:{second[1][j].lineno}")
+    assert not long
 
 
 # ---- cycles ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse import Domain
+from dpsparse import Domain, PrivateCount
 from dpsparse.audit import law
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import compare_by_phase
@@ -21,6 +21,7 @@ from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Release
 from dpsparse.privacy import Geometric, NonPrivate, Phase, Plan, Repeated, RoundedGaussian, epsilon
 from dpsparse.random import make_generator, two_sided_geometric
+from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
 from dpsparse.sensitivity import class_counts
 
@@ -169,6 +170,15 @@ def test_a_phase_pays_only_for_its_own_mechanism():
     paid.release("counts", NoisyCounts.paid_by(query))
     with pytest.raises(CalibrationError, match="more than it pays"):
         paid.release("counts", NoisyCounts.paid_by(query))
+
+
+def test_a_count_has_the_noise_that_its_phase_pays():
+    rule, cheaper = PrivateCount(1, 9, 0.5), PrivateCount(1, 9, 0.1)
+    paid = Plan("toy", (Phase("count", rule.event),), 0.5, 1e-6, "add-remove")
+    assert 0 <= Releases(paid, make_generator(0)).count("count", rule, lambda _: 3, 20) <= 9
+    cheap = Plan("toy", (Phase("count", cheaper.event),), 0.1, 1e-6, "add-remove")
+    with pytest.raises(CalibrationError, match="another count"):
+        Releases(cheap, make_generator(0)).count("count", rule, lambda _: 3, 20)
 
 
 def test_without_noise_a_phase_pays_for_any_number_of_exact_answers():

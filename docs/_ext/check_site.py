@@ -1,18 +1,29 @@
 """Internal links, reachability and search of a built site: `python docs/_ext/check_site.py docs/_build/html`.
 
 Every link inside the site must lead to a file and an anchor that exist, every page must be reached from
-the home page, and every public estimator must be found by the search index.
+the home page, every public estimator must be found by the search index, and a newcomer must find five
+answers within three clicks.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import dpsparse
+
+# What somebody who knows scikit-learn and not this library looks for: the page, and words that answer the question.
+NEWCOMER = {
+    "fit text": ("text.html", "DPVectorizer"),
+    "protect persons": ("persons.html", "groups="),
+    "price ten fits": ("pricing.html", "Ten fits on the same rows"),
+    "check a guarantee": ("audit.html", "dpsparse audit"),
+    "cite": ("citing.html", "@software"),
+}
 
 
 class _Page(HTMLParser):
@@ -74,8 +85,40 @@ def complaints(site: Path) -> list[str]:
     return found
 
 
+def way(site: Path, target: str) -> list[str]:
+    """The shortest way by clicks from the home page to a page, both included."""
+    ways, todo = {"index.html": ["index.html"]}, ["index.html"]
+    while todo and target not in ways:
+        page = todo.pop(0)
+        for link in _Page((site / page).read_text("utf-8")).links:
+            url = urlsplit(link)
+            to = (site / page).parent / unquote(url.path)
+            if url.scheme or not url.path or to.suffix != ".html" or not to.exists():
+                continue
+            name = to.resolve().relative_to(site).as_posix()
+            if name not in ways:
+                ways[name] = [*ways[page], name]
+                todo.append(name)
+    return ways.get(target, [])
+
+
+def newcomer(site: Path) -> list[str]:
+    """The questions that take more than three clicks, or whose page does not answer them."""
+    found = []
+    for question, (page, words) in NEWCOMER.items():
+        steps = way(site, page)
+        if not 2 <= len(steps) <= 4:
+            found.append(f"newcomer: {question}: {len(steps) - 1} clicks")
+        text = re.sub(r"<[^>]+>", "", (site / page).read_text("utf-8"))
+        if words not in unescape(text):
+            found.append(f"newcomer: {page} does not say {words!r}")
+        print(f"newcomer: {question}: {' > '.join(steps)}")
+    return found
+
+
 if __name__ == "__main__":
-    wrong = complaints(Path(sys.argv[1]).resolve())
+    folder = Path(sys.argv[1]).resolve()
+    wrong = complaints(folder) + newcomer(folder)
     sys.stdout.write(
         "".join(f"{line}\n" for line in wrong) or "site: links, ways and search are in order\n"
     )

@@ -16,7 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import dpsparse
+import dpsparse.estimators
 from plain_math import formulas
 
 DOCS = Path(__file__).parents[1]
@@ -94,6 +97,7 @@ def write_other_names() -> None:
             "",
             ".. autosummary::",
             "   :toctree: generated/",
+            "   :nosignatures:",
             "",
         ]
         lines += [f"   {name}" for name in rest]
@@ -149,15 +153,61 @@ classes_ : array
 """
 
 
-def on_estimator(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """What all estimators have in common is said on the page of each, where its docstring does not."""
-    from dpsparse import estimators
+# Of an estimator its plan names the note, of an event its class; of the rest this table.
+PROOFS = {
+    "Domain": "whole_numbers",
+    "Rows": "whole_numbers",
+    "Guarantee": "accounting",
+    "Plan": "accounting",
+    "Phase": "accounting",
+    "Ledger": "ledger",
+    "PrivateCount": "counts",
+    "DPPipeline": "preparation",
+    "DPTablePreparer": "preparation",
+    "DPStandardizer": "preparation",
+    "DPCategoryEncoder": "preparation",
+    "DPVectorizer": "preparation",
+    "DPSearchCV": "tuning",
+    "DPFeatureTest": "inference",
+    "dp_inference": "inference",
+    "dp_evaluate": "evaluation",
+    "make_dp_scorer": "evaluation",
+    "epsilon": "accounting",
+    "delta": "accounting",
+    "rdp": "accounting",
+    "calibrate": "accounting",
+    "gaussian_parameter": "accounting",
+}
 
-    if what != "class" or getattr(obj, "__name__", "") not in estimators.__all__:
+
+def proof_of(obj: Any) -> str:
+    """The path of the proof note behind a public name; empty where nothing is promised."""
+    name = getattr(obj, "__name__", "")
+    if name in PROOFS:
+        return f"docs/proofs/{PROOFS[name]}.md"
+    if name in dpsparse.estimators.__all__:
+        facts = {"row_norm": 1.0, "feature_bound": 1.0, "n_samples": 500}
+        facts |= {"classes": [0, 1]} if name.endswith("Classifier") else {"target_bound": 1.0}
+        more = {"public_X": np.zeros((8, 8))} if "Transfer" in name else {}
+        return str(obj(dpsparse.Domain(**facts), **more).plan(8).source)
+    return str(getattr(obj, "proof", "") or "") if isinstance(obj, type) else ""
+
+
+def on_public_name(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """What all estimators have in common is said on the page of each, and every promise leads to its proof."""
+    if what not in ("class", "function") or not name.startswith("dpsparse."):
         return
     text = "\n".join(lines)
-    if "Attributes\n---" not in text:
+    if (
+        getattr(obj, "__name__", "") in dpsparse.estimators.__all__
+        and "Attributes\n---" not in text
+    ):
         lines += ATTRIBUTES.split("\n")
+    note = proof_of(obj)
+    if note and note not in text:
+        lines += ["", ".. rubric:: Proof", "", f"The proof behind it: {note}.", ""]
 
 
 def on_finished(app: Any, error: Exception | None) -> None:
@@ -175,7 +225,7 @@ def on_finished(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     write_other_names()
     app.connect("source-read", on_source)
-    app.connect("autodoc-process-docstring", on_estimator, priority=100)
+    app.connect("autodoc-process-docstring", on_public_name, priority=100)
     app.connect("autodoc-process-docstring", on_docstring, priority=900)
     app.connect("build-finished", on_finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

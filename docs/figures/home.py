@@ -58,8 +58,7 @@ def draw(name: str, dark: bool) -> None:
     house.references(ax, found["l1", None][0], 0.5, what="chance")
     ax.set_ylim(0.44, 1.06)
     ax.set_title("Test AUC, 20 Newsgroups bigrams, delta 1e-6")
-    fig.canvas.draw()
-    house.label_ends(ax, room=0.62)
+    house.label_ends(ax)
     fig.savefig(HERE / name, transparent=True, metadata={"Date": None})
     plt.close(fig)
 

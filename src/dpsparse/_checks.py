@@ -8,8 +8,10 @@ leaves is a sentence of ours, chosen by the types and shapes of the input, never
 from __future__ import annotations
 
 import math
+import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,8 +20,22 @@ from numpy.exceptions import ComplexWarning
 
 from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
 
+_NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def did_you_mean(wrong: str, names: Sequence[Any]) -> str:
+    """ " Did you mean 'age'?" for a mistyped name of a column, or nothing.
+
+    Only names of a header or of a declaration are passed here. The first line of a file without a header is a person's
+    row: it is told from a header by its cells, all of which must read like names (letters first, no number, no gap).
+    """
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        return ""
+    plain = {name.casefold(): name for name in names}
+    near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)
+    return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 
 def is_whole(value: object) -> bool:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import is_real, is_whole, quietly
 from dpsparse.exceptions import DomainError, SchemaError
+from dpsparse.jit import njit
 
 # Row norms are scaled to row_norm * (1 - _NORM_MARGIN), so that rounding cannot lift them above it.
 _NORM_MARGIN = 1e-12
@@ -487,7 +487,7 @@ def _encode(y: Any, labels: np.ndarray) -> np.ndarray:
     return codes.astype(np.int32)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     if indptr[0] != 0 or indptr[-1] > indices.size:
         return False
@@ -500,7 +500,7 @@ def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     return not outside
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _rises(indptr, indices):  # type: ignore[no-untyped-def]
     """Whether indices fall nowhere but from one row to the next: counted without a branch, that is fast."""
     falls = 0
@@ -513,7 +513,7 @@ def _rises(indptr, indices):  # type: ignore[no-untyped-def]
     return falls == 0
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
     """Whether `_cast_rows` would change nothing."""
     for i in range(indptr.size - 1):
@@ -528,7 +528,7 @@ def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cast(x):  # type: ignore[no-untyped-def]
     """The float32 next to x on the side of zero, zero below TINY. The bits of a float, less one, are those of its
     neighbour on that side: no branch and no call, so loops over it take several entries at a time."""
@@ -538,7 +538,7 @@ def _cast(x):  # type: ignore[no-untyped-def]
     return y if abs(np.float64(y)) >= TINY else np.float32(0.0)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cast_rows(indptr, raw, bound, norm, out):  # type: ignore[no-untyped-def]
     """Clip entries, cast them once, and shorten the rows that are longer than `norm` as stored."""
     for p in range(out.size):

@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
 
-import numba
 import numpy as np
 
+from dpsparse.jit import njit
 from dpsparse.random import Generator, spawn
 
 STEPS = 2**28
@@ -73,7 +73,7 @@ def _tables() -> tuple[np.ndarray, ...]:
 _THRESHOLD, _ALIAS, _QUICK, _LEAST, _ACCEPT, _ACCEPT_LOW = _tables()
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _draw(rng):  # type: ignore[no-untyped-def]
     """One rounded Gaussian integer of scale STEPS.
 
@@ -99,7 +99,7 @@ def _draw(rng):  # type: ignore[no-untyped-def]
     return (k ^ -minus) + minus
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _accepts(bin_, offset, coin, rest, last):  # type: ignore[no-untyped-def]
     """Whether the uniform (coin + rest + 2^-53 last)/16 lies below the acceptance probability."""
     uniform = (coin + rest) * 0.0625
@@ -112,7 +112,7 @@ def _accepts(bin_, offset, coin, rest, last):  # type: ignore[no-untyped-def]
     return _accepts_closely(bin_, exponent, coin, rest, last)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _accepts_closely(bin_, exponent, coin, rest, last):  # type: ignore[no-untyped-def]
     """The same comparison with about 100 bits: Horner's rule on the series of exp."""
     upper = exponent >> 26 << 26
@@ -136,14 +136,14 @@ def _accepts_closely(bin_, exponent, coin, rest, last):  # type: ignore[no-untyp
     return gap + (gap_low + more + last * 2.0**-57 - a_low) < 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _two_sum(a, b):  # type: ignore[no-untyped-def]
     s = a + b
     v = s - a
     return s, (a - (s - v)) + (b - v)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _two_product(a, b):  # type: ignore[no-untyped-def]
     p = a * b
     c = 134217729.0 * a  # 2^27 + 1
@@ -154,7 +154,7 @@ def _two_product(a, b):  # type: ignore[no-untyped-def]
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _add(rng, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         out[i] += _draw(rng)

@@ -22,15 +22,16 @@ _PAUSE = 0.1  # seconds between two signs
 class FitProgress:
     """Called by `Releases` with a phase and the share of it that is done; used as a context."""
 
-    def __init__(self, name: str, verbose: int) -> None:
+    def __init__(self, name: str, verbose: int, patience: float | None = None) -> None:
         self._name, self._verbose = name, verbose
+        self._patience = patience
         self._live = verbose >= 0 and sys.stderr.isatty()
         self._notice = _CompileNotice()
         self._phase, self._shown = "", False
 
     def __enter__(self) -> FitProgress:
         self._began = self._entered = time.perf_counter()
-        self._next = self._began + _PATIENCE
+        self._next = self._began + (_PATIENCE if self._patience is None else self._patience)
         if self._live:
             numba_event.register("numba:compile", self._notice)  # type: ignore[no-untyped-call]
         return self

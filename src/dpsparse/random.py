@@ -20,12 +20,12 @@ import weakref
 from fractions import Fraction
 from typing import Any, NoReturn
 
-import numba
 import numpy as np
 from randomgen import AESCounter
 
 from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
+from dpsparse.jit import njit
 
 Generator = np.random.Generator
 Size = int | tuple[int, ...]
@@ -164,7 +164,7 @@ if hasattr(os, "register_at_fork"):  # absent where there is no fork
     os.register_at_fork(after_in_child=_rekey_after_fork)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _fill_gumbel(rng, out):  # type: ignore[no-untyped-def]
     # -log(-log(V)) with V = u + 2^-53 w, both on the 2^-53 grid. The end of the interval that is
     # near is measured directly, so both tails keep full relative precision: one 53-bit uniform

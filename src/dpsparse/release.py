@@ -137,6 +137,8 @@ class Releases:
         self, phase: str, rule: PrivateCount, exact: Callable[[Releases], int], n: int
     ) -> int:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
+        if not self.exact(phase) and self._event(phase) != rule.event:
+            raise CalibrationError(f"Phase {phase!r} pays for another count; a bug.")
         self._use(phase, 1.0)
         noisy = self._release(phase, NoisyCount(rule, exact(_Silent(self))))
         return rule.kept(int(noisy[0]), n)

@@ -1,5 +1,7 @@
 """The command: table, page, exit code, and errors that name the remedy."""
 
+import sys
+
 import pytest
 
 click_testing = pytest.importorskip("click.testing")
@@ -64,3 +66,23 @@ def test_errors_name_the_remedy(tmp_path, text, says):
     path.write_text(text)
     with pytest.raises(ParameterError, match=says):
         read_config(path)
+
+
+def test_progress_on_a_terminal_alone(tmp_path, monkeypatch):
+    """One line that is rewritten; a pipe or a log gets the table and nothing else."""
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    quiet, _ = run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
+    assert quiet.stderr == ""
+    screen = Terminal()
+    monkeypatch.setattr("dpsparse.progress._PAUSE", 0.0)
+    path = tmp_path / "model.toml"
+    monkeypatch.setattr(sys, "stderr", screen)
+    audit.callback(config=path, runs=100, confidence=0.999, seed=0, html=None)
+    for attack in ("replay", "boundary floats", "law of the noise", "black box"):
+        assert f"audit: {attack} " in screen.getvalue()
+    assert "DPLassoClassifier:" not in screen.getvalue()

@@ -209,3 +209,30 @@ def test_yes_and_no_in_a_file_are_labels_and_not_truth_values():
     facts = read("facts.yaml")
     assert facts.domain.classes == ("no", "yes")
     assert facts.domain.categories == {"on": ["off", "on", True]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["--target", "dea"], "dead"),
+        (["--target", "Dead"], "dead"),
+        (["--target", "dead", "--prepare", "private", "--bounds", "ages=0..120"], "age"),
+        (["--target", "dead", "--drop", "agee"], "age"),
+        (["--target", "dead", "--prepare", "private", "--person", "patient"], "patient_id"),
+    ],
+)
+def test_a_mistyped_column_is_answered_with_the_nearest_of_the_header(run, arguments, near):
+    Path("t.csv").write_text("age,patient_id,dead\n40,p1,yes\n50,p2,no\n")
+    code, _, err = run("fit", "t.csv", "--classes", "no,yes", *arguments, "-o", "m.json")
+    assert code in (2, 3)
+    assert f"Did you mean {near!r}?" in err
+
+
+def test_no_cell_of_a_file_without_a_header_is_suggested(run):
+    Path("t.csv").write_text("40,secretname,yes\n50,othername,no\n")
+    code, _, err = run(
+        "fit", "t.csv", "--classes", "no,yes", "--target", "secretnam", "-o", "m.json"
+    )
+    assert code == 3
+    assert "secretname" not in err
+    assert "Did you mean" not in err

@@ -11,7 +11,7 @@ import dpsparse
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))
 
-from notes import other_names, public_names  # noqa: E402
+from notes import other_names, proof_of, public_names  # noqa: E402
 from plain_math import NotMath, formulas, latex  # noqa: E402
 
 COMMANDS = "Vert|vert|le|ge|ne|to|ll|gg|ldots|cdot|sim|quad|pm|langle|rangle|blacksquare|mathrm"
@@ -69,3 +69,13 @@ def test_every_public_name_is_in_the_reference():
     assert len(listed) == len(set(listed)), "a name is listed twice"
     assert {*listed, *other_names()} == set(public_names())
     assert {name for name in dpsparse.__all__ if not name.startswith("_")} <= set(public_names())
+
+
+def test_every_promise_leads_to_its_proof():
+    """Estimators, events and all else that promises: the note exists, also inside the package."""
+    kinds = [getattr(dpsparse.estimators, name) for name in dpsparse.estimators.__all__]
+    kinds += [dpsparse.Ledger, dpsparse.DPSearchCV, dpsparse.dp_evaluate, dpsparse.privacy.Gaussian]
+    for kind in kinds:
+        note = proof_of(kind)
+        assert note.startswith("docs/proofs/"), kind
+        assert all((DOCS.parent / part).exists() for part in note.split(", ")), (kind, note)

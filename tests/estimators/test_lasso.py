@@ -146,8 +146,15 @@ def test_squared_loss_pays_for_its_ball_and_huber_for_its_cutoff():
 
 def test_defaults_come_from_public_facts_only():
     plan = DPLassoClassifier(Domain(classes=[0, 1], feature_bound=0.5, n_samples=8000)).plan(7)
-    assert plan.parameters["radius"] == 20.0
-    assert plan.parameters["n_iter"] == 100
+    assert plan.parameters["radius"] == "released"
+    assert plan.parameters["n_iter"] == 572  # (1894 effective rows / (30 log 14))^2
+    given = DPLassoClassifier(
+        Domain(classes=[0, 1], feature_bound=0.5, n_samples=8000), radius=20.0
+    ).plan(7)
+    assert given.parameters["radius"] == 20.0
+    assert given.parameters["n_iter"] == 100
+    undeclared = DPLassoClassifier(Domain(classes=[0, 1], feature_bound=0.5)).plan(7)
+    assert undeclared.parameters["radius"] == 20.0
     assert DPLassoClassifier(BINARY).plan(7).parameters["n_iter"] == 100
     assert DPLassoRegressor(Domain(target_bound=4.0)).plan(7).parameters["radius"] == 4.0
 
@@ -302,7 +309,9 @@ def test_learns_what_is_there_to_learn(selection, n_classes):
     X = rng.uniform(-1, 1, (4000, 10))
     y = np.digitize(X[:, 0] + 0.5 * X[:, 1], np.linspace(-0.5, 0.5, n_classes + 1)[1:-1])
     domain = Domain(classes=list(range(n_classes)), n_samples=4000)
-    model = DPLassoClassifier(domain, epsilon=4.0, selection=selection, random_state=0).fit(X, y)
+    model = DPLassoClassifier(
+        domain, epsilon=4.0, radius=10.0, selection=selection, random_state=0
+    ).fit(X, y)
     assert model.score(X, y) > (0.9 if n_classes == 2 else 0.7)
     assert np.abs(model.coef_).sum() <= 10.0 + 1e-9
     assert model.coef_.shape == (1 if n_classes == 2 else n_classes, 10)

@@ -3,6 +3,7 @@
 import importlib
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScre
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy import Exponential, Laplace, NoisyMax, Repeated
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.published.khanna_lu_raff_2023_screening import screening_scores
 from dpsparse.sensitivity import active_range
-from dpsparse.solvers.screening_rules import raj_scores
 
+raj_scores = partial(screening_scores, rescaled=True)  # Theorem 11, for every radius
 DOMAIN = Domain(feature_bound=0.5, target_bound=2.0, classes=[0, 1], n_samples=400)
 ADJACENCIES = ("add-remove", "replace-one")
 RULES = {

@@ -474,3 +474,15 @@ def test_persons_are_refused_where_the_estimator_refuses_them():
     domain = Domain(row_norm=1.0, classes=[0, 1], unit="person")
     with pytest.raises(ParameterError, match="rows_per_unit=1"):
         DPSearchCV(DPLassoClassifier(domain), [{}, {"radius": 2.0}]).plan(5)
+
+
+@pytest.mark.parametrize("design", ["path", "refit"])
+def test_a_candidate_that_loses_half_of_the_rows_is_not_chosen(design):
+    """The choice reads the scores: at epsilon 8 the far worse of two is taken less than once in 1e6 searches."""
+    rng = np.random.default_rng(0)
+    X, n = rng.normal(size=(4000, 3)), 4000
+    model = DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1], n_samples=n), n_iter=3)
+    candidates = [{"threshold": 50.0}, {}]
+    for _ in range(8):
+        search = DPSearchCV(model, candidates, design=design, epsilon=8.0)
+        assert search.fit(X, (X[:, 0] > 0).astype(int)).best_index_ == 1

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -132,3 +133,12 @@ def test_the_threshold_grows_with_names_and_is_halved_under_replace_one():
     assert name_threshold(1.0, 1, 2e-7, "replace-one") == pytest.approx(1.0 + 5.199337582)
     rising = [name_threshold(4.0, k, 1e-7, "add-remove") for k in (1, 5, 60)]
     assert rising == sorted(rising)
+
+
+@pytest.mark.parametrize("n_columns", [3, 5, 6, 7])
+def test_cells_of_several_columns_keep_to_a_bound_that_is_rounded_down(n_columns):
+    """sqrt 3 in float64 is below sqrt 3; a unit that is a power of two leaves no other room."""
+    query = NumberColumns(np.ones((1, n_columns))).powers()
+    whole = query.whole(2.0**-20)
+    squares = sum(int(k) ** 2 for k in whole.reshape(-1))
+    assert 0 < squares <= (Fraction(query.sensitivity("add-remove").value) * 2**20) ** 2

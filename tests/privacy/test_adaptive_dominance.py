@@ -97,6 +97,14 @@ def test_runs_between_the_grid_points_are_dominated(seed):
                 assert float(run.delta(np.array(y))) <= exact_gaussian(mu, y)
 
 
+def test_a_profile_that_ends_early_is_not_certified():
+    """Above its last node it stands still and the Gaussian falls on."""
+    run = bounded_range_profile(0.2, 128, 16, 1e-62)
+    mu = 0.1 * math.sqrt(130.0)
+    assert is_dominated(run.values, run.spacing, mu)
+    assert not is_dominated(run.values[: len(run.values) // 2], run.spacing, mu)
+
+
 def test_one_step_is_dominated_exactly():
     for eta in (0.01, 0.3, 1.0, 4.0):
         mu = bounded_range_mu(eta, 1)

@@ -542,3 +542,21 @@ def test_a_commit_that_cannot_be_noted_only_warns(path):
     path.unlink()
     with pytest.warns(BudgetWarning, match="paid and valid"):
         receipt.commit()
+
+
+def test_the_notebook_view_tells_what_is_spent_and_left(tmp_path):
+    ledger = Ledger(tmp_path / "book.db", epsilon=3.0, delta=1e-6, dataset="<people>")
+    green = ledger._repr_html_()
+    assert "epsilon 0.0 of 3 spent" in green
+    assert "&lt;people&gt;" in green
+    domain = Domain(classes=[0, 1])
+    ledger.reserve(DPGradientClassifier(domain, epsilon=1.0).plan(5)).commit()
+    ledger.reserve(DPGradientClassifier(domain, epsilon=2.0).plan(5))
+    view = ledger._repr_html_()
+    assert "DPGradientClassifier: epsilon 1.0" in view
+    assert "not completed, counts as spent" in view
+    assert ledger.history()[0].time[:10] in view
+    unproven = Ledger(tmp_path / "book.db", dataset="<people>", allow_unproven=True)
+    unproven.reserve(DPGradientClassifier(domain, epsilon=math.inf).plan(5))
+    assert "NOT PROVEN" in unproven._repr_html_()
+    assert "#c4302b" in unproven._repr_html_()

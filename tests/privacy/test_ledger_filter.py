@@ -30,6 +30,7 @@ from dpsparse.privacy import (
     gaussian_parameter,
     ledger_filter,
 )
+from dpsparse.privacy.adaptive import bounded_range_profile, pure_profile
 from dpsparse.privacy.events import to_dict
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 from dpsparse.privacy.ledger_book import digest_of, read_terms
@@ -280,6 +281,48 @@ def test_slack_of_the_gaussian_is_charged_to_the_same_reserve(monkeypatch):
     assert not ledger.would_allow(plan(Sequence((sampled(0.6), ZCDP(1e-5)))))
     assert ledger.would_allow(plan(sampled(0.2)))
     assert ledger.would_allow(plan(Sequence((sampled(0.2), ZCDP(1e-5)))))
+
+
+def dearest(first, make, low=1e-14, high=3.0):
+    """The largest parameter at which the filter still lets `make` follow `first`."""
+
+    def admitted(size):
+        spending = ledger_filter.Spending(TERMS)
+        for seq, event in enumerate((first, make(size)), start=1):
+            spending.add(seq, event, price_of(event, TERMS))
+        return spending.filtered() <= TERMS.epsilon * (1.0 + 1e-9)
+
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if admitted(middle) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("spent", [0.05, 0.6])
+def test_whatever_follows_a_look_at_noise_all_choices_together_stay_below_the_ceiling(spent):
+    """After each outcome the analyst takes the worst of everything that is admitted: more noise, picks, a pure step,
+    a fit of the Renyi class, a leak. Exact law of the whole: 0.992 of delta; the classes' shares are used up."""
+    mu = math.sqrt(TERMS.budget * spent)
+    first = Gaussian(1.0 / mu)
+    more = dearest(first, lambda m: Gaussian(1.0 / m))
+    renyi = math.sqrt(2.0 * dearest(first, ZCDP))
+    leak = dearest(first, lambda p: ThresholdedGaussian(1e9, 1.0, 1, p), high=0.4)
+    pick = dearest(first, Exponential)
+    picks = bounded_range_profile(
+        dearest(first, lambda e: Repeated(Exponential(e), 30)), 30, 16, 1e-15
+    )
+    pure = pure_profile(dearest(first, Pure), 1)
+    z = np.linspace(-12.0, 12.0, 3001)
+    loss = mu * z - mu * mu / 2.0
+    at = np.abs(1.0 - loss)
+    follow = [
+        gaussian_profile(more, at), gaussian_profile(renyi, at), np.full_like(at, leak), picks.delta(at),
+        pure.delta(at), bounded_range_profile(pick, 1, 64, 1e-15).delta(at),
+    ]  # fmt: skip
+    worst = np.max(follow, axis=0)
+    worst = np.where(loss <= 1.0, worst, -np.expm1(-at) + np.exp(-at) * worst)
+    total = float(np.sum(norm.pdf(z) * np.exp(loss) * worst)) * (z[1] - z[0])
+    assert 0.95 * DELTA < total < DELTA
 
 
 def test_an_unused_reserve_must_not_be_lent_to_the_gaussian_class():

@@ -27,7 +27,8 @@ from dpsparse.exceptions import (  # noqa: E402
     SchemaError,
     SourceChangedError,
 )
-from dpsparse.rows.dask import packed, unpacked  # noqa: E402
+from dpsparse.rows.dask import OnDask, packed, unpacked  # noqa: E402
+from dpsparse.rows.memory import _same  # noqa: E402
 from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
 
 pytestmark = [
@@ -155,15 +156,23 @@ def test_predictions_are_lazy_and_equal(client):
                 assert getattr(fitted, name)(dX).shape == expected.shape
 
 
-@pytest.mark.parametrize("name", ["threshold", "two-stage", "admm", "lasso", "screened"])
-def test_other_families(client, name):
+@pytest.mark.parametrize(
+    "name", ["threshold", "two-stage", "votes", "screened shards", "admm", "lasso", "screened"]
+)
+def test_other_families(client, name, monkeypatch):
+    """The same bits; and no part comes to the client as it is, except where docs/scaling.md says so."""
     X, y = table("2", "narrow")
+    brought = []
+    collect = OnDask.collect
+    monkeypatch.setattr(OnDask, "collect", lambda self, f: brought.append(f) or collect(self, f))
     kind, options = OTHERS[name]
     domain = Domain(classes=[0, 1], n_samples=900, row_norm=2.0)
     made = [kind(domain, random_state=3, epsilon=4.0, **options) for _ in range(2)]
     made[0].fit(X, y)
     made[1].fit(Rows.from_dask(*cut(X, y, 4)))
     assert_same(*made)
+    wide = [f for f in brought if f is _same or getattr(f, "args", ("",))[0] is None]
+    assert bool(wide) == (name in ("admm", "lasso", "screened"))
 
 
 # ---- the rules -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import math
 import os
 import stat
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, PrivateCount, Rows
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.rows.sources import Source, read_size
+from dpsparse.rows.spool import Stored
+from dpsparse.rows.votes import Blocks, correlation_selector
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -85,6 +88,11 @@ def test_without_noise_and_with_a_private_count_too(kind, options):
 OTHERS = {
     "lasso": (dpsparse.DPLassoClassifier, {"radius": 5.0, "n_iter": 60}),
     "screened": (dpsparse.DPScreenedLassoClassifier, {"radius": 5.0, "n_iter": 60}),
+    "screened shards": (
+        dpsparse.DPScreenedLassoClassifier,
+        {"radius": 5.0, "n_iter": 20, "n_blocks": 2, "rule": "budgeted", "selection": "shards"},
+    ),
+    "votes": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10, "support": "votes"}),
     "threshold": (dpsparse.DPHardThresholdClassifier, {"n_nonzero": 10}),
     "two-stage": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10}),
     "transfer": (dpsparse.DPTransferClassifier, {"n_nonzero": 10}),
@@ -104,6 +112,23 @@ def test_every_family_takes_parts_and_streams(name):
     whole = new().fit(X, y)
     for source in (Cut(X, y, 5), Rows.from_csr(X, y)):
         assert_same(whole, new().fit(source))
+
+
+def test_votes_are_counted_in_every_unit():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.normal(size=(900, 12)))
+    domain = Domain(classes=[0, 1])
+    labels = (X[:, [3]].toarray()[:, 0] > 0).astype(int)
+    blocks = Blocks(np.arange(900) % 30, 30)
+    for n_parts in (1, 4):
+        rows = Rows.clip(X, labels, domain, labels=np.array([0, 1]), n_parts=n_parts)
+        query = rows.votes(blocks, 1, correlation_selector)
+        for unit in (1.0, 0.25, 0.3, 1 / 3, 2.0**-20 / 3):
+            whole = query.whole(unit)
+            assert whole[3] == 30 * (whole[3] // 30)
+            assert 30 * (1 - unit) < whole[3] * unit
+            assert whole.sum() == whole[3]
+            assert int(whole[3]) * Fraction(unit) <= 30  # a block adds no more than one
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -181,6 +206,19 @@ def test_spooled_rows_have_no_name_and_leave_nothing_behind(tmp_path):
     opened = os.fstat(rows._parts._file.fileno())
     assert opened.st_nlink == 0
     assert stat.S_IMODE(opened.st_mode) == 0o600
+
+
+def test_rows_are_written_twice_and_no_more(monkeypatch):
+    """As they come, and scaled for the gradients; the view that only tells lengths is not stored."""
+    X, y = table("2", "narrow")
+    written, append = [], Stored.append
+    monkeypatch.setattr(
+        Stored,
+        "append",
+        lambda self, part: written.append(type(part).__name__) or append(self, part),
+    )
+    model("2").fit(Rows.from_csr(X, y))
+    assert sorted(written) == ["MarginPart", "Part", "UnitPart", "_Lengths"]
 
 
 def test_a_second_fit_reads_no_file_again(tmp_path):

@@ -260,6 +260,16 @@ def test_one_row_is_at_most_one_unit_of_a_count_or_vote(unit):
     assert 0 < Fraction(int(scores.whole(unit)[0])) * Fraction(unit) <= Fraction(1, 2)
 
 
+def test_one_row_is_not_less_than_one_unit_on_the_grids_of_choices():
+    """Votes are drawn on a grid of one, right labels on a grid of a half: a safety factor there would leave zeros, and
+    every choice would be uniform."""
+    rows = Rows.clip(np.ones((3, 1)), [1, 1, 0], Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    votes = rows.votes(Blocks(np.array([0, 1, 1]), 2), 1, lambda X, y, k: np.array([0]))
+    assert votes.whole(1.0).tolist() == [2]
+    models = [Linear(np.full((1, 1), sign), np.zeros(1)) for sign in (1.0, -1.0)]
+    assert centred_scores(rows, models).whole(0.5).tolist() == [1, -1]
+
+
 def test_sums_without_noise_are_refused_where_they_could_wrap_around():
     class Many:
         domain = Domain(classes=[0, 1])

@@ -618,7 +618,12 @@ def test_wide_and_narrow_sums_agree():
 def test_resolution_comes_from_public_numbers():
     assert choose_resolution(None, 0.01) == 2**11
     assert choose_resolution(20_242, 0.01) == 2**16
-    assert choose_resolution(10**12, 0.01) == 2**8
+    assert choose_resolution(2**20, 0.01) == 2**11
+    assert choose_resolution(10**9, 0.01) == 2**16  # 64-bit sums
+    assert choose_resolution(10**12, 0.01) == 2**21
+    for n in (2**20 + 1, 8_400_000, 10**8, 10**12):
+        assert 0.29 * math.sqrt(n) / choose_resolution(n, 0.01) < 0.3
+        assert n * choose_resolution(n, 0.01) < 2**62
     assert choose_resolution(None, 1000.0) == 2**15
 
 

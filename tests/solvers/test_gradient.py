@@ -311,3 +311,34 @@ def test_a_few_positive_features_are_learnt():
     for epsilon, least in ((math.inf, 0.85), (1.0, 0.83)):
         model = DPGradientClassifier(BINARY, epsilon=epsilon, random_state=0)
         assert model.fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) > least
+
+
+def test_more_rows_take_fewer_steps_than_the_longest_schedule():
+    run = gradient.Run.__new__(gradient.Run)
+    run.public, run.width, run.unit_step = gradient.Recipe("logistic"), 100, 1.0
+    taken = []
+    for run.n in (1e5, 5e7, 1e8, 1e9, 1e12):
+        taken.append(run.schedule(1.0)[0])
+    assert taken == [317, 2000, 1000, 400, 400]
+
+
+def test_columns_without_rows_are_dropped_where_there_are_many(monkeypatch):
+    """Narrow tables keep all columns; one of very many columns does not pay for those that hardly occur."""
+    n, d = 3000, 1000
+    X = sp.csr_array(
+        (np.ones(2 * n), (np.repeat(np.arange(n), 2), np.arange(2 * n) % 20)), shape=(n, d)
+    )
+    y, seen = np.arange(n) % 2, []
+    unit = Rows.unit
+    monkeypatch.setattr(
+        Rows, "unit", lambda self, D, **k: seen.append(np.count_nonzero(D)) or unit(self, D, **k)
+    )
+    for many in (gradient.MANY, 500):
+        monkeypatch.setattr(gradient, "MANY", many)
+        seen.clear()
+        DPGradientClassifier(Domain(classes=[0, 1]), n_iter=3, prune=False, random_state=0).fit(
+            X, y
+        )
+        assert seen[0] == d  # the masses
+        assert (min(seen) == d) == (many > d)
+        assert min(seen) >= 20

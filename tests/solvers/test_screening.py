@@ -1,6 +1,7 @@
 """The run: blocks have the law of plain steps on the live columns, dropped columns never come back."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import chi2
 from dpsparse.domain import Domain
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Exponential, NonPrivate, Phase, Plan, Repeated
+from dpsparse.published.khanna_lu_raff_2023_screening import screening_scores
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -30,9 +32,9 @@ from dpsparse.solvers.screening_rules import (
     KeepAll,
     Safe,
     TopK,
-    raj_scores,
 )
 
+raj_scores = partial(screening_scores, rescaled=True)  # Theorem 11, for every radius
 RADIUS, TARGET = 2.0, 2.0
 DOMAIN = Domain(feature_bound=1.0, target_bound=TARGET, classes=[0, 1], n_samples=80)
 

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Exponential, NonPrivate, Phase, Plan, Repeated
+from dpsparse.published.khanna_lu_raff_2023_screening import screening_scores, wolfe_gap
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Point, Query, Rows
@@ -25,11 +27,10 @@ from dpsparse.solvers.screening_rules import (
     TopK,
     count_threshold,
     draw_drops,
-    raj_scores,
     strong_convexity,
-    wolfe_gap,
 )
 
+raj_scores = partial(screening_scores, rescaled=True)  # Theorem 11, for every radius
 SQUARED = {"smoothness": 1.0, "strong_convexity": 1.0}
 ADJACENCIES = ("add-remove", "replace-one")
 

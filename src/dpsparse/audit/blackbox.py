@@ -33,12 +33,19 @@ Score = Callable[[np.ndarray], np.ndarray]  # (runs, numbers of a model) -> (run
 
 
 def publish(
-    subject: Subject, X: np.ndarray, y: np.ndarray, n_runs: int, seed: int, groups: Any = None
+    subject: Subject,
+    X: np.ndarray,
+    y: np.ndarray,
+    n_runs: int,
+    seed: int,
+    groups: Any = None,
+    tell: Callable[[int], None] = lambda run: None,
 ) -> np.ndarray:
     """`n_runs` published models on one table, a row each: all weights, then the intercepts."""
     rng = make_generator(seed)
     models = []
-    for _ in range(n_runs):
+    for run in range(n_runs):
+        tell(run)
         released = subject.run(X, y, rng, groups)
         models.append(np.append(released["coef"].ravel(), released["intercept"].ravel()))
     return np.array(models)

@@ -58,10 +58,13 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "published", "n_nonzero": "mass"}),
         (BINARY, {"radius": 2.0, "n_iter": 3, "n_nonzero": PrivateCount(1, 4, 0.3)}),
         (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "shards"}),
+        ({**WIDE, "n_samples": 4000}, {"n_iter": 4}),  # a released size of entries
     ],
     "DPLassoRegressor": [
         (NUMBER, {"n_iter": 5}),
         (NUMBER, {"n_iter": 4, "loss": "huber", "selection": "scan"}),
+        ({**NUMBER, "n_samples": 4000}, {"n_iter": 4}),  # released centre, scales and cutoff
+        (NUMBER, {}),  # too few rows: the mean
     ],
     "DPRidgeRegressor": [
         ({**NUMBER, "n_samples": 4000}, {}),  # enough to look at the table

@@ -77,13 +77,18 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
     """
     from dpsparse.audit.page import page
     from dpsparse.audit.verdict import audit as attack
+    from dpsparse.progress import FitProgress
 
     if runs < 100 or not 0.5 < confidence < 1.0:
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
     target = html if html is not None else config.with_suffix(".html")
     check_output(target, True, (config,))
     estimator, n_features = read_config(config)
-    verdict = attack(estimator, n_features, n_runs=runs, confidence=confidence, seed=seed)
+    estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each of its fits
+    with FitProgress("audit", 0, patience=0.0) as progress:
+        verdict = attack(
+            estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=progress
+        )
     click.echo(str(verdict))
     write_whole(target, page(verdict).encode(), True)
     click.echo(f"page: {target}")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
 
 
-_READS = ("map", "sum", "collect")  # of parts of rows
+_READS = ("map", "sum", "collect", "regrouped")  # of parts of rows
 
 
 @dataclass(frozen=True)

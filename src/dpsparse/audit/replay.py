@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,6 +171,7 @@ def check(
     n_climbs: int = 20,
     every: int = 16,
     seed: int = 0,
+    tell: Callable[[float], None] = lambda done: None,
 ) -> Finding:
     """The first complaint over many pairs and hill climbs, else how tight each phase became.
 
@@ -184,6 +185,7 @@ def check(
     source = pairs(domain, estimator.adjacency, n_rows, n_features, rng)
     best: dict[str, tuple[float, int, Finding]] = {}
     for trial in range(n_pairs):
+        tell(trial / n_pairs)
         finding = check_pair(subject, next(source), seed + trial)
         if finding.complaints:
             return finding

@@ -14,7 +14,7 @@ last two are given `confidence` between them, so "refuted" is wrong with probabi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,13 @@ from dpsparse.audit.recorded import ControlFlowError
 from dpsparse.audit.replay import Subject, check, declared_costs, spent_costs
 from dpsparse.mechanisms import Release
 
+Tell = Callable[[str, float], None]
 NOISE_LEVEL = 1e-6
 CHOIR = 64  # features for each one of an ordinary table
+
+
+def _silent(attack: str, done: float) -> None:
+    """Nobody is told."""
 
 
 @dataclass(frozen=True)
@@ -90,22 +95,26 @@ def audit(
     n_runs: int = 2000,
     confidence: float = 0.999,
     seed: int = 0,
+    tell: Tell = _silent,
 ) -> Verdict:
     """Attack an estimator; its parameters state the claim, its plan the mechanisms.
 
-    `n_runs` models are fitted on either table for the black box, a quarter as many for the law.
+    `n_runs` models are fitted on either table for the black box, a quarter as many for the law. `tell` is called with
+    the attack that is under way and the share of it that is done.
     """
     subject = Subject(estimator, n_features)
     claimed, delta = float(estimator.epsilon), float(estimator.delta)
     each = 1.0 - (1.0 - confidence) / 2.0
     rows: list[Row] = []
     if subject.plan.proven:
-        rows.append(_replay_row(estimator, n_features, claimed, seed))
+        tell("replay", 0.0)
+        rows.append(_replay_row(estimator, n_features, claimed, seed, tell))
         if rows[0].holds:
+            tell("boundary floats", 0.0)
             rows.append(_boundary_row(subject, claimed, seed))
         if all(row.holds for row in rows):
-            rows += _law_rows(subject, claimed, delta, max(50, n_runs // 4), each, seed)
-    rows.append(_black_box_row(subject, claimed, delta, n_runs, each, seed))
+            rows += _law_rows(subject, claimed, delta, max(50, n_runs // 4), each, seed, tell)
+    rows.append(_black_box_row(subject, claimed, delta, n_runs, each, seed, tell))
     return Verdict(
         subject.plan.method,
         subject.plan.calibration,
@@ -164,8 +173,8 @@ def _worst_p_value(*samples: list[Release]) -> tuple[str, float]:
     return kind, min(1.0, len(samples) * p_value)
 
 
-def _replay_row(estimator: Any, n_features: int, claimed: float, seed: int) -> Row:
-    finding = check(estimator, n_features, seed=seed)
+def _replay_row(estimator: Any, n_features: int, claimed: float, seed: int, tell: Tell) -> Row:
+    finding = check(estimator, n_features, seed=seed, tell=lambda done: tell("replay", done))
     if finding.complaints:
         detail = f"{finding.complaints[0]} ({finding.pair.name})"
         return Row("replay", claimed, math.inf, False, detail)
@@ -180,13 +189,21 @@ def _boundary_row(subject: Subject, claimed: float, seed: int) -> Row:
 
 
 def _law_rows(
-    subject: Subject, claimed: float, delta: float, n_runs: int, confidence: float, seed: int
+    subject: Subject,
+    claimed: float,
+    delta: float,
+    n_runs: int,
+    confidence: float,
+    seed: int,
+    tell: Tell,
 ) -> Iterator[Row]:
+    tell("law of the noise", 0.0)
     pair = loudest(subject, seed)
     losses, exact = np.empty(n_runs), 0.0
     here: list[Release] = []
     there: list[Release] = []
     for run in range(n_runs):
+        tell("law of the noise", run / n_runs)
         first = subject.record(pair, seed + run)
         second = subject.replay(pair, first, seed + run)
         losses[run] = sum(
@@ -237,9 +254,15 @@ def loudest(subject: Subject, seed: int) -> Pair:
 
 
 def _black_box_row(
-    subject: Subject, claimed: float, delta: float, n_runs: int, confidence: float, seed: int
+    subject: Subject,
+    claimed: float,
+    delta: float,
+    n_runs: int,
+    confidence: float,
+    seed: int,
+    tell: Tell,
 ) -> Row:
-    result, name = black_box(subject, n_runs, delta, confidence, seed)
+    result, name = black_box(subject, n_runs, delta, confidence, seed, tell)
     detail = (
         f"{n_runs} models a table, {name}: fired {result.hits}/{result.n_hits} "
         f"against {result.false_alarms}/{result.n_false}"
@@ -248,21 +271,36 @@ def _black_box_row(
 
 
 def black_box(
-    subject: Subject, n_runs: int, delta: float, confidence: float, seed: int
+    subject: Subject,
+    n_runs: int,
+    delta: float,
+    confidence: float,
+    seed: int,
+    tell: Tell = _silent,
 ) -> tuple[Attack, str]:
     """The attack on the worst pair that a pilot of a tenth of the runs likes best."""
     estimator = subject.estimator
     candidates = worst_pairs(estimator._domain, estimator.adjacency, subject.n_features)
     pilot = max(20, n_runs // 10)
+    fits = 2 * (len(candidates) * pilot + n_runs)
+    done = 0
+
+    def published(X: Any, y: Any, n: int, seed: int, groups: Any) -> np.ndarray:
+        nonlocal done
+        found = publish(
+            subject, X, y, n, seed, groups, lambda k: tell("black box", (done + k) / fits)
+        )
+        done += n
+        return found
 
     def promise(pair: Pair) -> float:
-        one = publish(subject, pair.X, pair.y, pilot, seed + 10, pair.groups)
-        two = publish(subject, pair.X2, pair.y2, pilot, seed + 11, pair.groups2)
+        one = published(pair.X, pair.y, pilot, seed + 10, pair.groups)
+        two = published(pair.X2, pair.y2, pilot, seed + 11, pair.groups2)
         shift = np.abs(one.mean(axis=0) - two.mean(axis=0))
         spread = one.std(axis=0) + two.std(axis=0)
         return float(np.divide(shift, spread, out=1e9 * shift, where=spread > 1e-9 * shift).max())
 
     pair = max(candidates, key=promise)
-    one = publish(subject, pair.X, pair.y, n_runs, seed + 20, pair.groups)
-    two = publish(subject, pair.X2, pair.y2, n_runs, seed + 21, pair.groups2)
+    one = published(pair.X, pair.y, n_runs, seed + 20, pair.groups)
+    two = published(pair.X2, pair.y2, n_runs, seed + 21, pair.groups2)
     return attack(one, two, delta, confidence), pair.name

@@ -35,6 +35,7 @@ def budget() -> None:
     type=click.Choice(["add-remove", "replace-one"]),
     default="add-remove",
     show_default=True,
+    help="Which data sets are neighbours: one row more, or one row exchanged.",
 )
 @click.option(
     "--unit",

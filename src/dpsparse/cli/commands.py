@@ -221,7 +221,7 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
     lines = [
         _summary(fitted),
         str(fitted.privacy_),
-        *(f"  {v:+12.6g}  {name}" for name, v in weights),
+        *(f"  {v:+12.6g}  {name}{'  (maybe noise)' if u else ''}" for name, v, u in weights),
     ]
     record = _facts(fitted) | {
         "scales": getattr(fitted, "scales_", None),
@@ -229,7 +229,10 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
             k: v for k, v in fitted.get_params(deep=False).items() if k not in ("ledger", "steps")
         },
         "plan": dict(fitted.plan_.parameters),
-        "top_weights": [{"feature": name, "weight": value} for name, value in weights],
+        "top_weights": [
+            {"feature": name, "weight": value, "maybe_noise": unsure}
+            for name, value, unsure in weights
+        ],
     }
     emit(record, "\n".join(lines), as_json)
 
@@ -314,9 +317,23 @@ def methods(as_json: bool) -> None:
 
 
 @program.command()
-@click.option("--epsilon", type=float, default=1.0, show_default=True)
-@click.option("--rows", type=click.IntRange(100, 10**7), default=20_000, show_default=True)
-@click.option("--features", type=click.IntRange(100, 10**8), default=50_000, show_default=True)
+@click.option(
+    "--epsilon", type=float, default=1.0, show_default=True, help="Privacy loss of the fit."
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(100, 10**7),
+    default=20_000,
+    show_default=True,
+    help="Rows to make up.",
+)
+@click.option(
+    "--features",
+    type=click.IntRange(100, 10**8),
+    default=50_000,
+    show_default=True,
+    help="Columns to make up.",
+)
 @opt.json_option
 def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     """Train on made-up sparse data and show what a private model is worth."""
@@ -433,14 +450,19 @@ def _summary(model: Any) -> str:
     )
 
 
-def _top_weights(model: Any, top: int) -> list[tuple[str, float]]:
+def _top_weights(model: Any, top: int) -> list[tuple[str, float, bool]]:
+    """(name, weight, whether it may be noise) of the largest weights, as on the card those that stand out first."""
     import numpy as np
     import scipy.sparse as sp
 
     coef = sp.coo_array(
         np.atleast_2d(model.coef_) if isinstance(model.coef_, np.ndarray) else model.coef_
     )
-    order = np.argsort(-np.abs(coef.data), kind="stable")[:top]
+    sd = getattr(model, "coef_noise_", None)
+    bar = math.sqrt(2.0 * math.log(max(math.prod(coef.shape), 2)))
+    size = np.abs(coef.data)
+    unsure = np.zeros(size.shape, bool) if sd is None else size <= bar * np.asarray(sd)[coef.col]
+    order = np.lexsort((-size, unsure))[:top]
     names = getattr(model, "feature_names_", None)
     out = []
     for k in order:
@@ -448,5 +470,5 @@ def _top_weights(model: Any, top: int) -> list[tuple[str, float]]:
         name = names[j] if names is not None else f"feature {j}"
         if coef.shape[0] > 1:
             name += f" ({model.classes_[coef.row[k]]})"
-        out.append((name, float(coef.data[k])))
+        out.append((name, float(coef.data[k]), bool(unsure[k])))
     return out

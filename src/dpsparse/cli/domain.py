@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dpsparse._checks import did_you_mean
 from dpsparse._files import check_output, write_whole
 from dpsparse.cli.output import emit, say
 from dpsparse.exceptions import ParameterError
@@ -72,7 +73,7 @@ def init(
     names = column_names(data, file_format)
     for name in (target, person):
         if name is not None and name not in names:
-            raise ParameterError(f"There is no column {name!r}.")
+            raise ParameterError(f"There is no column {name!r}.{did_you_mean(name, names)}")
     facts: dict[str, Any] = {}
     if target is not None:
         facts["target"] = target

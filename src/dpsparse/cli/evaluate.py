@@ -21,7 +21,13 @@ from dpsparse.exceptions import SchemaError
 @click.option(
     "--epsilon", type=float, required=True, help="Privacy loss of the report; inf is exact."
 )
-@click.option("--delta", type=float, default=1e-6, show_default=True)
+@click.option(
+    "--delta",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    help="Probability beside epsilon; well below one over the number of rows.",
+)
 @click.option(
     "--adjacency",
     type=click.Choice(["add-remove", "replace-one"]),

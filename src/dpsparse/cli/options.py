@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpsparse._checks import did_you_mean
 from dpsparse.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ estimator_options = grouped(
         show_default=True,
         help="Privacy loss of this fit; inf is the non-private model.",
     ),
-    click.option("--delta", type=float, default=1e-6, show_default=True),
+    click.option(
+        "--delta",
+        type=float,
+        default=1e-6,
+        show_default=True,
+        help="Probability beside epsilon; well below one over the number of rows.",
+    ),
     click.option(
         "--adjacency",
         type=click.Choice(["add-remove", "replace-one"]),
@@ -285,7 +292,8 @@ def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
         raise ParameterError("Only named columns (CSV, Parquet) can be scaled.")
     unknown = [name for name in scales if name not in table.feature_names]
     if unknown:
-        raise ParameterError(f"There is no feature column {unknown[0]!r} to scale.")
+        near = did_you_mean(unknown[0], table.feature_names)
+        raise ParameterError(f"There is no feature column {unknown[0]!r} to scale.{near}")
     import numpy as np
 
     return np.array([1.0 / scales.get(name, 1.0) for name in table.feature_names])

@@ -1,15 +1,45 @@
-"""scikit-learn estimators, one file per family."""
+"""scikit-learn estimators, one file per family. Names load on first use: a Lasso need not wait for the others."""
 
+from typing import TYPE_CHECKING
+
+from dpsparse._lazy import names_on_first_use
 from dpsparse.estimators._yaml import register as _register_yaml
-from dpsparse.estimators.admm import DPADMMClassifier
-from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
-from dpsparse.estimators.hard_threshold import DPHardThresholdClassifier, DPHardThresholdRegressor
-from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
-from dpsparse.estimators.ridge import DPRidgeRegressor
-from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
-from dpsparse.estimators.sparse import DPSparseClassifier, DPSparseRegressor
-from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
-from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
+
+if TYPE_CHECKING:
+    from dpsparse.estimators.admm import DPADMMClassifier
+    from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
+    from dpsparse.estimators.hard_threshold import (
+        DPHardThresholdClassifier,
+        DPHardThresholdRegressor,
+    )
+    from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
+    from dpsparse.estimators.ridge import DPRidgeRegressor
+    from dpsparse.estimators.screened_lasso import (
+        DPScreenedLassoClassifier,
+        DPScreenedLassoRegressor,
+    )
+    from dpsparse.estimators.sparse import DPSparseClassifier, DPSparseRegressor
+    from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
+    from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
+
+_HOMES = {
+    "DPADMMClassifier": "admm",
+    "DPGradientClassifier": "gradient",
+    "DPGradientRegressor": "gradient",
+    "DPHardThresholdClassifier": "hard_threshold",
+    "DPHardThresholdRegressor": "hard_threshold",
+    "DPLassoClassifier": "lasso",
+    "DPLassoRegressor": "lasso",
+    "DPRidgeRegressor": "ridge",
+    "DPScreenedLassoClassifier": "screened_lasso",
+    "DPScreenedLassoRegressor": "screened_lasso",
+    "DPSparseClassifier": "sparse",
+    "DPSparseRegressor": "sparse",
+    "DPTransferClassifier": "transfer",
+    "DPTransferRegressor": "transfer",
+    "DPTwoStageClassifier": "two_stage",
+    "DPTwoStageRegressor": "two_stage",
+}
 
 __all__ = [
     "DPADMMClassifier",
@@ -30,4 +60,5 @@ __all__ = [
     "DPTwoStageRegressor",
 ]
 
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
 _register_yaml()

@@ -328,42 +328,34 @@ _DOC = """
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
         1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, {name}
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain({fact}, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = {name}(domain, epsilon=2.0, n_nonzero=3).fit(X, {targets})
+    >>> model.coef_.shape, model.privacy_.headline
+    ({shape}, '(2.0, 1e-06)-DP, add/remove one row, proven')
     """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
-    __doc__ = (
-        "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n"
-        + _DOC.format(needs="classes")
-        + """
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPHardThresholdClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPHardThresholdClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
-    >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
-    """
-    )
+    __doc__ = "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n" + (
+        _DOC.format(
+            needs="classes", fact="classes=[0, 1]", targets="(X[:, 0] > 0).astype(int)",
+            name="DPHardThresholdClassifier", shape="(1, 8)",
+        )
+    )  # fmt: skip
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
-    __doc__ = (
-        "Sparse robust regression by iterative hard thresholding.\n"
-        + _DOC.format(needs="target_bound")
-        + """
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPHardThresholdRegressor
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPHardThresholdRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
-    >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
-    """
-    )
+    __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + (
+        _DOC.format(
+            needs="target_bound", fact="target_bound=1.0", targets="X[:, 0]",
+            name="DPHardThresholdRegressor", shape="(8,)",
+        )
+    )  # fmt: skip

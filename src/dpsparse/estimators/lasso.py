@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from dpsparse.estimators._base import (
     check_count,
     check_positive,
 )
+from dpsparse.estimators._phases import FEW, effective_rows, mean_alone
+from dpsparse.estimators.ridge import NARROW
+from dpsparse.estimators.ridge import NOTES as LOOK_NOTES
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Softmax, get_loss, losses_of
 from dpsparse.nonzeros import NNonzero, check_n_nonzero, count_event
@@ -46,11 +49,31 @@ from dpsparse.solvers.frank_wolfe import (
 )
 from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
 from dpsparse.solvers.frank_wolfe.reference import with_intercept
+from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
+from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import MOST_COLUMNS, MOST_ENTRIES, TableRegression
+from dpsparse.solvers.table_regression import solve as solve_mean
 
+WIDE_REACH = 2.0
+PER_PICK = 30.0  # effective rows over log(2 d) for each square root of a step
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap", "shards")
-PRIOR_SHARE = 0.02  # of the budget (of mu^2) for the class counts from which margins start
+# Shares of the budget (of mu^2): class counts from which margins start, and scales that nobody declared.
+PRIOR_SHARE = 0.02
+SHARES = {
+    "entry": 0.02,
+    "mean": 0.03,
+    "spread": 0.02,
+    "length": 0.02,
+    "centre": 0.03,
+    "columns": 0.03,
+}
+_NOTES = {
+    **LOOK_NOTES,
+    "prior": "class counts, from which margins start",
+    "entry": f"{COUNTS} noisy counts: typical size of an entry",
+}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -98,9 +121,13 @@ class _Lasso(BaseDPLinearModel):
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name = type(self).__name__
+        plain = self.radius is None and self.n_iter is None
+        fewest = mean_alone(self, self._fewest(n_features)) if plain else None
+        if fewest is not None:
+            return fewest
         bound = float(self._domain.require("feature_bound", name))
         radius = float(self._default_radius(bound) if self.radius is None else self.radius)
-        n_iter = int(self.n_iter or _default_n_iter(self._domain.n_samples, self.epsilon))
+        scales, n_iter = self._scales(n_features, bound)
         loss = self._loss(labels)
         n_outputs = 1 if loss.scalar_slope or labels is None else len(labels)
         slope_bound = loss.slope_bound(self._domain, radius)
@@ -122,10 +149,12 @@ class _Lasso(BaseDPLinearModel):
         note = f"{n_iter} signed vertices of the L1 ball"
         claimed, proven = float(self.epsilon), not isinstance(count, NonPrivate)
         event: Event = NonPrivate()
-        first: Event = NonPrivate()
+        sums: dict[str, Event] = {"prior": NonPrivate()} if prior else {}
         kappa, resolution, eta = math.inf, 0, 0.0
         if calibration == "proven" and not math.isinf(self.epsilon):
-            first, event, eta = self._selections(n_iter, max(2, n_outputs) if prior else 0, extra)
+            sizes = {"prior": max(2, n_outputs)} if prior else {}
+            sizes |= self._released(scales, n_features)
+            sums, event, eta = self._selections(n_iter, sizes, extra)
             per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
             kappa = (eta - ROUNDING_RANGE) / per_kappa
         elif not math.isinf(self.epsilon):
@@ -144,7 +173,7 @@ class _Lasso(BaseDPLinearModel):
         check_public(
             radius, bound, slope_bound, (), kappa * bound * slope_bound / (resolution or 1)
         )
-        phases = [Phase("prior", first, "class counts, from which margins start")] if prior else []
+        phases = [Phase(key, paid, _NOTES[key]) for key, paid in sums.items()]
         phases.append(Phase("vertices", event, note))
         if count is not None:
             phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
@@ -174,20 +203,81 @@ class _Lasso(BaseDPLinearModel):
                 laplace=calibration == "published-laplace",
                 n_nonzero=check_n_nonzero(self.n_nonzero),
                 prior=prior,
+                converges=self._converges and compiled,
+                scales=scales,
             ),
             parameters={
                 "n_iter": n_iter,
-                "radius": radius,
                 "eta": eta,
                 # with class counts: as if they were even, an offset makes slopes larger and kappa smaller
-                "kappa": kappa,
-                "slope_bound": slope_bound,
-                "feature_bound": bound,
+                **_told(
+                    scales, radius=radius, kappa=kappa, slope_bound=slope_bound, feature_bound=bound
+                ),
                 "resolution": resolution,  # 0: no noise, as fine as the number of rows allows
                 "n_outputs": n_outputs,
-                "loss": loss.name,
+                "loss": loss.name if scales is None or not scales.numbers else "huber",
+                "scales": "declared" if scales is None else scales.way,
             },
         )
+
+    def _scales(self, n_features: int, bound: float) -> tuple[Scales | None, int]:
+        """What is released instead of asked for, and the number of steps: from public facts alone."""
+        domain, n = self._domain, self._domain.n_samples
+        n_iter = int(self.n_iter or _default_n_iter(n, self.epsilon))
+        if self.radius is not None or n is None or self.calibration != "proven" or not self._free:
+            return None, n_iter
+        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
+        if self._fewest(n_features) > N:
+            return None, n_iter
+        # Each pick must beat log(2 d) sqrt(T)/N; ten steps at least, and the ball grows with them.
+        picks = N / (PER_PICK * math.log(2.0 * n_features))
+        n_iter = int(self.n_iter or min(max(picks**2, 10.0), 1000.0))
+        numbers, width = self._labels_are_numbers, math.sqrt(n_features)
+        narrow = n_features <= MOST_COLUMNS and n * n_features <= MOST_ENTRIES
+        table = numbers and narrow and 2.5 * width <= N
+        scales = Scales(
+            way="table" if table else "entries",
+            n_samples=n,
+            longest=min(domain.row_norm or math.inf, bound * width),
+            largest=bound,
+            reach=self._reach(n_iter, wide=n_features > n),
+            scale_columns=n_features <= NARROW,
+            numbers=numbers,
+        )
+        return scales, n_iter
+
+    def _reach(self, n_iter: int, wide: bool) -> float:
+        """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps, and is all that
+        holds a fit without noise on a wide table together."""
+        if not self._labels_are_numbers:
+            return min(max(n_iter / 10.0, 0.5), 30.0)
+        return WIDE_REACH if self._converges and wide else min(max(n_iter / 10.0, 0.5), 10.0)
+
+    @property
+    def _converges(self) -> bool:
+        """Whether a fit without noise goes to its limit: unless steps, or the way they are made, are asked for."""
+        as_is = (self.n_iter, self.freshness, self.selection) == (None, "exact", "auto")
+        few = self.n_nonzero is None or isinstance(self.n_nonzero, (int, str))
+        return math.isinf(self.epsilon) and as_is and few and self.calibration == "proven"
+
+    def _fewest(self, n_features: int) -> float:
+        """Effective rows below which not even ten picks can be seen."""
+        return max(FEW, PER_PICK / 2.0 * math.log(2.0 * n_features))
+
+    @property
+    def _free(self) -> bool:
+        """Whether the loss may be chosen with the scales."""
+        return True
+
+    def _released(self, scales: Scales | None, n_features: int) -> dict[str, int]:
+        """How many numbers each release of scales has, by phase."""
+        if scales is None:
+            return {}
+        sizes = {"mean": 1, "spread": COUNTS} if scales.numbers else {}
+        if scales.way == "entries":
+            return {**sizes, "entry": COUNTS}
+        columns = {"columns": n_features} if scales.scale_columns else {}
+        return {**sizes, "length": 2 * COUNTS, "centre": n_features, **columns}
 
     def _freshness(self, calibration: str, compiled: bool) -> str:
         if not compiled:  # the plain loop scores exactly at every step
@@ -195,21 +285,24 @@ class _Lasso(BaseDPLinearModel):
         return "published" if calibration == "published" else self.freshness
 
     def _selections(
-        self, n_iter: int, n_counts: int, extra: list[Event]
-    ) -> tuple[Event, Event, float]:
-        """The events of the class counts and of all selections, and the eta of one of these."""
+        self, n_iter: int, sizes: dict[str, int], extra: list[Event]
+    ) -> tuple[dict[str, Event], Event, float]:
+        """The events of the sums before the steps, of all selections, and the eta of one of these."""
+        shares = {name: SHARES.get(name, PRIOR_SHARE) for name in sizes}
+        rest = 1.0 - sum(shares.values())
 
-        def events(eta: float) -> tuple[Event, Event]:
-            selections = Repeated(Exponential(eta), n_iter)
-            if n_counts == 0:
-                return NonPrivate(), selections
-            # T selections are about a Gaussian of mu = eta sqrt(T) / 2; the counts get their share of mu^2.
-            mu = eta * math.sqrt(n_iter * PRIOR_SHARE / (1.0 - PRIOR_SHARE)) / 2.0
-            return RoundedGaussian(1.0 / mu, 1.0, n_counts), selections
+        def events(eta: float) -> tuple[dict[str, Event], Event]:
+            # T selections are about a Gaussian of mu = eta sqrt(T) / 2; sums get their shares of mu^2.
+            half = eta * math.sqrt(n_iter / rest) / 2.0
+            sums: dict[str, Event] = {
+                name: RoundedGaussian(1.0 / (half * math.sqrt(share)), 1.0, sizes[name])
+                for name, share in shares.items()
+            }
+            return sums, Repeated(Exponential(eta), n_iter)
 
         def paid(eta: float) -> Event:
-            first, selections = events(eta)
-            return EventSequence(((first,) if n_counts else ()) + (selections, *extra))
+            sums, selections = events(eta)
+            return EventSequence((*sums.values(), selections, *extra))
 
         # eta is linear in kappa: ask the accountant for eta, the lemma for kappa.
         eta = calibrate(paid, self.epsilon, self.delta)
@@ -239,6 +332,8 @@ class _Lasso(BaseDPLinearModel):
         return Repeated(NoisyMax(spent), n_iter), kappa
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if isinstance(plan.public, TableRegression):
+            return solve_mean(rows, plan.public, releases)
         public: Ball = plan.public
         if plan.calibration == "published":
             coef, intercept = self._exact_sign(rows, public, releases)
@@ -284,13 +379,14 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     domain : Domain
         Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
     epsilon, delta : float, default=1.0, 1e-6
-        The guarantee; ``epsilon=math.inf`` takes the arg max: the non-private model.
+        The guarantee; ``epsilon=math.inf`` is the minimiser over the ball; with `n_iter`, so many steps to the arg max.
     radius : float or None, default=None
-        L1 norm of the weights (intercept included). None: ``10 / feature_bound``.
+        L1 norm of the weights (intercept included). None: where `n_samples` is declared and large enough, a typical
+        size of entries is released (2 % of the budget) and the ball grows with the steps; else ``10 / feature_bound``.
     n_iter : int or None, default=None
-        Number of private selections; more steps mean more noise in each. None:
-        ``(n_samples * epsilon)**(2/3) / 4`` between 10 and 1000, 100 where `n_samples` is not
-        declared, and 1000 without noise.
+        Number of private selections; more steps mean more noise in each. None: with a released scale (N / (30 log 2
+        d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples * epsilon)**(2/3) / 4`` between 10 and
+        1000, and 100 where `n_samples` is not declared. Without noise None goes to the minimiser over the ball.
     fit_intercept : bool, default=True
         Margins start from the log-odds of noisy class counts (2 % of the budget), and a constant column
         inside the ball corrects them. Regression and the published forms have the column only.
@@ -347,13 +443,15 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
     ----------
     domain : Domain
         Needs `feature_bound` and `target_bound`; `n_samples` helps the defaults.
-    loss : {"squared", "huber"}, default="squared"
+    loss : {"auto", "squared", "huber"}, default="auto"
         The squared loss has slopes up to ``feature_bound * radius + target_bound`` and needs that
-        much noise; Huber has slopes up to `cutoff`.
+        much noise; Huber has slopes up to `cutoff`. "auto" is Huber with a released cutoff, on privately centred and
+        scaled columns, where `radius` is None and `n_samples` is declared and large enough; else squared.
     cutoff : float or None, default=None
         Residual beyond which Huber's loss is linear. None: ``target_bound / 10``.
     radius : float or None, default=None
-        L1 norm of the weights (intercept included). None: ``target_bound / feature_bound``.
+        L1 norm of the weights (intercept included). None: see `loss`; else ``target_bound / feature_bound``. With too
+        few effective rows for ten picks the mean of the targets is all that is released.
 
     All other parameters and attributes are those of `DPLassoClassifier`.
 
@@ -368,17 +466,21 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
     (20,)
     """
 
-    loss: str = "squared"
+    loss: str = "auto"
     cutoff: float | None = None
+
+    @property
+    def _free(self) -> bool:
+        return self.loss == "auto" and self.cutoff is None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, losses_of("numbers"))
+        check_choice("loss", self.loss, ("auto", *losses_of("numbers")))
         if self.cutoff is not None:
             check_positive("cutoff", self.cutoff)
 
     def _loss(self, labels: np.ndarray | None) -> Loss:
-        loss = get_loss(self.loss)
+        loss = get_loss("squared" if self.loss == "auto" else self.loss)
         if not isinstance(loss, Huber):
             return loss
         target_bound = float(self._domain.require("target_bound", "DPLassoRegressor"))
@@ -386,6 +488,13 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
 
     def _default_radius(self, feature_bound: float) -> float:
         return float(self._domain.require("target_bound", "DPLassoRegressor")) / feature_bound
+
+
+def _told(scales: Scales | None, **declared: float) -> dict[str, Any]:
+    """Numbers of the plan that follow from declared scales; where scales are released, nobody knows them yet."""
+    if scales is None:
+        return dict(declared)
+    return {**dict.fromkeys(declared, "released"), "reach": scales.reach}
 
 
 def _default_n_iter(n_samples: int | None, epsilon: float) -> int:

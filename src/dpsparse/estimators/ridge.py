@@ -24,15 +24,16 @@ from dpsparse.privacy import Plan, RoundedGaussian
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
+from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import COUNTS, EXACT_RIDGE, TableRegression, row_clip, solve
+from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip, solve
 
 ENOUGH = 60.0  # N from which it pays to look at the table
 NOTHING = 20.0  # N below which not even the mean can be learnt
 NARROW = 100  # columns up to which their scales are released one by one
 # Shares of what the mean leaves (of mu^2).
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
-_NOTES = {
+NOTES = {
     "mean": "noisy sum of the targets",
     "spread": f"{COUNTS} noisy counts: where residuals begin to count linearly",
     "length": f"2 x {COUNTS} noisy counts: median length of the rows, before and after scaling",
@@ -128,7 +129,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
                     RoundedGaussian(
                         1.0 / (strength * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
                     ),
-                    _NOTES[key],
+                    NOTES[key],
                 )
                 for key, share in shares.items()
             ]
@@ -137,7 +138,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
                     clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
                     self.adjacency,
                 )  # fmt: skip
-                named.append(("fit", event, _NOTES["fit"]))
+                named.append(("fit", event, NOTES["fit"]))
             return named
 
         strength = find_strength(everything, self.epsilon, self.delta)

@@ -79,6 +79,7 @@ class _ScreenedLasso(BaseDPLinearModel):
     screen_share: float = 0.1
     fit_intercept: bool = True
     solver: str = "fast"
+    selection: str = "auto"
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _loss: ClassVar[str]
@@ -102,6 +103,9 @@ class _ScreenedLasso(BaseDPLinearModel):
             if not getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be below 1, got {getattr(self, name)!r}.")
         check_choice("solver", self.solver, ("fast", "reference"))
+        check_choice("selection", self.selection, ("auto", "shards"))
+        if self.selection == "shards" and self.calibration != "proven":
+            raise ParameterError("selection='shards' needs calibration='proven'.")
         if self.solver == "reference":
             warnings.warn(
                 "solver='reference' is 'fast' since 0.3 and will go: the law was always the same.",
@@ -209,6 +213,7 @@ class _ScreenedLasso(BaseDPLinearModel):
             resolution=resolution,
             feature_bound=facts.feature_bound,
             fit_intercept=self.fit_intercept,
+            selection=self.selection,
         )
         return Screened(ball, self._blocks(), self._make_rule(facts))
 
@@ -318,6 +323,9 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Add a public constant column inside the ball; it is never dropped.
     solver : {"fast"}
         Deprecated; "reference" had the same law.
+    selection : {"auto", "shards"}
+        "shards" asks all parts of the rows for exact scores at every step, as in `DPLassoClassifier`: for rows that no
+        machine holds (docs/scaling.md).
     adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.

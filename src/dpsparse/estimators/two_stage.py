@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.linear_model import lars_path
 
 from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, check_choice, check_count
 from dpsparse.estimators._support import (
@@ -51,6 +50,8 @@ def lasso_selector(X: sp.csr_array, y: np.ndarray, n_nonzero: int) -> np.ndarray
     candidates = correlation_selector(X, y, PREFILTER * n_nonzero)
     columns = X[:, candidates].toarray()
     columns = columns - columns.mean(axis=0)
+    from sklearn.linear_model import lars_path  # half a second: only those who need it wait
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning would tell something about one block

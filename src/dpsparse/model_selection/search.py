@@ -99,17 +99,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         "stopping" with a public number of rows: the released noisy score, too good as it was the best of several.
     plan_, privacy_
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPGradientClassifier, DPSearchCV
-    >>> X = np.random.default_rng(0).normal(size=(3_000, 4))
-    >>> y = (X[:, 0] > 0).astype(int)
-    >>> model = DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1], n_samples=3_000), n_iter=5)
-    >>> search = DPSearchCV(model, {"n_nonzero": [1, 4], "threshold": [0.0, 30.0]}, epsilon=2.0).fit(X, y)
-    >>> search.best_params_["threshold"], search.privacy_.epsilon
-    (0.0, 2.0)
-
     Notes
     -----
     When tuning pays, and when not: docs/tuning.md. Proofs: docs/proofs/tuning.md.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -52,6 +53,7 @@ LEAK_SHARE = 2.0**-16
 MOST_NAMES = 2**40  # a public bound on the different names of a table: memory holds fewer
 # Rows times mu over the sensitivity: below, noise is as large as what it should measure.
 ENOUGH = 50.0
+WIDEST_FRAME = 10_000  # columns of a data frame that set_output makes of sparse rows
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,28 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """The prepared rows, each a function of itself and of public numbers."""
+        """The prepared rows, each a function of itself and of public numbers; a frame after `set_output`."""
+        rows = self._applied(X)
+        # scikit-learn makes frames of dense arrays only
+        if hasattr(rows, "toarray") and self._shows_frames():
+            if rows.shape[1] > WIDEST_FRAME:
+                raise ParameterError(
+                    f"{rows.shape[1]:,} columns are too many for a data frame; use set_output(transform='default'), "
+                    "which gives a sparse array."
+                )
+            return rows.toarray()
+        return rows
+
+    def _applied(self, X: Any) -> Any:
+        """The prepared rows as they are made: dense or sparse."""
         check_is_fitted(self, "n_features_in_")
         read = self._read(X)
         self._compare(read)
         return self._map(read)
+
+    def _shows_frames(self) -> bool:
+        own = getattr(self, "_sklearn_output_config", {}).get("transform")
+        return bool((own or get_config()["transform_output"]) != "default")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the prepared columns."""

@@ -414,7 +414,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         rows = X
         for _, step in self.steps_:
-            rows = step.transform(rows)
+            rows = step._applied(rows)
         empty = self.model_.n_features_in_ - int(rows.shape[1])
         return rows if empty == 0 else _wider(rows, empty)
 

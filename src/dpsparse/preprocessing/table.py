@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 
-from dpsparse._checks import check_positive
+from dpsparse._checks import check_positive, did_you_mean
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want
@@ -273,7 +273,8 @@ class DPTablePreparer(PrivateStep):
                 )
         missing = [name for name in wanted if name not in table.names]
         if missing:
-            raise SchemaError(f"X lacks columns that have a role: {', '.join(missing)}.")
+            near = did_you_mean(missing[0], [n for n in table.names if n not in wanted])
+            raise SchemaError(f"X lacks columns that have a role: {', '.join(missing)}.{near}")
         if hasattr(self, "feature_names_in_"):
             return table.take(list(wanted))  # by name: others, and their order, do not matter
         roles = self._roles(table.names)

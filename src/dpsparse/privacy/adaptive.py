@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.special import gammaln
 
+from dpsparse.jit import njit
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -109,7 +109,7 @@ class Profile:
         return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _add_chords(
     values: Array, spacing: float, nodes: Array, y: Array, weights: Array, out: Array
 ) -> None:
@@ -182,10 +182,13 @@ class BoundedRangeStep:
         """The profile with `count` such steps in front; with the first of them it is 0 from node `support` on."""
         below = -self.spacing * np.arange(self.resolution, 0.0, -1.0)
         mirror = np.stack([-np.expm1(below), np.exp(below)])
-        return _put_in_front(values, support, count, mirror, self._ends, self._rise, self._decay)
+        front: Array = _put_in_front(
+            values, support, count, mirror, self._ends, self._rise, self._decay
+        )
+        return front
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _put_in_front(
     values: Array,
     support: int,
@@ -212,7 +215,7 @@ def _put_in_front(
     return out
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, out: Array) -> None:
     """max over t of p H(y - t) + (1 - p) H(y - t + eta) on the nodes 0..live-1.
 

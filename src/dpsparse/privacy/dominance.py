@@ -54,7 +54,8 @@ def is_dominated(values: Array, spacing: float, mu: float, cut: float = CUT) -> 
     log_value, error = log_profile(mu, y)
     gaussian = np.exp(np.maximum(log_value - error, -700.0)) * (1.0 - 1e-11)
     live = values[:-1] > cut
-    if np.any(values > np.maximum(gaussian, cut)):
+    # Above the last node a profile is constant and G falls on: nothing there is compared, so it must be slack.
+    if np.any(values > np.maximum(gaussian, cut)) or values[-1] > cut:
         return False
     # In units of the cell: fall from the left tangent, fall to the right one.
     rise = np.exp(y[:-1]) * math.expm1(spacing)

@@ -1,4 +1,4 @@
-"""Guarantees and plans as small self-contained HTML, for notebooks; standard library only."""
+"""Guarantees, plans and ledgers as small self-contained HTML, for notebooks; standard library only."""
 
 from __future__ import annotations
 
@@ -30,6 +30,31 @@ def guarantee_html(
         f'<div style="border-left:4px solid {colour};padding:2px 10px;margin:4px 0">'
         f'<div style="font-weight:600;color:{colour}">{escape(headline)}</div>'
         f'<table style="border-collapse:collapse;font-size:90%">{cells}</table></div>'
+    )
+
+
+def ledger_html(ledger: Any) -> str:
+    """An account: what is spent and left, its terms, its last fits. Amber: nearly used up, red: no guarantee."""
+    spent, entries, terms = ledger.spent(), ledger.history(), ledger.terms
+    part = "" if ledger.partition is None else f", part {ledger.partition}"
+    rows: list[tuple[str, Any]] = [
+        ("one further fit of up to", f"epsilon {ledger.remaining():.3g}"),
+        ("delta", terms.delta),
+        ("protects", f"{terms.unit} ({terms.adjacency})"),
+        ("fits", len(entries)),
+    ]
+    for entry in entries[-10:]:
+        told = (
+            f"{entry.method}: epsilon {rounded_up(entry.epsilon)}, total {rounded_up(entry.total)}"
+        )
+        told += "" if entry.committed else "; not completed, counts as spent"
+        told += "" if entry.proven else "; NOT PROVEN"
+        rows.append((f"{entry.seq}, {entry.time[:16].replace('T', ' ')}", told))
+    headline = (
+        f"Budget {ledger.dataset}{part}: epsilon {rounded_up(spent)} of {terms.epsilon:g} spent"
+    )
+    return guarantee_html(
+        headline, not math.isinf(spent), rows, caution=spent > 0.9 * terms.epsilon
     )
 
 
@@ -72,5 +97,7 @@ def _words(name: str) -> str:
         "NonPrivate": "no privacy at all",
         "Exponential": "exponential mechanism",
         "RoundedGaussian": "Gaussian on a grid",
+        "ThresholdedGaussian": "Gaussian on a grid, names above a threshold",
+        "RandomStopping": "best of a secret number of runs",
     }
     return known.get(name, name)

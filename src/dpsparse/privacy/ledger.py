@@ -29,6 +29,7 @@ from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerR
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, from_dict, to_dict
+from dpsparse.privacy.html import ledger_html
 from dpsparse.privacy.ledger_book import (
     UNITS,
     Book,
@@ -482,6 +483,9 @@ class Ledger:
             f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
             f"epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}, {self.terms.adjacency})"
         )
+
+    def _repr_html_(self) -> str:
+        return ledger_html(self)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.special import ndtr
+
+from dpsparse.jit import njit
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -71,7 +72,7 @@ def transport_profile(mu: float, flatness: float, loss: str, epsilons: Array) ->
     return np.asarray(np.minimum(1.0, value * (1.0 + 1e-9) + 1e-14))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _largest(
     levels: Array, rises: Array, edges: Array, masses: Array, g: Array, forward: bool
 ) -> Array:
@@ -126,14 +127,14 @@ def _largest(
     return best
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _peak(w: float, low: float, high: float) -> float:
     """The most of -w gamma - gamma^2/2 for gamma between `low` and `high`."""
     gamma = min(max(-w, low), high)
     return -w * gamma - 0.5 * gamma * gamma
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _mass(middle: float, low: float, high: float, h: float, root: float, most: bool) -> float:
     """The most, or the least, that a cell of width h can have of N(0, 1) after a shift between low and high.
 

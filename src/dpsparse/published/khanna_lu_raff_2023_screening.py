@@ -74,7 +74,7 @@ def published_iterates(
         weights *= 1.0 - step
         weights[j] += step * sign * radius
         gradient, margin_norm = oracle(weights)
-        gap = _wolfe_gap(gradient, weights, radius) / n
+        gap = wolfe_gap(gradient, weights, radius) / n
         if rule is not None and t in screen_steps:
             scores = screening_scores(
                 gradient,
@@ -134,14 +134,17 @@ def screening_scores(
     strong_convexity: float,
     rescaled: bool = False,
 ) -> np.ndarray:
-    """n times Eq. (1): below 0 it would prove w*_j = 0, if the radius were 1 or the rule rescaled."""
+    """n times Eq. (1): below 0 it would prove w*_j = 0, if the radius were 1 or the rule rescaled.
+
+    Rescaled it is Theorem 11 of Raj et al., which proves it for every radius.
+    """
     unit = radius if rescaled else 1.0
-    distance = math.sqrt(_wolfe_gap(gradient, weights, radius) / strong_convexity)
+    distance = math.sqrt(wolfe_gap(gradient, weights, radius) / strong_convexity)
     reach = smoothness * (unit * column_norms + margin_norm) * distance
     return np.asarray(unit * np.abs(gradient) + float(weights @ gradient) + reach)
 
 
-def _wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float:
+def wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float:
     largest = float(np.abs(gradient).max(initial=0.0))
     return max(float(weights @ gradient) + radius * largest, 0.0)  # rounding must not go below 0
 

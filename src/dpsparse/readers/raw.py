@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import array_of, objects_of, quietly
+from dpsparse._checks import array_of, did_you_mean, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import open_bytes
 from dpsparse.readers.tables import ROWS, format_of, table_header, text_lines
@@ -107,7 +107,8 @@ def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
     missing = [name for name in wanted or () if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}. The first line of a CSV file must name the columns."
+            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
+            "name the columns."
         )
     return list(names if wanted is None else wanted)
 

@@ -20,12 +20,12 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
+from dpsparse.jit import njit
 from dpsparse.readers.files import COMPRESSIONS, open_bytes
 
 BLOCK = 1 << 22  # 4 MB: block and entries stay near the cache
@@ -277,7 +277,7 @@ def _powers_of_ten() -> tuple[np.ndarray, np.ndarray]:
     return np.array(high), np.array(low)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _parse(buffer, size, limit, base, high, low, columns, values, counts, y, hard):  # type: ignore[no-untyped-def]
     """Rows, entries, hard numbers and status; fills the arrays.
 
@@ -341,12 +341,12 @@ def _parse(buffer, size, limit, base, high, low, columns, values, counts, y, har
     return rows, entries, n_hard, _OK
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _ends_token(byte):  # type: ignore[no-untyped-def]
     return byte == 32 or byte == 10 or byte == 9 or byte == 13 or byte == 35
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _number(buffer, p, high, low):  # type: ignore[no-untyped-def]
     """(value, end, whether value is exact); an inexact one is re-read by float()."""
     begin = p
@@ -388,7 +388,7 @@ def _number(buffer, p, high, low):  # type: ignore[no-untyped-def]
     return (-value if negative else value), p, exact
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _scale(mantissa, exponent, high, low):  # type: ignore[no-untyped-def]
     """mantissa * 10^exponent, and whether it is certainly the nearest double."""
     if mantissa == 0:
@@ -415,7 +415,7 @@ def _scale(mantissa, exponent, high, low):  # type: ignore[no-untyped-def]
     return x, (x + (rest + slack) == x) and (x + (rest - slack) == x) and abs(x) > 1e-290
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _product_error(a, b, product):  # type: ignore[no-untyped-def]
     """a * b - product without rounding error (Dekker, Veltkamp)."""
     t = 134217729.0 * a

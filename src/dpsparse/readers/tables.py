@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import quietly
+from dpsparse._checks import did_you_mean, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import read_svmlight
@@ -154,7 +154,8 @@ def _choose(
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}. The first line of a CSV file must name the columns."
+            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
+            "name the columns."
         )
     where = {name: position for position, name in enumerate(names)}
     if features is None:

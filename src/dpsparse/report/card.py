@@ -252,12 +252,14 @@ def _weights(model: Any) -> dict[str, Any]:
     outputs, width = coef.shape
     reach = _reach(model, width)
     effect = np.abs(coef) * (1.0 if reach is None else reach)
-    order = np.argsort(-effect, axis=None, kind="stable")[:SHOWN_WEIGHTS]
+    bar = math.sqrt(2.0 * math.log(max(coef.size, 2)))
+    # Those that stand out come first: a column that hardly any row has may get a large weight of pure noise.
+    noisy = np.zeros(coef.shape, bool) if noise is None else np.abs(coef) <= bar * noise
+    order = np.lexsort((-effect.ravel(), noisy.ravel()))[:SHOWN_WEIGHTS]
     order = order[coef.ravel()[order] != 0.0]
     names = getattr(model, "feature_names_", None)
     if names is None:
         names = getattr(model, "feature_names_in_", None)
-    bar = math.sqrt(2.0 * math.log(max(coef.size, 2)))
     rows: list[dict[str, Any]] = []
     for flat in order:
         output, j = divmod(int(flat), width)

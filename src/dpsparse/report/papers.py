@@ -15,6 +15,7 @@ from dpsparse.privacy.guarantee import NOT_PROTECTED, ROW, TRUST_MODEL
 from dpsparse.privacy.html import describe, likelihood_factor, rounded_up
 
 _OPEN = "**to be filled in by the operator**"
+_DIRECT, _UNDERMINE, _BASE = "1 direct measure", "2 can undermine it", "3 beneath it"  # SP 800-226
 
 
 def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
@@ -107,24 +108,30 @@ def nist_page(model: Any, *, ledger: Ledger | None = None, audit: Any = None) ->
     g: Guarantee = model.privacy_
     facts = g.to_dict()["nist_sp_800_226"]
     rows = [
-        ("privacy loss parameters", f"{g.headline}; accounting: {facts['privacy_loss_parameters']['accounting']}", "state epsilon and delta with the model; decide the total over all releases"),
-        ("unit of privacy", f"{g.unit}; {g.neighbours}", "choose persons where people have several rows; give the true owner of every row"),
-        ("trust model", TRUST_MODEL, "name the curator and who may reach the rows"),
-        ("mechanisms", "; ".join(f"{name}: {describe(event)}" for name, event in g.events) or "none", "none: they follow from the plan"),
-        ("sensitivity and clipping", "bounds are enforced on the whole numbers a row contributes, in one place", "declare bounds without looking at the rows"),
-        ("composition", "reserved before noise; the ceiling also holds for adaptive choices" if ledger else "inside the fit only; no ledger was given", "book every release from the data in one ledger"),
-        ("floating point", "integer contributions and integer noise; selections are exact draws", "do not publish intermediate results"),
-        ("randomness", g.randomness, "no seeds in production; a new process after a snapshot is restored"),
-        ("side channels", "not protected: " + NOT_PROTECTED[1], "run the fit where time and memory are not observed"),
-        ("utility and bias", "error from privacy is stated per weight (`coef_noise_`) where the method has it", "measure with `dp_evaluate`, also by group, before use"),
-        ("data security and collection", "not the library's business", "access control, minimisation, deletion of raw rows"),
-        ("verification", "proof note, sensitivity and law tests, audit", "repeat: `dpsparse inspect`, `dpsparse audit`, `dpsparse budget verify`"),
+        (_DIRECT, "privacy loss parameters", f"{g.headline}; accounting: {facts['privacy_loss_parameters']['accounting']}", "state epsilon and delta with the model; decide the total over all releases"),
+        (_DIRECT, "unit of privacy", f"{g.unit}; {g.neighbours}", "choose persons where people have several rows; give the true owner of every row"),
+        (_UNDERMINE, "trust model", TRUST_MODEL, "name the curator and who may reach the rows"),
+        (_UNDERMINE, "mechanisms", "; ".join(f"{name}: {describe(event)}" for name, event in g.events) or "none", "none: they follow from the plan"),
+        (_UNDERMINE, "sensitivity and clipping", "bounds are enforced on the whole numbers a row contributes, in one place", "declare bounds without looking at the rows"),
+        (_UNDERMINE, "composition", "reserved before noise; the ceiling also holds for adaptive choices" if ledger else "inside the fit only; no ledger was given", "book every release from the data in one ledger"),
+        (_UNDERMINE, "releases without differential privacy", "not seen by the library", "none from the same rows, or state that the promise is void beside them"),
+        (_UNDERMINE, "floating point", "integer contributions and integer noise; selections are exact draws", "do not publish intermediate results"),
+        (_UNDERMINE, "randomness", g.randomness, "no seeds in production; a new process after a snapshot is restored"),
+        (_UNDERMINE, "side channels", "not protected: " + NOT_PROTECTED[1], "run the fit where time and memory are not observed"),
+        (_UNDERMINE, "utility and bias", "error from privacy is stated per weight (`coef_noise_`) where the method has it", "measure with `dp_evaluate`, also by group, before use"),
+        (_UNDERMINE, "verification", "proof note, sensitivity and law tests, audit", "repeat: `dpsparse inspect`, `dpsparse audit`, `dpsparse budget verify`"),
+        (_BASE, "security and access control", "not the library's business", "access control, encryption, deletion of raw rows"),
+        (_BASE, "data collection exposure", "not the library's business", "collect no more than is needed; protect what is collected before it is used"),
     ]  # fmt: skip
     return _paper(
         f"NIST SP 800-226: {type(model).__name__}",
         _state(model),
         [
-            _table(("question", "what the library ensures", "what the operator must"), rows),
+            "The publication orders what an evaluation must look at as a pyramid: direct measures of the guarantee rest on "
+            "what can undermine it, and that on the security and the collection of the data.",
+            _table(
+                ("level", "question", "what the library ensures", "what the operator must"), rows
+            ),
             "## Not protected",
             _list(facts["not_protected"]),
             "## Cautions",
@@ -157,24 +164,33 @@ def iso_mapping(model: Any, *, ledger: Ledger | None = None, audit: Any = None) 
     g: Guarantee = model.privacy_
     book = f"account of data set {ledger.dataset!r}" if ledger else "no ledger was given"
     rows = [
-        ("6.2 threat modelling", "every reader of the model is an adversary with any side knowledge", _OPEN + ": who can reach the rows"),
-        ("6.3 transparency and impact", "privacy card, DPIA annex, registry entry", _OPEN + ": who is told, and harms"),
-        ("7.2 data features", f"unit: {g.unit}; declared domain", _OPEN + ": data principals and attributes"),
-        ("7.3 attack modelling", "worst case over all neighbours, not an average; formal privacy model: differential privacy", "none"),
+        ("6.2.2 security and privacy practices", "not the library's business: it protects the output, not the rows", _OPEN + ": of those who hold rows, ledger and model"),
+        ("6.2.3 motives and capacity to re-identify", "assumed unlimited: any reader, any side knowledge, any computing power", "none for the model; for the rows see 6.2.2"),
+        ("6.3.2 transparency and stakeholder engagement", "privacy card, DPIA annex, registry entry", _OPEN + ": who is told and heard"),
+        ("6.3.3 privacy-related harms", "what is learnt about one unit is bounded; what is learnt about groups is not", _OPEN),
+        ("7.2.2 data principals", f"unit: {g.unit}", "state the true owner of every row"),
+        ("7.2.3 to 7.2.5 data type, attribute types, dataset properties", "the declared domain; every column is treated as identifying", _OPEN + ": declare bounds without looking at the rows"),
+        ("7.3.2 maximum or average risk", "maximum: over all neighbouring tables", "none"),
+        ("7.3.3 population or sample-based attack", "either: the attacker may know every other row", "none"),
+        ("7.3.4 data privacy models", f"differential privacy, {g.neighbours}", "none"),
         ("8.2.2 quantifying identifiability", _promise(g), "choose the threshold (epsilon)"),
         ("8.2.3 adversarial testing", "attached" if audit is not None else "`dpsparse audit`; not attached here", "repeat for your own configuration"),
         ("8.3.2 reconfiguring the environment", f"policy file and ledger: {book}", _OPEN + ": access to rows and to the ledger"),
         ("8.3.3 transforming the data", "noise and clipping as listed in the NIST page", "declare bounds without looking"),
         ("8.3.4 re-evaluation", "`ledger.remaining()` before every release", "decide on each further release"),
-        ("9.2 governance before", "policy file (largest epsilon, allowed methods)", _OPEN + ": roles, responsibilities, procedures"),
-        ("9.3 governance after", "`dpsparse budget history`, `verify --anchor`", _OPEN + ": monitoring of the environment"),
-        ("9.4 incidents", "a ledger entry cannot be taken back; SECURITY.md says how to report", _OPEN + ": plan for a breach of the raw rows"),
+        ("9.2.2 roles and responsibilities", "the ledger keeps who released what", _OPEN),
+        ("9.2.3 principles, policies and procedures", "policy file (largest epsilon, allowed methods), enforced", _OPEN + ": who may write it"),
+        ("9.2.4 identifying and managing a disclosure", "every release is reserved before noise is drawn", "release nothing else from the rows"),
+        ("9.2.5 communicating with stakeholders", "privacy card, registry entry", _OPEN),
+        ("9.3.2 monitoring the data environment", "`dpsparse budget history`, `verify --anchor`", _OPEN),
+        ("9.4 mitigation in case of incident", "a ledger entry cannot be taken back; SECURITY.md says how to report", _OPEN + ": plan for a breach of the raw rows"),
     ]  # fmt: skip
     return _paper(
         f"Mapping to ISO/IEC 27559:2022: {type(model).__name__}",
         _state(model),
         [
-            "Clause numbers are those of the 2022 edition. The standard is written for de-identified data; a model with a "
+            "Clauses are named as in the contents of the 2022 edition; the text of the clauses is sold by ISO and was not at hand, so "
+            "compare before you rely on a line. The standard is written for de-identified data; a model with a "
             "proven guarantee is such an output, the training rows are not.",
             _table(("clause", "what the library contributes", "what people must do"), rows),
         ],

@@ -18,9 +18,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dpsparse.domain import Part
+from dpsparse.jit import njit
 from dpsparse.noise import in_threads
 from dpsparse.rows.parts import Parts
 

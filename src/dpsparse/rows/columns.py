@@ -20,7 +20,7 @@ import numpy as np
 
 from dpsparse.domain import by_person
 from dpsparse.rows import kernels
-from dpsparse.rows.query import Query, remember, units_in_one
+from dpsparse.rows.query import Query, remember
 from dpsparse.sensitivity import column_cells, shared_names
 
 # Powers of two that have a cell of their own; smaller numbers are about zero, larger ones are as the largest.
@@ -78,7 +78,7 @@ class NumberColumns:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros((self.n_columns, n_cells), np.int64)
-            shares = units_in_one(unit) // self._sizes
+            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt(columns) may be rounded down
             for j in range(self.n_columns):
                 found = cells(j)
                 inside = found >= 0

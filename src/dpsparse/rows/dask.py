@@ -3,6 +3,7 @@
     load     every part is loaded, validated and clipped on a worker, which keeps it and its digest      then a barrier
     map      f(part) on the worker that has the part
     sum      one task a worker for all parts it has; whole numbers come back and are added here
+    regroup  rows that must meet go from worker to worker, never here
 
 Tasks are pure functions of parts and released numbers. What a lost worker had is made again from its source, by Dask's
 lineage: so numbers go to workers as the result of a task, never by `client.scatter`, which has none and hangs. Every
@@ -117,6 +118,20 @@ class OnDask:
             run.submit(_collected, sent, digest, held)
             for held, digest in zip(self._futures, self._digests, strict=True)
         ]
+        return run.gathered(tasks)
+
+    def regrouped(
+        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
+    ) -> list[Any]:
+        run, n = self._settings, len(self._futures)
+        taking, made = run.sent(take), run.sent(f)
+        tasks = []
+        for group in range(n):  # rows go from worker to worker
+            pieces = [
+                run.submit(_taken, taking, group, n, digest, held)
+                for held, digest in zip(self._futures, self._digests, strict=True)
+            ]
+            tasks.append(run.submit(_joined, made, self._digests, pieces))
         return run.gathered(tasks)
 
 
@@ -240,6 +255,16 @@ def _summed(
 
 def _collected(f: Callable[[Any], Any], digest: bytes, held: Any) -> Any:
     return f(_checked(held, digest))
+
+
+def _taken(
+    take: Callable[[Any, int, int], Any], group: int, n_groups: int, digest: bytes, held: Any
+) -> _Held:
+    return _Held(take(_checked(held, digest), group, n_groups), digest)
+
+
+def _joined(f: Callable[[list[Any]], Any], digests: Sequence[bytes], held: Sequence[Any]) -> Any:
+    return f([_checked(one, digest) for one, digest in zip(held, digests, strict=True)])
 
 
 def packed(numbers: np.ndarray) -> _Packed:

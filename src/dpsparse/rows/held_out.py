@@ -20,10 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import Part
-from dpsparse.rows.kernels import SAFE
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.persons import means
-from dpsparse.rows.query import Query, remember
+from dpsparse.rows.query import Query, remember, units_in_one
 from dpsparse.rows.votes import Blocks
 from dpsparse.sensitivity import signed_sum
 
@@ -67,10 +66,12 @@ def _add_scores(models: tuple[Linear, ...], unit: float, part: Part, out: np.nda
         (part.values.astype(np.float64), part.indices, part.indptr),
         shape=(len(part), part.n_features),
     )
+    most = units_in_one(2.0 * unit)  # in one half
     for j, model in enumerate(models):
         scores = _contributions(table, part.targets, model)
         values = np.clip(means(part.persons, scores[:, None])[:, 0], -0.5, 0.5)
-        out[j] += np.trunc(values * (SAFE / unit)).astype(np.int64).sum()
+        # The bound is enforced on the whole numbers; a right row on a grid of 1/2 is one unit, not almost one.
+        out[j] += np.clip(np.trunc(values / unit).astype(np.int64), -most, most).sum()
 
 
 def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> np.ndarray:

@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.rows import kernels
 from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum
@@ -62,7 +62,7 @@ class _Scored:
 
         def whole(unit: float) -> np.ndarray:
             out = np.zeros(K * n_cells, np.int64)
-            shares = units_in_one(unit) // self._sizes
+            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt K may be rounded down
             for k in range(K):
                 np.add.at(out, np.clip(cells[:, k], 0, n_cells - 1) + k * n_cells, shares)
             return out

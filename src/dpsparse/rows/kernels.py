@@ -21,7 +21,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from dpsparse.jit import njit
 
 LOGISTIC, RESIDUAL, SOFTMAX = 0, 1, 2
 ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip

@@ -28,7 +28,7 @@ from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.short import count, short_sum
-from dpsparse.rows.standard import standardised
+from dpsparse.rows.standard import bounded, small, standardised, with_targets
 from dpsparse.rows.unit import UnitRows
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
@@ -266,6 +266,19 @@ class Rows:
     ) -> Rows:
         """Rows (x - centre) * scaling with targets (y - middle)/unit, for released numbers."""
         return self._made_of(self._parts.map(partial(standardised, centre, scaling, middle, unit)))
+
+    def standardised_targets(self, middle: float, unit: float) -> Rows:
+        """The same rows with targets (y - middle)/unit, for released numbers."""
+        return self._made_of(self._parts.map(partial(with_targets, middle, unit)))
+
+    def bounded(self, bound: float) -> Rows:
+        """Rows whose entries are clipped to a released bound, which their domain then states."""
+        domain = replace(self.domain, feature_bound=bound, row_norm=None, bounds=None)
+        return Rows(self._parts.map(partial(bounded, bound)), domain, self.n_features)
+
+    def count_small(self, size: float) -> Query:
+        """Rows whose non-zero entries have a root mean square of at most `size`."""
+        return count(self._parts, partial(small, size))
 
     def count_near(self, centre: float, distance: float) -> Query:
         """Rows whose target lies within `distance` of `centre`."""

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.rows import kernels
 from dpsparse.rows.query import Query
 from dpsparse.rows.unit import UnitRows

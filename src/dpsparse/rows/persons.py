@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dpsparse.domain import Part
+from dpsparse.jit import njit
 from dpsparse.noise import in_threads
 
 PRODUCT = 2.0**53  # a slope of its clip times an entry of a row of length one: SLOPE * ROW

@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from dpsparse import arithmetic
 from dpsparse.exceptions import ParameterError
+from dpsparse.jit import njit
 from dpsparse.noise import in_threads
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser

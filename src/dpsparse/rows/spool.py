@@ -4,7 +4,7 @@
               left when the process ends, however it ends
     pass      every part is mapped, used and unmapped in turn; the pages stay in the operating system's cache while
               there is room, and are read again where there is none
-    made      parts made of parts are computed again in their first pass (most are asked once) and stored in the second
+    made      parts made of parts are stored in their second pass (most are asked once), small ones in the first
 
 Sums are whole numbers, so a streamed fit has the bits of a fit in memory.
 """
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 _ALIGN = 64
+_SMALL = 4  # what is this many times smaller than what it is made of is stored at once
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,15 @@ class Streamed:
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self._each()]
 
+    def regrouped(
+        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
+    ) -> list[Any]:
+        n = len(self)  # groups: one is as large as a part, and every one is a pass
+        return [f([take(part, g, n) for part in self._each()]) for g in range(n)]
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
 
 class Stored(Streamed):
     """Parts in a temporary file, in order. Private, as the file is."""
@@ -81,6 +91,9 @@ class Stored(Streamed):
         values, size = self._write(part, start, 0)
         self._records.append(_Record(type(part), start, size, values))
         self._end = start + size
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     def _write(self, part: Any, start: int, at: int) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -121,18 +134,33 @@ class Made(Streamed):
         self._stored: Stored | None = None
         self._passes = 0
 
+    def __len__(self) -> int:
+        return len(self._source)
+
     def _each(self) -> Iterator[Any]:
         if self._stored is not None:
             yield from self._stored._each()
             return
         self._passes += 1
-        store = Stored(self.directory) if self._passes == 2 else None
+        store, keeps = Stored(self.directory), self._passes > 1
         for i, part in enumerate(self._source._each()):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
-            if store is not None:
+            if i == 0:
+                keeps = keeps or _SMALL * _size(made) <= _size(part)
+            if keeps:
                 store.append(made)
             yield made
-        self._stored = store
+        if keeps:
+            self._stored = store
+
+
+def _size(part: Any) -> int:
+    """Bytes of all arrays of a part."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if not is_dataclass(part):
+        return 0
+    return sum(_size(getattr(part, field.name)) for field in fields(part))
 
 
 def _read(kind: type, values: dict[str, Any], view: memoryview) -> Any:

@@ -2,6 +2,7 @@
 
     x_i <- (x_i - centre) * scaling        column by column, stored as at the door: float32 in 2^-100..2^100, or zero
     y_i <- (y_i - middle) / unit
+    x_ij <- x_ij clipped to +-bound
 
 A map of one row, given released numbers: it costs nothing, and whatever is asked of the new rows has the bound of
 its own kernel. A centred row has an entry in every column, so this is for narrow tables.
@@ -11,12 +12,13 @@ its own kernel. A centred row has an entry in every column, so this is for narro
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dpsparse.domain import HUGE, TINY, Part
+from dpsparse.jit import njit
 
 
 def standardised(
@@ -35,6 +37,35 @@ def standardised(
     indices = np.tile(np.arange(d, dtype=np.int32), n)
     targets = (part.targets - middle) / unit
     return Part(indptr, indices, values, targets, d, part.persons)
+
+
+def with_targets(middle: float, unit: float, part: Part) -> Part:
+    """The rows of a part with other targets."""
+    return replace(part, targets=(part.targets - middle) / unit)
+
+
+def bounded(bound: float, part: Part) -> Part:
+    """The rows of a part, entries clipped to +-bound."""
+    largest = np.nextafter(np.float32(bound), np.float32(0.0))  # a float32 that is not above it
+    return replace(part, values=np.clip(part.values, -largest, largest))
+
+
+def small(size: float, part: Part) -> np.ndarray:
+    """Which rows have non-zero entries of a root mean square of at most `size`."""
+    out = np.empty(len(part), np.bool_)
+    run: Any = _small
+    run(part.indptr, part.values, size * size, out)
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _small(indptr, values, limit, out):
+    """Row by row: what a row answers depends on no other."""
+    for i in range(out.size):
+        squares = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            squares += np.float64(values[p]) * np.float64(values[p])
+        out[i] = squares <= limit * (indptr[i + 1] - indptr[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,10 @@ from dpsparse.domain import Part
 from dpsparse.noise import in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
-from dpsparse.rows.persons import Persons, means
+from dpsparse.rows.parts import Parts
+from dpsparse.rows.persons import Persons
 from dpsparse.rows.query import Query
-from dpsparse.rows.short import count
+from dpsparse.rows.short import count, short_sum
 from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
 
 if TYPE_CHECKING:
@@ -119,18 +120,19 @@ class UnitRows:
 
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
-        return count(self._parts, partial(_shorter, length))
+        return count(self._lengths, partial(_shorter, length))
+
+    @cached_property
+    def _lengths(self) -> Parts:
+        """Asked a dozen times: apart from the rows, which need not be read or stored for them."""
+        return self._parts.map(_lengths)
 
     def along(self, direction: np.ndarray) -> Query:
-        """sum_i |z_i V|^2/|V|^2 for released V of shape (width + 1, K), the constant last: what a row adds lies in
-        [0, 1], because no row is longer than one. The curvature of a loss along V."""
-        length = float(np.linalg.norm(direction))
+        """sum_i |z_i V|^2/(l |V|)^2 for released V of shape (width + 1, K), the constant last: what a row adds lies
+        in [0, 1], because no row is longer than l (one, but for rows of bounded entries): curvature along V."""
+        length = float(np.linalg.norm(direction)) * self._longest
         towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
-
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum((1,), partial(_add_along, towards, unit))
-
-        return Query((1,), count_below, whole)
+        return short_sum(self._parts, partial(_along, towards), 1, 1.0, count_below, positive=True)
 
     def gradient(
         self,
@@ -213,7 +215,17 @@ def _unit_part(
     return UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)
 
 
-def _shorter(length: float, part: UnitPart) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class _Lengths:
+    length: np.ndarray
+    starts: np.ndarray | None
+
+
+def _lengths(part: UnitPart) -> _Lengths:
+    return _Lengths(part.length, part.starts)
+
+
+def _shorter(length: float, part: _Lengths) -> np.ndarray:
     return np.asarray(part.length <= length)
 
 
@@ -277,14 +289,13 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     return MarginPart(out, part.targets, part.starts)
 
 
-def _add_along(towards: np.ndarray, unit: float, part: UnitPart, out: np.ndarray) -> None:
+def _along(towards: np.ndarray, part: UnitPart) -> np.ndarray:
     run: Any = kernels.margins
     n = len(part.length)
     found = np.empty((n, towards.shape[1]))
     rows = (part.indptr, part.columns, part.z, part.constant, np.ones(n))
     run(*rows, towards[:-1], towards[-1], 0, n, found)
-    shares = np.minimum(np.square(found).sum(axis=1), 1.0)
-    kernels.short_sum(means(part.starts, shares[:, None]), unit, 1.0, True, out)
+    return np.asarray(np.minimum(np.square(found).sum(axis=1), 1.0)[:, None])
 
 
 def _add_rows(

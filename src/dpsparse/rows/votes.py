@@ -9,9 +9,9 @@ A block votes by any function of its own rows, so nothing is asked of the select
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,7 @@ from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import votes
 
 Selector = Callable[[sp.csr_array, np.ndarray, int], np.ndarray]
+_Table = tuple[sp.csr_array, np.ndarray, np.ndarray]  # rows, targets, blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,37 +33,62 @@ class Blocks:
     n_blocks: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Blocked:
+    """Rows and the block of each."""
+
+    part: Part
+    of_row: np.ndarray
+
+
 def block_votes(
     rows: Parts, n_features: int, blocks: Blocks, n_nonzero: int, selector: Selector
 ) -> Query:
-    """Vote counts as whole numbers; a block has rows of many parts, so all of them are brought here."""
+    """Vote counts as whole numbers. A block has rows of many parts: the rows of some blocks at a time, about as many as
+    a part has, meet in one place, wherever the parts are, and only what they name comes here."""
 
     def whole(unit: float) -> np.ndarray:
-        parts: list[Part] = rows.collect(_same)
-        tables = [
-            sp.csr_array(
-                (p.values.astype(np.float64), p.indices, p.indptr), shape=(len(p), n_features)
-            )
-            for p in parts
-        ]
-        X = tables[0] if len(tables) == 1 else sp.csr_array(sp.vstack(tables))
-        y = np.concatenate([part.targets for part in parts]).astype(np.float64)
+        ends = np.cumsum(rows.collect(_n_units))[:-1]
+        blocked = rows.map(_blocked, np.split(blocks._of_unit, ends))
+        take = partial(_of_blocks, blocks.n_blocks)
         counts = np.zeros(n_features, np.int64)
-        sizes = [np.ones(len(p), int) if p.persons is None else np.diff(p.persons) for p in parts]
-        of_row = np.repeat(blocks._of_unit, np.concatenate(sizes))
-        order = np.argsort(of_row, kind="stable")
-        edges = np.searchsorted(of_row[order], np.arange(blocks.n_blocks + 1))
-        for first, last in pairwise(edges):
-            if first < last:  # empty blocks abstain
-                mine = order[first:last]
-                counts[_vote(X[mine], y[mine], n_nonzero, selector)] += 1
+        for named in blocked.regrouped(take, partial(_all_votes, n_nonzero, selector)):
+            np.add.at(counts, named, 1)
         return counts * units_in_one(unit)
 
     return Query((n_features,), votes, whole)
 
 
-def _same(part: Part) -> Part:
-    return part
+def _n_units(part: Part) -> int:
+    return part.n_units
+
+
+def _blocked(part: Part, of_unit: np.ndarray) -> _Blocked:
+    sizes = 1 if part.persons is None else np.diff(part.persons)
+    return _Blocked(part, np.repeat(of_unit, sizes))
+
+
+def _of_blocks(n_blocks: int, blocked: _Blocked, group: int, n_groups: int) -> _Table:
+    """The rows of this part in the blocks of one group: consecutive ones."""
+    part = blocked.part
+    mine = np.flatnonzero(blocked.of_row * n_groups // n_blocks == group)
+    X = sp.csr_array((part.values, part.indices, part.indptr), shape=(len(part), part.n_features))
+    return X[mine], part.targets[mine], blocked.of_row[mine]
+
+
+def _all_votes(n_nonzero: int, selector: Selector, tables: Sequence[_Table]) -> np.ndarray:
+    """What every block of a group names, one after the other."""
+    X = sp.csr_array(sp.vstack([table for table, _, _ in tables])).astype(np.float64)
+    y = np.concatenate([targets for _, targets, _ in tables]).astype(np.float64)
+    of_row = np.concatenate([own for _, _, own in tables])
+    order = np.argsort(of_row, kind="stable")
+    edges = np.flatnonzero(np.diff(of_row[order], prepend=-1))  # empty blocks abstain
+    named = [
+        _vote(X[mine], y[mine], n_nonzero, selector)
+        for mine in np.split(order, edges[1:])
+        if len(mine)
+    ]
+    return np.concatenate([np.empty(0, np.intp), *named])
 
 
 def _vote(X: sp.csr_array, y: np.ndarray, n_nonzero: int, selector: Selector) -> np.ndarray:

@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dpsparse.jit import njit
 
 B = 24  # 2^24 per cell: sums over fewer than 2^28 signed cells stay below 2^53
 _PATIENCE = 10_000  # rejections before the weights are taken anew

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.random import gumbel
 
 

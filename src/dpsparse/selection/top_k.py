@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dpsparse.jit import njit
 
 ROUNDING_RANGE = 2.0**-37  # what rounding may add to the range of a draw; plans charge it
 B = 24  # weights up to 2^24: sums over fewer than 2^29 candidates stay below 2^53

@@ -2,7 +2,7 @@
 
     counts  N_k = #{y_i = k} + noise;  p = N/n, c = sqrt(1 - sum p^2) (two classes: sqrt(p_0 p_1))
     masses  s_j = sum_i |x_ij|/||x_i|| + noise of sd u
-            D_j = max(s_j, 2u)^(-1/2), or 0 where d > n and s_j <= u  (dropped)
+            D_j = max(s_j, 2u)^(-1/2), or 0 where s_j <= u and d > n or d > 2^17  (dropped)
     rows    z_i = D x_i / ||D x_i||                              a per-row map, given released D
             narrow (d <= n): z_i = (D x_i, q) / ||(D x_i, q)||, q = l / sqrt d: sizes are kept
     T times r_i = slope(z_i.w + b, y_i), clipped to ||r_i||_2 <= c
@@ -56,6 +56,11 @@ CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typi
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
+# More than fifty million rows: as many steps as 10^11 looks at a row allow, but not fewer than 400 (docs/scaling.md).
+LOOKS, LEAST_MOST = 1e11, 400
+MANY = (
+    2**17
+)  # columns from which those with hardly a row are dropped for their cost, however many rows there are
 
 
 @dataclass(frozen=True)
@@ -227,7 +232,8 @@ class Run:
         scale = self.releases.scale("masses", query)
         noisy = self.releases.gaussian("masses", query)
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
-        dropped = noisy <= DROP * scale if self.wide and scale > 0 else None
+        drops = scale > 0 and (self.wide or self.width > MANY)
+        dropped = noisy <= DROP * scale if drops else None
         np.maximum(noisy, FLOOR * scale if scale > 0 else 1e-6, out=noisy)
         scaling: np.ndarray = np.divide(1.0, np.sqrt(noisy, out=noisy), out=noisy).astype(
             np.float32
@@ -393,7 +399,8 @@ class Run:
             return public.n_iter or EXACT_ITER, public.step or MAX_STEP / 2 * self.unit_step
         signal = self.n * budget
         steps = math.ceil((0.3 if self.wide else 1.0) * math.sqrt(signal))
-        n_iter = public.n_iter or min(max(3, steps), MAX_ITER)
+        most = min(MAX_ITER, max(LEAST_MOST, int(LOOKS / self.n)))
+        n_iter = public.n_iter or min(max(3, steps), most)
         return n_iter, public.step or min(signal / (10.0 * n_iter), MAX_STEP) * self.unit_step
 
     def descend(self, share: float, *, soften: bool) -> float:

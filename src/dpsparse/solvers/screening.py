@@ -139,7 +139,7 @@ def next_steps(
         place[features], np.zeros(len(signs), np.int64), signs, ball.radius, width, 1,
         ball.feature_bound,
     )  # fmt: skip
-    return Steps(part, problem, past=past if len(signs) else None)
+    return Steps(part, problem, ball.selection, past=past if len(signs) else None)
 
 
 def history_weights(features: np.ndarray, signs: np.ndarray, radius: float, d: int) -> np.ndarray:

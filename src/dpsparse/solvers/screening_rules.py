@@ -3,10 +3,9 @@
     free   `TopK`, `Counts`      see released `Block` only: post-processing, no charge
     paid   `Budgeted`, `Safe`    ask the rows; `draw_drops` is their exponential mechanism
 
-| paper (000, 001) | here |
+| Khanna, Lu and Raff (2023) | here |
 |---|---|
-| Eq. (1), Raj et al. Theorem 11 | `rows/screening.py` (`raj_scores` in plain floats, `rescaled=False` as printed) |
-| Wolfe gap G_C(w) | `wolfe_gap` |
+| Eq. (1), Raj et al. Theorem 11 | `rows/screening.py`; in plain floats `published/khanna_lu_raff_2023_screening.py` |
 | Theorem 1 (false) | `sensitivity.raj_sensitivity` (true) |
 | RNM with "if s_j < 0" | `draw_drops` with a null candidate |
 
@@ -32,36 +31,6 @@ from dpsparse.sensitivity import RAJ_GRID, raj_sensitivity
 DRAWS = "screening draws"  # the phase that pays
 _EXACT_GRID = 2.0**-40  # of the sensitivity, where there is no noise
 _HIGHEST = 2.0**61  # a null above all scores
-
-# ---- the score of Raj et al. ---------------------------------------------------------------------
-
-
-def wolfe_gap(gradient: np.ndarray, weights: np.ndarray, radius: float) -> float:
-    """max over the ball of <w - z, G> = <w, G> + radius max|G|: bounds f(w) - f* from above."""
-    largest = float(np.abs(gradient).max(initial=0.0))
-    # the gap is never negative on the ball; rounding must not reach the square root
-    return max(float(weights @ gradient) + radius * largest, 0.0)
-
-
-def raj_scores(
-    gradient: np.ndarray,
-    weights: np.ndarray,
-    margin_norm: float,
-    column_norms: np.ndarray,
-    *,
-    radius: float,
-    smoothness: float,
-    strong_convexity: float,
-    rescaled: bool = True,
-) -> np.ndarray:
-    """Raj et al., Theorem 11, in sums (n times the papers' Eq. 1): below 0 proves w*_j = 0.
-
-    `rescaled=False` is Eq. (1) as printed in 000 and 001, true for radius 1 only.
-    """
-    unit = radius if rescaled else 1.0
-    distance = math.sqrt(wolfe_gap(gradient, weights, radius) / strong_convexity)
-    reach = smoothness * (unit * column_norms + margin_norm) * distance
-    return np.asarray(unit * np.abs(gradient) + float(weights @ gradient) + reach)
 
 
 def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:

@@ -24,28 +24,21 @@ dozen passes over n d numbers, and Newton steps on d columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from dpsparse.domain import HUGE, TINY
 from dpsparse.release import Releases
-from dpsparse.rows import Query, Rows
-from dpsparse.rows.moments import squares
+from dpsparse.rows import Rows
+from dpsparse.solvers.look import Look
 from dpsparse.solvers.solution import Solution
 
-COUNTS = 8  # noisy counts of a quantile
-LOUD = 0.05  # noise of a mean, in halves of the range, from which it is doubted
-CUTOFF = 1.5  # of the .75-quantile of |y - mean|
 ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
 LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
 LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
 DECLARED_CLIP = math.sqrt(2.0)
 EXACT_CLIP, EXACT_CUTOFF = 64.0, 64.0  # without noise: wide enough for least squares
 EXACT_RIDGE = 0.5  # of the curvature of a row; chosen on training rows
-EXACT_COUNTS = 80
 MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
 LAST = 0.04  # of that ridge on the columns that were chosen
 KEPT = 0.7  # share of the columns that stay when the weakest are dropped
@@ -101,28 +94,29 @@ def converged(
     return solve(rows, public, releases)
 
 
-class Run:
+class Run(Look):
     """One fit. Attributes are released or public; rows answer queries only."""
 
     def __init__(self, rows: Rows, public: TableRegression, releases: Releases) -> None:
-        self.rows, self.public, self.releases = rows, public, releases
-        d = rows.n_features
-        # What is used where nothing is looked at.
-        self.mean, self.cutoff = 0.0, 0.25
-        self.centre, self.scaling = np.zeros(d), np.ones(d)
-        self.length = public.longest / 2.0 / math.sqrt(2.0)
+        super().__init__(
+            rows, releases, n_samples=public.n_samples, longest=public.longest,
+            scale_columns=public.scale_columns,
+        )  # fmt: skip
+        self.public = public
 
     def solve(self) -> Solution:
         way = self.public.way
         if self.public.loss != "huber":
             self.cutoff = 1.0
         elif way != "declared":
-            self.release_mean()
+            self.release_mean(alone=way == "mean")
         theta = np.zeros(self.rows.n_features + 1)
         stretch = self.scaling
         if way != "mean":
             if way == "released":
-                self.look()
+                if self.public.loss == "huber":
+                    self.release_spread()
+                self.look_at_rows()
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
             if self.public.n_nonzero is not None:
@@ -131,46 +125,6 @@ class Run:
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
         return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
-
-    def release_mean(self) -> None:
-        """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it.
-        Where the noise is large and the mean is all there is, only what stands out of it by two sd is believed."""
-        query, n = self.rows.target_total(), self.public.n_samples
-        noise = self.releases.scale("mean", query) / n
-        mean = float(self.releases.gaussian("mean", query)[0]) / n
-        if self.public.way == "mean" and noise > LOUD:
-            mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise)) ** 2)
-        self.mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
-
-    def look(self) -> None:
-        """Cutoff, centre and scale of the columns, and the length that rows have then."""
-        d, n, releases = self.rows.n_features, self.public.n_samples, self.releases
-        if self.public.loss == "huber":
-            near = partial(self.rows.count_near, self.mean)
-            self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
-        ones = np.ones(d, np.float32)
-        longest = self.public.longest
-        plain = self.rows.unit(ones)
-        length = self.quantile("length", plain.count_shorter, 0.5, longest / 2.0**10, longest, 0.5)
-
-        total = self.rows.unit(ones, shortest=length).total()
-        noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
-        kept = 1.0 - d * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
-        self.centre = length / n * max(0.0, kept) * found
-
-        spread = length * math.sqrt(2.0)  # of a centred row, where columns are not looked at
-        if self.public.scale_columns:
-            centred = self.rows.standardised(self.centre, np.ones(d))
-            query = squares(centred.unit(ones, shortest=length))
-            noise = releases.scale("columns", query)
-            # An empty column keeps its (absent) entries small; with noise its scale is not known better than this.
-            found = np.maximum(releases.gaussian("columns", query), max(2.0 * noise, 1e-6 * n / d))
-            self.scaling = np.sqrt(found.mean() / found)
-            spread = length * math.sqrt(float(found.sum()) / n)
-        scaled = self.rows.standardised(self.centre, self.scaling).unit(ones)
-        self.length = self.quantile(
-            "length", scaled.count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
-        )
 
     def fit(
         self, stretch: np.ndarray, support: np.ndarray | None = None, ridge: float | None = None
@@ -208,25 +162,3 @@ class Run:
         out = np.zeros(self.rows.n_features + 1)
         out[support], out[-1] = theta[:-1], theta[-1]
         return out
-
-    def quantile(
-        self,
-        phase: str,
-        below: Callable[[float], Query],
-        share: float,
-        low: float,
-        high: float,
-        part: float = 1.0,
-    ) -> float:
-        """Bisection in the logarithm on noisy counts of the rows below a point; without noise wherever that is."""
-        counts = COUNTS
-        if self.releases.exact(phase):
-            counts, low, high = EXACT_COUNTS, TINY, HUGE
-        for _ in range(counts):
-            middle = math.sqrt(low * high)
-            count = self.releases.gaussian(phase, below(middle), part / counts)[0]
-            if count < share * self.public.n_samples:
-                low = middle
-            else:
-                high = middle
-        return math.sqrt(low * high)

@@ -20,8 +20,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dpsparse.jit import njit
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY
 
@@ -85,6 +85,7 @@ def follow(st, tables, rng, first, last, unit, third, far, noise, budget):
     score, slack = sampler.score, sampler.slack
     moved, bent, spread, anchor = tables.moved, tables.bent, tables.spread, tables.anchor
     d = moved.size
+    sc.exact_at = -1  # scores are rounded predictions from the first step on
     for t in range(first, last):
         scale = kernel._scale(sc, t)
         squares = noise

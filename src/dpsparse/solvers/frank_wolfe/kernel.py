@@ -33,7 +33,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from dpsparse.jit import njit
 
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 SOFTMAX = 3
@@ -75,6 +76,9 @@ _SCALARS = np.dtype(
         ("reserve", np.int64),  # lagging: sum of slope differences the slack allows
         ("lag", np.int64),  # that sum at the step `fresh_at`
         ("fresh_at", np.int64),
+        ("exact_at", np.int64),  # lagging: step at which all scores are exact, for one draw
+        ("light", np.int64),  # largest |score| of a light column at the last pull of all
+        ("seek", np.int64),  # lagging: pulls of all columns until run.py looks for leaders again
         ("n_leavers", np.int64),  # rows that left their box since the last draw
         # Is it worth it? All in row renewals.
         ("renewed", np.int64),  # spent, less what the steps so far may cost
@@ -619,13 +623,13 @@ def _zeros(rng, n):
 
 
 @_inner
-def _propose(sampler, sc, rng):
+def _propose(sampler, sc, rng, sure):
     """Propose until one is accepted or in doubt, or too many were rejected (STALE).
 
     A proposal (cell, sign) of weight W is accepted with probability e^{kappa (s G - top)} 2^B / W.
     The stale score tells two ends of it; where both say the same the exact G is not needed:
     ACCEPTED. Otherwise NEAR, with the uniform number to compare, or FAR, with the log of the
-    probability already spent on leading zero bits.
+    probability already spent on leading zero bits. If all scores are exact (`sure`) both ends are one.
     """
     score, slot, slack, size = sampler.score, sampler.slot, sampler.slack, sampler.size
     kappa, top, K, n_cells = sc.kappa, sc.top, sc.outputs, sc.n_cells
@@ -655,7 +659,7 @@ def _propose(sampler, sc, rng):
             log_weight = -d * LN2
         g, e = np.int64(0), np.int64(0)  # a column without entries has score 0, exactly
         if cell < score.size:
-            g, e = np.int64(score[cell]), slack[min(cell // K, HEAVY)]
+            g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(cell // K, HEAVY)]
         if sc.exact_sign and (g < 0) != (sign < 0):
             continue
         least = max(log_weight + kappa * (top - sign * g - e), 0.0)  # - log of the upper end
@@ -688,8 +692,9 @@ def _draw(st, rng, t):
     if sc.rebuild:
         sc.event = REBUILD
         return np.int64(-1), np.int64(0)
+    sure = sc.exact_at == t and not sc.boxes
     while True:
-        cell, sign, verdict, log_weight, u = _propose(sampler, sc, rng)
+        cell, sign, verdict, log_weight, u = _propose(sampler, sc, rng, sure)
         if verdict == STALE:
             sc.event = RETUNE
             return cell, sign
@@ -697,7 +702,7 @@ def _draw(st, rng, t):
             g = np.int64(0)
             if cell < sampler.score.size:
                 g = np.int64(sampler.score[cell])
-                if sampler.slack[min(cell // sc.outputs, HEAVY)] > 0:
+                if not sure and sampler.slack[min(cell // sc.outputs, HEAVY)] > 0:
                     g = _exact_score(st.matrix, st.rows, sc, cell, t)
             x = log_weight + sc.kappa * (sc.top - sign * g)
             if verdict == FAR:
@@ -714,7 +719,7 @@ def _draw(st, rng, t):
 
 
 @_inner
-def _serve(st, t):
+def _serve(st, t, drawing):
     """Bring the scores within their slack of step t; False if run.py must help (see `event`)."""
     rows, calendar, sc = st.rows, st.calendar, st.sc
     if sc.boxes:
@@ -725,9 +730,30 @@ def _serve(st, t):
         return sc.event == NOTHING
     if sc.fresh_at != t:
         lag_of_rows(rows, sc, t)
-    if sc.lag > sc.reserve:
+    if sc.lag > sc.reserve and drawing and sc.seek > 0:
+        _catch_up(st.matrix, rows, st.sampler, sc, t)
+    elif sc.lag > sc.reserve:
         sc.event = LAGS
     return sc.event == NOTHING
+
+
+@_inner
+def _catch_up(matrix, rows, sampler, sc, t):
+    """All scores from the slopes of step t: what `Run._catch_up` does where it does not look for leaders.
+
+    Between two looks every pull is one of all columns, so none has drifted and the slack stays as it is.
+    """
+    score, q, fresh = sampler.score, rows.q, rows.fresh
+    for i in range(q.size):
+        q[i] = fresh[i]
+    pull(matrix.colptr, matrix.entries, q, score, sc, 0, matrix.colptr.size - 1)
+    light = np.int64(0)
+    for cell in range(min(HEAVY * sc.outputs, score.size), score.size):
+        light = max(light, abs(np.int64(score[cell])))
+    sc.light, sc.lag, sc.exact_at = light, 0, t
+    sc.pulls += 1
+    sc.seek -= 1
+    rebuild(sampler, sc)
 
 
 @_inner
@@ -773,7 +799,7 @@ def advance(st, rng, first, last, mode):
         if free and not sc.boxes and t > sc.look:
             sc.event = RETUNE
             return t
-        if mode != MOVE and not _serve(st, t):
+        if mode != MOVE and not _serve(st, t, mode == DRAW):
             return t
         if mode == SERVE:
             continue

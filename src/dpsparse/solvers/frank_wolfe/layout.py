@@ -102,7 +102,7 @@ def make_state(
     sc.intercept = matrix.label_of[-1] if problem.fit_intercept and n > 0 else -1
     sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
     sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
-    sc.cutoff, sc.fresh_at = getattr(problem.loss, "cutoff", 0.0), -1
+    sc.cutoff, sc.fresh_at, sc.exact_at = getattr(problem.loss, "cutoff", 0.0), -1, -1
     sc.width = 1
     if not math.isinf(problem.kappa):
         sc.kappa = problem.unit_kappa

@@ -203,7 +203,7 @@ class Run(Scores):
         chooses again.
         """
         self.refresh()
-        self.state.sc.boxes, self.state.sc.reserve = 0, 0
+        self.state.sc.boxes, self.state.sc.reserve, self.state.sc.seek = 0, 0, 0
         self.state.sampler.slack[:] = 0
         kernel.rebuild(self.state.sampler, self.state.sc)
 

@@ -36,9 +36,7 @@ class Scores:
         bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
         self.state = make_state(rows, problem, matrix, bound > INT32_MAX, track_all)
         self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
-        self._light = 0  # largest |score| of a light column at the last pull of all
-        # Catch-ups until a few columns are pulled again, if they can be, and how long to wait after a vain try.
-        self._seek_leaders, self._wait = 0, 8
+        self._wait = 8  # pulls of all columns (`sc.seek`) after leaders were sought in vain
         self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         self._curve: Curve | None = None  # narrow tables: scores follow their curvature
 
@@ -56,6 +54,7 @@ class Scores:
         np.multiply(state.rows.v, self.scale, out=state.rows.mref)
         sc.lag, sc.n_leavers = 0, 0
         self._pull()
+        sc.exact_at = self.step
 
     def _pull(self) -> None:
         """All scores from the stored slopes."""
@@ -63,7 +62,7 @@ class Scores:
         self._pull_labels(0, state.matrix.colptr.size - 1)
         light = state.sampler.score[HEAVY * self.problem.n_outputs :]
         if light.size:
-            self._light = max(int(light.max()), -int(light.min()))
+            state.sc.light = max(int(light.max()), -int(light.min()))
         self._drift[:] = 0.0
         state.sc.rebuild = 1
         state.sc.pulls += 1
@@ -86,13 +85,14 @@ class Scores:
         np.copyto(state.rows.q, state.rows.fresh)
         self._drift += float(sc.lag)
         sc.lag = 0
-        if self._seek_leaders == 0 and self._pull_leaders():
+        if sc.seek == 0 and self._pull_leaders():
             self._wait = 8
         else:
             self._pull()
-            if self._seek_leaders == 0:  # they were sought in vain: not soon again
-                self._seek_leaders, self._wait = self._wait, min(2 * self._wait, 256)
-            self._seek_leaders -= 1
+            sc.exact_at = self.step
+            if sc.seek == 0:  # they were sought in vain: not soon again
+                sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
+            sc.seek -= 1
         self._set_reserve()
 
     def _pull_leaders(self) -> bool:
@@ -106,7 +106,7 @@ class Scores:
         size = np.zeros(HEAVY + 1, np.int64)
         heavy = self.state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
         size[:n_heavy] = np.abs(heavy.astype(np.int64)).max(axis=1)
-        size[HEAVY] = self._light
+        size[HEAVY] = self.state.sc.light
         most = self.problem.resolution * self.column_mass * (1.0 + 1e-6) + self.column_count
         reach = np.minimum(size + self._slack_of(self._drift), most)
         floor, work = 0.0, 0
@@ -218,7 +218,9 @@ class Scores:
         """
         state, sc, kappa = self.state, self.state.sc, self._kappa
         K, score = self.problem.n_outputs, state.sampler.score
-        largest = max(self._light, int(np.abs(score[: HEAVY * K].astype(np.int64)).max(initial=0)))
+        largest = max(
+            int(sc.light), int(np.abs(score[: HEAVY * K].astype(np.int64)).max(initial=0))
+        )
         # All heavy cells, and every so many of the light ones for all of them.
         n_heavy = min(HEAVY * K, score.size)
         stride = 1 + (score.size - n_heavy) // 20_000

@@ -29,9 +29,11 @@ from dpsparse.selection import make_selection
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
 from dpsparse.solvers.frank_wolfe.layout import RowArrays
+from dpsparse.solvers.frank_wolfe.limit import limit
 from dpsparse.solvers.frank_wolfe.problem import History, Problem, choose_resolution
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, plain_scores
 from dpsparse.solvers.frank_wolfe.run import Run, extend, extend_with
+from dpsparse.solvers.frank_wolfe.scales import Scales, release_scales
 from dpsparse.solvers.solution import Solution
 
 MIN_SHARE = 1e-3  # a class is never taken to be rarer than this
@@ -63,6 +65,10 @@ class Ball:
     n_nonzero: NNonzero = None
     prior: bool = False  # whether the plan pays for class counts, from which margins start
     offset: tuple[float, ...] = ()  # where they start: released, or nothing
+    converges: bool = False  # whether a run without noise goes to its limit
+    scales: Scales | None = (
+        None  # what is released of bound, radius, loss and slopes; None: as they stand here
+    )
 
     def problem(self, kappa: float, n_rows: int | None) -> Problem:
         """What the kernel is told; `n_rows` only where it is public."""
@@ -84,6 +90,14 @@ class Ball:
 
 def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
+    if public.converges and releases.exact("vertices"):
+        found = limit(rows, public, releases)
+        return found._replace(coef=sparse(found.coef, rows, public, releases))
+    if public.scales is not None:
+        mapped, ball, back = release_scales(rows, public, public.scales, releases)
+        found = solve(mapped, ball, releases)
+        coef, intercept = back(found.coef, found.intercept)
+        return found._replace(coef=coef, intercept=intercept)
     if public.prior:
         public = public.starting_from(release_offset(rows, public, releases), rows.domain)
     kappa = public.printed_kappa
@@ -124,6 +138,7 @@ def sparse(coef: np.ndarray, rows: Rows, public: Ball, releases: Releases) -> np
         public,
         n_iter=COUNT_STEPS,
         n_nonzero=None,
+        converges=False,
         freshness="exact",
         printed_kappa=None,
         laplace=False,

@@ -1,0 +1,36 @@
+"""Fits of made-up rows with the commonest settings: whoever runs them has met nearly every kernel that users meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse import estimators as est
+from dpsparse.domain import Domain
+from dpsparse.privacy import ObjectivePerturbation, gaussian_parameter
+
+
+def fit_common_kinds() -> None:
+    """Both main families on a few rows, and what a ledger charges two-stage fits."""
+    X = sp.csr_array(np.maximum(np.cos(np.outer(np.arange(60), np.arange(1, 13))), 0.0))
+    labels = np.arange(60) % 2
+    two, number = Domain(classes=[0, 1], n_samples=60), Domain(target_bound=1.0, n_samples=60)
+    three = Domain(classes=[0, 1, 2], n_samples=60)
+    # Wide enough for boxes, tall enough for curvature (solvers/frank_wolfe/README.md).
+    wide = sp.random_array((500, 3000), density=0.004, rng=0, format="csr")
+    tall = sp.csr_array(np.maximum(np.cos(np.outer(np.arange(6000), np.arange(1, 7))), 0.0))
+    jobs = [
+        (est.DPLassoClassifier(Domain(classes=[0, 1]), n_iter=300), wide, np.arange(500) % 2),
+        (est.DPLassoClassifier(Domain(classes=[0, 1]), n_iter=600), tall, np.arange(6000) % 2),
+        (est.DPSparseClassifier(two), X, labels),
+        (est.DPLassoClassifier(two, n_iter=20), X, labels),
+        (est.DPLassoClassifier(two, n_iter=200), X.astype(np.float32), labels),
+        (est.DPLassoClassifier(three, n_iter=20), X, np.arange(60) % 3),
+        (est.DPLassoRegressor(number, n_iter=20), X, labels - 0.5),
+        (est.DPGradientClassifier(two), X, labels),
+        (est.DPGradientClassifier(three), X, np.arange(60) % 3),
+        (est.DPGradientRegressor(number), X, labels - 0.5),
+    ]
+    for model, rows, targets in jobs:
+        model.fit(rows, targets)
+    gaussian_parameter(ObjectivePerturbation(10.0, 1.0, 0.1, 1.0))

@@ -1,0 +1,113 @@
+"""What a fit may want to know about a table before it starts: released centre, scales and lengths.
+
+    mean of y;  q = .75-quantile of |y - mean|, cutoff c = 3/2 q
+    l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
+    v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
+    l1 = median of |D (x_i - m)|
+
+Each line is a sum of whole numbers with Gaussian noise, paid by a phase of its name: mean, spread, length, centre,
+columns. Proof: docs/proofs/table_regression.md, Lemmas 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from dpsparse.domain import HUGE, TINY
+from dpsparse.release import Releases
+from dpsparse.rows import Query, Rows
+from dpsparse.rows.moments import squares
+
+COUNTS = 8  # noisy counts of a quantile
+EXACT_COUNTS = 80
+CUTOFF = 1.5  # of the .75-quantile of |y - mean|
+LOUD = 0.05  # noise of a mean, in halves of the range, from which it is doubted
+
+
+class Look:
+    """Attributes are released or public; rows answer queries only."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        releases: Releases,
+        *,
+        n_samples: int,
+        longest: float,
+        scale_columns: bool,
+    ) -> None:
+        self.rows, self.releases = rows, releases
+        self.n_samples, self.longest, self.scale_columns = n_samples, longest, scale_columns
+        d = rows.n_features
+        # What is used where nothing is looked at.
+        self.mean, self.cutoff = 0.0, 0.25
+        self.centre, self.scaling = np.zeros(d), np.ones(d)
+        self.length = longest / 2.0 / math.sqrt(2.0)
+
+    def release_mean(self, *, alone: bool = False) -> None:
+        """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it.
+        Where the noise is large and the mean is all there is, only what stands out of it by two sd is believed."""
+        query, n = self.rows.target_total(), self.n_samples
+        noise = self.releases.scale("mean", query) / n
+        mean = float(self.releases.gaussian("mean", query)[0]) / n
+        if alone and noise > LOUD:
+            mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise)) ** 2)
+        self.mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
+
+    def release_spread(self) -> None:
+        """Where residuals begin to count linearly."""
+        near = partial(self.rows.count_near, self.mean)
+        self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
+
+    def look_at_rows(self) -> None:
+        """Centre and scale of the columns, and the length that rows have then."""
+        d, n, releases = self.rows.n_features, self.n_samples, self.releases
+        ones = np.ones(d, np.float32)
+        longest = self.longest
+        plain = self.rows.unit(ones)
+        length = self.quantile("length", plain.count_shorter, 0.5, longest / 2.0**10, longest, 0.5)
+
+        total = self.rows.unit(ones, shortest=length).total()
+        noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
+        kept = 1.0 - d * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
+        self.centre = length / n * max(0.0, kept) * found
+
+        spread = length * math.sqrt(2.0)  # of a centred row, where columns are not looked at
+        if self.scale_columns:
+            centred = self.rows.standardised(self.centre, np.ones(d))
+            query = squares(centred.unit(ones, shortest=length))
+            noise = releases.scale("columns", query)
+            # An empty column keeps its (absent) entries small; with noise its scale is not known better than this.
+            found = np.maximum(releases.gaussian("columns", query), max(2.0 * noise, 1e-6 * n / d))
+            self.scaling = np.sqrt(found.mean() / found)
+            spread = length * math.sqrt(float(found.sum()) / n)
+        scaled = self.rows.standardised(self.centre, self.scaling).unit(ones)
+        self.length = self.quantile(
+            "length", scaled.count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
+        )
+
+    def quantile(
+        self,
+        phase: str,
+        below: Callable[[float], Query],
+        share: float,
+        low: float,
+        high: float,
+        part: float = 1.0,
+    ) -> float:
+        """Bisection in the logarithm on noisy counts of the rows below a point; without noise wherever that is."""
+        counts = COUNTS
+        if self.releases.exact(phase):
+            counts, low, high = EXACT_COUNTS, TINY, HUGE
+        for _ in range(counts):
+            middle = math.sqrt(low * high)
+            count = self.releases.gaussian(phase, below(middle), part / counts)[0]
+            if count < share * self.n_samples:
+                low = middle
+            else:
+                high = middle
+        return math.sqrt(low * high)

@@ -1,0 +1,155 @@
+"""Frank-Wolfe without declared scales: bounds for every float, what is learnt, and the limit without noise."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso
+
+from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor
+from dpsparse.audit.replay import check
+from dpsparse.domain import HUGE, TINY
+from dpsparse.rows import Rows
+from dpsparse.solvers.frank_wolfe.limit import onto_ball
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+
+BOUNDARY = [
+    0.0, -0.0, 5e-324, 1e-310, TINY * (1 - 2.0**-53), TINY, 1e-20, 0.1, 1.0 - 2.0**-53, 1.0, 3.0,
+    HUGE, 1e300, -1.0, -1e300,
+]  # fmt: skip
+FREE = Domain(feature_bound=None, target_bound=1.0)
+
+
+@pytest.mark.parametrize("bound", [1.5, 0.1, 1e-25, float(np.float32(0.3)), 0.3 * (1 + 2.0**-40)])
+def test_no_entry_is_above_a_released_bound(bound):
+    X = np.array([[a, b] for a in BOUNDARY for b in BOUNDARY])
+    rows = Rows.clip(X, np.zeros(len(X)), FREE)
+    for mapped in (
+        rows,
+        rows.standardised(np.array([0.1, 1e-30]), np.array([1e20, 7.0])),
+    ):
+        _, _, values, _, _ = mapped.bounded(bound).arrays()
+        assert np.all(np.abs(values.astype(np.float64)) <= bound)
+    assert rows.bounded(bound).domain.feature_bound == bound
+    assert np.abs(values).max() > 0.999 * bound
+
+
+@pytest.mark.parametrize("size", [TINY, 1e-3, 1.0, HUGE])
+def test_a_row_is_small_or_not_whatever_the_others_are(size):
+    """A count of yes and no, each row by itself: alone and in a crowd of extreme rows the answers are the same."""
+    X = np.array([[a, b, 0.0] for a in BOUNDARY for b in BOUNDARY])
+    unit = 2.0**-20
+    alone = [
+        int(Rows.clip(x[None, :], np.zeros(1), FREE).count_small(size).whole(unit)[0]) for x in X
+    ]
+    assert set(alone) <= {0, 2**20}
+    crowd = Rows.clip(X, np.zeros(len(X)), FREE).count_small(size)
+    assert int(crowd.whole(unit)[0]) == sum(alone)
+    assert crowd.sensitivity("add-remove").value == crowd.sensitivity("replace-one").value == 1.0
+
+
+def test_small_is_about_non_zero_entries():
+    rows = Rows.clip(np.array([[0.5, 0, 0, 0], [0.5, 0.5, 0, 0]]), np.zeros(2), FREE)
+    assert rows.count_small(0.49).whole(1.0)[0] == 0
+    assert rows.count_small(0.51).whole(1.0)[0] == 2
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_replay_of_a_wide_regression(adjacency, monkeypatch):
+    """The way that no audit case takes: numbers, and more columns than can be centred."""
+    monkeypatch.setattr("dpsparse.estimators.lasso.MOST_COLUMNS", 2)
+    model = DPLassoRegressor(
+        Domain(target_bound=2.0, n_samples=4000), n_iter=3, adjacency=adjacency
+    )
+    names = [phase.name for phase in model.plan(6).phases]
+    assert names == ["mean", "spread", "entry", "vertices"]
+    finding = check(model, n_pairs=12, n_climbs=2, every=100, seed=1)
+    assert finding.complaints == ()
+    assert finding.tightness["entry"] > 0.3
+
+
+def test_scales_are_public_rules():
+    def way(n, d, **parameters):
+        plan = DPLassoRegressor(Domain(target_bound=1.0, n_samples=n), **parameters).plan(d)
+        return plan.parameters.get("scales", plan.parameters.get("way"))
+
+    assert way(2000, 20) == "table"
+    assert way(2000, 20, radius=1.0) == "declared"
+    assert way(2000, 20, loss="squared") == "declared"
+    assert way(2000, 5000) == "entries"
+    assert way(100, 20) == "mean"
+    assert way(100, 20, n_iter=20) == "declared"
+    undeclared = DPLassoRegressor(Domain(target_bound=1.0)).plan(20)
+    assert undeclared.parameters["scales"] == "declared"
+
+
+def test_it_learns_out_of_the_box():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6000, 30)) * np.linspace(0.05, 0.5, 30) + 0.4
+    y = 20.0 * (X[:, 3] - X[:, 20]) + 0.1 * rng.standard_normal(6000)
+    domain = Domain(n_samples=6000, target_range=(-100.0, 100.0))
+    for seed in range(3):
+        model = DPLassoRegressor(domain, epsilon=3.0, random_state=seed).fit(X, y)
+        assert model.score(X, y) > 0.9
+    labels = Domain(n_samples=6000, classes=[0, 1])
+    X = X - 0.4
+    model = DPLassoClassifier(labels, epsilon=3.0, random_state=0)
+    assert model.fit(X, (X[:, 3] > X[:, 20]).astype(int)).score(X, (X[:, 3] > X[:, 20])) > 0.85
+
+
+# ---- without noise --------------------------------------------------------------------------------
+
+
+def table(seed=0, n=400, d=60):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    return X, X[:, :3] @ [1.0, -1.0, 0.5] + 0.2 * rng.standard_normal(n)
+
+
+def test_the_limit_is_the_lasso():
+    X, y = table()
+    plain = Lasso(alpha=0.02, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(X, y)
+    model = DPLassoRegressor(
+        Domain(target_bound=5.0), epsilon=math.inf, fit_intercept=False,
+        radius=float(np.abs(plain.coef_).sum()),
+    ).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-4)
+
+
+def test_the_limit_of_the_logistic_loss_is_stationary():
+    """Karush, Kuhn and Tucker: slopes are equal and largest where weights are, and smaller elsewhere."""
+    X, y = table()
+    y = (y > 0).astype(int)
+    model = DPLassoClassifier(
+        Domain(classes=[0, 1]), epsilon=math.inf, fit_intercept=False, radius=8.0
+    ).fit(X, y)
+    w = model.coef_[0]
+    slopes = X.T @ (model.predict_proba(X)[:, 1] - y)
+    assert np.abs(w).sum() == pytest.approx(8.0)
+    live = np.abs(w) > 1e-3
+    assert 3 <= live.sum() < 60
+    np.testing.assert_allclose(slopes[live], -np.sign(w[live]) * np.abs(slopes).max(), rtol=1e-2)
+
+
+def test_the_intercept_is_inside_the_ball_and_a_default_finds_the_plain_fit():
+    X, y = table()
+    model = DPLassoRegressor(Domain(target_bound=9.0), epsilon=math.inf, radius=4.0).fit(X, y + 1.0)
+    assert model.intercept_ == pytest.approx(1.0, abs=0.05)
+    assert np.abs(model.coef_).sum() + abs(model.intercept_) <= 4.0 + 1e-9
+    free = DPLassoRegressor(Domain(target_bound=9.0, n_samples=400), epsilon=math.inf).fit(
+        X, y + 5.0
+    )
+    assert free.score(X, y + 5.0) > 0.95
+
+
+def test_projection_to_the_ball():
+    rng = np.random.default_rng(0)
+    for radius in (0.1, 1.0, 30.0):
+        w = rng.normal(size=(7, 2))
+        nearest = onto_ball(w, radius)
+        assert np.abs(nearest).sum() <= radius * (1 + 1e-12)
+        for _ in range(200):  # no point of the ball is nearer
+            other = rng.normal(size=(7, 2))
+            other *= radius / np.abs(other).sum()
+            assert np.sum((w - nearest) * (other - nearest)) <= 1e-9

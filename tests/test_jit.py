@@ -1,0 +1,147 @@
+"""Code from the wheel is used where it is sure to be the code of this package, and nowhere else."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from dpsparse import jit
+from dpsparse.random import make_generator
+from dpsparse.solvers.frank_wolfe import kernel
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_types_survive_their_words():
+    rows = kernel.Rows(*[np.zeros(1)] * 3, *[np.zeros(1, np.int32)] * 5)
+    even = kernel.Calendar(*[np.zeros(1, np.int32)] * 4)
+    fixed = np.zeros((2, 3), order="F")
+    fixed.flags.writeable = False
+    for value in (
+        1, 0.5, True, np.uint64(3), np.float32(1), np.zeros((2, 2), np.float32), fixed, fixed.T, np.zeros(9)[::2],
+        make_generator(0), kernel.make_scalars(), rows, even,
+    ):  # fmt: skip
+        kind = numba.typeof(value)
+        words = json.loads(json.dumps(jit.words_of(kind)))
+        assert jit.type_of(words) == kind
+    with pytest.raises(LookupError):
+        jit.words_of(numba.typeof("text"))
+
+
+def code_of(function, *arguments):
+    """What an extension module would hold: a C function that takes Python objects."""
+    compiled = numba.njit(function)
+    compiled(*arguments)
+    (overload,) = compiled.overloads.values()
+    return tuple(overload.signature.args), overload.entry_point
+
+
+def test_entered_code_is_called_for_its_types_only():
+    dispatcher = numba.njit(lambda x: x + 1)
+    types, code = code_of(lambda x: x + 100, 2)
+    jit._enter(dispatcher, types, code)
+    assert dispatcher(1) == 101
+    assert dispatcher(1.0) == 2.0
+    assert numba.njit(lambda x: dispatcher(x) * 2)(1) == 4  # inside other kernels: the source
+    assert dispatcher(1) == 101  # not a second way to call it
+
+
+@pytest.fixture
+def wheel(monkeypatch, tmp_path):
+    """A record of code for one function, in a folder of its own."""
+    types, code = code_of(lambda x: x + 100, 2)
+    holder = type("module", (), {"plus_0": code})
+    source = tmp_path / "source.py"
+    source.write_text("x + 1")
+    record = {
+        "processor": [],
+        "sources": {"source.py": jit.hash_of(source)},
+        "functions": {f"{__name__}.plus": [["plus_0", [jit.words_of(one) for one in types]]]},
+    }
+    monkeypatch.setattr(jit, "HERE", tmp_path)
+    monkeypatch.setattr(jit, "_module", lambda: holder)
+    monkeypatch.delenv("DPSPARSE_AHEAD", raising=False)
+    yield tmp_path, record
+    jit._functions.cache_clear()
+
+
+def answer(folder, record):
+    (folder / "_ahead.json").write_text(json.dumps(record))
+    jit._functions.cache_clear()
+
+    def plus(x):
+        return x + 1
+
+    plus.__qualname__ = "plus"
+    return jit.njit()(plus)(1)
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no compiled code")
+def test_code_is_used_only_for_the_sources_and_processors_it_was_made_from(wheel, monkeypatch):
+    folder, record = wheel
+    assert answer(folder, record) == 101
+    assert answer(folder, {**record, "processor": ["wings"]}) == 2
+    (folder / "source.py").write_text("x + 2")
+    assert answer(folder, record) == 2
+    (folder / "source.py").unlink()
+    assert answer(folder, record) == 2
+    (folder / "source.py").write_text("x + 1")
+    assert answer(folder, record) == 101
+    monkeypatch.setenv("DPSPARSE_AHEAD", "0")
+    assert answer(folder, record) == 2
+
+
+def test_a_module_of_another_python_is_not_used(wheel, monkeypatch):
+    def absent():
+        raise ImportError
+
+    folder, record = wheel
+    monkeypatch.setattr(jit, "_module", absent)
+    assert answer(folder, record) == 2
+
+
+FITS = """
+import sys, warnings; warnings.simplefilter("ignore")
+import numpy as np, scipy.sparse as sp
+from dpsparse import Domain, estimators as est
+X = sp.random_array((3000, 700), density=0.02, rng=1, format="csr")
+tall = sp.random_array((20000, 30), density=0.3, rng=2, format="csr")
+for rows, kind, more in (
+    (X, est.DPLassoClassifier, {"n_iter": 700}), (tall, est.DPLassoClassifier, {"n_iter": 400}),
+    (X.astype(np.float32), est.DPGradientClassifier, {}), (X, est.DPSparseClassifier, {}),
+):
+    y = (rows.sum(axis=1) > np.median(rows.sum(axis=1))) * 1
+    model = kind(Domain(classes=[0, 1]), random_state=5, **more).fit(rows, y)
+    sys.stdout.write(model.coef_.tobytes().hex() + model.intercept_.tobytes().hex() + "\\n")
+    three = np.arange(len(y)) % 3
+    if kind is not est.DPSparseClassifier:
+        model = kind(Domain(classes=[0, 1, 2]), random_state=5, **more).fit(rows, three)
+        sys.stdout.write(model.coef_.tobytes().hex() + "\\n")
+from dpsparse import jit
+sys.stderr.write(str(len(jit._functions())))
+"""
+
+
+@pytest.mark.slow
+def test_code_of_the_wheel_gives_the_same_bits(tmp_path):
+    """Vector widths, fused multiplication, order of sums: nothing of it may show."""
+    package = tmp_path / "dpsparse"
+    shutil.copytree(ROOT / "src" / "dpsparse", package)
+    subprocess.run([sys.executable, ROOT / "hatch_build.py", package], check=True)
+
+    def run(ahead):
+        env = {**os.environ, "PYTHONPATH": str(tmp_path), "DPSPARSE_AHEAD": ahead}
+        env["NUMBA_CACHE_DIR"] = str(tmp_path / ahead)
+        return subprocess.run(
+            [sys.executable, "-c", FITS], env=env, capture_output=True, text=True, check=True
+        )
+
+    ours, wheels = run("0"), run("1")
+    assert (ours.stderr, int(wheels.stderr) > 20) == ("0", True)
+    assert ours.stdout == wheels.stdout
