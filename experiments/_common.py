@@ -111,7 +111,7 @@ def axes(path: Path, panels: int = 1, columns: int = 2, height: float = 2.6, **l
             }  # fmt: skip
             figure.legend(
                 key.values(), key, loc="outside lower center", fontsize=9, handlelength=3,
-                ncols=3 if max(map(len, key)) < 25 else 2,
+                ncols=3 if max(map(len, key), default=0) < 25 else 2,
             )  # fmt: skip
         figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
@@ -161,7 +161,9 @@ def plot_by_epsilon(
     )  # fmt: skip
     for k, (axis, panel, title) in enumerate(zip(found, panels, titles, strict=True)):
         cells = [c for c in summary.cells if all(c.get(k) == v for k, v in panel.items())]
-        style.epsilon_axis(axis, sorted({c["epsilon"] for c in cells if "epsilon" in c}))
+        budgets = sorted({c["epsilon"] for c in cells if "epsilon" in c})
+        if budgets:
+            style.epsilon_axis(axis, budgets)
         for i, method in enumerate(methods):
             for mode in modes[k % len(modes)]:
                 points = [

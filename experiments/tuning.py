@@ -53,10 +53,11 @@ SEARCHES: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
         [{"radius": 1.0}, {"radius": 5.0}, {"radius": 20.0}, {"radius": 80.0}],
         "refit",
     ),
-    # ... and the radius that the estimator takes by itself
+    # ... and from the radius that the estimator takes for entries in [-1, 1]. Left unset, it also releases scales
+    # of columns and pays in another way, and a refit must charge all candidates alike.
     "radius of the Lasso": (
         DPLassoClassifier,
-        [{}, {"radius": 1.0}, {"radius": 5.0}, {"radius": 20.0}, {"radius": 80.0}],
+        [{"radius": 10.0}, {"radius": 1.0}, {"radius": 5.0}, {"radius": 20.0}, {"radius": 80.0}],
         "refit",
     ),
 }

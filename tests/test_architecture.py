@@ -305,6 +305,28 @@ def test_every_event_has_a_curve_and_a_note_that_names_it():
             assert kind.__name__ in note, f"{kind.proof} does not mention {kind.__name__}"
 
 
+def test_what_the_architecture_page_names_is_there():
+    """Walk-throughs rot silently: every file, function, class and attribute in its code spans must exist."""
+    text = (SRC.parents[1] / "docs" / "architecture.md").read_text()
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.S))
+    paths = [f.as_posix() for f in SRC.parents[1].rglob("*.py") if ".venv" not in f.parts]
+    known = set().union(*(names_in(f) for f in FILES))
+    nodes = [n for f in FILES for n in ast.walk(parsed(f))]
+    known |= {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    known |= (
+        {p.stem for p in FILES}
+        | {p.parent.name for p in FILES}
+        | {"docs", "tests", "experiments", "engine"}
+    )
+    gone = []
+    for span in spans:
+        named = re.findall(r"[\w/]+\.py\b", span)
+        gone += [path for path in named if not any(p.endswith(f"/{path}") for p in paths)]
+        rest = re.sub(r"[\w/<>]+\.(py|md|html|json)\b|<[^>]*>|[\"'].*?[\"']|DP\w+\*", "", span)
+        gone += [name for name in re.findall(r"[A-Za-z_]\w{3,}", rest) if name not in known]
+    assert not gone
+
+
 # ---- repetition --------------------------------------------------------------------------------------
 
 MOST_SHARED = 15  # lines of code that two places may share in shape

@@ -181,6 +181,14 @@ def test_a_count_has_the_noise_that_its_phase_pays():
         Releases(cheap, make_generator(0)).count("count", rule, lambda _: 3, 20)
 
 
+def test_blocks_are_secret_draws_and_not_counted_off():
+    """Equal by chance once in 4**200; counted off by place, one deleted row would move all that follow."""
+    releases = Releases(plan("add-remove"), make_generator(0))
+    one, two = (releases.blocks(range(200), 4)._of_unit for _ in range(2))
+    assert set(one) == set(two) == {0, 1, 2, 3}
+    assert not np.array_equal(one, two)
+
+
 def test_without_noise_a_phase_pays_for_any_number_of_exact_answers():
     exact = Plan("toy", (Phase("counts", NonPrivate()),), math.inf, 1e-6, "add-remove")
     releases = RecordedReleases(exact, make_generator(0))

@@ -299,3 +299,17 @@ def test_no_plan_assumes_ideal_arithmetic(index):
 def test_what_arithmetic_cannot_do_is_refused_before_anything_is_spent(model, name):
     with pytest.raises(ParameterError, match=name):
         model.plan(9)
+
+
+def test_too_few_rows_for_a_support_release_the_mean():
+    """A rule of public numbers: 24 effective rows cannot name a feature, 118 can."""
+
+    def phases(n, **parameters):
+        domain = Domain(n_samples=n, target_range=(0.0, 1.0))
+        return [
+            p.name for p in DPTwoStageRegressor(domain, n_nonzero=2, **parameters).plan(9).phases
+        ]
+
+    assert phases(100) == ["mean"]
+    assert phases(100, support="votes")[-1] == "fit"
+    assert phases(500)[-1] == "fit"

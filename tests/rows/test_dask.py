@@ -152,7 +152,8 @@ def test_predictions_are_lazy_and_equal(client):
                     answer = getattr(fitted, name)(lazy)
                     assert isinstance(answer, da.Array)
                     expected = getattr(fitted, name)(X)
-                    np.testing.assert_allclose(answer.compute(), expected, rtol=1e-12)
+                    # Dense and sparse products add in another order: margins near 0 keep an absolute error.
+                    np.testing.assert_allclose(answer.compute(), expected, rtol=1e-12, atol=1e-14)
                 assert getattr(fitted, name)(dX).shape == expected.shape
 
 

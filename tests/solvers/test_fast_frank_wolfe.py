@@ -6,6 +6,7 @@ Seeds are fixed; a right law fails a chi-square test here with probability 1e-5.
 import dataclasses
 import math
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -27,6 +28,7 @@ from dpsparse.solvers.frank_wolfe import (
     fast_frank_wolfe,
     fast_frank_wolfe_with,
     kernel,
+    layout,
 )
 from dpsparse.solvers.frank_wolfe import run as solver
 from dpsparse.solvers.frank_wolfe.layout import lay_out
@@ -41,7 +43,13 @@ LOSSES = {
 }
 
 
-def make_case(name, n=120, p=25, seed=0, bound=2.0, **changes):
+# Without the compiler (make nojit) the same kernels run on smaller inputs. A vertex picked T times in a row brings the
+# margins to 1 - 2/((T + 1)(T + 2)) of the ball: far enough for 99 % of a bound in either case.
+UNCOMPILED = bool(numba.config.DISABLE_JIT)
+N_ROWS, N_STEPS, N_SAME = (40, 12, 40) if UNCOMPILED else (120, 60, 400)
+
+
+def make_case(name, n=N_ROWS, p=25, seed=0, bound=2.0, **changes):
     """Sparse rows with an empty row and an empty column, and the problem to solve on them."""
     loss, n_outputs = LOSSES[name]
     rng = np.random.default_rng(seed)
@@ -56,7 +64,7 @@ def make_case(name, n=120, p=25, seed=0, bound=2.0, **changes):
         data = domain.clip(sp.csr_array(dense), y, labels=np.arange(max(n_outputs, 2)))
     slope_bound = loss.slope_bound(domain, 4.0)
     problem = Problem(
-        loss=loss, radius=4.0, n_iter=60, kappa=0.2 / (bound * slope_bound),
+        loss=loss, radius=4.0, n_iter=N_STEPS, kappa=0.2 / (bound * slope_bound),
         slope_bound=slope_bound, resolution=2**16, feature_bound=bound, n_outputs=n_outputs,
     )  # fmt: skip
     return data, dataclasses.replace(problem, **changes)
@@ -490,6 +498,44 @@ def test_a_fit_ends_after_bounded_work(case, kappa):
     assert max(stops.values(), default=0) <= solver._PATIENCE + 2
 
 
+@pytest.mark.parametrize("kappa", [1e-6, 0.02, 5.0])
+@pytest.mark.parametrize("name", ["logistic", "squared"])
+def test_a_fit_by_curvature_ends_after_bounded_work(name, kappa):
+    """No step asks for more than three anchors, and a curve that asks for too many is given up."""
+    _, problem, run = curved_run(name, kappa=kappa)
+    anchors = {}
+    take = curve.Curve._anchor
+
+    def counted(self):
+        anchors[run.step] = anchors.get(run.step, 0) + 1
+        take(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curve.Curve, "_anchor", counted)
+        run.draw(make_generator(0), problem.n_iter - run.step)
+    assert run.step == problem.n_iter
+    assert max(anchors.values(), default=0) <= 3
+    assert sum(anchors.values()) <= problem.n_iter
+
+
+def test_scores_called_exact_are_exact():
+    """A draw without slack needs the scores of that very step, whether Python or the kernel pulled them."""
+    data, problem = dense_case()
+    problem = dataclasses.replace(problem, kappa=0.02)
+    run, sure = make_run(data, problem), 0
+    without_boxes(run)
+    sc, draws = run.state.sc, make_generator(5)
+    for t in range(problem.n_iter):
+        sc.seek = 5 * (t % 2)  # by turns
+        run.draw(draws, 1)
+        if sc.exact_at == t and not sc.boxes:
+            sure += 1
+            again = make_run(data, problem)
+            again.replay_cells(run.state.cells[:t], run.state.signs[:t])
+            np.testing.assert_array_equal(run.stored_scores(), again.exact_scores())
+    assert sure > 5
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
     """Vector and scalar code must agree, or the law would depend on which rows are stale."""
@@ -585,7 +631,7 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
     radius = 4.0
     slope_bound = loss.slope_bound(domain, radius)
     problem = Problem(
-        loss, radius, 400, 1.0, slope_bound, 2**12, 2.0, n_outputs, False, "published"
+        loss, radius, N_SAME, 1.0, slope_bound, 2**12, 2.0, n_outputs, False, "published"
     )
     worst = 0
     for entry in (2.0, -2.0, 1.9999999, 0.3):
@@ -600,7 +646,7 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
             for sign in (1, -1):
                 run = make_run(data, problem)
                 label = int(run.labels_of(np.array([0]))[0])
-                run.replay_cells(np.full(400, label * n_outputs), np.full(400, sign))
+                run.replay_cells(np.full(N_SAME, label * n_outputs), np.full(N_SAME, sign))
                 worst = max(worst, int(np.abs(run.exact_scores()).max()))
     assert worst <= problem.resolution
     assert worst >= 0.99 * problem.resolution
@@ -694,7 +740,7 @@ def test_boundary_floats_add_at_most_the_resolution_and_attain_it(name, dtype, b
         np.arange(0, 2 * n + 1, 2, dtype=np.int32), columns.ravel(), data.ravel(), y, n + 1
     )
     problem = Problem(
-        loss=loss, radius=4.0 / bound, n_iter=400, kappa=1.0 / bound, resolution=2**12, n_outputs=K,
+        loss=loss, radius=4.0 / bound, n_iter=N_SAME, kappa=1.0 / bound, resolution=2**12, n_outputs=K,
         slope_bound=loss.slope_bound(Domain(target_bound=3.0, classes=range(max(K, 2))), 4.0),
         feature_bound=bound, fit_intercept=False, freshness="published",
     )  # fmt: skip
@@ -702,7 +748,7 @@ def test_boundary_floats_add_at_most_the_resolution_and_attain_it(name, dtype, b
     for sign in (1, -1):  # margins at both ends of the ball
         run = Run(rows, problem)
         label = int(run.labels_of(np.array([0]))[0])
-        run.replay_cells(np.full(400, label * K), np.full(400, sign))
+        run.replay_cells(np.full(N_SAME, label * K), np.full(N_SAME, sign))
         worst = max(worst, int(np.abs(run.exact_scores()[1:]).max()))  # each of one row only
         scattered = np.abs(run.state.sampler.score.astype(np.int64)).reshape(-1, K)
         assert scattered[1:].max() <= problem.resolution
@@ -832,8 +878,8 @@ def test_rounding_of_many_entries_does_not_stop_a_run():
 @pytest.mark.parametrize("block", [64, 2**22])
 def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit_intercept):
     """More columns than HEAVY, some empty; every entry is found under its label."""
-    monkeypatch.setattr(solver, "_BLOCK_BYTES", block)
-    monkeypatch.setattr(solver, "_COUNT_BYTES", block)
+    monkeypatch.setattr(layout, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(layout, "_COUNT_BYTES", block)
     rng = np.random.default_rng(3)
     width = 3000 if block > 64 else 40
     X = sp.random_array((60, width), density=0.02, rng=rng, format="csr")

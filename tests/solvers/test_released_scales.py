@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor
+from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor, DPScreenedLassoRegressor
 from dpsparse.audit.replay import check
 from dpsparse.domain import HUGE, TINY
 from dpsparse.rows import Rows
@@ -96,6 +96,25 @@ def test_it_learns_out_of_the_box():
     X = X - 0.4
     model = DPLassoClassifier(labels, epsilon=3.0, random_state=0)
     assert model.fit(X, (X[:, 3] > X[:, 20]).astype(int)).score(X, (X[:, 3] > X[:, 20])) > 0.85
+
+
+def test_screening_takes_the_same_scales_unless_its_rule_is_paid():
+    domain = Domain(n_samples=6000, target_range=(-100.0, 100.0))
+
+    def phases(**parameters):
+        return [p.name for p in DPScreenedLassoRegressor(domain, **parameters).plan(30).phases]
+
+    released = ["mean", "spread", "length", "centre", "columns", "vertex selections"]
+    assert phases() == released
+    assert phases(rule="budgeted") == ["vertex selections", "screening draws"]
+    assert phases(radius=1.0) == ["vertex selections"]
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6000, 30))
+    y = 20.0 * (X[:, 3] - X[:, 20]) + 0.1 * rng.standard_normal(6000)
+    model = DPScreenedLassoRegressor(domain, epsilon=3.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert {3, 20} <= set(np.flatnonzero(model.coef_))
+    assert model.n_live_[-1] < 15
 
 
 # ---- without noise --------------------------------------------------------------------------------

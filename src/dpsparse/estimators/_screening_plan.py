@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from dpsparse.estimators._ball_scales import NOTES, beside
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import (
     Event,
@@ -111,6 +112,7 @@ def proven_prices(
     n_iter: int,
     n_draws: int,
     screen_share: float,
+    sizes: dict[str, int],
 ) -> Prices:
     """kappa of the vertex selections and of the screening draws for a true (epsilon, delta)."""
     per_kappa = vertex_score_range(
@@ -122,6 +124,10 @@ def proven_prices(
         return Prices(parts, epsilon, Temperatures(math.inf, 0.0, math.inf))
     share = screen_share if paid else 0.0
 
+    def sums(x: float) -> dict[str, Event]:
+        """Scales that are released first; only free rules have any. Selections are about a Gaussian of mu = x/2."""
+        return beside(x / 2.0, sizes)
+
     def events(x: float) -> tuple[Event, ...]:
         """Range x^2/T a step: the shares of rho go like the squares of the ranges."""
         selections = Repeated(Exponential(x * math.sqrt((1.0 - share) / n_iter)), n_iter)
@@ -129,13 +135,14 @@ def proven_prices(
             return (selections,)
         return selections, Repeated(Exponential(x * math.sqrt(share / n_draws)), n_draws)
 
-    x = calibrate(lambda x: Sequence(events(x)), epsilon, delta)
+    x = calibrate(lambda x: Sequence((*sums(x).values(), *events(x))), epsilon, delta)
     spent = events(x)
     eta = x * math.sqrt((1.0 - share) / n_iter)
     draw = x * math.sqrt(share / n_draws) if paid else math.inf
     if min(eta, draw) <= 2.0 * ROUNDING_RANGE:
         raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
-    phases = [Phase(PICKS, spent[0], "one signed vertex a step")]
+    phases = [Phase(name, event, NOTES[name]) for name, event in sums(x).items()]
+    phases.append(Phase(PICKS, spent[0], "one signed vertex a step"))
     screen_kappa = None
     if paid:
         if rule == "budgeted":

@@ -187,7 +187,8 @@ class _DPGradient(BaseDPLinearModel):
         self, n_features: int, n_outputs: int, private_masses: bool, labels: np.ndarray | None
     ) -> Recipe:
         domain = self._domain
-        longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features)
+        bound = 1.0 if domain.bounds is not None else domain.declared_bound
+        longest = domain.row_norm or (None if bound is None else bound * math.sqrt(n_features))
         return Recipe(
             loss="huber"
             if self._labels_are_numbers

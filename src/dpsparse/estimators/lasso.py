@@ -8,17 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpsparse.estimators._ball_scales import NOTES, ReleasesScales, beside, sizes_of
 from dpsparse.estimators._base import (
     BaseDPClassifier,
-    BaseDPLinearModel,
     BaseDPRegressor,
     check_choice,
     check_count,
     check_positive,
 )
-from dpsparse.estimators._phases import FEW, effective_rows, mean_alone
-from dpsparse.estimators.ridge import NARROW
-from dpsparse.estimators.ridge import NOTES as LOOK_NOTES
+from dpsparse.estimators._phases import mean_alone
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Softmax, get_loss, losses_of
 from dpsparse.nonzeros import NNonzero, check_n_nonzero, count_event
@@ -30,7 +28,6 @@ from dpsparse.privacy import (
     Phase,
     Plan,
     Repeated,
-    RoundedGaussian,
     calibrate,
 )
 from dpsparse.privacy import Sequence as EventSequence
@@ -51,37 +48,17 @@ from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
 from dpsparse.solvers.frank_wolfe.reference import with_intercept
 from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
-from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import MOST_COLUMNS, MOST_ENTRIES, TableRegression
+from dpsparse.solvers.table_regression import TableRegression
 from dpsparse.solvers.table_regression import solve as solve_mean
 
-WIDE_REACH = 2.0
-PER_PICK = 30.0  # effective rows over log(2 d) for each square root of a step
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap", "shards")
-# Shares of the budget (of mu^2): class counts from which margins start, and scales that nobody declared.
-PRIOR_SHARE = 0.02
-SHARES = {
-    "entry": 0.02,
-    "mean": 0.03,
-    "spread": 0.02,
-    "length": 0.02,
-    "centre": 0.03,
-    "columns": 0.03,
-}
-_NOTES = {
-    **LOOK_NOTES,
-    "prior": "class counts, from which margins start",
-    "entry": f"{COUNTS} noisy counts: typical size of an entry",
-}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Lasso(BaseDPLinearModel):
+class _Lasso(ReleasesScales):
     """What both estimators share: the plan of T selections, and the solver."""
 
-    radius: float | None = None
-    n_iter: int | None = None
     fit_intercept: bool = True
     freshness: str = "exact"
     tolerance: float = 0.01
@@ -127,7 +104,9 @@ class _Lasso(BaseDPLinearModel):
             return fewest
         bound = float(self._domain.require("feature_bound", name))
         radius = float(self._default_radius(bound) if self.radius is None else self.radius)
-        scales, n_iter = self._scales(n_features, bound)
+        scales, n_iter = self._scales(
+            n_features, bound, _default_n_iter(self._domain.n_samples, self.epsilon)
+        )
         loss = self._loss(labels)
         n_outputs = 1 if loss.scalar_slope or labels is None else len(labels)
         slope_bound = loss.slope_bound(self._domain, radius)
@@ -153,7 +132,7 @@ class _Lasso(BaseDPLinearModel):
         kappa, resolution, eta = math.inf, 0, 0.0
         if calibration == "proven" and not math.isinf(self.epsilon):
             sizes = {"prior": max(2, n_outputs)} if prior else {}
-            sizes |= self._released(scales, n_features)
+            sizes |= sizes_of(scales, n_features)
             sums, event, eta = self._selections(n_iter, sizes, extra)
             per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
             kappa = (eta - ROUNDING_RANGE) / per_kappa
@@ -173,7 +152,7 @@ class _Lasso(BaseDPLinearModel):
         check_public(
             radius, bound, slope_bound, (), kappa * bound * slope_bound / (resolution or 1)
         )
-        phases = [Phase(key, paid, _NOTES[key]) for key, paid in sums.items()]
+        phases = [Phase(key, paid, NOTES[key]) for key, paid in sums.items()]
         phases.append(Phase("vertices", event, note))
         if count is not None:
             phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
@@ -220,64 +199,12 @@ class _Lasso(BaseDPLinearModel):
             },
         )
 
-    def _scales(self, n_features: int, bound: float) -> tuple[Scales | None, int]:
-        """What is released instead of asked for, and the number of steps: from public facts alone."""
-        domain, n = self._domain, self._domain.n_samples
-        n_iter = int(self.n_iter or _default_n_iter(n, self.epsilon))
-        if self.radius is not None or n is None or self.calibration != "proven" or not self._free:
-            return None, n_iter
-        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-        if self._fewest(n_features) > N:
-            return None, n_iter
-        # Each pick must beat log(2 d) sqrt(T)/N; ten steps at least, and the ball grows with them.
-        picks = N / (PER_PICK * math.log(2.0 * n_features))
-        n_iter = int(self.n_iter or min(max(picks**2, 10.0), 1000.0))
-        numbers, width = self._labels_are_numbers, math.sqrt(n_features)
-        narrow = n_features <= MOST_COLUMNS and n * n_features <= MOST_ENTRIES
-        table = numbers and narrow and 2.5 * width <= N
-        scales = Scales(
-            way="table" if table else "entries",
-            n_samples=n,
-            longest=min(domain.row_norm or math.inf, bound * width),
-            largest=bound,
-            reach=self._reach(n_iter, wide=n_features > n),
-            scale_columns=n_features <= NARROW,
-            numbers=numbers,
-        )
-        return scales, n_iter
-
-    def _reach(self, n_iter: int, wide: bool) -> float:
-        """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps, and is all that
-        holds a fit without noise on a wide table together."""
-        if not self._labels_are_numbers:
-            return min(max(n_iter / 10.0, 0.5), 30.0)
-        return WIDE_REACH if self._converges and wide else min(max(n_iter / 10.0, 0.5), 10.0)
-
     @property
     def _converges(self) -> bool:
         """Whether a fit without noise goes to its limit: unless steps, or the way they are made, are asked for."""
         as_is = (self.n_iter, self.freshness, self.selection) == (None, "exact", "auto")
         few = self.n_nonzero is None or isinstance(self.n_nonzero, (int, str))
         return math.isinf(self.epsilon) and as_is and few and self.calibration == "proven"
-
-    def _fewest(self, n_features: int) -> float:
-        """Effective rows below which not even ten picks can be seen."""
-        return max(FEW, PER_PICK / 2.0 * math.log(2.0 * n_features))
-
-    @property
-    def _free(self) -> bool:
-        """Whether the loss may be chosen with the scales."""
-        return True
-
-    def _released(self, scales: Scales | None, n_features: int) -> dict[str, int]:
-        """How many numbers each release of scales has, by phase."""
-        if scales is None:
-            return {}
-        sizes = {"mean": 1, "spread": COUNTS} if scales.numbers else {}
-        if scales.way == "entries":
-            return {**sizes, "entry": COUNTS}
-        columns = {"columns": n_features} if scales.scale_columns else {}
-        return {**sizes, "length": 2 * COUNTS, "centre": n_features, **columns}
 
     def _freshness(self, calibration: str, compiled: bool) -> str:
         if not compiled:  # the plain loop scores exactly at every step
@@ -288,17 +215,10 @@ class _Lasso(BaseDPLinearModel):
         self, n_iter: int, sizes: dict[str, int], extra: list[Event]
     ) -> tuple[dict[str, Event], Event, float]:
         """The events of the sums before the steps, of all selections, and the eta of one of these."""
-        shares = {name: SHARES.get(name, PRIOR_SHARE) for name in sizes}
-        rest = 1.0 - sum(shares.values())
 
         def events(eta: float) -> tuple[dict[str, Event], Event]:
-            # T selections are about a Gaussian of mu = eta sqrt(T) / 2; sums get their shares of mu^2.
-            half = eta * math.sqrt(n_iter / rest) / 2.0
-            sums: dict[str, Event] = {
-                name: RoundedGaussian(1.0 / (half * math.sqrt(share)), 1.0, sizes[name])
-                for name, share in shares.items()
-            }
-            return sums, Repeated(Exponential(eta), n_iter)
+            # T selections are about a Gaussian of mu = eta sqrt(T) / 2.
+            return beside(eta * math.sqrt(n_iter) / 2.0, sizes), Repeated(Exponential(eta), n_iter)
 
         def paid(eta: float) -> Event:
             sums, selections = events(eta)

@@ -12,14 +12,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData
+from dpsparse.estimators._ball_scales import ReleasesScales, sizes_of
 from dpsparse.estimators._base import (
     BaseDPClassifier,
-    BaseDPLinearModel,
     BaseDPRegressor,
     check_choice,
     check_count,
     check_positive,
 )
+from dpsparse.estimators._phases import mean_alone
 from dpsparse.estimators._screening_plan import (
     Prices,
     PrintedScales,
@@ -37,6 +38,7 @@ from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
+from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.frank_wolfe.solve import Ball
 from dpsparse.solvers.screening import Screened, solve
 from dpsparse.solvers.screening_rules import (
@@ -49,6 +51,8 @@ from dpsparse.solvers.screening_rules import (
     strong_convexity,
 )
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import TableRegression
+from dpsparse.solvers.table_regression import solve as solve_mean
 
 PROVEN_RULES = ("counts", "top-k", "budgeted", "safe")
 PUBLISHED_RULES = ("adp", "rnm")
@@ -66,11 +70,9 @@ class Printed:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _ScreenedLasso(BaseDPLinearModel):
+class _ScreenedLasso(ReleasesScales):
     """What the classifier and the regressor share; only the loss differs."""
 
-    radius: float | None = None
-    n_iter: int | None = None
     rule: str = "counts"
     n_blocks: int = 1
     level: float = 0.1
@@ -146,13 +148,20 @@ class _ScreenedLasso(BaseDPLinearModel):
                 "Only binary classification is supported. The type of the target is multiclass; "
                 "use DPLassoClassifier for more than two classes."
             )
+        fewest = self._fewest(n_features)
+        mean = mean_alone(self, fewest) if self._free and self._plain else None
+        if mean is not None:
+            return mean
         loss, domain, rule = get_loss(self._loss), self._domain, self.rule
+        bound = float(domain.require("feature_bound", name))
+        scales, n_iter = self._scales(n_features, bound, self._n_iter)
+        n_iter = max(n_iter, self.n_blocks)
         needs_rows = rule in ("safe", "adp", "rnm")
         if needs_rows and not math.isinf(self.epsilon):
             domain.require("n_samples", f"rule={rule!r}")
         facts = PublicFacts(
             radius=self._radius,
-            feature_bound=float(domain.require("feature_bound", name)),
+            feature_bound=bound,
             slope_bound=loss.slope_bound(domain, self._radius),
             smoothness=loss.smoothness,
             strong_convexity=strong_convexity(loss, domain, self._radius) if needs_rows else None,
@@ -161,7 +170,7 @@ class _ScreenedLasso(BaseDPLinearModel):
             adjacency=self.adjacency,
         )
         common: dict[str, Any] = {
-            "epsilon": self.epsilon, "delta": self.delta, "rule": rule, "n_iter": self._n_iter,
+            "epsilon": self.epsilon, "delta": self.delta, "rule": rule, "n_iter": n_iter,
             "screen_share": self.screen_share,
         }  # fmt: skip
         assumptions = ["the stream of random bits is uniform", "running time is not observed"]
@@ -174,8 +183,11 @@ class _ScreenedLasso(BaseDPLinearModel):
                 f"the paper claims epsilon={self.epsilon:g}; epsilon here is recomputed from its noise",
             ]
         else:
-            prices = proven_prices(facts, n_draws=self.n_blocks * self.n_drop, **common)
-            public = self._screened(facts, prices)
+            sizes = sizes_of(scales, n_features)
+            prices = proven_prices(
+                facts, n_draws=self.n_blocks * self.n_drop, sizes=sizes, **common
+            )
+            public = self._screened(facts, prices, scales, n_iter)
         if needs_rows:
             assumptions.append(f"n_samples={domain.n_samples} is public")
         return Plan(
@@ -189,10 +201,26 @@ class _ScreenedLasso(BaseDPLinearModel):
             source="docs/proofs/screening.md",
             assumptions=tuple(assumptions),
             public=public,
-            parameters={"n_iter": self._n_iter, "blocks": self._blocks(), **prices.parameters},
+            parameters={
+                "n_iter": n_iter,
+                "blocks": self._blocks(n_iter),
+                "scales": "declared" if scales is None else scales.way,
+                **prices.parameters,
+            },
         )
 
-    def _screened(self, facts: PublicFacts, prices: Prices) -> Screened:
+    @property
+    def _free(self) -> bool:
+        """Paid rules are priced for declared bounds."""
+        return self.rule in ("counts", "top-k")
+
+    @property
+    def _plain(self) -> bool:
+        return self.radius is None and self.n_iter is None
+
+    def _screened(
+        self, facts: PublicFacts, prices: Prices, scales: Scales | None, n_iter: int
+    ) -> Screened:
         constants = prices.constants
         assert isinstance(constants, Temperatures)
         resolution = choose_resolution(facts.n_samples, constants.eta)
@@ -208,14 +236,15 @@ class _ScreenedLasso(BaseDPLinearModel):
         ball = Ball(
             loss=get_loss(self._loss),
             radius=facts.radius,
-            n_iter=self._n_iter,
+            n_iter=n_iter,
             slope_bound=facts.slope_bound,
             resolution=resolution,
             feature_bound=facts.feature_bound,
             fit_intercept=self.fit_intercept,
             selection=self.selection,
+            scales=scales,
         )
-        return Screened(ball, self._blocks(), self._make_rule(facts))
+        return Screened(ball, self._blocks(n_iter), self._make_rule(facts))
 
     def _make_rule(self, facts: PublicFacts) -> FreeRule | PaidRule:
         if self.rule == "counts":
@@ -235,7 +264,11 @@ class _ScreenedLasso(BaseDPLinearModel):
         assert facts.strong_convexity is not None
         assert isinstance(constants, PrintedScales)
         # "adp" screens at the end of each block, "rnm" after every step
-        steps = range(1, self._n_iter + 1) if self.rule == "rnm" else accumulate(self._blocks())
+        steps = (
+            range(1, self._n_iter + 1)
+            if self.rule == "rnm"
+            else accumulate(self._blocks(self._n_iter))
+        )
         return Printed(
             constants.vertex_scale,
             constants.screen_scale,
@@ -244,13 +277,15 @@ class _ScreenedLasso(BaseDPLinearModel):
             facts.n_samples or 1,
         )
 
-    def _blocks(self) -> tuple[int, ...]:
+    def _blocks(self, n_iter: int) -> tuple[int, ...]:
         """n_iter cut into n_blocks parts, the longer ones first."""
-        short, longer = divmod(self._n_iter, self.n_blocks)
+        short, longer = divmod(n_iter, self.n_blocks)
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if plan.calibration == "published":
+        if isinstance(plan.public, TableRegression):
+            solution = solve_mean(rows, plan.public, releases)._replace(n_live=(rows.n_features, 0))
+        elif plan.calibration == "published":
             solution = self._solve_published(rows.table(), plan.public, releases)
         else:
             solution = solve(rows, plan.public, releases)
@@ -299,7 +334,8 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` gives the non-private model.
     radius : float or None
-        L1 bound on the weights. None: ``10 / feature_bound``.
+        L1 bound on the weights. None: as in `DPLassoClassifier`, released for the free rules where `n_samples` is
+        declared and large enough; else ``10 / feature_bound``.
     n_iter : int or None
         Number of private selections; more steps mean more noise in each. None: the default of
         `DPLassoClassifier`.
@@ -366,14 +402,15 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
-    """L1-constrained least squares that drops features while it runs.
+    """L1-constrained regression that drops features while it runs: least squares, or Huber's loss on released scales.
 
     Parameters
     ----------
     domain : Domain
         Needs `feature_bound` and `target_bound`; rules "safe", "adp" and "rnm" also `n_samples`.
     radius : float or None
-        L1 bound on the weights. None: ``target_bound / feature_bound``.
+        L1 bound on the weights. None: as in `DPLassoRegressor`, released for the free rules where `n_samples` is
+        declared and large enough; else ``target_bound / feature_bound``.
 
     All other parameters and attributes are those of `DPScreenedLassoClassifier`.
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, check_choice, check_count
+from dpsparse.estimators._phases import mean_alone
 from dpsparse.estimators._support import (
     DPSupportFirst,
     assemble,
@@ -24,12 +25,15 @@ from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector, correlation_selector
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import TableRegression
+from dpsparse.solvers.table_regression import solve as solve_mean
 from dpsparse.solvers.two_stage import Votes
 
 SUPPORTS = ("peeling", "votes")
 SELECTORS = ("correlation", "lasso")
 STAGES = ("objective", "output", "gradient")
 DEFAULT_BLOCKS = 64
+TOO_FEW = 30.0  # effective rows below which a regression is the mean of its targets
 PREFILTER = 4  # the L1 path of a block starts from this many times n_nonzero correlated features
 
 
@@ -78,6 +82,17 @@ class _DPTwoStage(DPSupportFirst):
         check_choice("support", self.support, SUPPORTS)
         check_choice("selector", self.selector, SELECTORS)
         check_choice("second_stage", self.second_stage, STAGES)
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        chosen = (self.support, self.second_stage, self.ridge, self.row_clip)
+        plain = chosen == ("peeling", "objective", None, None)
+        fewest = mean_alone(self, TOO_FEW) if plain else None
+        return fewest or super()._make_plan(n_features, labels)
+
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        if isinstance(plan.public, TableRegression):
+            return solve_mean(rows, plan.public, releases)
+        return super()._solve(rows, plan, releases)
 
     def _stage(self) -> str:
         return self.second_stage

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData, Domain, Part, by_person
 from dpsparse.exceptions import ParameterError
+from dpsparse.rows import sources
 from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.persons import at_most
@@ -34,7 +35,7 @@ from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
 if TYPE_CHECKING:
-    from dpsparse.rows.sources import Directory, Paths, Size, Source
+    from dpsparse.rows.sources import Source
 
 
 class Rows:
@@ -89,71 +90,10 @@ class Rows:
     # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py). `memory` is what a
     # fit may use beside its weights, `directory` is where rows are spooled (default: that of temporary files).
 
-    @staticmethod
-    def from_svmlight(
-        paths: Paths,
-        *,
-        n_features: int,
-        zero_based: bool = False,
-        memory: Size = "2GB",
-        directory: Directory = None,
-    ) -> Source:
-        """Files of svmlight lines with a public width."""
-        from dpsparse.rows import sources
-
-        return sources.of_svmlight(
-            paths, n_features=n_features, zero_based=zero_based, memory=memory, directory=directory
-        )
-
-    @staticmethod
-    def from_csv(
-        paths: Paths,
-        *,
-        target: str,
-        drop: Sequence[str] = (),
-        features: Sequence[str] | None = None,
-        separator: str = ",",
-        memory: Size = "2GB",
-        directory: Directory = None,
-    ) -> Source:
-        """CSV files with the same header line; all columns but `target` and `drop`, or those in `features`."""
-        from dpsparse.rows import sources
-
-        return sources.of_csv(
-            paths, target=target, drop=drop, features=features, separator=separator,
-            memory=memory, directory=directory,
-        )  # fmt: skip
-
-    @staticmethod
-    def from_parquet(
-        paths: Paths,
-        *,
-        target: str,
-        drop: Sequence[str] = (),
-        features: Sequence[str] | None = None,
-        indices: str | None = None,
-        values: str | None = None,
-        n_features: int | None = None,
-        memory: Size = "2GB",
-        directory: Directory = None,
-    ) -> Source:
-        """Parquet files: a column for every feature, or sparse rows in two columns of lists, `indices` (from 0) and
-        `values`, with the public width `n_features`."""
-        from dpsparse.rows import sources
-
-        return sources.of_parquet(
-            paths, target=target, drop=drop, features=features, indices=indices, values=values,
-            n_features=n_features, memory=memory, directory=directory,
-        )  # fmt: skip
-
-    @staticmethod
-    def from_csr(
-        X: sp.csr_array, y: np.ndarray, *, memory: Size = "2GB", directory: Directory = None
-    ) -> Source:
-        """A CSR matrix whose arrays may be memory-mapped files."""
-        from dpsparse.rows import sources
-
-        return sources.of_csr(X, y, memory=memory, directory=directory)
+    from_svmlight = staticmethod(sources.of_svmlight)
+    from_csv = staticmethod(sources.of_csv)
+    from_parquet = staticmethod(sources.of_parquet)
+    from_csr = staticmethod(sources.of_csr)
 
     @staticmethod
     def from_dask(
@@ -188,32 +128,19 @@ class Rows:
 
     def table(self) -> BoundedData:
         """The rows themselves, for the printed forms of the papers; no private solver may ask."""
-        parts = self._parts.collect(_same)
-        X = sp.vstack(
-            [
-                sp.csr_array(
-                    (p.values.astype(np.float64), p.indices, p.indptr),
-                    shape=(len(p), self.n_features),
-                )
-                for p in parts
-            ],
-            format="csr",
+        indptr, indices, values, y, n_features = self.arrays()
+        shape = (len(indptr) - 1, n_features)
+        return BoundedData(
+            sp.csr_array((values.astype(np.float64), indices, indptr), shape=shape), y, self.domain
         )
-        y = np.concatenate([part.targets for part in parts])
-        scale = self.domain.target_bound
-        return BoundedData(X, y if scale is None or y.dtype.kind == "i" else y * scale, self.domain)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
         """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet."""
-        parts, unit = self._parts.collect(_same), self.domain.target_bound or 1.0
-        y = np.concatenate([part.targets for part in parts])
-        y = y if y.dtype.kind == "i" else y * unit
-        if len(parts) == 1:
-            return parts[0].indptr, parts[0].indices, parts[0].values, y, self.n_features
-        lengths = np.concatenate([np.diff(part.indptr) for part in parts])
-        indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        indices = np.concatenate([part.indices for part in parts])
-        return indptr, indices, np.concatenate([part.values for part in parts]), y, self.n_features
+        all_rows = sources.joined(self._parts.collect(_same))
+        y = all_rows.targets
+        if y.dtype.kind != "i":
+            y = y * (self.domain.target_bound or 1.0)
+        return all_rows.indptr, all_rows.indices, all_rows.values, y, self.n_features
 
     def cell_scores(self, at: CellsAt) -> np.ndarray:
         """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,8 +24,10 @@ import scipy.sparse as sp
 from dpsparse.domain import Domain, Part
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers.blocks import Block, csv_blocks, parquet_blocks, svmlight_blocks
-from dpsparse.rows.memory import Rows
 from dpsparse.rows.spool import Stored
+
+if TYPE_CHECKING:
+    from dpsparse.rows.memory import Rows
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 # A part is this share of the memory a fit may use: beside it stand the part made of it and one block of text.
@@ -84,6 +86,8 @@ class Blocks(Source):
         for known, rows in self._known:
             if known == key:
                 return rows
+        from dpsparse.rows.memory import Rows  # which offers these sources
+
         store = self._spooled(domain, labels)
         rows = Rows(store, domain, self.n_features)
         self._known[:] = [(key, rows)]  # one at a time: another domain is another copy of the table
@@ -135,10 +139,11 @@ def of_svmlight(
     paths: Paths,
     *,
     n_features: int,
-    zero_based: bool,
-    memory: Size,
-    directory: Directory,
+    zero_based: bool = False,
+    memory: Size = "2GB",
+    directory: Directory = None,
 ) -> Source:
+    """Files of svmlight lines with a public width."""
     files = _existing(paths)
     return Blocks(
         lambda labels: svmlight_blocks(files, n_features=n_features, zero_based=zero_based),
@@ -150,12 +155,13 @@ def of_csv(
     paths: Paths,
     *,
     target: str,
-    drop: Sequence[str],
-    features: Sequence[str] | None,
-    separator: str,
-    memory: Size,
-    directory: Directory,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    separator: str = ",",
+    memory: Size = "2GB",
+    directory: Directory = None,
 ) -> Source:
+    """CSV files with the same header line; all columns but `target` and `drop`, or those in `features`."""
     files = _existing(paths)
     names, blocks = csv_blocks(
         files, target=target, drop=drop, features=features, separator=separator
@@ -167,14 +173,16 @@ def of_parquet(
     paths: Paths,
     *,
     target: str,
-    drop: Sequence[str],
-    features: Sequence[str] | None,
-    indices: str | None,
-    values: str | None,
-    n_features: int | None,
-    memory: Size,
-    directory: Directory,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    indices: str | None = None,
+    values: str | None = None,
+    n_features: int | None = None,
+    memory: Size = "2GB",
+    directory: Directory = None,
 ) -> Source:
+    """Parquet files: a column for every feature, or sparse rows in two columns of lists, `indices` (from 0) and
+    `values`, with the public width `n_features`."""
     files = _existing(paths)
     if (indices is None) != (values is None) or (indices is None) != (n_features is None):
         raise ParameterError(
@@ -189,11 +197,7 @@ def of_parquet(
 
 
 def of_csr(
-    X: sp.csr_array,
-    y: Any,
-    *,
-    memory: Size,
-    directory: Directory,
+    X: sp.csr_array, y: np.ndarray, *, memory: Size = "2GB", directory: Directory = None
 ) -> Source:
     """A CSR matrix whose arrays may be memory-mapped files, read a block of rows at a time."""
     if not isinstance(X, (sp.csr_array, sp.csr_matrix)):

@@ -53,6 +53,7 @@ INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 SURE = 3000.0  # n times budget from which a weight must stand out by two standard deviations
 FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
+ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
@@ -250,7 +251,10 @@ class Run:
         # the longest row there can be, its squares spread over the features like the masses
         longest = self.public.longest or math.sqrt(self.width)
         guess = longest * math.sqrt(len(kept) / float(np.sum(1.0 / (kept * kept))))
-        return self.quantile("length", self.units.count_shorter, 0.5, guess, guess / 2.0**20, guess)
+        low, high = guess / 2.0**20, guess
+        if self.public.longest is None:  # columns may have any unit: seconds, bytes, cents
+            low, high = guess / ANY_UNIT, guess * ANY_UNIT
+        return self.quantile("length", self.units.count_shorter, 0.5, guess, low, high)
 
     def quantile(
         self,

@@ -30,7 +30,7 @@ noisy winner with 0, which report-noisy-max does not certify. Proofs: docs/proof
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -39,6 +39,7 @@ from dpsparse.release import Releases
 from dpsparse.rows import Point, Rows
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.frank_wolfe import History
+from dpsparse.solvers.frank_wolfe.scales import release_scales
 from dpsparse.solvers.frank_wolfe.solve import Ball, Steps
 from dpsparse.solvers.screening_rules import (
     Block,
@@ -77,6 +78,11 @@ class ScreenedRun:
 
 def solve(rows: Rows, public: Screened, releases: Releases) -> Solution:
     """Weights (1, d) and intercept (1,), zero where a feature was dropped."""
+    if public.ball.scales is not None:
+        mapped, ball, back = release_scales(rows, public.ball, public.ball.scales, releases)
+        found = solve(mapped, replace(public, ball=ball), releases)
+        coef, intercept = back(found.coef, found.intercept)
+        return found._replace(coef=coef, intercept=intercept)
     run = screened_frank_wolfe(rows, public, releases)
     intercept = run.weights[-1:] * public.ball.feature_bound
     return Solution(run.weights[None, :-1], intercept, public.ball.n_iter, n_live=run.n_live)

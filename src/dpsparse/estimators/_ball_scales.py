@@ -1,0 +1,113 @@
+"""Scales of an L1 ball that are released instead of asked for: when, how many numbers, and for which share.
+
+What is done with them: solvers/frank_wolfe/scales.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._phases import FEW, effective_rows
+from dpsparse.estimators.ridge import NARROW
+from dpsparse.estimators.ridge import NOTES as LOOK_NOTES
+from dpsparse.privacy import Event, RoundedGaussian
+from dpsparse.solvers.frank_wolfe.scales import Scales
+from dpsparse.solvers.look import COUNTS
+from dpsparse.solvers.table_regression import MOST_COLUMNS, MOST_ENTRIES
+
+WIDE_REACH = 2.0
+PER_PICK = 30.0  # effective rows over log(2 d) for each square root of a step
+# Shares of the budget (of mu^2): class counts from which margins start, and scales that nobody declared.
+PRIOR_SHARE = 0.02
+SHARES = {
+    "entry": 0.02,
+    "mean": 0.03,
+    "spread": 0.02,
+    "length": 0.02,
+    "centre": 0.03,
+    "columns": 0.03,
+}
+NOTES = {
+    **LOOK_NOTES,
+    "prior": "class counts, from which margins start",
+    "entry": f"{COUNTS} noisy counts: typical size of an entry",
+}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReleasesScales(BaseDPLinearModel):
+    """An estimator on an L1 ball whose scales are released where nobody gave a radius."""
+
+    radius: float | None = None
+    n_iter: int | None = None
+
+    def _scales(self, n_features: int, bound: float, default: int) -> tuple[Scales | None, int]:
+        """What is released instead of asked for, and the number of steps: from public facts alone. `default` is the
+        number of steps where scales are declared."""
+        domain, n = self._domain, self._domain.n_samples
+        n_iter = int(self.n_iter or default)
+        if self.radius is not None or n is None or self.calibration != "proven" or not self._free:
+            return None, n_iter
+        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
+        if self._fewest(n_features) > N:
+            return None, n_iter
+        # Each pick must beat log(2 d) sqrt(T)/N; ten steps at least, and the ball grows with them.
+        picks = N / (PER_PICK * math.log(2.0 * n_features))
+        n_iter = int(self.n_iter or min(max(picks**2, 10.0), 1000.0))
+        numbers, width = self._labels_are_numbers, math.sqrt(n_features)
+        narrow = n_features <= MOST_COLUMNS and n * n_features <= MOST_ENTRIES
+        table = numbers and narrow and 2.5 * width <= N
+        scales = Scales(
+            way="table" if table else "entries",
+            n_samples=n,
+            longest=min(domain.row_norm or math.inf, bound * width),
+            largest=bound,
+            reach=self._ball_reach(n_iter, wide=n_features > n),
+            scale_columns=n_features <= NARROW,
+            numbers=numbers,
+        )
+        return scales, n_iter
+
+    def _ball_reach(self, n_iter: int, wide: bool) -> float:
+        """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps, and is all that
+        holds a fit without noise on a wide table together."""
+        if not self._labels_are_numbers:
+            return min(max(n_iter / 10.0, 0.5), 30.0)
+        return WIDE_REACH if self._converges and wide else min(max(n_iter / 10.0, 0.5), 10.0)
+
+    def _fewest(self, n_features: int) -> float:
+        """Effective rows below which not even ten picks can be seen."""
+        return max(FEW, PER_PICK / 2.0 * math.log(2.0 * n_features))
+
+    @property
+    def _converges(self) -> bool:
+        """Whether a fit without noise goes to its limit."""
+        return False
+
+    @property
+    def _free(self) -> bool:
+        """Whether the loss may be chosen with the scales."""
+        return True
+
+
+def sizes_of(scales: Scales | None, n_features: int) -> dict[str, int]:
+    """How many numbers each release of scales has, by phase."""
+    if scales is None:
+        return {}
+    sizes = {"mean": 1, "spread": COUNTS} if scales.numbers else {}
+    if scales.way == "entries":
+        return {**sizes, "entry": COUNTS}
+    columns = {"columns": n_features} if scales.scale_columns else {}
+    return {**sizes, "length": 2 * COUNTS, "centre": n_features, **columns}
+
+
+def beside(mu: float, sizes: dict[str, int]) -> dict[str, Event]:
+    """Events of sums that get their shares of a budget, where `mu` is what the rest is worth."""
+    shares = {name: SHARES.get(name, PRIOR_SHARE) for name in sizes}
+    whole = mu / math.sqrt(1.0 - sum(shares.values()))
+    return {
+        name: RoundedGaussian(1.0 / (whole * math.sqrt(share)), 1.0, sizes[name])
+        for name, share in shares.items()
+    }
