@@ -1,7 +1,11 @@
 """Code from the wheel is used where it is sure to be the code of this package, and nowhere else."""
 
+import ast
+import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -10,7 +14,9 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.registry import CPUDispatcher
 
+import dpsparse
 from dpsparse import jit
 from dpsparse.random import make_generator
 from dpsparse.solvers.frank_wolfe import kernel
@@ -50,6 +56,49 @@ def test_entered_code_is_called_for_its_types_only():
     assert dispatcher(1.0) == 2.0
     assert numba.njit(lambda x: dispatcher(x) * 2)(1) == 4  # inside other kernels: the source
     assert dispatcher(1) == 101  # not a second way to call it
+
+
+def compiled_modules():
+    """The modules of the package that hold compiled functions: their files are what `hatch_build.py` hashes."""
+    for found in pkgutil.walk_packages(dpsparse.__path__, "dpsparse."):
+        if not found.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):  # optional dependencies
+                importlib.import_module(found.name)
+    return {
+        home: functions
+        for home, module in list(sys.modules.items())
+        if home.startswith("dpsparse.") and (functions := _own_functions(home, module))
+    }
+
+
+def _own_functions(home, module):
+    found = [f for f in vars(module).values() if isinstance(f, CPUDispatcher)]
+    return [f for f in found if f.py_func.__module__ == home]
+
+
+def names_from_elsewhere(module, function, homes):
+    """What a compiled function takes from files of the package that are not hashed: its code holds their numbers."""
+    origin = {
+        name.asname or name.name: (node.module, f"{node.module}.{name.name}")
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpsparse")
+        for name in node.names
+    }
+    used = function.py_func.__code__.co_names
+    return [name for name in used if name in origin and not {*origin[name]} & {*homes}]
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no compiled code")
+def test_compiled_functions_take_nothing_from_files_that_are_not_hashed():
+    """Else code of the wheel could be used although a number that it holds has changed."""
+    homes = compiled_modules()
+    assert {"dpsparse.noise", "dpsparse.solvers.frank_wolfe.curve"} <= {*homes}
+    used = 0
+    for home, functions in homes.items():
+        for function in functions:
+            assert names_from_elsewhere(sys.modules[home], function, homes) == []
+            used += len(names_from_elsewhere(sys.modules[home], function, ()))
+    assert used > 5  # such names exist, and all of them are in hashed files
 
 
 @pytest.fixture

@@ -244,7 +244,9 @@ def test_what_a_query_remembers_is_free_of_noise():
     assert np.array_equal(query.whole(2.0**-20), exact)
 
 
-@pytest.mark.parametrize("unit", [1.0, 1.0 / 3.0, 2.0**-28 * 0.7, 0.1, np.nextafter(2.0**-30, 1.0)])
+@pytest.mark.parametrize(
+    "unit", [1.0, 1.0 / 3.0, 2.0**-28 * 0.7, 0.1, np.nextafter(2.0**-30, 1.0), 5.0 * 2.0**-61]
+)
 def test_one_row_is_at_most_one_unit_of_a_count_or_vote(unit):
     """1/unit may be rounded up; a vote in units of one is one vote."""
     rows = Rows.clip(np.ones((1, 1)), [1], Domain(classes=[0, 1]), labels=np.array([0, 1]))

@@ -536,6 +536,77 @@ def test_scores_called_exact_are_exact():
     assert sure > 5
 
 
+def lagging_by_two(name, settled):
+    """A run without boxes two picks after its scores were made; `settled` one pick after a draw without doubt."""
+    data, problem = dense_case() if name == "dense" else make_case(name, n=400, p=12)
+    radius = 0.6 if settled else problem.radius  # there slopes move by less than slack would allow
+    problem = dataclasses.replace(problem, fit_intercept=True, radius=radius)
+    picks, n_cells = np.random.default_rng(2), (data.X.shape[1] + 1) * problem.n_outputs
+    cells, signs = picks.integers(0, n_cells, 14), picks.choice([-1, 1], 14)
+    truth = make_run(data, problem)
+    truth.replay_cells(cells, signs)
+    exact = truth.all_scores().astype(np.int64)
+    wanted = 4.0 / np.abs(exact).max()  # the likeliest cell has e^4 of the weight of an empty one
+    problem = dataclasses.replace(problem, kappa=problem.kappa * wanted / problem.unit_kappa)
+    run = make_run(data, problem)
+    run.replay_cells(cells[:12], signs[:12])
+    run._curve = None
+    without_boxes(run)
+    reserve = run.state.sc.reserve
+    for t in (12, 13):
+        if settled and t == 13:
+            run._settle()
+        run.move(int(cells[t]), int(signs[t]))
+    kernel.lag_of_rows(run.state.rows, run.state.sc, run.step)
+    assert (run.state.sc.lag < reserve) == settled
+    return run, exact
+
+
+def first_draws(run, n_draws, how):
+    """Cells and signs of `n_draws` draws of this very step, each from the same state."""
+    state, sc, t = run.state, run.state.sc, run.step
+    arrays = (*state.rows, state.sampler.score, state.sampler.slack, run._drift)
+    before = [array.copy() for array in arrays]
+    numbers, wait, rng = sc.copy(), run._wait, make_generator(4)
+    counts = np.zeros(2 * sc.n_cells, np.int64)
+    for _ in range(n_draws):
+        for array, was in zip(arrays, before, strict=True):
+            array[...] = was
+        for field in numbers.dtype.names:
+            sc[field] = numbers[field]
+        run.step, run._wait, run._curve = t, wait, None
+        if how == "kernel":
+            sc.seek, state.sampler.score[:] = 5, 0  # the pull makes all of them anew
+        elif how == "trusting":  # mutation: scores of another step are taken for exact
+            sc.exact_at, sc.fresh_at, sc.lag = t, t, 0
+        kernel.rebuild(state.sampler, sc)
+        run._advance(rng, t + 1, kernel.DRAW)
+        assert sc.exact_at == t  # the draw took no slack
+        assert not sc.boxes
+        counts[state.cells[t] + sc.n_cells * (state.signs[t] < 0)] += 1
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        *((name, how) for name in ("dense", "logistic", "softmax") for how in ("kernel", "python")),
+        ("dense", "after a settled step"),
+    ],
+)
+def test_draws_without_slack_have_the_law_of_the_true_gradient(name, how):
+    """The draw at the step of a pull, by the kernel, by Python, and where the slack was 0 before: intercept, empty
+    column and full columns among the cells. A right law fails one of the seven with probability 7e-5."""
+    run, exact = lagging_by_two(name, settled=how == "after a settled step")
+    stale, kappa = run.all_scores().astype(np.int64), run.state.sc.kappa
+    counts = first_draws(run, 3000, how)
+    assert p_value(counts, exact, kappa) > 1e-5
+    assert p_value(counts, stale, kappa) < 1e-5
+    if how == "kernel":
+        again, _ = lagging_by_two(name, settled=False)
+        assert p_value(first_draws(again, 3000, "trusting"), exact, kappa) < 1e-5
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
     """Vector and scalar code must agree, or the law would depend on which rows are stale."""

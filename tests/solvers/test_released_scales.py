@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor, DPScreenedLassoRegressor
+from dpsparse import (
+    Domain,
+    DPLassoClassifier,
+    DPLassoRegressor,
+    DPScreenedLassoClassifier,
+    DPScreenedLassoRegressor,
+)
 from dpsparse.audit.replay import check
 from dpsparse.domain import HUGE, TINY
+from dpsparse.exceptions import ParameterError
 from dpsparse.rows import Rows
 from dpsparse.solvers.frank_wolfe.limit import onto_ball
 
@@ -58,7 +65,7 @@ def test_small_is_about_non_zero_entries():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_replay_of_a_wide_regression(adjacency, monkeypatch):
     """The way that no audit case takes: numbers, and more columns than can be centred."""
-    monkeypatch.setattr("dpsparse.estimators.lasso.MOST_COLUMNS", 2)
+    monkeypatch.setattr("dpsparse.estimators._ball_scales.MOST_COLUMNS", 2)
     model = DPLassoRegressor(
         Domain(target_bound=2.0, n_samples=4000), n_iter=3, adjacency=adjacency
     )
@@ -82,6 +89,25 @@ def test_scales_are_public_rules():
     assert way(100, 20, n_iter=20) == "declared"
     undeclared = DPLassoRegressor(Domain(target_bound=1.0)).plan(20)
     assert undeclared.parameters["scales"] == "declared"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "facts"),
+    [
+        (DPLassoClassifier, {"feature_bound": 2.0**-92}),
+        (DPScreenedLassoClassifier, {"feature_bound": 2.0**-95}),
+        (DPLassoRegressor, {"target_bound": 2.0**98}),
+        (DPScreenedLassoRegressor, {"target_bound": 2.0**98}),
+    ],
+)
+def test_units_for_which_a_release_might_leave_the_floats_are_refused_by_the_plan(estimator, facts):
+    """They were refused by the solver, after the release of the scale was paid for."""
+    labels = {} if "target_bound" in facts else {"classes": [0, 1]}
+    with pytest.raises(ParameterError, match="must be between"):
+        estimator(Domain(n_samples=4000, **labels, **facts), epsilon=4.0).plan(20)
+    mild = {name: math.sqrt(value) for name, value in facts.items()}
+    plan = estimator(Domain(n_samples=4000, **labels, **mild), epsilon=4.0).plan(20)
+    assert plan.parameters["scales"] in ("table", "entries")
 
 
 def test_it_learns_out_of_the_box():

@@ -68,6 +68,8 @@ class ReleasesScales(BaseDPLinearModel):
             scale_columns=n_features <= NARROW,
             numbers=numbers,
         )
+        if not math.isinf(self.epsilon):  # before anything is spent
+            scales.check(float(domain.target_bound or 1.0) if numbers else 1.0)
         return scales, n_iter
 
     def _ball_reach(self, n_iter: int, wide: bool) -> float:

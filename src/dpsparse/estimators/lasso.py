@@ -149,9 +149,8 @@ class _Lasso(ReleasesScales):
                 self._domain.n_samples, 4.0 * kappa * bound * slope_bound
             )
         # What floats cannot carry is refused here, before anything is spent.
-        check_public(
-            radius, bound, slope_bound, (), kappa * bound * slope_bound / (resolution or 1)
-        )
+        units = (resolution or 1) * (self._domain.rows_per_unit or 1)
+        check_public(radius, bound, slope_bound, (), kappa * bound * slope_bound / units)
         phases = [Phase(key, paid, NOTES[key]) for key, paid in sums.items()]
         phases.append(Phase("vertices", event, note))
         if count is not None:

@@ -231,7 +231,7 @@ class _ScreenedLasso(ReleasesScales):
             facts.feature_bound,
             facts.slope_bound,
             (),
-            constants.kappa * reach / resolution,
+            constants.kappa * reach / (resolution * (self._domain.rows_per_unit or 1)),
         )
         ball = Ball(
             loss=get_loss(self._loss),

@@ -55,9 +55,8 @@ class Query:
 
 
 def units_in_one(unit: float) -> int:
-    """The most units that one row may add to a count: exactly at most one together, though 1/unit may round up."""
-    units = int(1.0 / unit)
-    return units if units * Fraction(unit) <= 1 else units - 1
+    """The most units that one row may add to a count: at most one together, by fractions, as 1.0/unit may round up."""
+    return int(1 / Fraction(unit))
 
 
 def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:

@@ -22,13 +22,14 @@ import numpy as np
 from dpsparse.losses import Huber
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.solvers.frank_wolfe.problem import check_public
 from dpsparse.solvers.look import Look
 
 if TYPE_CHECKING:
     from dpsparse.solvers.frank_wolfe.solve import Ball
 
 ENTRY = 1.5  # where entries of standardised columns are clipped, in units of their typical size
-LARGE = 2.0  # where other entries are clipped, in units of the released one
+HALVINGS = 8  # below the largest entry a typical one is sought
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class Scales:
     reach: float  # largest margin of the ball, in cutoffs where targets are numbers
     scale_columns: bool
     numbers: bool
+
+    def check(self, target: float) -> None:
+        """Refuse what floats cannot carry, whatever will be released; `target` is the declared bound, or one."""
+        lowest = self.largest / 2.0**HALVINGS
+        for bound in (ENTRY,) if self.way == "table" else (lowest, self.largest):
+            for slope in (target,) if self.numbers else (0.5, 1.0):  # ends of the logistic bound
+                check_public(self.reach * target / bound, bound, slope)
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ def release_scales(
         mapped, bound = rows.standardised(centre, stretch, middle=middle, unit=unit), ENTRY
     else:
         bound = look.quantile(
-            "entry", rows.count_small, 0.5, scales.largest / 2.0**8, scales.largest
+            "entry", rows.count_small, 0.5, scales.largest / 2.0**HALVINGS, scales.largest
         )
         mapped = rows.standardised_targets(middle, unit) if scales.numbers else rows
     mapped = mapped.bounded(bound)
