@@ -58,7 +58,7 @@ def test_small_is_about_non_zero_entries():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_replay_of_a_wide_regression(adjacency, monkeypatch):
     """The way that no audit case takes: numbers, and more columns than can be centred."""
-    monkeypatch.setattr("dpsparse.estimators.lasso.MOST_COLUMNS", 2)
+    monkeypatch.setattr("dpsparse.estimators._ball_scales.MOST_COLUMNS", 2)
     model = DPLassoRegressor(
         Domain(target_bound=2.0, n_samples=4000), n_iter=3, adjacency=adjacency
     )

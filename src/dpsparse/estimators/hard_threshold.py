@@ -322,8 +322,8 @@ _DOC = """
         "scaled" releases what the others ask to be declared: lengths, curvature, how far a step may go. "gaussian" is
         DP-IGHT with rows clipped to their declared bound, "peeling" selects privately and adds noise to selected values
         only. "auto" is "scaled", but for a regression of fewer than about 60 or 15 sqrt(d) effective rows
-        (`n_samples` times mu), which releases the mean of the targets alone; with a `step_size` or `ridge`, which are in declared units, it
-        compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
+        (`n_samples` times mu), which releases the mean of the targets alone; with a `step_size` or `ridge`, which are
+        in declared units, it compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
     adjacency : {{"add-remove", "replace-one"}}
     calibration : {{"proven", "published"}}
         "published" is DP-IGHT as printed, for reproduction: it assumes what the proven form enforces.
