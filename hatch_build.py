@@ -55,8 +55,11 @@ def record(place: Path) -> None:
                     words = [words_of(one) for one in arguments]
                 except LookupError:
                     continue
-                symbol = f"{home}.{name}".replace(".", "_") + f"_{i}"
-                functions.setdefault(f"{home}.{name}", []).append((symbol, words))
+                calls = functions.setdefault(f"{home}.{name}", [])
+                # A kernel that calls another with a constant has a type of its own for it, in the same words; entered
+                # twice, neither would be found.
+                if words not in [known for _, known in calls]:
+                    calls.append((f"{home}.{name}".replace(".", "_") + f"_{i}", words))
     features = PROCESSORS.get(platform.machine(), ("", []))[1]
     text = json.dumps({"processor": features, "sources": sources, "functions": functions})
     (place / "_ahead.json").write_text(text + "\n", "utf-8")

@@ -19,9 +19,13 @@ def fit_common_kinds() -> None:
     # Wide enough for boxes, tall enough for curvature (solvers/frank_wolfe/README.md).
     wide = sp.random_array((500, 3000), density=0.004, rng=0, format="csr")
     tall = sp.csr_array(np.maximum(np.cos(np.outer(np.arange(6000), np.arange(1, 7))), 0.0))
+    dense = np.cos(np.outer(np.arange(300), np.arange(1, 21)))
     jobs = [
         (est.DPLassoClassifier(Domain(classes=[0, 1]), n_iter=300), wide, np.arange(500) % 2),
         (est.DPLassoClassifier(Domain(classes=[0, 1]), n_iter=600), tall, np.arange(6000) % 2),
+        # With scales that are released because enough rows are declared.
+        (est.DPLassoClassifier(Domain(classes=[0, 1], n_samples=300)), dense, np.arange(300) % 2),
+        (est.DPLassoRegressor(Domain(target_bound=1.0, n_samples=900)), dense, np.arange(300) % 2),
         (est.DPSparseClassifier(two), X, labels),
         (est.DPLassoClassifier(two, n_iter=20), X, labels),
         (est.DPLassoClassifier(two, n_iter=200), X.astype(np.float32), labels),

@@ -17,7 +17,7 @@ from dpsparse.estimators._base import (
     check_count,
     check_positive,
 )
-from dpsparse.estimators._phases import gaussian_phases, mean_alone
+from dpsparse.estimators._phases import FEW, gaussian_phases, mean_alone
 from dpsparse.estimators._support import targets
 from dpsparse.estimators.gradient import NARROW
 from dpsparse.estimators.gradient import NOTES as GRADIENT_NOTES
@@ -49,6 +49,9 @@ from dpsparse.solvers.table_regression import solve as solve_mean
 
 PRIOR_SHARE = 0.05  # of the budget, for class counts (regression: also for the spread)
 _NARROW = 1000  # up to this width feature_bound * sqrt(d) is a bound on rows worth using
+# A step along one of d columns of dense rows is seen in N/sqrt(d) units of noise; below so many of them, on training
+# rows of 800 x 1000, a fit is worse than the mean as often as not.
+PER_COLUMN = 15.0
 _METHODS = ("auto", "scaled", "gaussian", "peeling")
 # Shares of the budget (of mu^2) of the releases that stand for declared scales; the steps get the rest.
 SCALED = {
@@ -110,7 +113,8 @@ class _DPHardThreshold(BaseDPLinearModel):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
         if self._scaled:
-            fewest = mean_alone(self) if self.method == "auto" else None
+            few = max(FEW, PER_COLUMN * math.sqrt(n_features))
+            fewest = mean_alone(self, few) if self.method == "auto" else None
             if fewest is not None:
                 return fewest
             return self._scaled_plan(n_features, n_outputs, labels)
@@ -317,9 +321,9 @@ _DOC = """
     method : {{"auto", "scaled", "gaussian", "peeling"}}
         "scaled" releases what the others ask to be declared: lengths, curvature, how far a step may go. "gaussian" is
         DP-IGHT with rows clipped to their declared bound, "peeling" selects privately and adds noise to selected values
-        only. "auto" is "scaled", but for a regression of fewer than about 60 effective rows (`n_samples` times mu),
-        which releases the mean of the targets alone; with a `step_size` or `ridge`, which are in declared units, it
-        compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
+        only. "auto" is "scaled", but for a regression of fewer than about 60 or 15 sqrt(d) effective rows
+        (`n_samples` times mu), which releases the mean of the targets alone; with a `step_size` or `ridge`, which are
+        in declared units, it compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
     adjacency : {{"add-remove", "replace-one"}}
     calibration : {{"proven", "published"}}
         "published" is DP-IGHT as printed, for reproduction: it assumes what the proven form enforces.
