@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 import os
 import sys
 import time
@@ -104,7 +105,7 @@ def text() -> None:
         rest = [text for text, out in zip(texts, test, strict=True) if out]
         for epsilon in [float(part[1])] if part[1] else (1.0, 3.0):
             for mode in [part[2]] if part[2] else ("hash", "vocabulary"):
-                seeds = [int(part[3])] if part[3] else [0, 1]
+                seeds = [int(part[3])] if part[3] else range(5)
                 found, seconds, n_words = [], 0.0, []
                 for seed in seeds:
                     model = DPGradientClassifier(Domain(classes=sorted(set(y.tolist()))))
@@ -149,7 +150,8 @@ def news20() -> tuple[str, list[str], list[int]]:
 
 
 def report(label: str, values: list[float]) -> None:
-    print(f"{label} {np.mean(values):.4f} +- {np.std(values):.4f}", flush=True)
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else math.nan
+    print(f"{label} {np.mean(values):.4f} +- {error:.4f}", flush=True)
 
 
 if __name__ == "__main__":
