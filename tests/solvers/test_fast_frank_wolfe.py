@@ -344,7 +344,7 @@ def stale_run(data, problem, t, seed=2):
 
 
 def test_lagging_mode_has_the_law_of_the_true_gradient():
-    data, problem = make_case("logistic", n=400, p=12, n_iter=200, fit_intercept=False)
+    data, problem = make_case("logistic", n=150, p=12, n_iter=200, fit_intercept=False)
     run = make_run(data, problem)
     sc = run.state.sc
     picks = np.random.default_rng(2)
