@@ -107,7 +107,7 @@ def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
     missing = [name for name in wanted or () if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
+            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names, wanted or ())} The first line of a CSV file must "
             "name the columns."
         )
     return list(names if wanted is None else wanted)

@@ -154,7 +154,7 @@ def _choose(
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SchemaError(
-            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
+            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names, wanted)} The first line of a CSV file must "
             "name the columns."
         )
     where = {name: position for position, name in enumerate(names)}
