@@ -40,6 +40,14 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 
+def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> SchemaError:
+    """A named column that a file does not have."""
+    near = did_you_mean(wrong, names, said)
+    return SchemaError(
+        f"There is no column {wrong!r}.{near} The first line of a CSV file must name the columns."
+    )
+
+
 def is_whole(value: object) -> bool:
     """A whole number of Python or NumPy; True and False are none."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -17,6 +17,11 @@ from dpsparse.models import load
 N = 4000
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def run(capsys, monkeypatch):
     def call(*arguments):
