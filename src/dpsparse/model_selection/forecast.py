@@ -127,7 +127,7 @@ def expected_accuracy(
       epsilon 0.1      ...
       epsilon 10       ...
       without privacy  0.8...
-      constant answer  0.567, best possible 0.900
+      constant answer  0.500, best possible 0.900
     """
     for name, value in (
         ("n_samples", n_samples), ("n_features", n_features), ("informative", informative),
@@ -198,7 +198,8 @@ def _made_up(
         size = domain.row_norm / math.sqrt(d) if domain.row_norm else domain.feature_bound or 1.0
         X = sp.csr_array(rng.uniform(-size, size, (n, d)))
     else:
-        columns = np.exp(rng.random((n, entries)) * np.log(d)).astype(np.int64) - 1
+        places = np.exp(rng.random((n, entries)) * np.log(d + 1)).astype(np.int64)
+        columns = np.minimum(places, d) - 1
         indptr = np.arange(0, n * entries + 1, entries)
         X = sp.csr_array((np.ones(n * entries), columns.ravel(), indptr), shape=(n, d))
         X.sum_duplicates()
