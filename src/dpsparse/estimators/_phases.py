@@ -46,21 +46,16 @@ def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
         return None
     note = {"mean": f"noisy sum of the targets: {N:.0f} effective rows tell nothing else"}
     _, phases = gaussian_phases({"mean": 1.0}, {"mean": 1}, note, model.epsilon, model.delta)
-    name = type(model).__name__
-    return Plan(
-        method=name,
-        phases=tuple(phases),
-        epsilon=float(model.epsilon),
-        delta=model.delta,
-        adjacency=model.adjacency,
-        source="docs/proofs/table_regression.md",
-        assumptions=(f"n_samples={n} is public",),
-        public=TableRegression(
-            way="mean", n_samples=n, longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
-            target_bound=float(model._domain.require("target_bound", name)),
-        ),
-        parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+    public = TableRegression(
+        way="mean", n_samples=n, longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
+        target_bound=float(model._domain.require("target_bound", type(model).__name__)),
     )  # fmt: skip
+    return model._planned(
+        phases,
+        public,
+        source="docs/proofs/table_regression.md",
+        parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+    )
 
 
 def gaussian_phases(
