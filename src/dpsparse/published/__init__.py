@@ -11,5 +11,6 @@
 
 Every function takes arrays, numbers and a generator, and depends on nothing but the losses: the proven
 solvers may change without moving a printed number. Estimators reach them by `calibration="published"`,
-which promises nothing; printed forms that no estimator runs live in experiments/. What each paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
+which promises nothing; printed forms that no estimator runs live in experiments/.
+What each paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
 """
