@@ -6,9 +6,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.metadata_routing import MetadataRequest
-
 from dpsparse._checks import check_terms
+from dpsparse.estimators._schema import request_for_groups
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.exceptions import BudgetWarning, ParameterError
 
@@ -44,11 +43,9 @@ class DPScorer:
     target_bound: float | None = None
     persons: bool = False
 
-    def get_metadata_routing(self) -> MetadataRequest:
+    def get_metadata_routing(self) -> Any:
         """What scikit-learn's metadata routing hands on: `groups`, if persons are to be protected."""
-        request = MetadataRequest(owner=type(self).__name__)
-        request.score.add_request(param="groups", alias=self.persons)
-        return request
+        return request_for_groups(self, self.persons)
 
     def __call__(self, model: Any, X: Any, y: Any, groups: Any = None) -> float:
         if self.persons and groups is None:
