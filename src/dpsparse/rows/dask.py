@@ -37,10 +37,11 @@ from dpsparse.exceptions import (
     SchemaError,
     SourceChangedError,
 )
+from dpsparse.noise import use_cores
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.sources import Source
 
-_SMALL = 2**12  # bytes up to which numbers travel inside every task, which saves a round trip
+_SMALL = 2**18  # bytes that may travel inside all tasks of a query together, which saves a round trip
 _LOST = (
     OSError,
     CommClosedError,
@@ -89,7 +90,7 @@ class OnDask:
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> OnDask:
         run, own = self._settings, each or [None] * len(self._futures)
-        sent = run.sent(f)
+        sent = run.sent(f, len(own))
         made = [
             run.submit(_made, sent, argument, each is not None, digest, held)
             for held, digest, argument in zip(self._futures, self._digests, own, strict=True)
@@ -98,7 +99,7 @@ class OnDask:
 
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         run = self._settings
-        sent = run.sent(add)
+        sent = run.sent(add, len(self._groups))
         tasks = [
             run.submit(
                 _summed, sent, shape, [self._digests[i] for i in group],
@@ -113,7 +114,7 @@ class OnDask:
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         run = self._settings
-        sent = run.sent(f)
+        sent = run.sent(f, len(self._futures))
         tasks = [
             run.submit(_collected, sent, digest, held)
             for held, digest in zip(self._futures, self._digests, strict=True)
@@ -124,7 +125,7 @@ class OnDask:
         self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
     ) -> list[Any]:
         run, n = self._settings, len(self._futures)
-        taking, made = run.sent(take), run.sent(f)
+        taking, made = run.sent(take, n * n), run.sent(f, n)
         tasks = []
         for group in range(n):  # rows go from worker to worker
             pieces = [
@@ -153,9 +154,9 @@ class _Settings:
                 _guarded, task, *arguments, pure=False, retries=self.retries, priority=10
             )
 
-    def sent(self, f: Callable[..., Any]) -> Any:
+    def sent(self, f: Callable[..., Any], n_tasks: int) -> Any:
         """A function with its released numbers: as it is if short, else as a task, which has lineage."""
-        if len(pickle.dumps(f, protocol=5)) <= _SMALL:
+        if n_tasks * len(pickle.dumps(f, protocol=5)) <= _SMALL:
             return f
         return self.submit(_same, f)
 
@@ -184,6 +185,7 @@ class _Settings:
 
 
 def _guarded(task: Callable[..., Any], *arguments: Any) -> Any:
+    use_cores(distributed.get_worker().state.nthreads)  # others may have the rest of the machine
     try:
         return task(*arguments)
     except DPSparseError as error:
