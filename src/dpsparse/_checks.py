@@ -25,17 +25,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def did_you_mean(wrong: str, names: Sequence[Any]) -> str:
+def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> str:
     """ " Did you mean 'age'?" for a mistyped name of a column, or nothing.
 
-    Only names of a header or of a declaration are passed here. The first line of a file without a header is a person's
-    row: it is told from a header by its cells, all of which must read like names (letters first, no number, no gap).
+    The first line of a file without a header is a person's row, and words look like names. `names` are taken for a
+    header only if one of the names that the user `said` stands among them and all read like names (letters first, no
+    number, no gap).
     """
-    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+    header = all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
+    if not header or not set(said) & set(names):
         return ""
     plain = {name.casefold(): name for name in names}
     near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
+
+
+def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> SchemaError:
+    """A named column that a file does not have."""
+    near = did_you_mean(wrong, names, said)
+    return SchemaError(
+        f"There is no column {wrong!r}.{near} The first line of a CSV file must name the columns."
+    )
 
 
 def is_whole(value: object) -> bool:

@@ -23,8 +23,9 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from decimal import Decimal, localcontext
+from functools import cache
 
 import numpy as np
 
@@ -201,11 +202,22 @@ def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
         for block in waiting:
             task(block)
 
-    if helpers == 0:
-        work()
-        return
-    with ThreadPoolExecutor(helpers) as pool:
-        started = [pool.submit(work) for _ in range(helpers)]
+    started = [_helpers().submit(work) for _ in range(helpers)]
+    try:
         work()  # this thread works too
-        for each in started:
-            each.result()
+    finally:
+        # No block is left: a helper that has not begun (it waits for this very thread, or was lost in a fork) need not.
+        running = [each for each in started if not each.cancel()]
+        wait(running)
+    for each in running:
+        each.result()
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads that stay: to start one takes longer than many a pass over the rows."""
+    return ThreadPoolExecutor(max((os.cpu_count() or 1) - 1, 1))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of the threads

@@ -174,7 +174,7 @@ def unlikely_picks_are_impossible(patch):
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
 def the_count_discards_its_noise(patch):
-    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", lambda rng, scale: 0)
+    patch.setattr(dpsparse.mechanisms.geometric, "two_sided_geometric", lambda rng, scale: 0)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -182,7 +182,7 @@ def one_sided_noise_of_the_count(patch):
     def upwards(rng, scale):
         return abs(dpsparse.random.two_sided_geometric(rng, scale))
 
-    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", upwards)
+    patch.setattr(dpsparse.mechanisms.geometric, "two_sided_geometric", upwards)
 
 
 @fault("DPGradientClassifier", **GRADIENT)

@@ -73,7 +73,9 @@ def init(
     names = column_names(data, file_format)
     for name in (target, person):
         if name is not None and name not in names:
-            raise ParameterError(f"There is no column {name!r}.{did_you_mean(name, names)}")
+            raise ParameterError(
+                f"There is no column {name!r}.{did_you_mean(name, names, (target, person))}"
+            )
     facts: dict[str, Any] = {}
     if target is not None:
         facts["target"] = target

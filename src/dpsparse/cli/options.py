@@ -292,7 +292,7 @@ def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
         raise ParameterError("Only named columns (CSV, Parquet) can be scaled.")
     unknown = [name for name in scales if name not in table.feature_names]
     if unknown:
-        near = did_you_mean(unknown[0], table.feature_names)
+        near = did_you_mean(unknown[0], table.feature_names, table.feature_names)
         raise ParameterError(f"There is no feature column {unknown[0]!r} to scale.{near}")
     import numpy as np
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._checks import did_you_mean
+from dpsparse._checks import did_you_mean, no_column
 from dpsparse.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def make_pipeline(
     facts = {*(domain.bounds or {}), *(domain.categories or {}), *(domain.fill or {}), *roles}
     absent = sorted(name for name in facts if name not in names)
     if absent:
-        near = "".join(did_you_mean(name, names) for name in absent[:3])
+        near = "".join(did_you_mean(name, names, facts | others) for name in absent[:3])
         raise ParameterError(f"There are no such columns: {', '.join(absent[:50])}.{near}")
     twice = sorted(str(name) for name in others if name in facts)
     if twice:
@@ -243,10 +243,7 @@ def training_columns(
     columns = read_columns(path, format=options["file_format"])
     for name in (target, person):
         if name is not None and name not in columns:
-            raise SchemaError(
-                f"There is no column {name!r}.{did_you_mean(name, list(columns))} The first line of a CSV file must "
-                "name the columns."
-            )
+            raise no_column(name, list(columns), (target, person))
     y = target_array(columns.pop(target).tolist())
     persons = None if person is None else name_array(columns.pop(person).tolist())
     return columns, y, persons

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dpsparse.noise import STEPS
 from dpsparse.privacy import (
     Event,
+    Geometric,
     NonPrivate,
     Phase,
     Plan,
@@ -42,14 +44,16 @@ def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
     if not model._labels_are_numbers or n is None or model.calibration != "proven":
         return None
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
-    if few <= N:
-        return None
-    note = {"mean": f"noisy sum of the targets: {N:.0f} effective rows tell nothing else"}
-    _, phases = gaussian_phases({"mean": 1.0}, {"mean": 1}, note, model.epsilon, model.delta)
-    name = type(model).__name__
+    return None if few <= N else mean_plan(model, N)
+
+
+def mean_plan(model: BaseDPLinearModel, effective: float) -> Plan:
+    """The sum of the targets and nothing else: all of epsilon, in geometric noise; delta is not used."""
+    name, n = type(model).__name__, int(model._domain.require("n_samples", type(model).__name__))
+    note = f"noisy sum of the targets: {effective:.0f} effective rows tell nothing else"
     return Plan(
         method=name,
-        phases=tuple(phases),
+        phases=(Phase("mean", Geometric(STEPS / model.epsilon, STEPS), note),),
         epsilon=float(model.epsilon),
         delta=model.delta,
         adjacency=model.adjacency,
@@ -59,7 +63,7 @@ def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
             way="mean", n_samples=n, longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
             target_bound=float(model._domain.require("target_bound", name)),
         ),
-        parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+        parameters={"n_iter": 1, "way": "mean", "effective_rows": effective},
     )  # fmt: skip
 
 

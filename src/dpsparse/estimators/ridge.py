@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor, check_count
-from dpsparse.estimators._phases import effective_rows
+from dpsparse.estimators._phases import effective_rows, mean_plan
 from dpsparse.estimators._support import (
     TOL,
     Named,
@@ -107,17 +107,20 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         n = int(domain.require("n_samples", name))
         private = not math.isinf(self.epsilon)
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-        way = choose_way(N, n_features)
+        way, longest = choose_way(N, n_features), self._longest(n_features)
+        if way == "mean":
+            return mean_plan(self, N)
         clip = row_clip(way, exact=not private)
-        of_mean = {"released": min(max(360.0 / N**2, 0.03), 1.0), "declared": 0.0, "mean": 1.0}[way]
-        shares = {"mean": of_mean} if of_mean else {}
+        shares: dict[str, float] = {}
         if way == "released":
-            shares |= {key: share * (1.0 - of_mean) for key, share in SHARES.items()}
+            of_mean = min(max(360.0 / N**2, 0.03), 1.0)
+            shares = {key: share * (1.0 - of_mean) for key, share in SHARES.items()}
+            shares = {"mean": of_mean, **shares}
             if n_features > NARROW:
                 del shares["columns"]
-        rest = 0.0 if way == "mean" else 1.0 - sum(shares.values())
+        rest = 1.0 - sum(shares.values())
         sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS}
-        ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest or 1.0))
+        ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest))
         if private:
             check_ridge("ridge", ridge, clip**2)
         tol, size = TOL * clip, n_features + 1
@@ -133,16 +136,14 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
                 )
                 for key, share in shares.items()
             ]
-            if rest > 0.0:
-                event = tilted_fit(
-                    clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
-                    self.adjacency,
-                )  # fmt: skip
-                named.append(("fit", event, NOTES["fit"]))
-            return named
+            event = tilted_fit(
+                clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
+                self.adjacency,
+            )  # fmt: skip
+            return [*named, ("fit", event, NOTES["fit"])]
 
         strength = find_strength(everything, self.epsilon, self.delta)
-        if private and rest > 0.0:
+        if private:
             check_grid(name, strength * math.sqrt(2e-3 * rest), size)
         return Plan(
             method=name,
@@ -155,7 +156,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             public=TableRegression(
                 way=way,
                 n_samples=n,
-                longest=self._longest(n_features),
+                longest=longest,
                 ridge=ridge,
                 tol=tol,
                 scale_columns=n_features <= NARROW or not private,

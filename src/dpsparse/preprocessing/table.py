@@ -273,7 +273,7 @@ class DPTablePreparer(PrivateStep):
                 )
         missing = [name for name in wanted if name not in table.names]
         if missing:
-            near = did_you_mean(missing[0], [n for n in table.names if n not in wanted])
+            near = did_you_mean(missing[0], table.names, wanted)
             raise SchemaError(f"X lacks columns that have a role: {', '.join(missing)}.{near}")
         if hasattr(self, "feature_names_in_"):
             return table.take(list(wanted))  # by name: others, and their order, do not matter

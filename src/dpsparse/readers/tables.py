@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import did_you_mean, quietly
+from dpsparse._checks import no_column, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import read_svmlight
@@ -153,10 +153,7 @@ def _choose(
     wanted = [*(name for name in others if name is not None), *drop, *(features or [])]
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise SchemaError(
-            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
-            "name the columns."
-        )
+        raise no_column(missing[0], names, wanted)
     where = {name: position for position, name in enumerate(names)}
     if features is None:
         features = [name for name in names if name not in others and name not in drop]

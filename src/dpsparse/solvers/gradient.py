@@ -421,9 +421,13 @@ class Run:
         cut = step / self.n * scale * math.sqrt(n_iter / share) if soften else 0.0
         velocity = np.zeros((self.units.width + 1, self.n_outputs))
         for part in shares:
+            # What a release returns is as long as the weights: the new ones are made in its memory.
+            noisy = self.releases.gaussian("gradients", self.gradient(), part)
+            noisy /= self.n
             velocity *= momentum
-            velocity += self.releases.gaussian("gradients", self.gradient(), part) / self.n
-            self.weights = soft(self.weights - step * velocity[:-1], cut)
+            velocity += noisy
+            moved = np.multiply(step, velocity[:-1], out=noisy[:-1])
+            self.weights = soft(np.subtract(self.weights, moved, out=moved), cut)
             if self.constant > 0.0:  # one more coordinate of the same noisy vector
                 self.constant_weight = self.constant_weight - step * velocity[-1]
         return noise
@@ -479,6 +483,4 @@ def direction(weights: np.ndarray) -> np.ndarray:
 
 def soft(weights: np.ndarray, cut: float) -> np.ndarray:
     """Weights moved towards zero by `cut`."""
-    if cut == 0.0:
-        return weights
-    return np.asarray(np.maximum(weights - cut, 0.0) + np.minimum(weights + cut, 0.0))
+    return weights - np.clip(weights, -cut, cut) if cut > 0.0 else weights
