@@ -188,7 +188,7 @@ class BaseDPLinearModel(_Fitted):
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = given_the_table(self._priced(X.n_features, labels), self)
-            rows = X.clipped(self._clipping(X.n_features), labels)
+            rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
             refuse_malformed(X)
             X, y = checked_data(

@@ -41,7 +41,9 @@ from dpsparse.noise import use_cores
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.sources import Source
 
-_SMALL = 2**18  # bytes that may travel inside all tasks of a query together, which saves a round trip
+_SMALL = (
+    2**18
+)  # bytes that may travel inside all tasks of a query together, which saves a round trip
 _LOST = (
     OSError,
     CommClosedError,
@@ -319,11 +321,11 @@ class OnCluster(Source):
             ) from None
         return _Settings(client, self._timeout, self._retries)
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None) -> Rows:
+    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
         if domain.unit == "person":
             raise ParameterError(
-                "Persons with several rows need all of their rows together: pass X, y and groups in memory, or "
-                "declare Domain(unit='row')."
+                "On a cluster nobody brings the rows of a person together: write them to files and fit "
+                "Rows.from_parquet(...) with groups, or declare Domain(unit='row')."
             )
         run = self._settings()
         load = dask.delayed(_guarded, pure=False)
