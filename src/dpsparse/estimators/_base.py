@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
-from dpsparse._checks import is_number, is_whole
+from dpsparse._checks import check_terms, is_number, is_whole
 from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
 SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
-ADJACENCIES = ("add-remove", "replace-one")
 
 
 class _Fitted(BaseEstimator):
@@ -92,17 +91,8 @@ class BaseDPLinearModel(_Fitted):
             raise ParameterError(
                 _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
             )
-        check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
-        if not is_number(self.delta) or not 0 < self.delta < 1:
-            raise ParameterError(
-                f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6."
-            )
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         check_choice("calibration", self.calibration, self._calibrations)
-        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
-            raise ParameterError(
-                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
-            )
         is_seeded(self.random_state)  # refuses what cannot be a seed
         if not is_whole(self.verbose):
             raise ParameterError(

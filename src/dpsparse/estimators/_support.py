@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpsparse._checks import check_share
 from dpsparse.domain import HUGE, BoundedData, Domain
 from dpsparse.estimators._base import BaseDPLinearModel, check_count, check_positive
 from dpsparse.exceptions import DomainError, ParameterError
@@ -427,13 +428,6 @@ def phases(named: Named, private: bool) -> tuple[Phase, ...]:
 def output_count(labels: np.ndarray | None) -> int:
     """One weight vector for regression and two classes, else one per class (against the rest)."""
     return 1 if labels is None or len(labels) <= 2 else len(labels)
-
-
-def check_share(name: str, value: object) -> None:
-    """Refuse anything but a number strictly between 0 and 1."""
-    number = isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
-    if not (number and 0.0 < value < 1.0):  # type: ignore[operator]
-        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
 
 
 def check_range(name: str, value: object, largest: float = HUGE) -> None:

@@ -197,7 +197,12 @@ def _unit_part(
     indptr, columns = part.indptr, part.indices
     if len(place):
         indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
-        kernels.count_kept(part.indptr, part.indices, scaling, 0, n, indptr)
+        cuts = _edges(n, len(part.values))
+        count: Any = kernels.count_kept
+        in_threads(
+            lambda b: count(part.indptr, part.indices, scaling, cuts[b], cuts[b + 1], indptr),
+            range(len(cuts) - 1),
+        )
         np.cumsum(indptr, out=indptr)
         columns = np.empty(indptr[-1], np.int32)
     z = np.empty(len(columns), np.int32)
