@@ -183,6 +183,22 @@ def test_what_the_plan_made_is_passed_on():
     assert not offenders(taken)
 
 
+def test_a_loss_is_asked_for_what_it_can_not_for_its_name():
+    """`loss == "huber"` shuts out the next loss. The kinds of objective that are proven are named by their events."""
+    from dpsparse.losses import LOSSES
+
+    def asked(path):
+        found = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.Compare)]
+        return [
+            ast.unparse(n)
+            for n in found
+            if not ast.unparse(n.left).endswith(".objective")
+            and {p.value for p in ast.walk(n) if isinstance(p, ast.Constant)} & LOSSES.keys()
+        ]
+
+    assert not offenders(asked, [f for f in FILES if room(f) in ("solvers", "rows")])
+
+
 def test_json_and_pages_are_written_in_one_place():
     """One encoder, so that a record has one text; one base, so that pages look alike."""
     dumps = r"\bjson\.dumps?\b|JSONEncoder"

@@ -49,8 +49,6 @@ _LARGEST = 100_000  # items of an array kept as text
 _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 # Not in `attributes`: stored in a form of their own, or belonging to the place of training.
 _OWN_FORM = {"coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "scales_"}
-# Parameters of a step that belong to the place of training.
-_OF_THE_PLACE = {"ledger", "random_state"}
 
 Model = BaseDPLinearModel | DPPipeline
 
@@ -183,16 +181,7 @@ def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str,
         "schema": SCHEMA,
         "dpsparse": dpsparse.__version__,
         "estimator": type(model).__name__,
-        "parameters": {
-            key: _encode(value)
-            for key, value in model.get_params(deep=False).items()
-            if key != "ledger"  # the account belongs to the place of training
-        },
-        "attributes": {
-            key: _encode(value)
-            for key, value in vars(model).items()
-            if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
-        },
+        **_facts_of(model, without={"ledger"}),  # the account belongs to the place of training
         "feature_names": names,
         "scales": getattr(model, "scales_", None),
         "guarantee": model.privacy_.to_dict(),
@@ -308,12 +297,7 @@ def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
             f"{file} holds a {kind} that this version of dpsparse ({dpsparse.__version__}) does "
             "not have."
         )
-    kind = getattr(estimators, name)
-    known = kind().get_params(deep=False)
-    stored = {key: _decode(value) for key, value in header["parameters"].items()}
-    model: BaseDPLinearModel = kind(**{k: v for k, v in stored.items() if k in known})
-    for key, value in header["attributes"].items():
-        setattr(model, key, _decode(value))
+    model: BaseDPLinearModel = _made(getattr(estimators, name), header)
     record = header["coef"]
     if not record["sparse"]:
         dense = np.zeros(coef.shape)
@@ -413,16 +397,7 @@ def _encode(value: Any) -> Any:
         return {
             "type": "step",
             "kind": type(value).__name__,
-            "parameters": {
-                key: _encode(part)
-                for key, part in value.get_params(deep=False).items()
-                if key not in _OF_THE_PLACE
-            },
-            "attributes": {
-                key: _encode(part)
-                for key, part in vars(value).items()
-                if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
-            },
+            **_facts_of(value, without={"ledger", "random_state"}),
         }
     if type(value).__name__ in _RECORDS:
         stated = {field.name: getattr(value, field.name) for field in fields(value)}
@@ -457,12 +432,31 @@ def _decode_step(record: dict[str, Any]) -> Step:
     kind = kinds.get(record["kind"])
     if kind is None or not issubclass(kind, Step):
         raise ModelFileError("The model file holds a step that this version of dpsparse lacks.")
-    known = kind().get_params(deep=False)
-    stored = {key: _decode(part) for key, part in record["parameters"].items()}
-    step: Step = kind(**{key: part for key, part in stored.items() if key in known})
-    for key, part in record["attributes"].items():
-        setattr(step, key, _decode(part))
+    step: Step = _made(kind, record)
     return step
+
+
+def _facts_of(thing: Any, without: set[str]) -> dict[str, Any]:
+    """Parameters of an estimator or a step, and what it published."""
+    given = thing.get_params(deep=False)
+    return {
+        "parameters": {key: _encode(given[key]) for key in given if key not in without},
+        "attributes": {
+            key: _encode(value)
+            for key, value in vars(thing).items()
+            if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
+        },
+    }
+
+
+def _made(kind: Any, record: dict[str, Any]) -> Any:
+    """The estimator or step of such facts; parameters that it does not know any more are left out."""
+    known = kind().get_params(deep=False)
+    stored = {key: _decode(value) for key, value in record["parameters"].items()}
+    model = kind(**{key: value for key, value in stored.items() if key in known})
+    for key, value in record["attributes"].items():
+        setattr(model, key, _decode(value))
+    return model
 
 
 def _encode_plan(plan: Plan) -> dict[str, Any]:

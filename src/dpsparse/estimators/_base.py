@@ -8,7 +8,9 @@ A family of methods adds two things: `_make_plan` (public numbers only) and `_so
 from __future__ import annotations
 
 import math
+import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -29,18 +31,39 @@ from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
-from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.sources import Source
+from dpsparse.solvers import table_regression
 from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
 SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
+
+
+# What the parameters mean that every method has: `{shared}` in the docstring of an estimator.
+_SHARED = """adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing."""
+# A whole use of an estimator: `{example: parameters}` in its docstring.
+_EXAMPLE = """Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, {name}
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain({fact}, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = {name}(domain, epsilon=2.0, {more}).fit(X, {targets})
+    >>> model.coef_.shape, model.privacy_.headline
+    ({shape}, '(2.0, 1e-06)-DP, add/remove one row, proven')"""
 
 
 class _Fitted(BaseEstimator):
@@ -74,6 +97,13 @@ class BaseDPLinearModel(_Fitted):
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Docstrings say what is special about an estimator; what all share stands above, once."""
+        super().__init_subclass__(**more)
+        if cls.__doc__:
+            text = cls.__doc__.replace("{shared}", _SHARED)
+            cls.__doc__ = re.sub(r"\{example: (.*)\}", lambda found: _example(cls, found[1]), text)
+
     # ---- what a family implements -------------------------------------------------------------
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
@@ -83,6 +113,10 @@ class BaseDPLinearModel(_Fitted):
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """The solver on `rows`; whatever leaves them goes through `releases`."""
         raise TypeError(f"{type(self).__name__} does not say how to solve.")
+
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        """The same as a paper prints it."""
+        raise TypeError(f"{type(self).__name__} has no published form.")
 
     def _check_parameters(self) -> None:
         """Refuse bad hyper-parameters; families extend this for their own."""
@@ -109,6 +143,33 @@ class BaseDPLinearModel(_Fitted):
     def _why_one_row(self) -> str:
         """Why there is no proof for several rows of a person, or an empty text where there is one."""
         return "several rows of a person are not bounded together here."
+
+    # ---- what plans and solvers of all families share ------------------------------------------
+
+    def _planned(self, phases: Iterable[Phase], public: Any, **facts: Any) -> Plan:
+        """A plan of these phases; `facts` are fields that differ from what a plan says as a rule."""
+        said = {
+            "method": type(self).__name__, "epsilon": float(self.epsilon), "delta": self.delta,
+            "adjacency": self.adjacency, "assumptions": self._assumptions(),
+        }  # fmt: skip
+        return Plan(phases=tuple(phases), public=public, **{**said, **facts})
+
+    def _assumptions(self) -> tuple[str, ...]:
+        n = self._domain.n_samples
+        return () if n is None else (f"n_samples={n} is public",)
+
+    def _loss_name(self, n_outputs: int = 1) -> str:
+        """The loss of a method that takes slopes of any weights, and so needs them bounded."""
+        if self._labels_are_numbers:
+            return "huber"
+        return "logistic" if n_outputs == 1 else "softmax"
+
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        """The solver that the plan is for: a narrow table (or the mean alone), a printed form, or the method's own."""
+        if isinstance(plan.public, table_regression.TableRegression):
+            return table_regression.solve(rows, plan.public, releases)
+        solve = self._solve_published if plan.calibration == "published" else self._solve
+        return solve(rows, plan, releases)
 
     # ---- the corridor -------------------------------------------------------------------------
 
@@ -246,7 +307,7 @@ class BaseDPLinearModel(_Fitted):
     ) -> None:
         """What was planned and paid: solve, and publish what was released."""
         with FitProgress(type(self).__name__, self.verbose) as releases.progress:
-            solution = self._solve(releases.capped(rows), plan, releases)
+            solution = self._run(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = solution.n_iter
         if solution.coef_noise is not None:
@@ -440,6 +501,22 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def output_count(labels: np.ndarray | None) -> int:
+    """One weight vector for regression and two classes, else one per class."""
+    return 1 if labels is None or len(labels) <= 2 else len(labels)
+
+
+def _example(kind: type, more: str) -> str:
+    numbers = issubclass(kind, RegressorMixin)
+    return _EXAMPLE.format(
+        name=kind.__name__,
+        more=more,
+        fact="target_bound=1.0" if numbers else "classes=[0, 1]",
+        targets="X[:, 0]" if numbers else "(X[:, 0] > 0).astype(int)",
+        shape="(8,)" if numbers else "(1, 8)",
+    )
 
 
 def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
