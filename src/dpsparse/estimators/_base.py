@@ -201,7 +201,7 @@ class BaseDPLinearModel(FittedLinearModel):
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = given_the_table(self._priced(X.n_features, labels), self)
-            rows = X.clipped(self._clipping(X.n_features), labels)
+            rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
             refuse_malformed(X)
             X, y = checked_data(
