@@ -356,7 +356,8 @@ class _Newton:
 
     def steps(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> Iterator[np.ndarray]:
         """The Newton step, its halves, and at last one that is short enough for any rows."""
-        step = self._solve(gradient, bend, norm)
+        # To 26 bits, because the last digits are those of the machine's linear algebra.
+        step = _leading_bits(self._solve(gradient, bend, norm))
         if np.all(np.isfinite(step)) and float(step @ gradient) > 0.0:
             for halving in range(_HALVINGS):
                 yield step * 0.5**halving

@@ -124,7 +124,7 @@ class Run(Look):
                 theta = self.keep(stretch, theta, self.public.n_nonzero)
         bound = self.public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
-        intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
+        intercept = self.mean + self.cutoff * theta[-1] - float(np.sum(coef * self.centre))
         return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
     def fit(
