@@ -1021,22 +1021,13 @@ def test_rounding_of_many_entries_does_not_stop_a_run():
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(
-    ("bucket", "counted", "width"),
-    [
-        (2**17, 2**22, 40),
-        (2**17, 2**22, 3000),
-        (64, 2**22, 3000),
-        (300, 500, 70_000),
-        (2**17, 2**22, 70_000),
-    ],
-)
+@pytest.mark.parametrize("bucket", [64, 2**17])
+@pytest.mark.parametrize("width", [40, 3000, 70_000])
 def test_layout_is_the_transpose_in_any_number_of_buckets(
-    monkeypatch, bucket, counted, width, fit_intercept
+    monkeypatch, bucket, width, fit_intercept
 ):
     """More columns than HEAVY and than a bucket holds, some empty; every entry is found under its label, in order."""
     monkeypatch.setattr(layout, "_BUCKET", bucket)
-    monkeypatch.setattr(layout, "_COUNTED", counted)
     rng = np.random.default_rng(3)
     X = sp.random_array((60, width), density=min(0.02, 60 / width), rng=rng, format="csr")
     X.sort_indices()
@@ -1056,7 +1047,7 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
         again[owners, j] = m.entries[part].astype(np.uint32).view(np.float32)
     np.testing.assert_array_equal(again, dense.astype(np.float32))
     heavy = labels < kernel.HEAVY
-    if (~heavy & (counts > 0)).any() and counted >= X.nnz:  # else a sample tells which are heavy
+    if (~heavy & (counts > 0)).any():
         assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()
 
 

@@ -848,55 +848,16 @@ def advance(st, rng, first, last, mode):
 
 
 @_kernel
-def count_columns(indptr, indices, counts, stride):
-    """Entries of each column in every so many rows."""
-    for i in range(0, indptr.size - 1, stride):
-        for p in range(indptr[i], indptr[i + 1]):
-            counts[indices[p]] += 1
-
-
-@_kernel
-def choose_heavy(counts, tally, heavy):
-    """The fullest columns in their order; returns how many. `tally` is the number of columns of each count."""
-    for j in range(counts.size):
-        tally[counts[j]] += 1
-    floor, n_above = tally.size, np.int64(0)
-    while floor > 1 and n_above + tally[floor - 1] <= heavy.size:
-        floor -= 1
-        n_above += tally[floor]
-    spare = (
-        heavy.size - n_above if floor > 1 else 0
-    )  # of count floor - 1 the first ones are heavy as well
-    n = 0
-    for j in range(counts.size):
-        c = np.int64(counts[j])
-        if c >= floor or (c == floor - 1 and spare > 0):
-            spare -= c < floor
-            heavy[n] = j
-            n += 1
-    return n
-
-
-@_inner
-def _is_marked(marks, j):
-    return (marks[j >> 6] >> np.uint64(j & 63)) & np.uint64(1) != 0
-
-
-@_kernel
-def count_groups(indices, marks, label_of, heavy_counts, groups):
-    """Entries of every heavy column, and of the light ones in each group of GROUP columns."""
+def count_groups(indices, groups):
+    """Entries of each group of GROUP columns: few enough counts to stay cached."""
     for p in range(indices.size):
-        j = np.int64(indices[p])
-        if _is_marked(marks, j):
-            heavy_counts[label_of[j]] += 1
-        else:
-            groups[j // GROUP] += 1
+        groups[np.uint64(indices[p]) // np.uint64(GROUP)] += 1
 
 
 @_kernel
-def bound_buckets(groups, most, at, bucket_of, columns, ends):
-    """Runs of groups with about `most` entries and at most 2^16 columns: where each begins, and its bucket's name."""
-    n, held, first = 0, np.int64(0), 0
+def bound_buckets(groups, most, bucket_of, columns, ends):
+    """Runs of groups with about `most` entries and at most 2^16 columns: first column and end of each; how many."""
+    n, held, first, at = 0, np.int64(0), 0, np.int64(0)
     for g in range(groups.size):
         if g > first and (held + groups[g] > most or (g + 1 - first) * GROUP > 2**16):
             columns[n + 1], ends[n] = g * GROUP, at
@@ -909,57 +870,102 @@ def bound_buckets(groups, most, at, bucket_of, columns, ends):
 
 
 @_kernel
-def scatter_rows(
-    indptr, indices, values, factor, marks, label_of, bucket_of, columns, heavy_at, bucket_at,
-    entries, low,
-):  # fmt: skip
-    """Every entry to its heavy column, or to its bucket, with what its column is called there."""
-    start = entries.size - low.size
-    for i in range(indptr.size - 1):
-        for p in range(np.int64(indptr[i]), np.int64(indptr[i + 1])):
-            j = np.int64(indices[p])
-            entry = _pack(i, _entry(values[p], factor))
-            if _is_marked(marks, j):
-                label = label_of[j]
-                entries[heavy_at[label]] = entry
-                heavy_at[label] += 1
-            else:
-                b = bucket_of[j // GROUP]
-                f = bucket_at[b]
-                bucket_at[b] = f + 1
-                entries[f] = entry
-                low[f - start] = j - columns[b]
+def scatter_rows(indptr, indices, values, factor, bucket_of, columns, places, entries, low):
+    """Every entry to its bucket, and beside it what its column is called there: few places are written to."""
+    for i in range(np.uint64(indptr.size - 1)):
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            j = np.uint64(indices[p])
+            b = np.uint64(bucket_of[j // np.uint64(GROUP)])
+            f = np.uint64(places[b])
+            places[b] = f + np.uint64(1)
+            entries[f] = _pack(i, _entry(values[p], factor))
+            low[f] = j - np.uint64(columns[b])
 
 
 @_kernel
-def sort_buckets(columns, ends, marks, label_of, colptr, n_heavy, low, entries, room, place):
-    """The entries of each bucket by columns, in the order of rows; labels for light columns. Returns their end."""
-    label, start = np.int64(n_heavy), np.int64(entries.size - low.size)
-    lo = start
+def sort_buckets(columns, ends, counts, low, entries, room, places):
+    """The entries of each bucket by columns, in the order of rows, and their number in each column."""
+    lo = np.uint64(0)
     for b in range(ends.size):
-        hi, first = ends[b], columns[b]
-        width = min(columns[b + 1], label_of.size) - first
-        place[:width] = 0
+        hi, first = np.uint64(ends[b]), columns[b]
+        width = min(columns[b + 1], counts.size) - first
+        places[:width] = 0
         for f in range(lo, hi):
-            place[low[f - start]] += 1
+            places[np.uint64(low[f])] += 1
             room[f - lo] = entries[f]
-        at = lo
+        at = np.int64(lo)
         for c in range(width):
-            n = place[c]
-            if n > 0:
-                place[c] = at
-                at += n
-                label_of[first + c] = label
-                label += 1
-                colptr[label] = at
-            elif not _is_marked(marks, first + c):
-                label_of[first + c] = NO_LABEL
+            n = places[c]
+            counts[first + c] = n
+            places[c] = at
+            at += n
         for f in range(lo, hi):
-            c = low[f - start]
-            entries[place[c]] = room[f - lo]
-            place[c] += 1
+            c = np.uint64(low[f])
+            entries[np.uint64(places[c])] = room[f - lo]
+            places[c] += 1
         lo = hi
-    return label
+
+
+@_kernel
+def choose_heavy(counts, tally, heavy):
+    """The fullest columns in their order; returns how many. `tally` becomes the number of columns of each count."""
+    for j in range(counts.size):
+        tally[counts[j]] += 1
+    floor, n_above = tally.size, np.int64(0)
+    while floor > 1 and n_above + tally[floor - 1] <= heavy.size:
+        floor -= 1
+        n_above += tally[floor]
+    spare = (
+        heavy.size - n_above if floor > 1 else 0
+    )  # the first ones of count floor - 1 are heavy as well
+    n = 0
+    for j in range(counts.size):
+        c = np.int64(counts[j])
+        if c >= floor or (c == floor - 1 and spare > 0):
+            spare -= c < floor
+            heavy[n] = j
+            n += 1
+    return n
+
+
+@_kernel
+def label_columns(label_of, heavy, front, entries, colptr):
+    """Counts become labels and pointers, heavy columns move to the front.
+
+    `front` is room for their entries, or nothing where there are no others.
+    """
+    at, end, h = np.int64(0), np.int64(0), 0
+    colptr[0] = 0
+    for j in range(label_of.size):
+        c = np.int64(label_of[j])
+        if h < heavy.size and j == heavy[h]:
+            for k in range(min(c, front.size)):
+                front[end + k] = entries[at + k]
+            end += c
+            h += 1
+            colptr[h] = end
+        at += c
+    # From the last column to the first no entry is written over before it has moved.
+    to, label = at, colptr.size - 1
+    colptr[label] = at
+    for j in range(label_of.size - 1, -1, -1):
+        c = np.int64(label_of[j])
+        at -= c
+        if h > 0 and j == heavy[h - 1]:
+            h -= 1
+            label_of[j] = h
+        elif c == 0:
+            label_of[j] = NO_LABEL
+        else:
+            to -= c
+            label -= 1
+            label_of[j] = label
+            colptr[label] = to
+            if to > at:
+                for k in range(c - 1, -1, -1):
+                    entries[to + k] = entries[at + k]
+    for f in range(front.size):
+        entries[f] = front[f]
 
 
 @_kernel

@@ -19,8 +19,7 @@ from dpsparse.solvers.frank_wolfe.kernel import GROUP, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
-# Entries of a bucket, which is sorted within the caches; those that are counted to tell which columns are heavy.
-_BUCKET, _COUNTED = 2**17, 2**22
+_BUCKET = 2**17  # entries of a bucket, which is sorted within the caches
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,44 +59,32 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
     nnz = indices.size + (n if problem.fit_intercept else 0)
     # One type of pointers for nearly all data: one compiled kernel.
     pointer, name = (np.int32, np.uint32) if nnz <= INT32_MAX else (np.int64, np.int64)
-    label_of = np.zeros(width, name)
-    kernel.count_columns(indptr, indices, label_of, 1 + indices.size // _COUNTED)
-    if problem.fit_intercept and n > 0:
-        label_of[p] = n + 1  # always among the heavy ones, and the last of them
-    heavy = np.empty(min(HEAVY, width), np.int64)
-    heavy = heavy[: kernel.choose_heavy(label_of, np.zeros(n + 2, np.int64), heavy)]
-    marks = np.zeros(width // 64 + 1, np.uint64)
-    np.bitwise_or.at(marks, heavy >> 6, np.uint64(1) << (heavy & 63).astype(np.uint64))
-    label_of[heavy] = np.arange(heavy.size)
-
-    counts, groups = np.zeros(heavy.size, np.int64), np.zeros(width // GROUP + 1, np.int64)
-    kernel.count_groups(indices, marks, label_of, counts, groups)
-    if problem.fit_intercept and n > 0:
-        counts[-1] = n
-    colptr = np.empty(min(nnz, width) + 1, pointer)  # what is not needed is never touched
-    colptr[0] = 0
-    colptr[1 : heavy.size + 1] = np.cumsum(counts)
-    n_long = int(counts.sum())
-
+    groups = np.zeros(p // GROUP + 1, np.int64)
+    kernel.count_groups(indices, groups)
     bucket_of = np.empty(groups.size, np.int32)
     columns, ends = np.zeros(groups.size + 1, np.int64), np.empty(groups.size, np.int64)
-    n_buckets = kernel.bound_buckets(groups, _BUCKET, n_long, bucket_of, columns, ends)
-    ends = ends[:n_buckets]
-    entries, low = np.empty(nnz, np.uint64), np.empty(nnz - n_long, np.uint16)
-    begins = np.append(n_long, ends[:-1])
+    ends = ends[: kernel.bound_buckets(groups, _BUCKET, bucket_of, columns, ends)]
+    begins = np.append(0, ends[:-1])
+    entries, low = np.empty(nnz, np.uint64), np.empty(indices.size, np.uint16)
     kernel.scatter_rows(
-        indptr, indices, rows.values, 1.0 / problem.feature_bound, marks, label_of, bucket_of,
-        columns, colptr[: heavy.size].astype(np.int64), begins.copy(), entries, low,
+        indptr, indices, rows.values, 1.0 / problem.feature_bound, bucket_of, columns,
+        begins.copy(), entries, low,
     )  # fmt: skip
+    label_of = np.zeros(width, name)  # at first the entries of each column
+    room, places = np.empty(int((ends - begins).max()), np.uint64), np.empty(2**16, np.int64)
+    kernel.sort_buckets(columns, ends, label_of[:p], low, entries, room, places)
+    del low
     if problem.fit_intercept:
         one = np.float32(1.0).view(np.uint32).astype(np.uint64)
-        entries[n_long - n : n_long] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
-    room = np.empty(int((ends - begins).max()), np.uint64)
-    n_full = kernel.sort_buckets(
-        columns, ends, marks, label_of, colptr, heavy.size, low, entries, room,
-        np.empty(2**16, np.int64),
-    )  # fmt: skip
-    return kernel.Matrix(indptr, rows.indices, rows.values, label_of, colptr[: n_full + 1], entries)
+        entries[nnz - n :] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
+        label_of[p] = n
+    tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
+    heavy = heavy[: kernel.choose_heavy(label_of, tally, heavy)]
+    n_full, n_long = width - int(tally[0]), int(label_of[heavy].sum(dtype=np.int64))
+    colptr = np.empty(n_full + 1, pointer)
+    front = np.empty(n_long if n_long < nnz else 0, np.uint64)
+    kernel.label_columns(label_of, heavy, front, entries, colptr)
+    return kernel.Matrix(indptr, rows.indices, rows.values, label_of, colptr, entries)
 
 
 def nanoseconds_of_a_row(matrix: kernel.Matrix, n: int, K: int) -> float:
