@@ -1021,13 +1021,14 @@ def test_rounding_of_many_entries_does_not_stop_a_run():
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("bucket", [64, 2**17])
+@pytest.mark.parametrize("bucket", [0, 64, 2**17])
 @pytest.mark.parametrize("width", [40, 3000, 70_000])
 def test_layout_is_the_transpose_in_any_number_of_buckets(
     monkeypatch, bucket, width, fit_intercept
 ):
     """More columns than HEAVY and than a bucket holds, some empty; every entry is found under its label, in order."""
     monkeypatch.setattr(layout, "_BUCKET", bucket)
+    monkeypatch.setattr(layout, "_DIRECT", 2**22 if bucket == 0 else 0)
     rng = np.random.default_rng(3)
     X = sp.random_array((60, width), density=min(0.02, 60 / width), rng=rng, format="csr")
     X.sort_indices()

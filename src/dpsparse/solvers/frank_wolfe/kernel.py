@@ -848,6 +848,24 @@ def advance(st, rng, first, last, mode):
 
 
 @_kernel
+def count_columns(indices, counts):
+    """Entries of each column."""
+    for p in range(indices.size):
+        counts[np.uint64(indices[p])] += 1
+
+
+@_kernel
+def fill_columns(indptr, indices, values, factor, label_of, places, entries):
+    """Every entry to its column; `places` are where the columns begin."""
+    for i in range(np.uint64(indptr.size - 1)):
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            label = np.uint64(label_of[np.uint64(indices[p])])
+            f = np.uint64(places[label])
+            places[label] = f + np.uint64(1)
+            entries[f] = _pack(i, _entry(values[p], factor))
+
+
+@_kernel
 def count_groups(indices, groups):
     """Entries of each group of GROUP columns: few enough counts to stay cached."""
     for p in range(indices.size):
@@ -932,7 +950,7 @@ def choose_heavy(counts, tally, heavy):
 def label_columns(label_of, heavy, front, entries, colptr):
     """Counts become labels and pointers, heavy columns move to the front.
 
-    `front` is room for their entries, or nothing where there are no others.
+    `front` is room for their entries, or nothing where no entry has to move.
     """
     at, end, h = np.int64(0), np.int64(0), 0
     colptr[0] = 0
@@ -961,7 +979,7 @@ def label_columns(label_of, heavy, front, entries, colptr):
             label -= 1
             label_of[j] = label
             colptr[label] = to
-            if to > at:
+            if to > at and front.size > 0:
                 for k in range(c - 1, -1, -1):
                     entries[to + k] = entries[at + k]
     for f in range(front.size):

@@ -19,7 +19,8 @@ from dpsparse.solvers.frank_wolfe.kernel import GROUP, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
-_BUCKET = 2**17  # entries of a bucket, which is sorted within the caches
+# So many entries go to their columns directly; of more, buckets of so many are sorted within the caches.
+_DIRECT, _BUCKET = 2**22, 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,32 +60,50 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
     nnz = indices.size + (n if problem.fit_intercept else 0)
     # One type of pointers for nearly all data: one compiled kernel.
     pointer, name = (np.int32, np.uint32) if nnz <= INT32_MAX else (np.int64, np.int64)
-    groups = np.zeros(p // GROUP + 1, np.int64)
-    kernel.count_groups(indices, groups)
-    bucket_of = np.empty(groups.size, np.int32)
-    columns, ends = np.zeros(groups.size + 1, np.int64), np.empty(groups.size, np.int64)
-    ends = ends[: kernel.bound_buckets(groups, _BUCKET, bucket_of, columns, ends)]
-    begins = np.append(0, ends[:-1])
-    entries, low = np.empty(nnz, np.uint64), np.empty(indices.size, np.uint16)
-    kernel.scatter_rows(
-        indptr, indices, rows.values, 1.0 / problem.feature_bound, bucket_of, columns,
-        begins.copy(), entries, low,
-    )  # fmt: skip
-    label_of = np.zeros(width, name)  # at first the entries of each column
-    room, places = np.empty(int((ends - begins).max()), np.uint64), np.empty(2**16, np.int64)
-    kernel.sort_buckets(columns, ends, label_of[:p], low, entries, room, places)
-    del low
+    label_of = np.zeros(width, name)  # at first the number of entries of each column
+    entries = np.empty(nnz, np.uint64)
+    in_buckets = nnz > _DIRECT
+    if in_buckets:
+        _sort_by_columns(rows, indices, problem, label_of[:p], entries)
+    else:
+        kernel.count_columns(indices, label_of)
     if problem.fit_intercept:
-        one = np.float32(1.0).view(np.uint32).astype(np.uint64)
-        entries[nnz - n :] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
         label_of[p] = n
     tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
     heavy = heavy[: kernel.choose_heavy(label_of, tally, heavy)]
     n_full, n_long = width - int(tally[0]), int(label_of[heavy].sum(dtype=np.int64))
     colptr = np.empty(n_full + 1, pointer)
-    front = np.empty(n_long if n_long < nnz else 0, np.uint64)
+    front = np.empty(n_long if in_buckets and n_long < nnz else 0, np.uint64)
     kernel.label_columns(label_of, heavy, front, entries, colptr)
+    if not in_buckets:
+        factor = 1.0 / problem.feature_bound
+        kernel.fill_columns(
+            indptr, indices, rows.values, factor, label_of, colptr[:-1].copy(), entries
+        )
+    if problem.fit_intercept and n > 0:
+        one = np.float32(1.0).view(np.uint32).astype(np.uint64)
+        start = int(colptr[label_of[p]])
+        entries[start : start + n] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
     return kernel.Matrix(indptr, rows.indices, rows.values, label_of, colptr, entries)
+
+
+def _sort_by_columns(
+    rows: RowArrays, indices: np.ndarray, problem: Problem, counts: np.ndarray, entries: np.ndarray
+) -> None:
+    """Entries by columns, in the order of columns and rows, and their numbers; few places are written to at a time."""
+    groups = np.zeros(counts.size // GROUP + 1, np.int64)
+    kernel.count_groups(indices, groups)
+    bucket_of = np.empty(groups.size, np.int32)
+    columns, ends = np.zeros(groups.size + 1, np.int64), np.empty(groups.size, np.int64)
+    ends = ends[: kernel.bound_buckets(groups, _BUCKET, bucket_of, columns, ends)]
+    begins = np.append(0, ends[:-1])
+    low = np.empty(indices.size, np.uint16)
+    kernel.scatter_rows(
+        rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, bucket_of, columns,
+        begins.copy(), entries, low,
+    )  # fmt: skip
+    room, places = np.empty(int((ends - begins).max()), np.uint64), np.empty(2**16, np.int64)
+    kernel.sort_buckets(columns, ends, counts, low, entries, room, places)
 
 
 def nanoseconds_of_a_row(matrix: kernel.Matrix, n: int, K: int) -> float:

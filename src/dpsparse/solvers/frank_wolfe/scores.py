@@ -94,7 +94,7 @@ class Scores:
         # Where a single step uses the reserve up, it is only a doubt: draws go without.
         hasty = sc.lag > self._reserve * max(self.step - self._caught, 1)
         self._caught, sc.lag = self.step, 0
-        if sc.seek == 0 and self._pull_leaders(0 if hasty else self._reserve):
+        if sc.seek == 0 and self._drawing and self._pull_leaders(0 if hasty else self._reserve):
             self._wait = 8
             self._set_reserve(0 if hasty else self._reserve)
             return
@@ -257,11 +257,7 @@ class Scores:
         # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
         n, K = self.state.rows.y.size, self.problem.n_outputs
         row = nanoseconds_of_a_row(self.state.matrix, n, K)
-        sc.afford = (
-            1
-            + 2 * K * n / row
-            + min(self.pull_rate * sc.refresh_cost, self._cost_of_leaders() / row)
-        )
+        sc.afford = 1 + 2 * K * n / row + self.pull_rate * sc.refresh_cost
         tau = self._choose_tau()
         if tau > 0.0:
             if sc.ceiling >= 0:
@@ -275,19 +271,6 @@ class Scores:
             self._set_reserve(0 if sc.ceiling >= 0 else self._reserve)
             if self._drawing and Curve.pays(self):
                 self._curve = Curve(self)
-
-    def _cost_of_leaders(self) -> float:
-        """Nanoseconds of `_pull_leaders` at the present scores, if nothing were known but what entries allow."""
-        if not self._drawing:
-            return math.inf
-        matrix, reach = self.state.matrix, self._most()
-        heavy = self.state.sampler.score[: HEAVY * self.problem.n_outputs]
-        best = max(int(self.state.sc.light), int(np.abs(heavy.astype(np.int64)).max(initial=0)))
-        work = int(self.column_count[:HEAVY][reach[:HEAVY] > self._floor(best)].sum())
-        proposals = self._proposals(float(reach[HEAVY]), best)
-        if 2 * work > matrix.entries.size or proposals > matrix.entries.size // 160:
-            return math.inf
-        return 1.5 * self.problem.n_outputs * work + 80.0 * proposals
 
     def _choose_tau(self) -> float:
         """The largest tau whose doubts cost little, or 0 if boxes would not pay.
