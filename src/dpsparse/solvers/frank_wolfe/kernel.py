@@ -918,7 +918,7 @@ def sort_buckets(columns, ends, counts, low, entries, room, places):
             places[c] = at
             at += n
         for f in range(lo, hi):
-            c = np.uint64(low[f])
+            c = np.uint64(low[f])  # type: ignore[assignment]
             entries[np.uint64(places[c])] = room[f - lo]
             places[c] += 1
         lo = hi
