@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from functools import cache
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, local
 
 import numpy as np
 
@@ -40,6 +40,7 @@ _U1, _U4, _U5, _U15, _U26, _U42, _UFFFF, _UOFFSET = (
 )
 _BLOCKS = 8
 _LONG = 2**15  # shorter vectors are drawn by one thread: faster
+_mine = local()
 
 
 def _tables() -> tuple[np.ndarray, ...]:
@@ -181,8 +182,18 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
     in_threads(lambda b: _add(rngs[b], out[edges[b] : edges[b + 1]]), range(_BLOCKS))
 
 
+def use_cores(n: int) -> None:
+    """Work of this thread may take `n` cores from now on, as on a worker that shares its machine with others."""
+    _mine.cores = n
+
+
+def cores() -> int:
+    """The cores that work of this thread may take: all of the machine, if nobody said otherwise."""
+    return int(getattr(_mine, "cores", os.cpu_count() or 1))
+
+
 def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
-    """All blocks, on as many threads as there are cores; kernels release the GIL."""
+    """All blocks, on as many threads as there are cores for it; kernels release the GIL."""
     blocks = list(blocks)
     waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
     begun: list[None] = []
@@ -197,7 +208,7 @@ def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
         except BaseException as error:
             ended.put(error)
 
-    for _ in range(min(len(blocks), os.cpu_count() or 1) - 1):
+    for _ in range(min(len(blocks), cores()) - 1):
         _helpers().put(help_out)
     help_out()  # this thread works too
     # A helper that has not begun will find nothing to do: it may be waiting for this very thread.

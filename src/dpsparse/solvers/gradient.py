@@ -40,6 +40,7 @@ from functools import partial
 import numpy as np
 
 from dpsparse import arithmetic
+from dpsparse.losses import is_of_numbers
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
@@ -106,7 +107,7 @@ def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
         found = converged(rows, public.loss, public.target_bound, k, releases)
         if found is not None:
             return found
-    kind = RegressionRun if public.loss == "huber" else Run
+    kind = RegressionRun if is_of_numbers(public.loss) else Run
     return kind(rows, public, releases).solve()
 
 
