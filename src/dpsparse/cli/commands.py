@@ -171,13 +171,20 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
     """What MODEL is, what it may promise, and its largest weights."""
     from dpsparse.cli.training import facts_of, summary
     from dpsparse.models import load
+    from dpsparse.report.card import largest_weights
 
     fitted: Any = load(model)
-    weights = _top_weights(getattr(fitted, "model_", fitted), top)
+    weights = [
+        {"feature": row["name"], "weight": row["value"], "maybe_noise": row["stands_out"] is False}
+        for row in largest_weights(getattr(fitted, "model_", fitted), top)
+    ]
     lines = [
         summary(fitted),
         str(fitted.privacy_),
-        *(f"  {v:+12.6g}  {name}{'  (maybe noise)' if u else ''}" for name, v, u in weights),
+        *(
+            f"  {w['weight']:+12.6g}  {w['feature']}{'  (maybe noise)' if w['maybe_noise'] else ''}"
+            for w in weights
+        ),
     ]
     record = facts_of(fitted) | {
         "scales": getattr(fitted, "scales_", None),
@@ -185,10 +192,7 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
             k: v for k, v in fitted.get_params(deep=False).items() if k not in ("ledger", "steps")
         },
         "plan": dict(fitted.plan_.parameters),
-        "top_weights": [
-            {"feature": name, "weight": value, "maybe_noise": unsure}
-            for name, value, unsure in weights
-        ],
+        "top_weights": weights,
     }
     emit(record, "\n".join(lines), as_json)
 
@@ -323,27 +327,3 @@ def _score_plan(model: Any) -> Any:
     return Plan(
         "training score", phases, math.inf, model.delta, model.adjacency, proven=False, unit=unit
     )
-
-
-def _top_weights(model: Any, top: int) -> list[tuple[str, float, bool]]:
-    """(name, weight, whether it may be noise) of the largest weights, as on the card those that stand out first."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    coef = sp.coo_array(
-        np.atleast_2d(model.coef_) if isinstance(model.coef_, np.ndarray) else model.coef_
-    )
-    sd = getattr(model, "coef_noise_", None)
-    bar = math.sqrt(2.0 * math.log(max(math.prod(coef.shape), 2)))
-    size = np.abs(coef.data)
-    unsure = np.zeros(size.shape, bool) if sd is None else size <= bar * np.asarray(sd)[coef.col]
-    order = np.lexsort((-size, unsure))[:top]
-    names = getattr(model, "feature_names_", None)
-    out = []
-    for k in order:
-        j = int(coef.col[k])
-        name = names[j] if names is not None else f"feature {j}"
-        if coef.shape[0] > 1:
-            name += f" ({model.classes_[coef.row[k]]})"
-        out.append((name, float(coef.data[k]), bool(unsure[k])))
-    return out

@@ -23,22 +23,15 @@ if TYPE_CHECKING:
     from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
 
 _HOMES = {
-    "DPADMMClassifier": "admm",
-    "DPGradientClassifier": "gradient",
-    "DPGradientRegressor": "gradient",
-    "DPHardThresholdClassifier": "hard_threshold",
-    "DPHardThresholdRegressor": "hard_threshold",
-    "DPLassoClassifier": "lasso",
-    "DPLassoRegressor": "lasso",
-    "DPRidgeRegressor": "ridge",
-    "DPScreenedLassoClassifier": "screened_lasso",
-    "DPScreenedLassoRegressor": "screened_lasso",
-    "DPSparseClassifier": "sparse",
-    "DPSparseRegressor": "sparse",
-    "DPTransferClassifier": "transfer",
-    "DPTransferRegressor": "transfer",
-    "DPTwoStageClassifier": "two_stage",
-    "DPTwoStageRegressor": "two_stage",
+    "admm": "DPADMMClassifier",
+    "gradient": "DPGradientClassifier DPGradientRegressor",
+    "hard_threshold": "DPHardThresholdClassifier DPHardThresholdRegressor",
+    "lasso": "DPLassoClassifier DPLassoRegressor",
+    "ridge": "DPRidgeRegressor",
+    "screened_lasso": "DPScreenedLassoClassifier DPScreenedLassoRegressor",
+    "sparse": "DPSparseClassifier DPSparseRegressor",
+    "transfer": "DPTransferClassifier DPTransferRegressor",
+    "two_stage": "DPTwoStageClassifier DPTwoStageRegressor",
 }
 
 __all__ = [
