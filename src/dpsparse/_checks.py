@@ -21,6 +21,7 @@ from numpy.exceptions import ComplexWarning
 from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
+ADJACENCIES = ("add-remove", "replace-one")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -77,6 +78,26 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
     if not is_whole(value) or value < 1:
         also = " or None" if optional else ""
         raise ParameterError(f"{name} must be a whole number of at least 1{also}, got {value!r}.")
+
+
+def check_share(name: str, value: Any, remedy: str = "") -> None:
+    """Refuse anything but a number strictly between 0 and 1."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        hint = f"; {remedy}" if remedy else ""
+        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}{hint}.")
+
+
+def check_terms(
+    epsilon: Any, delta: Any, adjacency: Any, ledger: Any = None, exact: str = "non-private model"
+) -> None:
+    """Refuse terms under which nothing can be released; `exact` is what epsilon = infinity gives."""
+    check_positive("epsilon", epsilon, f"use math.inf for the {exact}")
+    check_share("delta", delta, "try 1e-6")
+    check_choice("adjacency", adjacency, ADJACENCIES)
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise ParameterError(
+            "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+        )
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

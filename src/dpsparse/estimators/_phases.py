@@ -49,22 +49,19 @@ def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
 
 def mean_plan(model: BaseDPLinearModel, effective: float) -> Plan:
     """The sum of the targets and nothing else: all of epsilon, in geometric noise; delta is not used."""
-    name, n = type(model).__name__, int(model._domain.require("n_samples", type(model).__name__))
+    name = type(model).__name__
     note = f"noisy sum of the targets: {effective:.0f} effective rows tell nothing else"
-    return Plan(
-        method=name,
-        phases=(Phase("mean", Geometric(STEPS / model.epsilon, STEPS), note),),
-        epsilon=float(model.epsilon),
-        delta=model.delta,
-        adjacency=model.adjacency,
-        source="docs/proofs/table_regression.md",
-        assumptions=(f"n_samples={n} is public",),
-        public=TableRegression(
-            way="mean", n_samples=n, longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
-            target_bound=float(model._domain.require("target_bound", name)),
-        ),
-        parameters={"n_iter": 1, "way": "mean", "effective_rows": effective},
+    public = TableRegression(
+        way="mean", longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
+        n_samples=int(model._domain.require("n_samples", name)),
+        target_bound=float(model._domain.require("target_bound", name)),
     )  # fmt: skip
+    return model._planned(
+        [Phase("mean", Geometric(STEPS / model.epsilon, STEPS), note)],
+        public,
+        source="docs/proofs/table_regression.md",
+        parameters={"n_iter": 1, "way": "mean", "effective_rows": effective},
+    )
 
 
 def gaussian_phases(

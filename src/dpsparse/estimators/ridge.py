@@ -16,17 +16,14 @@ from dpsparse.estimators._support import (
     check_range,
     check_ridge,
     find_strength,
+    longest_row,
     phases,
     tilted_fit,
 )
-from dpsparse.exceptions import DomainError
 from dpsparse.privacy import Plan, RoundedGaussian
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
 from dpsparse.solvers.look import COUNTS
-from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip, solve
+from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip
 
 ENOUGH = 60.0  # N from which it pays to look at the table
 NOTHING = 20.0  # N below which not even the mean can be learnt
@@ -68,14 +65,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         Weights to keep: the largest on standardised rows (free); None keeps all.
     ridge : float or None, default=None
         Ridge of the summed loss on standardised rows; None takes a public default.
-    adjacency : {"add-remove", "replace-one"}
     calibration : {"proven"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
     Notes
     -----
@@ -107,7 +98,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         n = int(domain.require("n_samples", name))
         private = not math.isinf(self.epsilon)
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-        way, longest = choose_way(N, n_features), self._longest(n_features)
+        way, longest = choose_way(N, n_features), longest_row(domain, n_features, name)
         if way == "mean":
             return mean_plan(self, N)
         clip = row_clip(way, exact=not private)
@@ -145,24 +136,20 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         strength = find_strength(everything, self.epsilon, self.delta)
         if private:
             check_grid(name, strength * math.sqrt(2e-3 * rest), size)
-        return Plan(
-            method=name,
-            phases=phases(everything(strength) if private else [], private),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
+        public = TableRegression(
+            way=way,
+            n_samples=n,
+            longest=longest,
+            ridge=ridge,
+            tol=tol,
+            scale_columns=n_features <= NARROW or not private,
+            target_bound=float(domain.require("target_bound", name)),
+            n_nonzero=self.n_nonzero,
+        )
+        return self._planned(
+            phases(everything(strength) if private else [], private),
+            public,
             source="docs/proofs/table_regression.md",
-            assumptions=(f"n_samples={n} is public",),
-            public=TableRegression(
-                way=way,
-                n_samples=n,
-                longest=longest,
-                ridge=ridge,
-                tol=tol,
-                scale_columns=n_features <= NARROW or not private,
-                target_bound=float(domain.require("target_bound", name)),
-                n_nonzero=self.n_nonzero,
-            ),
             parameters={
                 "n_iter": 1,
                 "way": way,
@@ -182,21 +169,6 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             return EXACT_RIDGE * row_clip("released") ** 2
         drowned = 5.0 * n_features / (n * mu**2)
         return float(max(8.0 / min(self.epsilon, 8.0), drowned) * clip**2)
-
-    def _longest(self, n_features: int) -> float:
-        domain = self._domain
-        bounds = [domain.row_norm] if domain.row_norm is not None else []
-        if domain.feature_bound is not None:
-            bounds.append(domain.feature_bound * math.sqrt(n_features))
-        if not bounds:
-            raise DomainError(
-                f"{type(self).__name__} needs a bound on the rows; declare one: "
-                "Domain(feature_bound=1.0) or Domain(row_norm=1.0)."
-            )
-        return float(min(bounds))
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return solve(rows, plan.public, releases)
 
 
 def choose_way(effective: float, n_features: int) -> str:

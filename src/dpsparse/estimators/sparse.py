@@ -67,7 +67,7 @@ class _DPSparse(BaseDPLinearModel):
         return replace(plan, method=type(self).__name__, parameters={**chosen, **plan.parameters})
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return self._choose(rows.n_features)[0]._solve(rows, plan, releases)
+        return self._choose(rows.n_features)[0]._run(rows, plan, releases)
 
 
 _PARAMETERS = """
@@ -84,14 +84,8 @@ _PARAMETERS = """
     n_nonzero : int, "mass", PrivateCount or None, default=None
         Weights to keep, of all classes together. An int says that few features matter, which the choice
         uses; "mass" keeps the fewest with 90 % of the absolute sum; None keeps all.
-{more}    adjacency : {{"add-remove", "replace-one"}}
-    calibration : {{"proven"}}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+{more}    calibration : {{"proven"}}
+    {{shared}}
 
     Notes
     -----

@@ -19,10 +19,8 @@ import numpy as np
 from scipy.special import logit, ndtr
 from sklearn.base import BaseEstimator
 
-from dpsparse._checks import check_choice, check_count
+from dpsparse._checks import check_choice, check_count, check_share
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import check_positive
-from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
@@ -99,9 +97,7 @@ class DPFeatureTest(_Fitted):
         )  # fmt: skip
 
     def _check(self) -> Domain:
-        check_positive("q", self.q)
-        if not self.q < 1.0:
-            raise ParameterError(f"q must lie strictly between 0 and 1, got {self.q!r}; try 0.1.")
+        check_share("q", self.q, "try 0.1")
         check_choice("control", self.control, ("bh", "by"))
         return _plan.check(
             self.domain, self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state,

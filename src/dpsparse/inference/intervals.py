@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse._checks import check_count
+from dpsparse._checks import check_count, check_positive, check_share
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import check_positive
 from dpsparse.evaluation.intervals import quantile
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
@@ -168,9 +167,7 @@ def dp_inference(
         random_state=random_state,
     )  # fmt: skip
     _plan.check(domain, epsilon, delta, adjacency, ledger, random_state, NAME)
-    check_positive("level", level)
-    if not level < 1.0:
-        raise ParameterError(f"level must lie strictly between 0 and 1, got {level!r}; try 0.95.")
+    check_share("level", level, "try 0.95")
     first = np.zeros(len(columns) + 1) if start is None else np.asarray(start, float)
     if first.shape != (len(columns) + 1,) or not np.all(np.isfinite(first)):
         raise ParameterError(

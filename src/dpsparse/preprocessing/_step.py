@@ -22,7 +22,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_choice, check_positive
+from dpsparse._checks import ADJACENCIES, check_choice, check_positive
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Table, read_table
 from dpsparse.privacy import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 # A fitted transformer of scikit-learn; weights (outputs, features) -> weights behind it, and shifts of intercepts.
 Plain = tuple[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]
 
-ADJACENCIES = ("add-remove", "replace-one")
 SOURCE = "docs/proofs/preparation.md"
 # Of delta, for names that only one row knows: what every ledger keeps in reserve is four times that.
 LEAK_SHARE = 2.0**-16

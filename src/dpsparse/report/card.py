@@ -20,10 +20,10 @@ from dpsparse.domain import Undeclared
 from dpsparse.domain_file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger, Sequence, epsilon
-from dpsparse.privacy.guarantee import ROW
-from dpsparse.privacy.html import describe, likelihood_factor, rounded_up, show
+from dpsparse.privacy.html import describe, rounded_up, show
 from dpsparse.report import plots
 from dpsparse.report.evaluation import evaluation_section
+from dpsparse.report.papers import in_words
 from dpsparse.report.template import filled
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def privacy_card(
         proofs=_proofs(guarantee.source),
         version=dpsparse.__version__,
         g=guarantee,
-        words=_in_words(guarantee),
+        words=in_words(guarantee),
         nist=_nist_rows(guarantee),
         steps=[(name, describe(event)) for name, event in guarantee.events],
         cost_plot=_cost_plot(guarantee),
@@ -148,31 +148,6 @@ def _proofs(source: str) -> list[tuple[str, str]]:
         if name in notes.names():
             found.append((name, notes.read(name)))
     return found
-
-
-def _in_words(g: Guarantee) -> list[str]:
-    """What the promise means for one person, for a reader without mathematics."""
-    if not g.proven:
-        return [
-            "No promise can be made about this model. Treat it as if it contained the training data.",
-            "The numbers asked for, which promise nothing here, were epsilon "
-            f"{rounded_up(g.epsilon)} and delta {rounded_up(g.delta)}.",
-        ]
-    odds = likelihood_factor(g.epsilon)
-    certain = min(1.0, odds / (1.0 + odds) + g.delta)
-    percent = math.ceil(1000.0 * certain) / 10.0
-    change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
-    theirs = "a person's row was" if g.unit == ROW else "a person's rows were"
-    return [
-        f"Whether {g.unit} {change} changes the probability of anything that can be seen from "
-        f"this model by a factor of at most {rounded_up(odds, 3)}, apart from a further "
-        f"probability of at most {rounded_up(g.delta, 2)}.",
-        f"Someone who thinks it equally likely that {theirs} used or not, and who knows "
-        f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
-        "model (50 % means nothing was learnt).",
-        "This holds whatever else is known or will become known, and for everything computed from "
-        "the model later.",
-    ]
 
 
 def _nist_rows(g: Guarantee) -> list[tuple[str, list[str]]]:

@@ -40,6 +40,7 @@ from functools import partial
 import numpy as np
 
 from dpsparse import arithmetic
+from dpsparse.losses import is_of_numbers
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
@@ -53,6 +54,7 @@ INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 SURE = 3000.0  # n times budget from which a weight must stand out by two standard deviations
 FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
+CHUNK = 2**14  # weights moved at a time: they stay in the cache meanwhile
 ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
@@ -105,7 +107,7 @@ def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
         found = converged(rows, public.loss, public.target_bound, k, releases)
         if found is not None:
             return found
-    kind = RegressionRun if public.loss == "huber" else Run
+    kind = RegressionRun if is_of_numbers(public.loss) else Run
     return kind(rows, public, releases).solve()
 
 
@@ -421,13 +423,19 @@ class Run:
         cut = step / self.n * scale * math.sqrt(n_iter / share) if soften else 0.0
         velocity = np.zeros((self.units.width + 1, self.n_outputs))
         for part in shares:
-            # What a release returns is as long as the weights: the new ones are made in its memory.
             noisy = self.releases.gaussian("gradients", self.gradient(), part)
-            noisy /= self.n
-            velocity *= momentum
-            velocity += noisy
-            moved = np.multiply(step, velocity[:-1], out=noisy[:-1])
-            self.weights = soft(np.subtract(self.weights, moved, out=moved), cut)
+            for start in range(0, len(noisy), CHUNK):
+                some = slice(start, start + CHUNK)
+                noisy[some] /= self.n
+                velocity[some] *= momentum
+                velocity[some] += noisy[some]
+                np.multiply(step, velocity[some], out=noisy[some])
+                # The new weights are made in the memory of the release, which is as long.
+                moved = noisy[:-1][some]
+                np.subtract(self.weights[some], moved, out=moved)
+                if cut > 0.0:
+                    moved -= np.clip(moved, -cut, cut)
+            self.weights = noisy[:-1]
             if self.constant > 0.0:  # one more coordinate of the same noisy vector
                 self.constant_weight = self.constant_weight - step * velocity[-1]
         return noise

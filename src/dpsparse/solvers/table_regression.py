@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse.losses import get_loss, is_of_numbers
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.look import Look
@@ -80,7 +81,7 @@ def converged(
     if n is None or rows.rows_per_unit != 1:
         return None
     if (
-        loss == "softmax"
+        not get_loss(loss).scalar_slope
         or d > MOST_COLUMNS
         or n * d > MOST_ENTRIES
         or (d > n and n_nonzero is None)
@@ -105,8 +106,8 @@ class Run(Look):
         self.public = public
 
     def solve(self) -> Solution:
-        way = self.public.way
-        if self.public.loss != "huber":
+        way, numbers = self.public.way, is_of_numbers(self.public.loss)
+        if not numbers:
             self.cutoff = 1.0
         elif way != "declared":
             self.release_mean(alone=way == "mean")
@@ -114,7 +115,7 @@ class Run(Look):
         stretch = self.scaling
         if way != "mean":
             if way == "released":
-                if self.public.loss == "huber":
+                if numbers:
                     self.release_spread()
                 self.look_at_rows()
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
@@ -123,7 +124,7 @@ class Run(Look):
                 theta = self.keep(stretch, theta, self.public.n_nonzero)
         bound = self.public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
-        intercept = self.mean + self.cutoff * theta[-1] - float(coef @ self.centre)
+        intercept = self.mean + self.cutoff * theta[-1] - float(np.sum(coef * self.centre))
         return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
     def fit(
