@@ -43,7 +43,7 @@ _HOMES = {
     "two_stage": "DPTwoStageClassifier DPTwoStageRegressor",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(" ".join(_HOMES.values()).split())
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
 _register_yaml()
