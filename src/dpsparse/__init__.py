@@ -77,6 +77,6 @@ _HOMES = {
     "rows": "Rows",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+__all__ = sorted(["__version__", *" ".join(_HOMES.values()).split()])
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
