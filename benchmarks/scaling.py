@@ -187,7 +187,7 @@ def of_one_query(client, query, times: int) -> dict:
 
 
 def cluster(n: int) -> None:
-    """The same table on one worker and on two; the client speaks with workers directly, so a sum takes one hop."""
+    """The same table on one worker and on two, all settings of the client as they come."""
     import dask
     from dask.distributed import Client, LocalCluster
 
@@ -204,13 +204,20 @@ def cluster(n: int) -> None:
             LocalCluster(
                 n_workers=n_workers, threads_per_worker=1, dashboard_address=None
             ) as local,
-            Client(local, direct_to_workers=True) as client,
+            Client(local) as client,
         ):
             sent = {}
-            for d in (20_000, 200_000):
+
+            def rows_of(n: int, d: int):
                 chunks = [dask.delayed(chunk_of, nout=2)(i, n // 8, d, per_row) for i in range(8)]
                 xs, ys = zip(*chunks, strict=True)
-                rows = Rows.from_dask(list(xs), list(ys)).clipped(domain, labels)
+                return Rows.from_dask(list(xs), list(ys)).clipped(domain, labels)
+
+            few = rows_of(800, 300)  # with hardly any work in it, a query is a round trip
+            idle = of_one_query(client, lambda r=few: r.class_counts(2).whole(0.5), 30)
+            print(f"{n_workers} workers: a round trip {idle['least']:.1f} ms at best ({idle['median']:.1f} as a rule)", flush=True)  # fmt: skip
+            for d in (20_000, 200_000):
+                rows = rows_of(n, d)
                 units = rows.unit(np.ones(d, np.float32))
                 at = ("logistic", np.random.default_rng(0).normal(size=(d, 1)), np.zeros(1))
                 for _ in range(2):
@@ -218,10 +225,9 @@ def cluster(n: int) -> None:
                 step = of_one_query(
                     client, lambda u=units, at=at: u.gradient(*at, clip=0.5).whole(1e-4), 6
                 )
-                short = of_one_query(client, lambda r=rows: r.class_counts(2).whole(0.5), 15)
                 sent[d], busiest[d, n_workers] = step["sent"], step["worker"]
                 print(f"{n_workers} workers, {n * per_row:.1e} non-zeros, {d} columns: a step {step['least']:.0f} ms at best ({step['median']:.0f} as a rule), "
-                      f"{step['worker']:.0f} ms of the busiest worker's processor; a short query {short['least']:.1f} ms at best ({short['median']:.1f} as a rule)", flush=True)  # fmt: skip
+                      f"{step['worker']:.0f} ms of the busiest worker's processor", flush=True)  # fmt: skip
                 del rows, units
             slope = (sent[200_000] - sent[20_000]) / 180_000
             print(f"{n_workers} workers: {slope:.1f} bytes per column and step, all hops together", flush=True)  # fmt: skip

@@ -8,7 +8,6 @@ is `private_lasso` or `private_hard_threshold` of dpsparse.published, in float32
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from scipy.special import expit
 
 
 def distinct(X, y):
@@ -29,7 +28,7 @@ def lasso_runs(
     w, every = np.zeros((p, runs)), np.arange(runs)
     margins = np.zeros((len(y), runs), np.float32)
     for t in range(1, n_iter + 1):
-        gradient = X.T @ (share * (expit(margins) - y[:, None]))
+        gradient = X.T @ (share * (_logistic(margins) - y[:, None]))
         if uniform:
             j = rng.integers(p, size=runs)
         elif exact_sign:
@@ -57,7 +56,7 @@ def hard_threshold_runs(X, y, n_nonzero, n_iter, step, scale, rng, runs, *, coun
     share, p = _shares(X, counts), X.shape[1]
     theta = np.zeros((p, runs), np.float32)
     for _ in range(n_iter):
-        gradient = X.T @ (share * (expit(X @ theta) - y[:, None]))
+        gradient = X.T @ (share * (_logistic(X @ theta) - y[:, None]))
         theta -= np.float32(step) * (gradient + scale * rng.standard_normal((p, runs))).astype(
             np.float32
         )
@@ -115,18 +114,8 @@ def _squared_path(
     n, p = len(row_ends) - 1, len(start)
     w, gradient = np.zeros(p), start.copy()
     for t in range(1, n_iter + 1):
-        least, best, sign = np.inf, 0, 1.0
-        for j in range(p):
-            up = down = 0.0
-            if scale > 0.0:  # two random bits and two exponential draws are two Laplace draws
-                bits = 4.0 * rng.random()
-                up = scale * rng.standard_exponential() * (1.0 if bits < 2.0 else -1.0)
-                down = scale * rng.standard_exponential() * (1.0 if bits % 2.0 < 1.0 else -1.0)
-            if radius * gradient[j] + up < least:
-                least, best, sign = radius * gradient[j] + up, j, 1.0
-            if down - radius * gradient[j] < least:
-                least, best, sign = down - radius * gradient[j], j, -1.0
-        step = 2.0 / (t + 2.0)
+        vertex = _noisy_least(radius * gradient, scale, rng)
+        best, sign, step = vertex % p, 1.0 if vertex < p else -1.0, 2.0 / (t + 2.0)
         w *= 1.0 - step
         w[best] += step * sign * radius
         gradient = (1.0 - step) * gradient + step * start
@@ -135,6 +124,45 @@ def _squared_path(
             for k in range(row_ends[rows[at]], row_ends[rows[at] + 1]):
                 gradient[row_columns[k]] += weight * row_values[k]
     return w
+
+
+@njit
+def _noisy_least(scores, scale, rng):
+    """Place of the least of (scores, -scores) with Laplace noise on each of them.
+
+    None is below `floor`, so noise makes an entry the least so far only if it is below floor - least. Once that is
+    negative the walk jumps to the next entry whose noise is: same law as drawing all of it, in fewer draws.
+    """
+    p = len(scores)
+    floor = -np.max(np.abs(scores))
+    if scale == 0.0:
+        j = np.argmax(np.abs(scores))
+        return j if scores[j] <= 0.0 else j + p
+    least, best, k = np.inf, 0, 0
+    while True:
+        if least >= floor:
+            noise = rng.standard_exponential() * (1.0 if rng.random() < 0.5 else -1.0)
+        else:
+            bar = (floor - least) / scale
+            skipped = rng.standard_exponential() / -np.log1p(-0.5 * np.exp(-bar))
+            if skipped >= 2 * p - k:
+                return best
+            k += int(skipped)
+            noise = -bar - rng.standard_exponential()
+        value = (scores[k] if k < p else -scores[k - p]) + scale * noise
+        if value < least:
+            least, best = value, k
+        k += 1
+        if k == 2 * p:
+            return best
+
+
+def _logistic(margins):
+    """1/(1 + e^-margin) in float32: a third of the time of SciPy's, which is exact to the last digit."""
+    with np.errstate(over="ignore"):  # e^-margin may be infinite, and the answer is then 0
+        found = np.exp(-margins)
+    found += 1.0
+    return np.reciprocal(found, out=found)
 
 
 def _shares(X, counts):

@@ -10,7 +10,7 @@ import numpy as np
 
 from _common import WIDE, WIDE_NOTE, axes, classifier_scores, split, thinned, wide
 from _operations import exact_gap, fast, standard
-from dpsparse.published.raff_khanna_lu_2023_frank_wolfe import HeapQueue, fast_frank_wolfe
+from _raff_khanna_lu import HeapQueue, fast_frank_wolfe
 from engine import Experiment
 
 RADIUS = 50.0

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from _common import WIDE_NOTE, classifier_scores, promise, split, wide
+from _raff_khanna_lu import expected_sparsity
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import laplace_scale
-from dpsparse.published.raff_khanna_lu_2023_frank_wolfe import expected_sparsity
 from dpsparse.random import make_generator
 from engine import Experiment, derive_seed
 

@@ -1,6 +1,6 @@
 """Beyond the papers: how to clip, how many steps, how many rows and how much time private screening takes."""
 
-from _common import axes, trial_number
+from _common import COLOURS, axes, trial_number
 from engine import Experiment
 from paper001_screening import cells
 
@@ -28,15 +28,16 @@ def trial_of(name, part):
 
 def plot(summary, path):
     found, save = axes(path, len(SWEEPS), ylabel="F1", ylim=(0, 1.02))
+    rules = list(dict.fromkeys(c["method"].split(",")[0] for c in summary.cells))
     for axis, (data, label) in zip(found, SWEEPS.items(), strict=True):
-        rules = dict.fromkeys(c["method"].split(",")[0] for c in summary.cells if c["data"] == data)
-        for rule in rules:
+        for rule, colour in zip(rules, COLOURS, strict=False):  # one colour a rule in all panels
             points = sorted(
                 (summary.mean("x", None, **c), summary.mean("F1", None, **c))
                 for c in summary.cells
                 if c["data"] == data and c["method"].split(",")[0] == rule
             )
-            axis.plot([x for x, _ in points], [y for _, y in points], marker="o", ms=3, label=rule)
+            if points:
+                axis.plot(*zip(*points, strict=True), marker="o", ms=3, color=colour, label=rule)
         axis.set(xlabel=label, xscale="log")
     save()
 

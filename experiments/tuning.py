@@ -53,11 +53,10 @@ SEARCHES: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
         [{"radius": 1.0}, {"radius": 5.0}, {"radius": 20.0}, {"radius": 80.0}],
         "refit",
     ),
-    # ... and from the radius that the estimator takes for entries in [-1, 1]. Left unset, it also releases scales
-    # of columns and pays in another way, and a refit must charge all candidates alike.
+    # ... and from the estimator as it is, which releases the scale of its radius and pays for that.
     "radius of the Lasso": (
         DPLassoClassifier,
-        [{"radius": 10.0}, {"radius": 1.0}, {"radius": 5.0}, {"radius": 20.0}, {"radius": 80.0}],
+        [{}, {"radius": 1.0}, {"radius": 5.0}, {"radius": 20.0}, {"radius": 80.0}],
         "refit",
     ),
 }

@@ -93,10 +93,10 @@ def test_compiled_functions_take_nothing_from_files_that_are_not_hashed():
     """Else code of the wheel could be used although a number that it holds has changed."""
     homes = compiled_modules()
     assert {"dpsparse.noise", "dpsparse.solvers.frank_wolfe.curve"} <= {*homes}
-    used = 0
+    used, hashed = 0, {*homes, "dpsparse.jit"}  # `record` of hatch_build.py begins with it
     for home, functions in homes.items():
         for function in functions:
-            assert names_from_elsewhere(sys.modules[home], function, homes) == []
+            assert names_from_elsewhere(sys.modules[home], function, hashed) == []
             used += len(names_from_elsewhere(sys.modules[home], function, ()))
     assert used > 5  # such names exist, and all of them are in hashed files
 

@@ -92,7 +92,7 @@ class NoisyCounts(Answer):
 def toy(monkeypatch):
     """The registry as if the toy were the only mechanism that geometric noise pays for."""
     monkeypatch.setitem(MECHANISMS, NoisyCounts.kind, NoisyCounts)
-    monkeypatch.delitem(MECHANISMS, "count")
+    monkeypatch.delitem(MECHANISMS, "geometric")
     yield
     MECHANISMS.pop(NoisyCounts.kind, None)
 

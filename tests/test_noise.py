@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpsparse import noise as _noise
 from dpsparse.exceptions import CalibrationError
-from dpsparse.noise import STEPS, integers
+from dpsparse.noise import STEPS, in_threads, integers
 from dpsparse.privacy import (
     Gaussian,
     Geometric,
@@ -145,6 +145,16 @@ def test_streams_do_not_depend_on_threads(monkeypatch):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         results.append(integers(make_generator(4), 50_000))
     np.testing.assert_array_equal(*results)
+
+
+def test_threads_inside_threads_and_their_errors(monkeypatch):
+    """The helping threads are few and shared: a task that asks for them again must not wait for itself."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    done = []
+    in_threads(lambda _: in_threads(done.append, range(4)), range(8))
+    assert sorted(done) == sorted([*range(4)] * 8)
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda b: 1 // (b - 3), range(5))
 
 
 class TestAccounting:

@@ -38,7 +38,7 @@ ROOMS = (
 MORE = "% more pages\n"
 # Files of the repository that notes link to and that are no pages: the name stays, the link goes.
 _OUTSIDE = re.compile(
-    r"\[([^\]]+)\]\((?:\.\./)*(?:src|experiments|benchmarks|tests|examples)/[^)]*\)"
+    r"(?<!!)\[([^\]]+)\]\((?:\.\./)*(?:src|experiments|benchmarks|tests|examples)/[^)]*\)"
 )
 
 
@@ -63,6 +63,12 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
         )
         text = formulas(text)
     source[0] = text.replace(MORE, _more_pages())
+
+
+def on_book(app: Any, path: Path, docname: str, source: list[str]) -> None:
+    """The book of the experiments is a page of the site and a file of its own outside docs/."""
+    if docname == "reproduction":
+        on_source(app, docname, source)
 
 
 def public_names() -> list[str]:
@@ -225,6 +231,7 @@ def on_finished(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     write_other_names()
     app.connect("source-read", on_source)
+    app.connect("include-read", on_book)
     app.connect("autodoc-process-docstring", on_public_name, priority=100)
     app.connect("autodoc-process-docstring", on_docstring, priority=900)
     app.connect("build-finished", on_finished)

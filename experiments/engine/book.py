@@ -1,4 +1,4 @@
-"""The book: docs/reproduction.md from the rows of full runs, first page first."""
+"""The book, experiments/book/reproduction.md, from the rows of full runs, first page first; the site includes it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ plus half a unit of its last printed digit; where a paper prints no spread, ours
 """
 
 
-def write_book(folder: Path, results: Path, docs: Path) -> Path:
-    """Write docs/reproduction.md and docs/figures/*.svg; returns the path of the book."""
+def write_book(folder: Path, results: Path, book: Path) -> Path:
+    """Write reproduction.md and figures/*.svg into the folder `book`; returns the path of the text."""
     summaries = [
         summarise(experiment, rows, folder)
         for experiment in discover(folder).values()
@@ -36,7 +36,7 @@ def write_book(folder: Path, results: Path, docs: Path) -> Path:
     missing = [
         e for e in discover(folder).values() if not read_rows(rows_file(results, e, quick=False))
     ]
-    figures = docs / "figures"
+    figures = book / "figures"
     opening, disputes = (
         path.read_text() if path.exists() else ""
         for path in (folder / "first_page.md", folder / "disputes.md")
@@ -51,10 +51,14 @@ def write_book(folder: Path, results: Path, docs: Path) -> Path:
         _claims(summaries),
         disputes,
     ]
+    drawn: dict[bytes, Path] = {}  # two papers may print the same figure: it is kept once
     for summary in summaries:
         figure = draw(summary, figures)
+        if figure and (first := drawn.setdefault(figure.read_bytes(), figure)) != figure:
+            figure.unlink()
+            figure = first
         parts.append(chapter(summary, f"{figures.name}/{figure.name}" if figure else None))
-    path = docs / "reproduction.md"
+    path = book / "reproduction.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(part for part in parts if part).rstrip() + "\n")
     return path

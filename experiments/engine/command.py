@@ -22,9 +22,7 @@ from engine.experiment import Experiment, discover, experiments_folder
 @click.option(
     "--results", type=click.Path(path_type=Path), help="Folder of rows [experiments/results]."
 )
-@click.option(
-    "--book", is_flag=True, help="Write docs/reproduction.md from the full rows and stop."
-)
+@click.option("--book", is_flag=True, help="Write experiments/book from the full rows and stop.")
 @click.option("--pack", is_flag=True, help="Compress the full rows for the repository and stop.")
 def reproduce(
     names: tuple[str, ...],
@@ -50,7 +48,7 @@ def reproduce(
         elif book:
             from engine.book import write_book
 
-            click.echo(f"wrote {write_book(folder, results, folder.parent / 'docs')}")
+            click.echo(f"wrote {write_book(folder, results, folder / 'book')}")
         elif pack:
             from engine.runner import pack as pack_rows
 

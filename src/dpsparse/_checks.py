@@ -21,21 +21,32 @@ from numpy.exceptions import ComplexWarning
 from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
+ADJACENCIES = ("add-remove", "replace-one")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def did_you_mean(wrong: str, names: Sequence[Any]) -> str:
+def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> str:
     """ " Did you mean 'age'?" for a mistyped name of a column, or nothing.
 
-    Only names of a header or of a declaration are passed here. The first line of a file without a header is a person's
-    row: it is told from a header by its cells, all of which must read like names (letters first, no number, no gap).
+    The first line of a file without a header is a person's row, and words look like names. `names` are taken for a
+    header only if one of the names that the user `said` stands among them and all read like names (letters first, no
+    number, no gap).
     """
-    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+    header = all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
+    if not header or not set(said) & set(names):
         return ""
     plain = {name.casefold(): name for name in names}
     near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
+
+
+def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> SchemaError:
+    """A named column that a file does not have."""
+    near = did_you_mean(wrong, names, said)
+    return SchemaError(
+        f"There is no column {wrong!r}.{near} The first line of a CSV file must name the columns."
+    )
 
 
 def is_whole(value: object) -> bool:
@@ -67,6 +78,26 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
     if not is_whole(value) or value < 1:
         also = " or None" if optional else ""
         raise ParameterError(f"{name} must be a whole number of at least 1{also}, got {value!r}.")
+
+
+def check_share(name: str, value: Any, remedy: str = "") -> None:
+    """Refuse anything but a number strictly between 0 and 1."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        hint = f"; {remedy}" if remedy else ""
+        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}{hint}.")
+
+
+def check_terms(
+    epsilon: Any, delta: Any, adjacency: Any, ledger: Any = None, exact: str = "non-private model"
+) -> None:
+    """Refuse terms under which nothing can be released; `exact` is what epsilon = infinity gives."""
+    check_positive("epsilon", epsilon, f"use math.inf for the {exact}")
+    check_share("delta", delta, "try 1e-6")
+    check_choice("adjacency", adjacency, ADJACENCIES)
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise ParameterError(
+            "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+        )
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

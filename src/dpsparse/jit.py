@@ -25,7 +25,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import types as _types
+from numba.extending import intrinsic
 
 HERE = Path(__file__).parent
 types: Any = _types
@@ -41,6 +43,25 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return dispatcher
 
     return decorate
+
+
+def _fetch(context: Any, array: Any, place: Any) -> Any:
+    """Ask for the memory of array[place] before it is needed: random places of a long array wait for little else."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        ask = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        where = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        how = [ir.Constant(word, k) for k in (0, 3, 1)]  # to read, keep in all caches, data
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [byte], ask), [where, *how])
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
+_compiles = not numba.config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
+fetch: Any = intrinsic(_fetch) if _compiles else lambda array, place: None
 
 
 def _enter(dispatcher: Any, arguments: tuple[Any, ...], code: Any) -> None:
@@ -62,7 +83,7 @@ def _enter(dispatcher: Any, arguments: tuple[Any, ...], code: Any) -> None:
 def _functions() -> dict[str, list[tuple[str, list[Any]]]]:
     """Code of the wheel by function, or nothing."""
     record = HERE / "_ahead.json"
-    if os.environ.get("DPSPARSE_AHEAD") == "0" or numba.config.DISABLE_JIT or not record.exists():  # type: ignore[attr-defined, unused-ignore]
+    if os.environ.get("DPSPARSE_AHEAD") == "0" or not _compiles or not record.exists():
         return {}
     found = json.loads(record.read_text("utf-8"))
     host = llvm.get_host_cpu_features()

@@ -27,6 +27,7 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 
 Labels = Literal["classes", "numbers"]
+Offset = tuple[float, ...]  # a margin for every output, from which a fit starts
 
 
 class Loss(Protocol):
@@ -57,9 +58,7 @@ class Loss(Protocol):
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The derivative in the margin, same shape as `margin`."""
 
-    def slope_bound(
-        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
-    ) -> float:
+    def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         """The largest |slope| over rows of `domain` and weights with ||w||_1 <= norm_bound, margins starting from
         `offset` (docs/proofs/vertex_selection.md, Lemma 3)."""
 
@@ -88,9 +87,7 @@ class Logistic:
         signs = _signs(y)
         return np.asarray(signs * expit(signs * margin))
 
-    def slope_bound(
-        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
-    ) -> float:
+    def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         return float(expit(_margin_bound(domain, norm_bound) + _start(offset)))
 
     def curvature(self, domain: Domain, norm_bound: float) -> float:
@@ -135,9 +132,7 @@ class Softmax:
         np.put_along_axis(slopes, y[:, None], -slopes.sum(axis=1, keepdims=True), axis=1)
         return slopes
 
-    def slope_bound(
-        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
-    ) -> float:
+    def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         reach = _margin_bound(domain, norm_bound)
         if any(offset):
             b = np.asarray(offset, float)
@@ -170,9 +165,7 @@ class Squared:
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(margin - y)
 
-    def slope_bound(
-        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
-    ) -> float:
+    def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         """feature_bound * norm_bound + target_bound; infinite for unbounded weights."""
         target_bound = float(domain.require("target_bound", "The squared loss"))
         return _margin_bound(domain, norm_bound) + target_bound + _start(offset)
@@ -208,9 +201,7 @@ class Huber:
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip(margin - y, -self.cutoff, self.cutoff))
 
-    def slope_bound(
-        self, domain: Domain, norm_bound: float, offset: tuple[float, ...] = ()
-    ) -> float:
+    def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         """The cutoff, whatever the domain and the weights."""
         return float(self.cutoff)
 
@@ -231,12 +222,17 @@ def get_loss(name: str) -> Loss:
     return LOSSES[name]
 
 
+def is_of_numbers(name: str) -> bool:
+    """Whether a loss is one of numbers, rather than of classes."""
+    return get_loss(name).labels == "numbers"
+
+
 def losses_of(labels: Labels) -> tuple[str, ...]:
     """Names of the losses of one number or class at a time."""
     return tuple(n for n, loss in LOSSES.items() if loss.labels == labels and loss.scalar_slope)
 
 
-def _start(offset: tuple[float, ...]) -> float:
+def _start(offset: Offset) -> float:
     return abs(offset[0]) if offset else 0.0
 
 

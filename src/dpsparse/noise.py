@@ -22,8 +22,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
+from functools import cache
+from queue import SimpleQueue
+from threading import Thread, local
 
 import numpy as np
 
@@ -38,6 +40,7 @@ _U1, _U4, _U5, _U15, _U26, _U42, _UFFFF, _UOFFSET = (
 )
 _BLOCKS = 8
 _LONG = 2**15  # shorter vectors are drawn by one thread: faster
+_mine = local()
 
 
 def _tables() -> tuple[np.ndarray, ...]:
@@ -179,21 +182,55 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
     in_threads(lambda b: _add(rngs[b], out[edges[b] : edges[b + 1]]), range(_BLOCKS))
 
 
+def use_cores(n: int) -> None:
+    """Work of this thread may take `n` cores from now on, as on a worker that shares its machine with others."""
+    _mine.cores = n
+
+
+def cores() -> int:
+    """The cores that work of this thread may take: all of the machine, if nobody said otherwise."""
+    return int(getattr(_mine, "cores", os.cpu_count() or 1))
+
+
 def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
-    """All blocks, on as many threads as there are cores; kernels release the GIL."""
+    """All blocks, on as many threads as there are cores for it; kernels release the GIL."""
     blocks = list(blocks)
-    helpers = min(len(blocks), os.cpu_count() or 1) - 1
     waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
+    begun: list[None] = []
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def work() -> None:
-        for block in waiting:
-            task(block)
+    def help_out() -> None:
+        begun.append(None)
+        try:
+            for block in waiting:
+                task(block)
+            ended.put(None)
+        except BaseException as error:
+            ended.put(error)
 
-    if helpers == 0:
-        work()
-        return
-    with ThreadPoolExecutor(helpers) as pool:
-        started = [pool.submit(work) for _ in range(helpers)]
-        work()  # this thread works too
-        for each in started:
-            each.result()
+    for _ in range(min(len(blocks), cores()) - 1):
+        _helpers().put(help_out)
+    help_out()  # this thread works too
+    # A helper that has not begun will find nothing to do: it may be waiting for this very thread.
+    errors = [ended.get() for _ in range(len(begun))]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+@cache
+def _helpers() -> SimpleQueue[Callable[[], None]]:
+    """Work for threads that stay: to start one takes longer than many a pass over the rows."""
+    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def serve() -> None:
+        while True:
+            queue.get()()
+
+    for _ in range((os.cpu_count() or 1) - 1):
+        Thread(target=serve, daemon=True).start()
+    return queue
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of the threads

@@ -30,8 +30,7 @@ import numpy as np
 from dpsparse._checks import is_real, is_whole
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.events import Event, Geometric, NonPrivate
-from dpsparse.random import two_sided_geometric
-from dpsparse.sensitivity import clipped_count
+from dpsparse.sensitivity import Sensitivity, clipped_count
 
 MASS: Literal["mass"] = "mass"
 
@@ -93,21 +92,16 @@ class PrivateCount:
         """What the count costs; one row may move it across its whole range."""
         if self.published:
             return NonPrivate()
-        moved = clipped_count(self.low, self.high).value
-        return Geometric(scale=self.scale, sensitivity=int(moved))
+        return Geometric(scale=self.scale, sensitivity=int(self.moved.value))
 
-    def release(self, count: int, n_weights: int, rng: np.random.Generator) -> int:
-        """The number of weights to keep, from the exact `count` of a non-private solution."""
-        return self.kept(self.noisy(count, rng), n_weights)
+    @property
+    def moved(self) -> Sensitivity:
+        """How far one row may move the clipped count: as far as its bounds allow."""
+        return clipped_count(self.low, self.high)
 
     def clipped(self, count: int) -> int:
         """What the noise is added to: one row moves it by at most high - low."""
         return min(max(int(count), self.low), self.high)
-
-    def noisy(self, count: int, rng: np.random.Generator) -> int:
-        """The clipped count with two-sided geometric noise (as published: without)."""
-        noise = 0 if self.published else int(two_sided_geometric(rng, self.scale))
-        return self.clipped(count) + noise
 
     def kept(self, noisy: int, n_weights: int) -> int:
         """Post-processing: a noisy count as a number of weights."""

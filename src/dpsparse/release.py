@@ -1,6 +1,7 @@
 """Door two, releases out: the only way a number that depends on rows leaves a solver.
 
     releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
+    releases.geometric(phase, query)          unit * (one whole sum + a two-sided geometric integer)
     releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
     releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
     releases.count(phase, count)              a clipped count with two-sided geometric noise
@@ -30,7 +31,7 @@ from dpsparse.mechanisms import (
     Answer,
     CommonNames,
     GaussianNoise,
-    NoisyCount,
+    GeometricNoise,
     Picks,
     Tilt,
     Vertices,
@@ -47,11 +48,12 @@ from dpsparse.privacy.events import (
     ThresholdedGaussian,
 )
 from dpsparse.privacy.plan import Plan
+from dpsparse.rows.query import Query
 from dpsparse.rows.votes import Blocks
 
 if TYPE_CHECKING:
     from dpsparse.nonzeros import PrivateCount
-    from dpsparse.rows import Names, Query, RidgeProblem, Rows
+    from dpsparse.rows import Names, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
@@ -98,6 +100,16 @@ class Releases:
         )
         return _times(self._release(phase, noise), noise.unit).reshape(query.shape)
 
+    def geometric(self, phase: str, query: Query) -> np.ndarray:
+        """The answer to a query of one number, with the geometric noise that the phase pays for."""
+        self._use(phase, 1.0)
+        noise = self._geometric(phase, query)
+        return _times(self._release(phase, noise), noise.unit)
+
+    def geometric_sd(self, phase: str, query: Query) -> float:
+        """Standard deviation of the noise that `geometric` would add."""
+        return self._geometric(phase, query).sd
+
     def unit(self, phase: str, query: Query, share: float = 1.0) -> float:
         """The grid on which `gaussian` answers."""
         scale = self.scale(phase, query, share)
@@ -139,9 +151,9 @@ class Releases:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         if not self.exact(phase) and self._event(phase) != rule.event:
             raise CalibrationError(f"Phase {phase!r} pays for another count; a bug.")
-        self._use(phase, 1.0)
-        noisy = self._release(phase, NoisyCount(rule, exact(_Silent(self))))
-        return rule.kept(int(noisy[0]), n)
+        count = rule.clipped(exact(_Silent(self)))
+        query = Query((1,), lambda _: rule.moved, lambda unit: np.array([round(count / unit)]))
+        return rule.kept(round(self.geometric(phase, query)[0]), n)
 
     def names(self, phase: str, names: Names) -> tuple[tuple[str, ...], np.ndarray]:
         """Names whose noisy weight is above the threshold of the phase, in their own order, and these weights.
@@ -201,6 +213,10 @@ class Releases:
     def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
         """What leaves. The audit's releases look in here and into the two below, and nowhere else."""
         return mechanism.draw(mechanism.question(), self.rng)
+
+    def _geometric(self, phase: str, query: Query) -> GeometricNoise:
+        event = NonPrivate() if self.exact(phase) else self._event(phase)
+        return GeometricNoise.paid_by(event, query, self._adjacency)
 
     def _vertices(self, phase: str, vertices: Vertices) -> History:
         """Rows and noise meet in the kernel of Frank-Wolfe."""

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from randomgen import AESCounter
 
-import dpsparse.domain
+import dpsparse.clipping
 import dpsparse.estimators._base
 import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
@@ -174,7 +174,7 @@ def unlikely_picks_are_impossible(patch):
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
 def the_count_discards_its_noise(patch):
-    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", lambda rng, scale: 0)
+    patch.setattr(dpsparse.mechanisms.geometric, "two_sided_geometric", lambda rng, scale: 0)
 
 
 @fault("DPGradientClassifier", n_iter=3, n_nonzero=PrivateCount(1, 4, 1.0))
@@ -182,7 +182,7 @@ def one_sided_noise_of_the_count(patch):
     def upwards(rng, scale):
         return abs(dpsparse.random.two_sided_geometric(rng, scale))
 
-    patch.setattr(dpsparse.nonzeros, "two_sided_geometric", upwards)
+    patch.setattr(dpsparse.mechanisms.geometric, "two_sided_geometric", upwards)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -247,7 +247,7 @@ def rows_are_not_clipped(patch):
     def weigh(indptr, values, constant, row_clip, longest, squared, out):
         out[:] = 1.0
 
-    patch.setattr(dpsparse.domain, "_cast_rows", cast)
+    patch.setattr(dpsparse.clipping, "_cast_rows", cast)
     patch.setattr(dpsparse.rows.ridge, "_weigh", weigh)
 
 
@@ -380,7 +380,7 @@ def lengths_in_float32(patch):
 
 @fault("DPGradientClassifier", **GRADIENT)
 def a_stale_flag_is_believed(patch):
-    patch.setattr(dpsparse.domain, "_rises", lambda indptr, indices: True)
+    patch.setattr(dpsparse.clipping, "_rises", lambda indptr, indices: True)
 
 
 def short_sum(values, unit, bound, positive, out):

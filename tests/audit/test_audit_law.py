@@ -141,8 +141,8 @@ def test_noise_test_of_counts_sees_the_sign():
 
     def p_value(noise):
         none = np.zeros(1, np.int64)
-        entries = [Release("count", "count", none, none + k, 1.0 / 3.0) for k in noise]
-        return law.noise_p_value(entries, "count")
+        entries = [Release("count", "geometric", none, none + k, 1.0 / 3.0) for k in noise]
+        return law.noise_p_value(entries, "geometric")
 
     assert p_value(noise) > 1e-6
     assert p_value(np.abs(noise)) < 1e-6

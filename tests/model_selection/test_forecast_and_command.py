@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 pytest.importorskip("click")
 from click.testing import CliRunner
@@ -12,7 +13,9 @@ import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, Ledger, expected_accuracy
 from dpsparse.cli.commands import program
 from dpsparse.exceptions import ParameterError
+from dpsparse.model_selection import forecast as forecast_module
 from dpsparse.privacy.guarantee import cautions
+from dpsparse.random import make_generator
 
 CLASSES = DPGradientClassifier(Domain(row_norm=1.0, classes=["no", "yes"]), n_iter=20)
 
@@ -29,6 +32,35 @@ def test_the_forecast_rises_with_epsilon_and_stays_below_what_is_reachable():
     assert "without privacy" in str(forecast)
     again = expected_accuracy(CLASSES, 1500, 20, epsilon=[0.05, 8.0], repeats=2, reachable=0.85)
     assert again == forecast
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 7, 21, 300])
+@pytest.mark.parametrize("row_norm", [None, 1.0])
+def test_made_up_labels_can_be_guessed_as_often_as_was_said(n_features, row_norm, monkeypatch):
+    """Labels follow their chances; where margins tied at 0 nobody could reach what the forecast called reachable."""
+    best = []
+
+    def watched(sizes, reachable):
+        gain = found(sizes, reachable)
+        best.append(expit(gain * sizes).mean())
+        return gain
+
+    found = forecast_module._gain
+    monkeypatch.setattr(forecast_module, "_gain", watched)
+    domain = Domain(classes=[0, 1], row_norm=row_norm)
+    X, y = forecast_module._made_up(
+        make_generator(0), 5_000, n_features, 20, 20, 0.9, domain, np.array([0, 1])
+    )
+    assert best[0] == pytest.approx(0.9, abs=1e-6)
+    assert abs(y.mean() - 0.5) < 0.1
+    assert np.diff(X.tocsc().indptr)[: min(n_features, 100)].all()  # columns occur
+
+
+def test_a_forecast_for_persons_and_one_epsilon():
+    persons = DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1], unit="person"), n_iter=20)
+    forecast = expected_accuracy(persons, 1000, 5, epsilon=5.0, repeats=1)
+    assert forecast.epsilon == (5.0,)
+    assert forecast.score[0] > 0.8
 
 
 def test_the_forecast_for_numbers_and_its_figure():
@@ -54,6 +86,7 @@ def test_cautions():
     [
         {"epsilon": []},
         {"epsilon": [0.0]},
+        {"epsilon": "1"},
         {"epsilon": [float("inf")]},
         {"reachable": 0.5},
         {"n_samples": 0},

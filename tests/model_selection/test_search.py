@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,8 +33,9 @@ from dpsparse.model_selection import design as design_module
 from dpsparse.model_selection import stopping as stopping_module
 from dpsparse.model_selection.design import Fit
 from dpsparse.model_selection.pricing import choice_parameter, gaussian_parameter
+from dpsparse.model_selection.refit import _dearest
 from dpsparse.nonzeros import PrivateCount
-from dpsparse.privacy import Exponential, Gaussian, RandomStopping, epsilon
+from dpsparse.privacy import Exponential, Gaussian, RandomStopping, delta, epsilon
 from dpsparse.random import make_generator
 from dpsparse.release import Releases, _squares
 from dpsparse.solvers.solution import Solution
@@ -193,10 +195,37 @@ def test_a_choice_beside_other_noise_is_charged_as_itself():
     refit = DPSearchCV(lasso, {"radius": [1.0, 10.0]}).plan(6)
     assert refit.parameters["design"] == "refit"
     assert refit.public.choice.phases[0].event in refit.phases[0].event.events
-    with pytest.raises(DPSparseError, match="dearest"):
-        DPSearchCV(lasso, {"n_iter": [3, 5]}, design="refit").plan(6)
     with pytest.raises(DPSparseError, match="Gaussian alone"):
         DPSearchCV(lasso, {"radius": [1.0, 10.0]}, design="stopping").plan(6)
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [{}, {"radius": 1.0}, {"radius": 10.0}],
+        [{"n_iter": 3}, {"n_iter": 200}],
+        [{}, {"n_iter": 5}],
+    ],
+)
+def test_a_refit_of_unlike_candidates_pays_for_each_of_them(candidates):
+    """Released and given scales, few and many steps: whichever wins, its profile lies below what is charged."""
+    plan = DPSearchCV(DPLassoClassifier(DOMAIN), candidates, design="refit").plan(6)
+    charged_event, finals = plan.phases[-1].event, [fit.plan.event for fit in plan.public.finals]
+    assert len(set(finals)) > 1
+    for at in (0.0, 0.1, 0.5, 1.0, 2.0, 4.0):
+        dearest = max(delta(event, at) for event in finals)
+        assert dearest <= delta(charged_event, at) * (1.0 + 1e-9)
+    assert max(delta(event, 0.1) for event in finals) > 0.9 * delta(charged_event, 0.1)
+    # A Gaussian 5 % too small would not do.
+    cheap = replace(charged_event, scale=1.05 * charged_event.scale)
+    assert max(delta(event, 0.1) for event in finals) > delta(cheap, 0.1)
+
+
+def test_unlike_candidates_without_a_dominating_gaussian_are_refused():
+    events = [RandomStopping(0.1, 0.1, 1.0, 0.0), RandomStopping(0.2, 0.1, 1.0, 0.0)]
+    with pytest.raises(ParameterError, match="dearest"):
+        _dearest(events)
+    assert _dearest(events[:1]) is events[0]
 
 
 # ---- the law of random stopping ------------------------------------------------------------------

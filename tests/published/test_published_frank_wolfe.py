@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse.published.raff_khanna_lu_2023_frank_wolfe import (
+from _raff_khanna_lu import (
     FibonacciHeap,
     HeapQueue,
     expected_sparsity,

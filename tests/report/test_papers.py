@@ -55,7 +55,7 @@ def test_the_entry_states_what_the_model_promises(fitted):
     assert loss["privacy_parameters"] == {"epsilon": 0.75, "delta": 1e-6}
     assert loss["privacy_unit"] == "one row"
     assert (
-        "ceiling is epsilon 3 at delta 1e-06, 1 releases"
+        "ceiling is epsilon 3 at delta 1e-06, releases on record: 1"
         in entry["deployment"]["accounting"]["composition"]
     )
     assert "Gaussian on a grid" in entry["deployment"]["implementation"]["mechanisms"]

@@ -166,6 +166,20 @@ def test_frank_wolfe_runs_are_single_runs(operations, loss):
         assert run == pytest.approx(one, abs=1e-4)
 
 
+@pytest.mark.parametrize("scale", [0.2, 1.0, 20.0])
+def test_walk_over_noisy_scores_has_the_law_of_drawing_them_all(operations, scale):
+    """Each of 12 signed entries wins as often as with all noise drawn (20,000 draws each, 5 sigma)."""
+    import _batched
+
+    scores, rng = np.array([0.1, -0.9, 0.4, 0.0, 1.0, -0.3]), make_generator(3)
+    walk = [_batched._noisy_least(scores, scale, rng) for _ in range(20_000)]
+    both = np.concatenate([scores, -scores])
+    drawn = np.argmin(both + rng.laplace(0.0, scale, (20_000, 12)), axis=1)
+    shares = [np.bincount(places, minlength=12) / 20_000 for places in (walk, drawn)]
+    spread = np.sqrt(2 * np.maximum(shares[1], 1e-3) / 20_000)
+    assert (np.abs(shares[0] - shares[1]) < 5 * spread).all()
+
+
 @pytest.mark.parametrize("loss", [Squared(), Logistic()])
 def test_noise_of_frank_wolfe_runs_has_the_printed_scale(operations, loss):
     """One step, two features: how often each of the four vertices wins, against single runs (2,000, 5 sigma)."""

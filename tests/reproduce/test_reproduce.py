@@ -136,7 +136,7 @@ def test_book(folder, tmp_path):
     results = folder / "results"
     toy = find("009-table1")
     run(toy, folder, rows_file(results, toy, quick=False), quick=False)
-    text = write_book(folder, results, tmp_path / "docs").read_text()
+    text = write_book(folder, results, tmp_path / "book").read_text()
     for piece in (
         "Toys are useful.",
         "Holds: 1.",
@@ -146,7 +146,7 @@ def test_book(folder, tmp_path):
         "a real one",
     ):
         assert piece in text
-    assert (tmp_path / "docs" / "figures" / "009-table1.svg").exists()
+    assert (tmp_path / "book" / "figures" / "009-table1.svg").exists()
 
 
 def test_command(folder):
@@ -290,7 +290,7 @@ def test_matches_are_counted_by_kind(folder, tmp_path):
 def test_every_finding_against_a_paper_says_what_it_rests_on():
     """The chapters that do not hold, or hold in part, and every refuted statement, are among the disputes."""
     folder = experiments_folder()
-    book = (folder.parent / "docs" / "reproduction.md").read_text()
+    book = (folder / "book" / "reproduction.md").read_text()
     disputes = (folder / "disputes.md").read_text()
     claims = [
         line for line in book.partition("## Claim by claim")[2].splitlines() if line[:3] == "| ["

@@ -1,5 +1,6 @@
 """The same bits wherever rows are: in memory in any cut, streamed from files, of any format."""
 
+import dataclasses
 import math
 import os
 import stat
@@ -12,11 +13,24 @@ import scipy.sparse as sp
 import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, PrivateCount, Rows
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
+from dpsparse.rows import sources
 from dpsparse.rows.sources import Source, read_size
 from dpsparse.rows.spool import Stored
 from dpsparse.rows.votes import Blocks, correlation_selector
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Tables of tests are smaller than the smallest part that pays."""
+    monkeypatch.setattr(sources, "_SMALLEST", 2**12)
+
+
+def streamed_in_small_parts(X, y):
+    source = Rows.from_csr(X, y, memory="1MB")
+    source.memory = 10**4 * 24  # parts of 10 KB
+    return source
 
 
 class Cut(Source):
@@ -27,7 +41,7 @@ class Cut(Source):
         cuts = np.sort(np.random.default_rng(seed).integers(0, X.shape[0], n_parts - 1))
         self.edges = [0, *cuts.tolist(), X.shape[0]]
 
-    def clipped(self, domain, labels):
+    def clipped(self, domain, labels, groups=None):
         pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
         parts = [domain.part(self.X[a:b], self.y[a:b], labels=labels) for a, b in pairs]
         return Rows(parts, domain)
@@ -69,9 +83,9 @@ def test_any_cut_and_a_stream_give_the_bits_of_one_table(kind, shape, adjacency)
     whole = model(kind, adjacency).fit(X, y)
     for n_parts in (1, 2, 7, 16):
         assert_same(whole, model(kind, adjacency).fit(Cut(X, y, n_parts, seed=n_parts)))
-    streamed = Rows.from_csr(X, y, memory="1MB")
-    streamed.memory = 10**4 * 24  # many small parts
+    streamed = streamed_in_small_parts(X, y)
     assert_same(whole, model(kind, adjacency).fit(streamed))
+    assert len(streamed._known[0][1]._parts) >= 4
 
 
 @pytest.mark.parametrize(
@@ -231,6 +245,22 @@ def test_a_second_fit_reads_no_file_again(tmp_path):
     assert_same(first, model("2").fit(source))
 
 
+@pytest.mark.parametrize("most", [None, 3])
+@pytest.mark.parametrize("kind", ["2", "5", "regression"])
+def test_rows_of_a_person_meet_wherever_they_stand_in_the_files(kind, most):
+    """The bits of the table in memory; one person has more rows than a part, and a cap draws among them."""
+    X, y = table(kind, "narrow")
+    groups = np.random.default_rng(1).integers(0, 300, len(y))
+    groups[::3] = 77
+    fitted = []
+    for rows in ((X, y), (streamed_in_small_parts(X, y),)):
+        made = model(kind, n_iter=10)
+        facts = {"unit": "person", "rows_per_unit": most}
+        made.domain = dataclasses.replace(made.domain, **facts)
+        fitted.append(made.fit(*rows, groups=groups))
+    assert_same(*fitted)
+
+
 def test_refusals_come_before_anything_is_spent(tmp_path):
     X, y = table("2", "narrow")
     ledger = dpsparse.Ledger(tmp_path / "ledger.db", epsilon=1000.0, delta=1e-3)
@@ -248,9 +278,11 @@ def test_refusals_come_before_anything_is_spent(tmp_path):
         DPGradientClassifier(Domain(classes="observed")).fit(Rows.from_csr(X, y))
     with pytest.raises(ParameterError, match="own targets"):
         model("2").fit(Rows.from_csr(X, y), y)
-    persons = Domain(classes=[0, 1], unit="person")
-    with pytest.raises(ParameterError):
-        DPGradientClassifier(persons).fit(Rows.from_csr(X, y), groups=np.arange(900))
+    with pytest.raises(SchemaError, match="one person per row"):
+        DPGradientClassifier(Domain(classes=[0, 1], unit="person"), ledger=ledger).fit(
+            Rows.from_csr(X, y), groups=np.arange(899)
+        )
+    assert ledger.history() == []
     for wrong in ("much", "12", -1, "1KB"):
         with pytest.raises(ParameterError, match="memory"):
             Rows.from_csr(X, y, memory=wrong)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
-from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor
+from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor, DPScreenedLassoRegressor
 from dpsparse.domain import Domain as _Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
@@ -39,6 +39,19 @@ def test_one_history_for_every_cut(kind, epsilon):
     if epsilon == math.inf:  # the same arg max as the fused kernel, but for rounding of margins
         fused = lasso(kind, epsilon=epsilon).fit(X, y)
         assert np.abs(fused.coef_ - whole.coef_).max() < 0.2 * np.abs(fused.coef_).max() + 0.1
+
+
+@pytest.mark.parametrize("kind", [DPLassoRegressor, DPScreenedLassoRegressor])
+def test_default_settings_bring_no_row_to_the_client(kind, monkeypatch):
+    """Scales are released from sums over parts as well; `Rows.arrays` is how rows would come."""
+    monkeypatch.setattr(Rows, "arrays", None)
+    X, y = table("regression", "narrow")
+    domain = Domain(target_bound=3.0, n_samples=900)
+    whole, cut = (
+        kind(domain, selection="shards", random_state=4).fit(Cut(X, y, n)) for n in (1, 5)
+    )
+    assert "columns" in [phase.name for phase in whole.plan_.phases]
+    assert_same(whole, cut)
 
 
 def small(loss="logistic", kappa=0.5, n_outputs=1):

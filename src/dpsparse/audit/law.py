@@ -6,7 +6,7 @@ of a run on D against D' is a sum over the releases:
     gaussian   (|o - q'|^2 - |o - q|^2) step^2 / 2                                  step: unit/scale
     picks      log softmax(q step)[picks] - log softmax(q' step)[picks], pick after pick     step: kappa
     noisy max  the same with the probability of a Laplace noisy max, by quadrature
-    count      (|o - q'| - |o - q|) step, o the unclipped noisy count (an upper bound)
+    geometric  (|o - q'| - |o - q|) step
     objective  log phi(b(theta)) + log det H(theta), minus the same on D'
 
 and delta(epsilon) = E_D[(1 - exp(epsilon - ratio))^+] is a mean of numbers in [0, 1]: `mean_below`
@@ -151,10 +151,10 @@ def _largest_false(true: Callable[[float], bool], low: float, high: float) -> fl
 def noise_p_value(entries: list[Release], kind: str) -> float:
     """Smallest p-value, times the number of tests, that answer - query has its declared law.
 
-    Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale. Integer noise
-    of counts is tested by its zeros, its tails and its signs; any other mechanism says where its answers lie.
+    Kolmogorov-Smirnov sees the shape; the chi-square on Gaussian squares sees a wrong scale. Any other
+    mechanism says where its answers lie in their law.
     """
-    if kind in MECHANISMS and kind not in ("gaussian", "count"):
+    if kind in MECHANISMS and kind != "gaussian":
         rng = make_generator(0)
         places = [MECHANISMS[kind].places(e, rng) for e in entries if e.kind == kind]
         found = np.concatenate([np.empty(0), *places])
@@ -162,21 +162,9 @@ def noise_p_value(entries: list[Release], kind: str) -> float:
     used = [e for e in entries if e.kind == kind and e.noise.size]
     if not used:
         return 1.0
-    if kind == "gaussian":
-        z = np.concatenate([e.noise * e.step for e in used])
-        squares = stats.chi2(len(z)).cdf(float(z @ z))
-        tests = [stats.kstest(z, "norm").pvalue, 2.0 * min(squares, 1.0 - squares)]
-    else:  # two-sided geometric: P(|k| >= m) = 2 r^m/(1+r), so the share of zeros is (1-r)/(1+r)
-        k = np.concatenate([e.noise for e in used])
-        ratio = math.exp(-used[0].step)
-        zeros = int(np.sum(k == 0))
-        tests = [stats.binomtest(zeros, len(k), (1.0 - ratio) / (1.0 + ratio)).pvalue]
-        median = max(1, math.ceil(math.log(0.5 * (1.0 + ratio) / 2.0) / math.log(ratio)))
-        far = int(np.sum(np.abs(k) >= median))
-        share = 2.0 * ratio**median / (1.0 + ratio)
-        tests.append(stats.binomtest(far, len(k), share).pvalue)
-        if len(k) > zeros:
-            tests.append(stats.binomtest(int(np.sum(k > 0)), len(k) - zeros, 0.5).pvalue)
+    z = np.concatenate([e.noise * e.step for e in used])
+    squares = stats.chi2(len(z)).cdf(float(z @ z))
+    tests = [stats.kstest(z, "norm").pvalue, 2.0 * min(squares, 1.0 - squares)]
     return float(min(1.0, len(tests) * min(tests)))
 
 

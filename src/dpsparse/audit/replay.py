@@ -14,7 +14,7 @@ the recorded one. Both go through `fit` itself. If the guarantee is true, then
 | Gaussian, RoundedGaussian | gaussian | |q - q'|_2 * unit/scale; a phase adds them up in squares |
 | ThresholdedGaussian | names | the same over the names of either table, and the leak of names of one alone |
 | Exponential | picks | range of kappa (q - q'), once for each pick |
-| Geometric | count | |q - q'| / scale |
+| Geometric | geometric | |q - q'| / scale |
 | ObjectivePerturbation | objective | |g - g'|_2 / scale, and the volume ratio |
 """
 

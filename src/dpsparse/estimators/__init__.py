@@ -5,60 +5,45 @@ from typing import TYPE_CHECKING
 from dpsparse._lazy import names_on_first_use
 from dpsparse.estimators._yaml import register as _register_yaml
 
-if TYPE_CHECKING:
-    from dpsparse.estimators.admm import DPADMMClassifier
-    from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
+if TYPE_CHECKING:  # names that a type checker and an editor know
+    from dpsparse.estimators.admm import DPADMMClassifier as DPADMMClassifier
+    from dpsparse.estimators.gradient import DPGradientClassifier as DPGradientClassifier
+    from dpsparse.estimators.gradient import DPGradientRegressor as DPGradientRegressor
     from dpsparse.estimators.hard_threshold import (
-        DPHardThresholdClassifier,
-        DPHardThresholdRegressor,
+        DPHardThresholdClassifier as DPHardThresholdClassifier,
     )
-    from dpsparse.estimators.lasso import DPLassoClassifier, DPLassoRegressor
-    from dpsparse.estimators.ridge import DPRidgeRegressor
+    from dpsparse.estimators.hard_threshold import (
+        DPHardThresholdRegressor as DPHardThresholdRegressor,
+    )
+    from dpsparse.estimators.lasso import DPLassoClassifier as DPLassoClassifier
+    from dpsparse.estimators.lasso import DPLassoRegressor as DPLassoRegressor
+    from dpsparse.estimators.ridge import DPRidgeRegressor as DPRidgeRegressor
     from dpsparse.estimators.screened_lasso import (
-        DPScreenedLassoClassifier,
-        DPScreenedLassoRegressor,
+        DPScreenedLassoClassifier as DPScreenedLassoClassifier,
     )
-    from dpsparse.estimators.sparse import DPSparseClassifier, DPSparseRegressor
-    from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
-    from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
+    from dpsparse.estimators.screened_lasso import (
+        DPScreenedLassoRegressor as DPScreenedLassoRegressor,
+    )
+    from dpsparse.estimators.sparse import DPSparseClassifier as DPSparseClassifier
+    from dpsparse.estimators.sparse import DPSparseRegressor as DPSparseRegressor
+    from dpsparse.estimators.transfer import DPTransferClassifier as DPTransferClassifier
+    from dpsparse.estimators.transfer import DPTransferRegressor as DPTransferRegressor
+    from dpsparse.estimators.two_stage import DPTwoStageClassifier as DPTwoStageClassifier
+    from dpsparse.estimators.two_stage import DPTwoStageRegressor as DPTwoStageRegressor
 
 _HOMES = {
-    "DPADMMClassifier": "admm",
-    "DPGradientClassifier": "gradient",
-    "DPGradientRegressor": "gradient",
-    "DPHardThresholdClassifier": "hard_threshold",
-    "DPHardThresholdRegressor": "hard_threshold",
-    "DPLassoClassifier": "lasso",
-    "DPLassoRegressor": "lasso",
-    "DPRidgeRegressor": "ridge",
-    "DPScreenedLassoClassifier": "screened_lasso",
-    "DPScreenedLassoRegressor": "screened_lasso",
-    "DPSparseClassifier": "sparse",
-    "DPSparseRegressor": "sparse",
-    "DPTransferClassifier": "transfer",
-    "DPTransferRegressor": "transfer",
-    "DPTwoStageClassifier": "two_stage",
-    "DPTwoStageRegressor": "two_stage",
+    "admm": "DPADMMClassifier",
+    "gradient": "DPGradientClassifier DPGradientRegressor",
+    "hard_threshold": "DPHardThresholdClassifier DPHardThresholdRegressor",
+    "lasso": "DPLassoClassifier DPLassoRegressor",
+    "ridge": "DPRidgeRegressor",
+    "screened_lasso": "DPScreenedLassoClassifier DPScreenedLassoRegressor",
+    "sparse": "DPSparseClassifier DPSparseRegressor",
+    "transfer": "DPTransferClassifier DPTransferRegressor",
+    "two_stage": "DPTwoStageClassifier DPTwoStageRegressor",
 }
 
-__all__ = [
-    "DPADMMClassifier",
-    "DPGradientClassifier",
-    "DPGradientRegressor",
-    "DPHardThresholdClassifier",
-    "DPHardThresholdRegressor",
-    "DPLassoClassifier",
-    "DPLassoRegressor",
-    "DPRidgeRegressor",
-    "DPScreenedLassoClassifier",
-    "DPScreenedLassoRegressor",
-    "DPSparseClassifier",
-    "DPSparseRegressor",
-    "DPTransferClassifier",
-    "DPTransferRegressor",
-    "DPTwoStageClassifier",
-    "DPTwoStageRegressor",
-]
+__all__ = sorted(" ".join(_HOMES.values()).split())
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
 _register_yaml()

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._base import BaseDPLinearModel, check_count, check_positive
 from dpsparse.estimators._phases import FEW, effective_rows
 from dpsparse.estimators.ridge import NARROW
 from dpsparse.estimators.ridge import NOTES as LOOK_NOTES
+from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Event, RoundedGaussian
 from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.look import COUNTS
@@ -42,6 +43,14 @@ class ReleasesScales(BaseDPLinearModel):
 
     radius: float | None = None
     n_iter: int | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_iter", self.n_iter, optional=True)
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+            if math.isinf(self.radius):
+                raise ParameterError("radius must be finite; it is the size of the L1 ball.")
 
     def _scales(self, n_features: int, bound: float, default: int) -> tuple[Scales | None, int]:
         """What is released instead of asked for, and the number of steps: from public facts alone. `default` is the

@@ -9,57 +9,42 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
-from dpsparse._checks import is_number, is_whole
+from dpsparse._checks import check_terms, is_number, is_whole
 from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
+from dpsparse.estimators._docs import completed
+from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
-from dpsparse.privacy.guarantee import PERSON, Guarantee
-from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.guarantee import PERSON
+from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.sources import Source
+from dpsparse.solvers import table_regression
 from dpsparse.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
-ADJACENCIES = ("add-remove", "replace-one")
-
-
-class _Fitted(BaseEstimator):
-    """Attributes of a fitted model; a class of its own, since fields of the next one are parameters."""
-
-    coef_: Any
-    intercept_: Any
-    classes_: np.ndarray
-    privacy_: Guarantee
-    plan_: Plan
-    n_iter_: int
-    coef_noise_: np.ndarray
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-
 
 @dataclass(eq=False, repr=False)
-class BaseDPLinearModel(_Fitted):
+class BaseDPLinearModel(FittedLinearModel):
     """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor,
     and what a fitted linear model can do."""
 
@@ -75,6 +60,12 @@ class BaseDPLinearModel(_Fitted):
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Docstrings say what is special about an estimator; what all share stands above, once."""
+        super().__init_subclass__(**more)
+        if cls.__doc__:
+            cls.__doc__ = completed(cls.__doc__, cls)
+
     # ---- what a family implements -------------------------------------------------------------
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
@@ -85,6 +76,10 @@ class BaseDPLinearModel(_Fitted):
         """The solver on `rows`; whatever leaves them goes through `releases`."""
         raise TypeError(f"{type(self).__name__} does not say how to solve.")
 
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        """The same as a paper prints it."""
+        raise TypeError(f"{type(self).__name__} has no published form.")
+
     def _check_parameters(self) -> None:
         """Refuse bad hyper-parameters; families extend this for their own."""
         name = type(self).__name__
@@ -92,17 +87,8 @@ class BaseDPLinearModel(_Fitted):
             raise ParameterError(
                 _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
             )
-        check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
-        if not is_number(self.delta) or not 0 < self.delta < 1:
-            raise ParameterError(
-                f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6."
-            )
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         check_choice("calibration", self.calibration, self._calibrations)
-        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
-            raise ParameterError(
-                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
-            )
         is_seeded(self.random_state)  # refuses what cannot be a seed
         if not is_whole(self.verbose):
             raise ParameterError(
@@ -119,6 +105,33 @@ class BaseDPLinearModel(_Fitted):
     def _why_one_row(self) -> str:
         """Why there is no proof for several rows of a person, or an empty text where there is one."""
         return "several rows of a person are not bounded together here."
+
+    # ---- what plans and solvers of all families share ------------------------------------------
+
+    def _planned(self, phases: Iterable[Phase], public: Any, **facts: Any) -> Plan:
+        """A plan of these phases; `facts` are fields that differ from what a plan says as a rule."""
+        said = {
+            "method": type(self).__name__, "epsilon": float(self.epsilon), "delta": self.delta,
+            "adjacency": self.adjacency, "assumptions": self._assumptions(),
+        }  # fmt: skip
+        return Plan(phases=tuple(phases), public=public, **{**said, **facts})
+
+    def _assumptions(self) -> tuple[str, ...]:
+        n = self._domain.n_samples
+        return () if n is None else (f"n_samples={n} is public",)
+
+    def _loss_name(self, n_outputs: int = 1) -> str:
+        """The loss of a method that takes slopes of any weights, and so needs them bounded."""
+        if self._labels_are_numbers:
+            return "huber"
+        return "logistic" if n_outputs == 1 else "softmax"
+
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        """The solver that the plan is for: a narrow table (or the mean alone), a printed form, or the method's own."""
+        if isinstance(plan.public, table_regression.TableRegression):
+            return table_regression.solve(rows, plan.public, releases)
+        solve = self._solve_published if plan.calibration == "published" else self._solve
+        return solve(rows, plan, releases)
 
     # ---- the corridor -------------------------------------------------------------------------
 
@@ -188,7 +201,7 @@ class BaseDPLinearModel(_Fitted):
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = given_the_table(self._priced(X.n_features, labels), self)
-            rows = X.clipped(self._clipping(X.n_features), labels)
+            rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
             refuse_malformed(X)
             X, y = checked_data(
@@ -256,7 +269,7 @@ class BaseDPLinearModel(_Fitted):
     ) -> None:
         """What was planned and paid: solve, and publish what was released."""
         with FitProgress(type(self).__name__, self.verbose) as releases.progress:
-            solution = self._solve(releases.capped(rows), plan, releases)
+            solution = self._run(releases.capped(rows), plan, releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = solution.n_iter
         if solution.coef_noise is not None:
@@ -304,65 +317,6 @@ class BaseDPLinearModel(_Fitted):
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
         self.coef_ = coef
         self.intercept_ = intercept
-
-    # ---- what a fitted model can do -----------------------------------------------------------
-
-    def _margins(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        refuse_malformed(X)
-        X = checked_data(self, X, reset=False)
-        coef = self.coef_
-        margins = X @ coef.T
-        if isinstance(margins, SPARSE):
-            margins = margins.toarray()
-        return np.asarray(margins + self.intercept_)
-
-    def sparsify(self) -> Self:
-        """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
-        check_is_fitted(self)
-        if not isinstance(self.coef_, SPARSE):
-            self.coef_ = sp.csr_array(np.atleast_2d(self.coef_))
-        return self
-
-    def densify(self) -> Self:
-        """Store `coef_` as a dense array again; undoes `sparsify`."""
-        check_is_fitted(self)
-        if isinstance(self.coef_, SPARSE):
-            self.coef_ = self.coef_.toarray()
-        return self
-
-    def to_sklearn(self) -> Any:
-        """A plain scikit-learn model with the same predictions, for places without dpsparse."""
-        from dpsparse.models import to_sklearn  # models knows the estimators, not the reverse
-
-        return to_sklearn(self)
-
-    @property
-    def n_nonzero_(self) -> int:
-        """Number of non-zero weights, intercepts not counted."""
-        check_is_fitted(self)
-        return int(
-            self.coef_.count_nonzero()
-            if isinstance(self.coef_, SPARSE)
-            else np.count_nonzero(self.coef_)
-        )
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """scikit-learn's diagram, and below it what a fitted model may promise."""
-        output: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in output and hasattr(self, "privacy_"):
-            output["text/html"] += self.privacy_._repr_html_()
-        return output
-
-    def _repr_html_inner(self) -> str:
-        return self._repr_mimebundle_()["text/html"]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.non_deterministic = True  # secure noise differs from fit to fit
-        return tags
 
 
 class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
@@ -450,6 +404,11 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def output_count(labels: np.ndarray | None) -> int:
+    """One weight vector for regression and two classes, else one per class."""
+    return 1 if labels is None or len(labels) <= 2 else len(labels)
 
 
 def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dpsparse.noise import STEPS
 from dpsparse.privacy import (
     Event,
+    Geometric,
     NonPrivate,
     Phase,
     Plan,
@@ -42,25 +44,24 @@ def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
     if not model._labels_are_numbers or n is None or model.calibration != "proven":
         return None
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
-    if few <= N:
-        return None
-    note = {"mean": f"noisy sum of the targets: {N:.0f} effective rows tell nothing else"}
-    _, phases = gaussian_phases({"mean": 1.0}, {"mean": 1}, note, model.epsilon, model.delta)
+    return None if few <= N else mean_plan(model, N)
+
+
+def mean_plan(model: BaseDPLinearModel, effective: float) -> Plan:
+    """The sum of the targets and nothing else: all of epsilon, in geometric noise; delta is not used."""
     name = type(model).__name__
-    return Plan(
-        method=name,
-        phases=tuple(phases),
-        epsilon=float(model.epsilon),
-        delta=model.delta,
-        adjacency=model.adjacency,
-        source="docs/proofs/table_regression.md",
-        assumptions=(f"n_samples={n} is public",),
-        public=TableRegression(
-            way="mean", n_samples=n, longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
-            target_bound=float(model._domain.require("target_bound", name)),
-        ),
-        parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+    note = f"noisy sum of the targets: {effective:.0f} effective rows tell nothing else"
+    public = TableRegression(
+        way="mean", longest=1.0, ridge=1.0, tol=1.0, scale_columns=False,
+        n_samples=int(model._domain.require("n_samples", name)),
+        target_bound=float(model._domain.require("target_bound", name)),
     )  # fmt: skip
+    return model._planned(
+        [Phase("mean", Geometric(STEPS / model.epsilon, STEPS), note)],
+        public,
+        source="docs/proofs/table_regression.md",
+        parameters={"n_iter": 1, "way": "mean", "effective_rows": effective},
+    )
 
 
 def gaussian_phases(

@@ -13,8 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpsparse._checks import check_share
 from dpsparse.domain import HUGE, BoundedData, Domain
-from dpsparse.estimators._base import BaseDPLinearModel, check_count, check_positive
+from dpsparse.estimators._base import (
+    BaseDPLinearModel,
+    check_count,
+    check_positive,
+    output_count,
+)
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.noise import STEPS
@@ -85,9 +91,6 @@ class DPSupportFirst(BaseDPLinearModel):
     def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         raise TypeError(f"{type(self).__name__} has no published form.")
 
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        raise TypeError(f"{type(self).__name__} has no published form.")
-
     def _cutoff(self) -> float:
         """Largest slope of a row: 1 for the logistic loss, the cutoff of huber's in units of the targets."""
         if not self._labels_are_numbers:
@@ -154,7 +157,7 @@ class DPSupportFirst(BaseDPLinearModel):
             assert isinstance(chosen, Votes)
             shown = {**shown, "kappa": kappa, "n_blocks": chosen.n_blocks}
         public = SupportFirst(
-            loss="huber" if self._labels_are_numbers else "logistic",
+            loss=self._loss_name(),
             n_outputs=n_outputs,
             n_nonzero=s,
             constant=float(self.fit_intercept),
@@ -162,15 +165,10 @@ class DPSupportFirst(BaseDPLinearModel):
             first=chosen,
             fit=stage,
         )
-        return Plan(
-            method=name,
-            phases=phases(everything(strength) if private else [], private),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
+        return self._planned(
+            phases(everything(strength) if private else [], private),
+            public,
             source=self._source,
-            assumptions=self._assumptions(),
-            public=public,
             parameters={
                 "n_iter": max(stage.n_iter, self._rounds()),
                 **shown,
@@ -180,10 +178,6 @@ class DPSupportFirst(BaseDPLinearModel):
             },
         )
 
-    def _assumptions(self) -> tuple[str, ...]:
-        n = self._domain.n_samples
-        return () if n is None else (f"n_samples={n} is public",)
-
     @property
     def _unit(self) -> float:
         """The solver works in units of the target bound."""
@@ -191,7 +185,7 @@ class DPSupportFirst(BaseDPLinearModel):
 
     def _make_fit(self, n_columns: int, n_outputs: int) -> RidgeFit:
         name, domain, method = type(self).__name__, self._domain, self._stage()
-        smoothness = get_loss("huber" if self._labels_are_numbers else "logistic").smoothness
+        smoothness = get_loss(self._loss_name()).smoothness
         bound = row_bound(domain, n_columns, self.fit_intercept, name)
         clip = min(bound, self.row_clip or bound / 2.0)
         curvature = smoothness * clip * bound
@@ -232,7 +226,7 @@ class DPSupportFirst(BaseDPLinearModel):
                 stage.slope_bound, stage.row_clip, 1.0, stage.ridge, self.adjacency, stage.tol
             ).value
             return rounded_release(moved, ratio, size)
-        loss = get_loss("huber" if self._labels_are_numbers else "logistic")
+        loss = get_loss(self._loss_name())
         assert loss.objective is not None
         # |f| <= longest and weight * |f| <= row_clip, so the curvature is smoothness * both
         curvature = loss.smoothness * stage.row_clip * stage.longest
@@ -251,7 +245,7 @@ class DPSupportFirst(BaseDPLinearModel):
         name, domain = type(self).__name__, self._domain
         bound = float(domain.require("feature_bound", f"{name} with peeling"))
         n_samples = int(domain.require("n_samples", f"{name} with peeling"))
-        smoothness = get_loss("huber" if self._labels_are_numbers else "logistic").smoothness
+        smoothness = get_loss(self._loss_name()).smoothness
         return Peeling(
             n_samples=n_samples,
             feature_bound=bound,
@@ -287,30 +281,31 @@ class DPSupportFirst(BaseDPLinearModel):
     # ---- the run -------------------------------------------------------------------------------
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if plan.calibration == "published":
-            return self._solve_published(rows, plan, releases)
         return solve(rows, plan.public, releases)
 
 
 # ---- bounds and defaults -----------------------------------------------------------------------
 
 
-def row_bound(domain: Domain, n_columns: int, fit_intercept: bool, method: str) -> float:
-    """Largest L2 norm of a row on `n_columns` released columns, the constant included.
-
-    A little more, for the rounding of a norm in float64: rows beyond it would not count.
-    """
-    bounds = []
-    if domain.row_norm is not None:
-        bounds.append(domain.row_norm)
-    if domain.feature_bound is not None:
-        bounds.append(math.sqrt(n_columns) * domain.feature_bound)
-    if not bounds:
+def longest_row(domain: Domain, n_columns: int, method: str) -> float:
+    """Largest L2 norm of a row on `n_columns` columns, from what is declared."""
+    entries = math.inf if domain.feature_bound is None else domain.feature_bound
+    longest = min(domain.row_norm or math.inf, math.sqrt(n_columns) * entries)
+    if math.isinf(longest):
         raise DomainError(
             f"{method} needs a bound on the rows; declare one: Domain(feature_bound=1.0) or "
             "Domain(row_norm=1.0)."
         )
-    return math.hypot(min(bounds), 1.0 if fit_intercept else 0.0) * (1.0 + 1e-9)
+    return float(longest)
+
+
+def row_bound(domain: Domain, n_columns: int, fit_intercept: bool, method: str) -> float:
+    """The same on released columns, the constant included.
+
+    A little more, for the rounding of a norm in float64: rows beyond it would not count.
+    """
+    longest = longest_row(domain, n_columns, method)
+    return math.hypot(longest, 1.0 if fit_intercept else 0.0) * (1.0 + 1e-9)
 
 
 def default_ridge(
@@ -424,18 +419,6 @@ def phases(named: Named, private: bool) -> tuple[Phase, ...]:
     return tuple(Phase(name, event, note) for name, event, note in named)
 
 
-def output_count(labels: np.ndarray | None) -> int:
-    """One weight vector for regression and two classes, else one per class (against the rest)."""
-    return 1 if labels is None or len(labels) <= 2 else len(labels)
-
-
-def check_share(name: str, value: object) -> None:
-    """Refuse anything but a number strictly between 0 and 1."""
-    number = isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
-    if not (number and 0.0 < value < 1.0):  # type: ignore[operator]
-        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
-
-
 def check_range(name: str, value: object, largest: float = HUGE) -> None:
     """Refuse what is not a positive number between 1/largest and largest."""
     check_positive(name, value)
@@ -450,16 +433,14 @@ def check_range(name: str, value: object, largest: float = HUGE) -> None:
 
 def printed_plan(model: BaseDPLinearModel, source: str, public: Any) -> Plan:
     """The plan of a paper as printed: no guarantee. `public` is a record of the paper's constants."""
-    return Plan(
-        method=type(model).__name__,
-        phases=phases([], False),
+    return model._planned(
+        phases([], False),
+        public,
         epsilon=math.inf,
-        delta=model.delta,
-        adjacency=model.adjacency,
         calibration="published",
         proven=False,
         source=f"{source}; no guarantee",
-        public=public,
+        assumptions=(),
         parameters=asdict(public),
     )
 

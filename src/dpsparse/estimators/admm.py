@@ -9,13 +9,18 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.estimators._base import BaseDPClassifier, check_choice, check_count
+from dpsparse.estimators._base import (
+    BaseDPClassifier,
+    check_choice,
+    check_count,
+    output_count,
+)
 from dpsparse.estimators._support import (
     TOL,
+    assemble,
     check_grid,
     check_range,
     check_ridge,
-    output_count,
     phases,
     printed_plan,
     rounded_release,
@@ -75,25 +80,11 @@ class DPADMMClassifier(BaseDPClassifier):
         allows.
     fit_intercept : bool
         Add a constant column, which is not shrunk; it counts in the row norm.
-    adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" reuses the paper's one noise vector for all rounds: no guarantee.
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPADMMClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPADMMClassifier(domain, epsilon=2.0).fit(X, (X[:, 0] > 0).astype(int))
-    >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    {example: n_iter=3}
     """
 
     penalty: str = "l1"
@@ -151,15 +142,10 @@ class DPADMMClassifier(BaseDPClassifier):
             n_outputs, self.penalty, self.n_iter, weight, threshold, clip, bound, tol,
             float(self.fit_intercept), self.n_nonzero,
         )  # fmt: skip
-        return Plan(
-            method=name,
-            phases=phases(named, private),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
+        return self._planned(
+            phases(named, private),
+            public,
             source="docs/proofs/admm.md",
-            assumptions=(f"n_samples={n_samples} is public",),
-            public=public,
             parameters={
                 "n_iter": self.n_iter,
                 "scale": scale,
@@ -183,8 +169,6 @@ class DPADMMClassifier(BaseDPClassifier):
         return printed_plan(self, "Wang and Zhang (2020), as later papers implement it", public)
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if plan.calibration == "published":
-            return self._solve_published(rows, plan, releases)
         return solve(rows, plan.public, releases)
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
@@ -193,7 +177,7 @@ class DPADMMClassifier(BaseDPClassifier):
         columns = data.X
         if self.fit_intercept:
             columns = sp.hstack([data.X, sp.csr_array(np.ones((len(data.y), 1)))], format="csr")
-        coef, intercept = [], []
+        parts = []
         for y in targets(data, printed.n_outputs):
             z = wang_zhang_2020_admm.admm(
                 columns,
@@ -207,6 +191,7 @@ class DPADMMClassifier(BaseDPClassifier):
                 step_epsilon=printed.step_epsilon,
                 n_samples=printed.n_samples,
             )
-            coef.append(z[:d] if self.n_nonzero is None else top_k(z[:d], self.n_nonzero))
-            intercept.append(float(z[d]) if self.fit_intercept else 0.0)
-        return Solution(np.array(coef), np.array(intercept), printed.n_iter)
+            if self.n_nonzero is not None:
+                z[:d] = top_k(z[:d], self.n_nonzero)
+            parts.append((np.arange(d), z))
+        return assemble(parts, d, self.fit_intercept, printed.n_iter)

@@ -17,6 +17,7 @@ from dpsparse.estimators._base import (
     check_choice,
     check_count,
     check_positive,
+    output_count,
 )
 from dpsparse.estimators._phases import gaussian_phases, mean_alone
 from dpsparse.exceptions import ParameterError
@@ -33,8 +34,6 @@ from dpsparse.solvers.gradient import (
     solve,
 )
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import TableRegression
-from dpsparse.solvers.table_regression import solve as solve_mean
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
 
@@ -142,7 +141,7 @@ class _DPGradient(BaseDPLinearModel):
         fewest = mean_alone(self) if self.n_iter is None and self.clip is None else None
         if fewest is not None:
             return fewest
-        n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
+        n_outputs = output_count(labels)
         n_classes = 2 if labels is None else len(labels)
         private = not math.isinf(self.epsilon)
         shares = self._shares(self._private_masses(n_features))
@@ -162,19 +161,10 @@ class _DPGradient(BaseDPLinearModel):
             phases.append(
                 Phase("count", count if private else NonPrivate(), "noisy number of weights")
             )
-        n_samples = self._domain.n_samples
-        assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
-        if n_samples is None and self.adjacency == "replace-one":
-            assumptions.append(f"the number of {self._domain.unit}s is public (replace-one)")
-        return Plan(
-            method=type(self).__name__,
-            phases=tuple(phases),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
+        return self._planned(
+            phases,
+            self._recipe(n_features, n_outputs, "masses" in shares, labels),
             source="docs/proofs/noisy_gradient.md",
-            assumptions=tuple(assumptions),
-            public=self._recipe(n_features, n_outputs, "masses" in shares, labels),
             parameters={
                 "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
                 "mu": mu,
@@ -183,18 +173,22 @@ class _DPGradient(BaseDPLinearModel):
             },
         )
 
+    def _assumptions(self) -> tuple[str, ...]:
+        if self._domain.n_samples is None and self.adjacency == "replace-one":
+            return (f"the number of {self._domain.unit}s is public (replace-one)",)
+        return super()._assumptions()
+
     def _recipe(
         self, n_features: int, n_outputs: int, private_masses: bool, labels: np.ndarray | None
     ) -> Recipe:
         domain = self._domain
         bound = 1.0 if domain.bounds is not None else domain.declared_bound
         longest = domain.row_norm or (None if bound is None else bound * math.sqrt(n_features))
+        masses = self.masses
+        if isinstance(masses, str):
+            masses = "private" if private_masses else None
         return Recipe(
-            loss="huber"
-            if self._labels_are_numbers
-            else "logistic"
-            if n_outputs == 1
-            else "softmax",
+            loss=self._loss_name(n_outputs),
             n_outputs=n_outputs,
             n_samples=domain.n_samples,
             longest=longest,
@@ -203,11 +197,7 @@ class _DPGradient(BaseDPLinearModel):
             step=self.step_size,
             momentum=self.momentum,
             clip=self.clip,
-            masses=self.masses
-            if not isinstance(self.masses, str)
-            else "private"
-            if private_masses
-            else None,
+            masses=masses,
             renormalise=self.renormalise,
             prune=self.prune,
             soften=self.soft_threshold,
@@ -222,8 +212,6 @@ class _DPGradient(BaseDPLinearModel):
         return None
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if isinstance(plan.public, TableRegression):
-            return solve_mean(rows, plan.public, releases)
         return solve(rows, plan.public, releases)
 
 
@@ -264,14 +252,8 @@ _PARAMETERS = """
         Rounded Gaussian noise on integer sums. Deprecated: there is no other noise any more.
     prior_share, mass_share, length_share, intercept_share : float
         Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
-    adjacency : {{"add-remove", "replace-one"}}
     calibration : {{"proven"}}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {{shared}}
 
     Notes
     -----
@@ -279,6 +261,8 @@ _PARAMETERS = """
     `coef_noise_` is the standard deviation of the privacy noise of each weight and nothing else: no standard error
     (docs/inference.md). The result is a linear model on the original features. Method: docs/frontier.md; proof:
     docs/proofs/noisy_gradient.md.
+
+    {{example: n_nonzero=3}}
     """
 
 
@@ -295,17 +279,6 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts").replace(
             "    noise : {", _CLASS_WEIGHT + "    noise : {"
         )
-        + """
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPGradientClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
-    >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
-    """
     )
 
     class_weight: Any = None
@@ -335,20 +308,8 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
-    __doc__ = (
-        "Sparse robust regression from a few noisy full gradients.\n"
-        + _PARAMETERS.format(needs="Needs `target_bound`.", clip="spread of the targets")
-        + """
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPGradientRegressor
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPGradientRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
-    >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
-    """
+    __doc__ = "Sparse robust regression from a few noisy full gradients.\n" + (
+        _PARAMETERS.format(needs="Needs `target_bound`.", clip="spread of the targets")
     )
 
     prior_share: float = 0.08

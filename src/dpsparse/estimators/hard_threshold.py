@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from dpsparse.domain import BoundedData
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
@@ -16,6 +15,7 @@ from dpsparse.estimators._base import (
     check_choice,
     check_count,
     check_positive,
+    output_count,
 )
 from dpsparse.estimators._phases import FEW, gaussian_phases, mean_alone
 from dpsparse.estimators._support import targets
@@ -44,8 +44,6 @@ from dpsparse.solvers.gradient import INTERCEPT_ROUNDS, MEDIAN_ROUNDS, Recipe
 from dpsparse.solvers.hard_threshold import Threshold, solve
 from dpsparse.solvers.scaled_threshold import solve as solve_scaled
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import TableRegression
-from dpsparse.solvers.table_regression import solve as solve_mean
 
 PRIOR_SHARE = 0.05  # of the budget, for class counts (regression: also for the spread)
 _NARROW = 1000  # up to this width feature_bound * sqrt(d) is a bound on rows worth using
@@ -111,7 +109,7 @@ class _DPHardThreshold(BaseDPLinearModel):
         return "peeling" if smaller else "gaussian"
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        n_outputs = 1 if labels is None or len(labels) == 2 else len(labels)
+        n_outputs = output_count(labels)
         if self._scaled:
             few = max(FEW, PER_COLUMN * math.sqrt(n_features))
             fewest = mean_alone(self, few) if self.method == "auto" else None
@@ -156,19 +154,12 @@ class _DPHardThreshold(BaseDPLinearModel):
             Phase(name, event if private else NonPrivate())
             for name, event in events(mu if private else 1.0)
         )
-        n_samples = self._domain.n_samples
-        assumptions = [] if n_samples is None else [f"n_samples={n_samples} is public"]
-        return Plan(
+        note = "noisy_gradient" if method == "gaussian" else "peeling"
+        return self._planned(
+            phases,
+            self._public(method, n_outputs, row),
             method=f"{type(self).__name__}({method})",
-            phases=phases,
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
-            source="docs/proofs/noisy_gradient.md"
-            if method == "gaussian"
-            else "docs/proofs/peeling.md",
-            assumptions=tuple(assumptions),
-            public=self._public(method, n_outputs, row),
+            source=f"docs/proofs/{note}.md",
             parameters={
                 "n_iter": self.n_iter,
                 "n_outputs": n_outputs,
@@ -212,28 +203,18 @@ class _DPHardThreshold(BaseDPLinearModel):
             "gradients": steps * (n_features + 1) * n_outputs,
         }
         mu, phases = gaussian_phases(shares, sizes, _NOTES, self.epsilon, self.delta)
-        n_samples = domain.n_samples
-        longest = domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features)
-        return Plan(
+        public = replace(
+            self._prior(n_outputs),
+            longest=domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features),
+            n_iter=self.n_iter,
+            masses="private" if "masses" in shares else None,
+            n_nonzero=min(int(self.n_nonzero), n_features * n_outputs),
+        )
+        return self._planned(
+            phases,
+            public,
             method=f"{type(self).__name__}(scaled)",
-            phases=tuple(phases),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
             source="docs/proofs/noisy_gradient.md",
-            assumptions=() if n_samples is None else (f"n_samples={n_samples} is public",),
-            public=Recipe(
-                loss="huber" if numbers else "logistic" if n_outputs == 1 else "softmax",
-                n_outputs=n_outputs,
-                n_samples=n_samples,
-                longest=longest,
-                target_bound=float(domain.require("target_bound", "Regression"))
-                if numbers
-                else 1.0,
-                n_iter=self.n_iter,
-                masses="private" if "masses" in shares else None,
-                n_nonzero=min(int(self.n_nonzero), n_features * n_outputs),
-            ),
             parameters={
                 "n_iter": steps,
                 "n_outputs": n_outputs,
@@ -246,16 +227,14 @@ class _DPHardThreshold(BaseDPLinearModel):
     def _published_plan(self, n_outputs: int, row: float) -> Plan:
         """Noise sd row sqrt(T/rho) on the sum, rho = eps + 2l - 2 sqrt(l (eps + l)), l = log 1/delta."""
         rho = concentrated(self.epsilon, self.delta)
-        return Plan(
+        return self._planned(
+            [Phase("gradients", NonPrivate(), "as published; rows are assumed bounded")],
+            self._public("gaussian", n_outputs, row),
             method=f"{type(self).__name__}(gaussian)",
-            phases=(Phase("gradients", NonPrivate(), "as published; rows are assumed bounded"),),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
             calibration="published",
             proven=False,
             source="Wang and Gu 2019 (DP-IGHT)",
-            public=self._public("gaussian", n_outputs, row),
+            assumptions=(),
             parameters={
                 "n_iter": self.n_iter,
                 "n_outputs": n_outputs,
@@ -265,37 +244,34 @@ class _DPHardThreshold(BaseDPLinearModel):
             },
         )
 
-    def _public(self, method: str, n_outputs: int, row: float) -> Threshold:
-        domain = self._domain
-        numbers = self._labels_are_numbers
-        prior = Recipe(
-            loss="huber" if numbers else "logistic" if n_outputs == 1 else "softmax",
-            n_outputs=n_outputs,
-            n_samples=domain.n_samples,
-            target_bound=float(domain.require("target_bound", "Regression")) if numbers else 1.0,
+    def _prior(self, n_outputs: int) -> Recipe:
+        """How number of rows, offset and (regression) cutoff are released."""
+        bound = 1.0
+        if self._labels_are_numbers:
+            bound = float(self._domain.require("target_bound", "Regression"))
+        return Recipe(
+            self._loss_name(n_outputs), n_outputs, self._domain.n_samples, target_bound=bound
         )
+
+    def _public(self, method: str, n_outputs: int, row: float) -> Threshold:
         return Threshold(
-            prior, method, self.n_nonzero, self.n_iter, self.step_size, self.ridge, row,
-            domain.feature_bound,
+            self._prior(n_outputs), method, self.n_nonzero, self.n_iter, self.step_size, self.ridge,
+            row, self._domain.feature_bound,
         )  # fmt: skip
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if plan.calibration == "published":
-            return self._solve_published(rows.table(), plan, releases.rng)
-        if isinstance(plan.public, TableRegression):
-            return solve_mean(rows, plan.public, releases)
         if isinstance(plan.public, Recipe):
             return solve_scaled(rows, plan.public, releases)
         return solve(rows, plan.public, releases)
 
-    def _solve_published(self, data: BoundedData, plan: Plan, rng: np.random.Generator) -> Solution:
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """As printed: no clipping, no intercept; several classes one against the rest."""
-        public: Threshold = plan.public
+        data, public = rows.table(), plan.public
         loss = get_loss("squared" if self._labels_are_numbers else "logistic")
         step = self.step_size or 1.0 / (loss.smoothness * public.row_clip**2)
         coef = [
             private_hard_threshold(
-                data.X, y, loss, rng, n_nonzero=self.n_nonzero, n_iter=self.n_iter, step=step,
+                data.X, y, loss, releases.rng, n_nonzero=self.n_nonzero, n_iter=self.n_iter, step=step,
                 epsilon=self.epsilon, delta=self.delta, gradient_bound=public.row_clip,
             )
             for y in targets(data, public.prior.n_outputs)
@@ -324,42 +300,23 @@ _DOC = """
         only. "auto" is "scaled", but for a regression of fewer than about 60 or 15 sqrt(d) effective rows
         (`n_samples` times mu), which releases the mean of the targets alone; with a `step_size` or `ridge`, which are
         in declared units, it compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
-    adjacency : {{"add-remove", "replace-one"}}
     calibration : {{"proven", "published"}}
         "published" is DP-IGHT as printed, for reproduction: it assumes what the proven form enforces.
-    ledger : Ledger or None
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {{shared}}
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, {name}
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain({fact}, row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = {name}(domain, epsilon=2.0, n_nonzero=3).fit(X, {targets})
-    >>> model.coef_.shape, model.privacy_.headline
-    ({shape}, '(2.0, 1e-06)-DP, add/remove one row, proven')
+    {{example: n_nonzero=3}}
     """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
     __doc__ = "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n" + (
-        _DOC.format(
-            needs="classes", fact="classes=[0, 1]", targets="(X[:, 0] > 0).astype(int)",
-            name="DPHardThresholdClassifier", shape="(1, 8)",
-        )
-    )  # fmt: skip
+        _DOC.format(needs="classes")
+    )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
     __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + (
-        _DOC.format(
-            needs="target_bound", fact="target_bound=1.0", targets="X[:, 0]",
-            name="DPHardThresholdRegressor", shape="(8,)",
-        )
-    )  # fmt: skip
+        _DOC.format(needs="target_bound")
+    )

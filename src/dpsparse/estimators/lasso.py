@@ -13,7 +13,6 @@ from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPRegressor,
     check_choice,
-    check_count,
     check_positive,
 )
 from dpsparse.estimators._phases import mean_alone
@@ -49,8 +48,6 @@ from dpsparse.solvers.frank_wolfe.reference import with_intercept
 from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import TableRegression
-from dpsparse.solvers.table_regression import solve as solve_mean
 
 SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap", "shards")
 
@@ -80,11 +77,6 @@ class _Lasso(ReleasesScales):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.radius is not None:
-            check_positive("radius", self.radius)
-            if math.isinf(self.radius):
-                raise ParameterError("radius must be finite; it is the size of the L1 ball.")
-        check_count("n_iter", self.n_iter, optional=True)
         check_choice("freshness", self.freshness, tuple(FRESHNESS))
         check_positive("tolerance", self.tolerance)
         check_choice("selection", self.selection, SELECTIONS)
@@ -155,35 +147,33 @@ class _Lasso(ReleasesScales):
         phases.append(Phase("vertices", event, note))
         if count is not None:
             phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
-        return Plan(
-            method=name,
-            phases=tuple(phases),
+        public = Ball(
+            loss=loss,
+            radius=radius,
+            n_iter=n_iter,
+            slope_bound=slope_bound,
+            resolution=resolution,
+            feature_bound=bound,
+            n_outputs=n_outputs,
+            fit_intercept=self.fit_intercept,
+            freshness=self._freshness(calibration, compiled),
+            tolerance=self.tolerance,
+            selection=selection,
+            printed_kappa=None if calibration == "proven" else kappa,
+            laplace=calibration == "published-laplace",
+            n_nonzero=check_n_nonzero(self.n_nonzero),
+            prior=prior,
+            converges=self._converges and compiled,
+            scales=scales,
+        )
+        return self._planned(
+            phases,
+            public,
             epsilon=claimed,
-            delta=self.delta,
-            adjacency=self.adjacency,
             calibration=calibration,
             proven=proven,
             source="docs/proofs/frank_wolfe.md",
             assumptions=_assumptions(calibration, selection),
-            public=Ball(
-                loss=loss,
-                radius=radius,
-                n_iter=n_iter,
-                slope_bound=slope_bound,
-                resolution=resolution,
-                feature_bound=bound,
-                n_outputs=n_outputs,
-                fit_intercept=self.fit_intercept,
-                freshness=self._freshness(calibration, compiled),
-                tolerance=self.tolerance,
-                selection=selection,
-                printed_kappa=None if calibration == "proven" else kappa,
-                laplace=calibration == "published-laplace",
-                n_nonzero=check_n_nonzero(self.n_nonzero),
-                prior=prior,
-                converges=self._converges and compiled,
-                scales=scales,
-            ),
             parameters={
                 "n_iter": n_iter,
                 "eta": eta,
@@ -251,28 +241,20 @@ class _Lasso(ReleasesScales):
         return Repeated(NoisyMax(spent), n_iter), kappa
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if isinstance(plan.public, TableRegression):
-            return solve_mean(rows, plan.public, releases)
         public: Ball = plan.public
-        if plan.calibration == "published":
-            coef, intercept = self._exact_sign(rows, public, releases)
-        elif plan.calibration == "published-laplace" and public.n_outputs > 1:
-            coef, intercept = self._published_multinomial(rows, public, releases)
-        else:
-            return solve(rows, public, releases)
-        return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
+        if plan.calibration == "published-laplace" and public.n_outputs > 1:
+            return self._published_multinomial(rows, public, releases)
+        return solve(rows, public, releases)
 
-    def _exact_sign(
-        self, rows: Rows, public: Ball, releases: Releases
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """Raff, Khanna and Lu (2023): the sign is read off the gradient."""
+        public: Ball = plan.public
         assert public.printed_kappa is not None
         problem = replace(public.problem(public.printed_kappa, None), private_sign=False)
-        return fast_frank_wolfe(rows.table(), problem, releases.rng).weights()
+        coef, intercept = fast_frank_wolfe(rows.table(), problem, releases.rng).weights()
+        return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
 
-    def _published_multinomial(
-        self, rows: Rows, public: Ball, releases: Releases
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _published_multinomial(self, rows: Rows, public: Ball, releases: Releases) -> Solution:
         """Khanna, Lu and Raff (2023), Algorithm 3."""
         assert public.printed_kappa is not None
         data, p = rows.table(), rows.n_features
@@ -283,7 +265,8 @@ class _Lasso(ReleasesScales):
             radius=problem.radius * bound, n_iter=problem.n_iter, kappa=problem.kappa * bound,
         )  # fmt: skip
         intercept = W[p] if problem.fit_intercept else np.zeros(problem.n_outputs)
-        return W[:p].T / bound, intercept
+        coef = sparse(W[:p].T / bound, rows, public, releases)
+        return Solution(coef, intercept, public.n_iter)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -319,16 +302,10 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     n_nonzero : None, int, "mass" or PrivateCount, default=None
         Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
         private count says. Only the last one costs budget.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
     calibration : {"proven", "published", "published-laplace"}, default="proven"
         "published" is Raff, Khanna and Lu (2023; exact sign: no guarantee), "published-laplace" Khanna,
         Lu and Raff (2023; its guarantee is recomputed, none for more than two classes).
-    ledger : Ledger or None, default=None
-        Account that pays for the fit.
-    random_state : int or None, default=None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
     Attributes
     ----------

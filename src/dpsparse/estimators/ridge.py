@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor, check_count
-from dpsparse.estimators._phases import effective_rows
+from dpsparse.estimators._phases import effective_rows, mean_plan
 from dpsparse.estimators._support import (
     TOL,
     Named,
@@ -16,20 +16,21 @@ from dpsparse.estimators._support import (
     check_range,
     check_ridge,
     find_strength,
+    longest_row,
     phases,
     tilted_fit,
 )
-from dpsparse.exceptions import DomainError
 from dpsparse.privacy import Plan, RoundedGaussian
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.ridge import ONE_ROW
 from dpsparse.solvers.look import COUNTS
-from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip, solve
+from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip
 
 ENOUGH = 60.0  # N from which it pays to look at the table
-NOTHING = 20.0  # N below which not even the mean can be learnt
+NOTHING, FEW_COLUMNS = 20.0, 40  # N below which a fit on few columns is mostly its ridge, and safe
+SLOPE, WIDE_SLOPE = (
+    7.0,
+    8.0,
+)  # the volume of the objective takes about one part of so many of epsilon
 NARROW = 100  # columns up to which their scales are released one by one
 # Shares of what the mean leaves (of mu^2).
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
@@ -68,14 +69,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         Weights to keep: the largest on standardised rows (free); None keeps all.
     ridge : float or None, default=None
         Ridge of the summed loss on standardised rows; None takes a public default.
-    adjacency : {"add-remove", "replace-one"}
     calibration : {"proven"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
     Notes
     -----
@@ -107,17 +102,20 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         n = int(domain.require("n_samples", name))
         private = not math.isinf(self.epsilon)
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-        way = choose_way(N, n_features)
+        way, longest = choose_way(N, n_features), longest_row(domain, n_features, name)
+        if way == "mean":
+            return mean_plan(self, N)
         clip = row_clip(way, exact=not private)
-        of_mean = {"released": min(max(360.0 / N**2, 0.03), 1.0), "declared": 0.0, "mean": 1.0}[way]
-        shares = {"mean": of_mean} if of_mean else {}
+        shares: dict[str, float] = {}
         if way == "released":
-            shares |= {key: share * (1.0 - of_mean) for key, share in SHARES.items()}
+            of_mean = min(max(360.0 / N**2, 0.03), 1.0)
+            shares = {key: share * (1.0 - of_mean) for key, share in SHARES.items()}
+            shares = {"mean": of_mean, **shares}
             if n_features > NARROW:
                 del shares["columns"]
-        rest = 0.0 if way == "mean" else 1.0 - sum(shares.values())
+        rest = 1.0 - sum(shares.values())
         sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS}
-        ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest or 1.0))
+        ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest))
         if private:
             check_ridge("ridge", ridge, clip**2)
         tol, size = TOL * clip, n_features + 1
@@ -133,35 +131,29 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
                 )
                 for key, share in shares.items()
             ]
-            if rest > 0.0:
-                event = tilted_fit(
-                    clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
-                    self.adjacency,
-                )  # fmt: skip
-                named.append(("fit", event, NOTES["fit"]))
-            return named
+            event = tilted_fit(
+                clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
+                self.adjacency,
+            )  # fmt: skip
+            return [*named, ("fit", event, NOTES["fit"])]
 
         strength = find_strength(everything, self.epsilon, self.delta)
-        if private and rest > 0.0:
+        if private:
             check_grid(name, strength * math.sqrt(2e-3 * rest), size)
-        return Plan(
-            method=name,
-            phases=phases(everything(strength) if private else [], private),
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            adjacency=self.adjacency,
+        public = TableRegression(
+            way=way,
+            n_samples=n,
+            longest=longest,
+            ridge=ridge,
+            tol=tol,
+            scale_columns=n_features <= NARROW or not private,
+            target_bound=float(domain.require("target_bound", name)),
+            n_nonzero=self.n_nonzero,
+        )
+        return self._planned(
+            phases(everything(strength) if private else [], private),
+            public,
             source="docs/proofs/table_regression.md",
-            assumptions=(f"n_samples={n} is public",),
-            public=TableRegression(
-                way=way,
-                n_samples=n,
-                longest=self._longest(n_features),
-                ridge=ridge,
-                tol=tol,
-                scale_columns=n_features <= NARROW or not private,
-                target_bound=float(domain.require("target_bound", name)),
-                n_nonzero=self.n_nonzero,
-            ),
             parameters={
                 "n_iter": 1,
                 "way": way,
@@ -179,23 +171,9 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             return float(self.ridge)
         if math.isinf(self.epsilon):
             return EXACT_RIDGE * row_clip("released") ** 2
+        slope = SLOPE if n_features <= NARROW else WIDE_SLOPE
         drowned = 5.0 * n_features / (n * mu**2)
-        return float(max(8.0 / min(self.epsilon, 8.0), drowned) * clip**2)
-
-    def _longest(self, n_features: int) -> float:
-        domain = self._domain
-        bounds = [domain.row_norm] if domain.row_norm is not None else []
-        if domain.feature_bound is not None:
-            bounds.append(domain.feature_bound * math.sqrt(n_features))
-        if not bounds:
-            raise DomainError(
-                f"{type(self).__name__} needs a bound on the rows; declare one: "
-                "Domain(feature_bound=1.0) or Domain(row_norm=1.0)."
-            )
-        return float(min(bounds))
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return solve(rows, plan.public, releases)
+        return float(max(slope / min(self.epsilon, 8.0), drowned) * clip**2)
 
 
 def choose_way(effective: float, n_features: int) -> str:
@@ -203,6 +181,5 @@ def choose_way(effective: float, n_features: int) -> str:
     width = math.sqrt(n_features)
     if effective >= max(ENOUGH, 2.5 * width):
         return "released"
-    if effective < NOTHING or effective >= 4.5 * width:
-        return "declared"
-    return "released" if effective >= max(ENOUGH / 2.0, 2.5 * width) else "mean"
+    tiny = effective < NOTHING and n_features <= FEW_COLUMNS
+    return "declared" if tiny or effective >= 4.5 * width else "mean"

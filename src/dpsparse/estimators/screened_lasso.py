@@ -51,8 +51,6 @@ from dpsparse.solvers.screening_rules import (
     strong_convexity,
 )
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import TableRegression
-from dpsparse.solvers.table_regression import solve as solve_mean
 
 PROVEN_RULES = ("counts", "top-k", "budgeted", "safe")
 PUBLISHED_RULES = ("adp", "rnm")
@@ -88,14 +86,9 @@ class _ScreenedLasso(ReleasesScales):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.radius is not None:
-            check_positive("radius", self.radius)
-            if math.isinf(self.radius):
-                raise ParameterError("radius must be finite; it is the size of the L1 ball.")
-        for name in ("n_blocks", "n_drop"):
-            check_count(name, getattr(self, name))
-        for name in ("n_iter", "n_nonzero"):
-            check_count(name, getattr(self, name), optional=True)
+        check_count("n_blocks", self.n_blocks)
+        check_count("n_drop", self.n_drop)
+        check_count("n_nonzero", self.n_nonzero, optional=True)
         if self.n_blocks > self._n_iter:
             raise ParameterError(
                 f"n_blocks must be at most n_iter={self._n_iter}, got {self.n_blocks!r}."
@@ -190,17 +183,14 @@ class _ScreenedLasso(ReleasesScales):
             public = self._screened(facts, prices, scales, n_iter)
         if needs_rows:
             assumptions.append(f"n_samples={domain.n_samples} is public")
-        return Plan(
-            method=name,
-            phases=prices.phases,
+        return self._planned(
+            prices.phases,
+            public,
             epsilon=prices.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
             calibration=self.calibration,
             proven=self.calibration == "proven",
             source="docs/proofs/screening.md",
             assumptions=tuple(assumptions),
-            public=public,
             parameters={
                 "n_iter": n_iter,
                 "blocks": self._blocks(n_iter),
@@ -282,19 +272,17 @@ class _ScreenedLasso(ReleasesScales):
         short, longer = divmod(n_iter, self.n_blocks)
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if isinstance(plan.public, TableRegression):
-            solution = solve_mean(rows, plan.public, releases)._replace(n_live=(rows.n_features, 0))
-        elif plan.calibration == "published":
-            solution = self._solve_published(rows.table(), plan.public, releases)
-        else:
-            solution = solve(rows, plan.public, releases)
-        assert solution.n_live is not None
-        self.n_live_ = solution.n_live
+    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        solution = super()._run(rows, plan, releases)
+        self.n_live_ = solution.n_live or (rows.n_features, 0)  # the mean alone keeps no feature
         return solution
 
-    def _solve_published(self, data: BoundedData, public: Printed, releases: Releases) -> Solution:
-        loss = get_loss(self._loss)
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        return solve(rows, plan.public, releases)
+
+    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        loss, data = get_loss(self._loss), rows.table()
+        public: Printed = plan.public
         if self.fit_intercept:
             data = with_constant_column(data)
         last = None
@@ -362,30 +350,16 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     selection : {"auto", "shards"}
         "shards" asks all parts of the rows for exact scores at every step, as in `DPLassoClassifier`: for rows that no
         machine holds (docs/scaling.md).
-    adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
     Attributes
     ----------
     n_live_ : tuple of int
         Features in the working set of each block, and after the last screening.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPScreenedLassoClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPScreenedLassoClassifier(domain, epsilon=2.0, n_iter=20).fit(X, (X[:, 0] > 0).astype(int))
-    >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    {example: n_iter=20}
     """
 
     _loss: ClassVar[str] = "logistic"

@@ -27,6 +27,12 @@ from dpsparse.solvers.table_regression import MOST_COLUMNS
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
 RARE = 20  # where one of so many columns matters, features are looked for before they are fitted
 ENOUGH_FOR_EACH = 8.0  # effective rows for each feature to be found
+LEAST, SMALL, LARGE = (
+    30.0,
+    60.0,
+    100.0,
+)  # effective rows that find 3 columns, 5, and then fit all of a table
+MANY = 40  # columns from which that is so
 ENOUGH_FOR_ALL = 3.0  # effective rows a column from which all can be fitted before some are chosen
 
 
@@ -67,7 +73,7 @@ class _DPSparse(BaseDPLinearModel):
         return replace(plan, method=type(self).__name__, parameters={**chosen, **plan.parameters})
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return self._choose(rows.n_features)[0]._solve(rows, plan, releases)
+        return self._choose(rows.n_features)[0]._run(rows, plan, releases)
 
 
 _PARAMETERS = """
@@ -84,14 +90,8 @@ _PARAMETERS = """
     n_nonzero : int, "mass", PrivateCount or None, default=None
         Weights to keep, of all classes together. An int says that few features matter, which the choice
         uses; "mass" keeps the fewest with 90 % of the absolute sum; None keeps all.
-{more}    adjacency : {{"add-remove", "replace-one"}}
-    calibration : {{"proven"}}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+{more}    calibration : {{"proven"}}
+    {{shared}}
 
     Notes
     -----
@@ -172,6 +172,10 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
         rare = few and (RARE * k <= n_features or ENOUGH_FOR_ALL * n_features > N)
         if rare and bounded and ENOUGH_FOR_EACH * k <= N:
             return two_stage, f"{k} of {n_features} columns matter, {size}: find them, then fit"
+        if k is None and bounded and MANY < n_features <= NARROW and LEAST <= N < LARGE:
+            found = 3 if N < SMALL else 5
+            model = DPTwoStageRegressor(n_nonzero=found, **self._facts)
+            return model, f"{n_features} columns, {size}: {found} of them can be found and fitted"
         tabular = n_features <= (MOST_COLUMNS if few else NARROW) and (bounded or domain.row_norm)
         if tabular and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._facts), f"{n_features} columns, {size}"

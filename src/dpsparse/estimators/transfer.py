@@ -12,14 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, check_count
-from dpsparse.estimators._support import (
-    DPSupportFirst,
-    assemble,
+from dpsparse.estimators._base import (
+    BaseDPClassifier,
+    BaseDPRegressor,
+    check_count,
     output_count,
-    printed_plan,
-    targets,
 )
+from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Plan
@@ -159,26 +158,12 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
         Rounds of peeling that find the support.
     fit_intercept : bool
         Add a constant column; it carries ridge and noise like every other.
-    adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" is Wang and Gu (2020), whose noise reads the rows and whose theorem is false:
         it carries no guarantee.
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPTransferClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPTransferClassifier(domain, epsilon=2.0, public_X=X[:50]).fit(X, (X[:, 0] > 0).astype(int))
-    >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    {example: public_X=X[:50]}
     """
 
 
@@ -192,20 +177,10 @@ class DPTransferRegressor(BaseDPRegressor, _DPTransfer):
         Needs `target_bound`, `feature_bound` and `n_samples`; `row_norm` helps.
     cutoff : float or None
         Huber's cutoff; noise is proportional to it. None takes a quarter of the target bound.
-    epsilon, delta, n_nonzero, public_X, n_public, split, ridge, row_clip, n_iter, fit_intercept
-        As for `DPTransferClassifier`.
-    adjacency, calibration, ledger, random_state, verbose
-        As for `DPTransferClassifier`.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPTransferRegressor
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPTransferRegressor(domain, epsilon=2.0, public_X=X[:50]).fit(X, X[:, 0])
-    >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    All other parameters are those of `DPTransferClassifier`.
+
+    {example: public_X=X[:50]}
     """
 
     cutoff: float | None = None

@@ -10,23 +10,21 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, check_choice, check_count
-from dpsparse.estimators._phases import mean_alone
-from dpsparse.estimators._support import (
-    DPSupportFirst,
-    assemble,
+from dpsparse.estimators._base import (
+    BaseDPClassifier,
+    BaseDPRegressor,
+    check_choice,
+    check_count,
     output_count,
-    printed_plan,
-    targets,
 )
+from dpsparse.estimators._phases import mean_alone
+from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
 from dpsparse.privacy import Plan
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as published
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector, correlation_selector
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import TableRegression
-from dpsparse.solvers.table_regression import solve as solve_mean
 from dpsparse.solvers.two_stage import Votes
 
 SUPPORTS = ("peeling", "votes")
@@ -88,11 +86,6 @@ class _DPTwoStage(DPSupportFirst):
         plain = chosen == ("peeling", "objective", None, None)
         fewest = mean_alone(self, TOO_FEW) if plain else None
         return fewest or super()._make_plan(n_features, labels)
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if isinstance(plan.public, TableRegression):
-            return solve_mean(rows, plan.public, releases)
-        return super()._solve(rows, plan, releases)
 
     def _stage(self) -> str:
         return self.second_stage
@@ -185,25 +178,11 @@ class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
         Noisy gradients of `second_stage="gradient"`; unused otherwise.
     fit_intercept : bool
         Add a constant column; it carries ridge and noise like every other.
-    adjacency : {"add-remove", "replace-one"}
     calibration : {"proven", "published"}
         "published" is Kifer, Smith and Thakurta (2012) as later papers implement it: no guarantee.
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    {shared}
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPTwoStageClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPTwoStageClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
-    >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    {example: n_nonzero=3}
     """
 
 
@@ -220,20 +199,10 @@ class DPTwoStageRegressor(BaseDPRegressor, _DPTwoStage):
         Needs `target_bound`, and `feature_bound` or `row_norm`.
     cutoff : float or None
         Huber's cutoff; noise is proportional to it. None takes a quarter of the target bound.
-    epsilon, delta, n_nonzero, support, n_blocks, selector, second_stage, split, ridge
-        As for `DPTwoStageClassifier`.
-    row_clip, n_iter, fit_intercept, adjacency, calibration, ledger, random_state, verbose
-        As for `DPTwoStageClassifier`.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, DPTwoStageRegressor
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = DPTwoStageRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
-    >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    All other parameters are those of `DPTwoStageClassifier`.
+
+    {example: n_nonzero=3}
     """
 
     cutoff: float | None = None

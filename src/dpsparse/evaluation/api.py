@@ -10,12 +10,8 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dpsparse.estimators._base import (
-    ADJACENCIES,
-    BaseDPLinearModel,
-    check_choice,
-    check_positive,
-)
+from dpsparse._checks import check_share, check_terms
+from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
@@ -27,7 +23,7 @@ from dpsparse.evaluation.scores import (
     prepared,
     score_rows,
 )
-from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
@@ -98,7 +94,9 @@ def dp_evaluate(
     >>> bool(report.accuracy.low <= report.accuracy.value <= report.accuracy.high)
     True
     """
-    _check(epsilon, delta, adjacency, ledger, level, random_state)
+    check_terms(epsilon, delta, adjacency, ledger, "exact evaluation")
+    check_share("level", level, "try 0.95")
+    seeded = is_seeded(random_state)
     model = getattr(model, "best_estimator_", model)  # of a search: its winner speaks for it
     told = name_of(model)
     if isinstance(getattr(model, "model_", None), BaseDPLinearModel):
@@ -114,7 +112,7 @@ def dp_evaluate(
         unit=ROW if groups is None else PERSON,
         assumptions=assumptions(model),
     )
-    if is_seeded(random_state):
+    if seeded:
         plan = plan.seeded()
         warnings.warn(
             "dp_evaluate: random_state makes the noise repeatable, so this report is NOT private.",
@@ -137,19 +135,3 @@ def dp_evaluate(
     if receipt is not None:
         receipt.commit()
     return report
-
-
-def _check(epsilon: Any, delta: Any, adjacency: Any, ledger: Any, level: Any, seed: Any) -> None:
-    check_positive("epsilon", epsilon, "use math.inf for the exact evaluation")
-    for name, value, example in (("delta", delta, "1e-6"), ("level", level, "0.95")):
-        check_positive(name, value)
-        if not value < 1.0:
-            raise ParameterError(
-                f"{name} must lie strictly between 0 and 1, got {value!r}; try {example}."
-            )
-    check_choice("adjacency", adjacency, ADJACENCIES)
-    if ledger is not None and not hasattr(ledger, "reserve"):
-        raise ParameterError(
-            "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
-        )
-    is_seeded(seed)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
+from dpsparse._checks import check_share
 from dpsparse.evaluation.intervals import Estimate, area_under_curve, mean, proportion, ratio
 from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
@@ -289,9 +290,7 @@ class Curve:
         if (precision is None) == (recall is None):
             raise ParameterError("State one target: threshold_for(precision=0.9) or recall=0.9.")
         target = precision if precision is not None else recall
-        assert target is not None
-        if not 0.0 < target < 1.0:
-            raise ParameterError(f"The target must lie strictly between 0 and 1, got {target!r}.")
+        check_share("The target", target)
         n_cuts = len(self.cuts)
         # The threshold is chosen by looking, so every interval is made to hold for all of them (Bonferroni).
         each = 1.0 - (1.0 - level) / max(2 * n_cuts, 1)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from dpsparse.estimators._base import ADJACENCIES, check_choice, check_count, check_positive
+from dpsparse._checks import check_count, check_share, check_terms
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.plan import EDGES, Subject, cuts, make_plan, number_of_bins
@@ -105,13 +105,13 @@ def evaluation_plan(
       accuracy               0.0317           0.0265
     """
     check_count("n_samples", n_samples)
-    check_positive("epsilon", epsilon)
-    check_choice("adjacency", adjacency, ADJACENCIES)
+    check_terms(epsilon, delta, adjacency)
+    if n_classes != 0:
+        check_count("n_classes", n_classes)
     assumed = (0.8 if n_classes else 0.5) if assumed is None else assumed
     for name, value in (("positive_rate", positive_rate), ("assumed", assumed), ("level", level)):
-        if not 0.0 < value < 1.0:
-            raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
-    if n_classes == 1 or n_classes < 0:
+        check_share(name, value)
+    if n_classes == 1:
         raise ParameterError("n_classes must be 0 (a regressor), 2 or more.")
     subject = Subject(n_classes)
     asked = subject.check(metrics)

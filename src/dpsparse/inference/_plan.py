@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import is_number
+from dpsparse._checks import check_terms
 from dpsparse.domain import Domain, refuse_malformed
-from dpsparse.estimators._base import ADJACENCIES, BaseDPClassifier, check_choice, check_positive
+from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.estimators._schema import check_labels, checked_data
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.privacy import NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
@@ -25,12 +25,7 @@ def check(
     """Refuse what no data could make right; the domain, of two classes."""
     if not isinstance(domain, Domain):
         raise ParameterError(f"domain is required: {name} needs the public bounds Domain(...).")
-    check_positive("epsilon", epsilon, "use math.inf for the exact answer")
-    if not is_number(delta) or not 0 < delta < 1:
-        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}; try 1e-6.")
-    check_choice("adjacency", adjacency, ADJACENCIES)
-    if ledger is not None and not hasattr(ledger, "reserve"):
-        raise ParameterError("ledger must be a dpsparse.Ledger or None.")
+    check_terms(epsilon, delta, adjacency, ledger, "exact answer")
     is_seeded(seed)
     if len(domain.class_labels()) != 2:
         raise ParameterError(f"{name} is for two classes; declare Domain(classes=[0, 1]).")

@@ -2,7 +2,7 @@
 
     gaussian.py   a sum of whole numbers with rounded Gaussian integers
     picks.py      candidates drawn by the exponential mechanism, exactly; the vertices of Frank-Wolfe
-    count.py      a clipped count with two-sided geometric noise
+    geometric.py  one whole number with two-sided geometric noise
     names.py      names that enough rows know, with noisy weights
     tilt.py       the minimiser of an objective tilted by Gaussian noise, blurred
 
@@ -12,8 +12,8 @@ takes the noise from the phase of a plan; the audit reads price and law from the
 """
 
 from dpsparse.mechanisms.base import MECHANISMS, Answer, Mechanism, Release, difference
-from dpsparse.mechanisms.count import NoisyCount
 from dpsparse.mechanisms.gaussian import GaussianNoise
+from dpsparse.mechanisms.geometric import GeometricNoise
 from dpsparse.mechanisms.names import CommonNames
 from dpsparse.mechanisms.picks import NoisyMaxLaw, Picks, Vertices
 from dpsparse.mechanisms.tilt import Tilt
@@ -23,8 +23,8 @@ __all__ = [
     "Answer",
     "CommonNames",
     "GaussianNoise",
+    "GeometricNoise",
     "Mechanism",
-    "NoisyCount",
     "NoisyMaxLaw",
     "Picks",
     "Release",

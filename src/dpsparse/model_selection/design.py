@@ -89,7 +89,7 @@ class Fit:
     plan: Plan = field(repr=False)
 
     def run(self, rows: Rows, rng: np.random.Generator) -> tuple[Solution, int]:
-        solution = self.model._solve(rows, self.plan, Releases(self.plan, rng))
+        solution = self.model._run(rows, self.plan, Releases(self.plan, rng))
         return solution, solution.n_iter
 
 

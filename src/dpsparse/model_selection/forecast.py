@@ -1,6 +1,8 @@
 """What accuracy can I expect? A public simulation, so that epsilon is chosen before a row is touched.
 
-    rows      `entries` non-zeros each, columns with popularity 1/j, values of one size, norm as declared
+    rows      `entries` non-zeros each, columns with popularity 1/j, values of one size, norm as declared; where there
+              are no more columns than entries a row is dense, its values uniform
+    persons   have one row each, where the domain protects them: with more the fit is better
     targets   depend on `informative` of the popular columns; classes by a logistic law whose gain is set so that
               the best possible accuracy is `reachable`, numbers with noise so that the best possible R^2 is
     score     of the estimator itself, fitted on n_samples made-up rows and tested on others
@@ -91,7 +93,7 @@ def expected_accuracy(
     n_samples: int,
     n_features: int,
     *,
-    epsilon: Sequence[float] = EPSILONS,
+    epsilon: float | Sequence[float] = EPSILONS,
     reachable: float = 0.9,
     informative: int = 20,
     entries: int = 20,
@@ -106,11 +108,11 @@ def expected_accuracy(
         With its domain (two classes, or a target bound) and parameters; delta is its own.
     n_samples, n_features : int
         Shape of the table to come.
-    epsilon : sequence of float
+    epsilon : float or sequence of float
     reachable : float
         Best possible accuracy (or R^2) you would expect of the data. Take it from experience or public data.
     informative, entries : int
-        Features that matter; non-zeros of a row.
+        Features that matter; non-zeros of a row (with as many columns or fewer, rows are dense).
     repeats : int
         Made-up tables; the spread over them is shown.
     seed : int
@@ -125,7 +127,7 @@ def expected_accuracy(
       epsilon 0.1      ...
       epsilon 10       ...
       without privacy  0.8...
-      constant answer  0.567, best possible 0.900
+      constant answer  0.500, best possible 0.900
     """
     for name, value in (
         ("n_samples", n_samples), ("n_features", n_features), ("informative", informative),
@@ -140,13 +142,15 @@ def expected_accuracy(
         raise ParameterError(
             f"reachable must lie strictly between {low_end:g} and 1, got {reachable!r}."
         )
-    grid = tuple(sorted(float(e) for e in epsilon if is_number(e) and 0 < e < math.inf))
-    if not grid or len(grid) != len(tuple(epsilon)):
+    asked = tuple(epsilon) if np.iterable(epsilon) else (epsilon,)
+    grid = tuple(sorted(float(e) for e in asked if is_number(e) and 0 < e < math.inf))
+    if not grid or len(grid) != len(asked):
         raise ParameterError("epsilon must list positive finite numbers, such as [0.3, 1, 3].")
     labels = None if numbers else domain.class_labels()
     if labels is not None and len(labels) != 2:
         raise ParameterError("The forecast is for two classes or for numbers.")
     domain = replace(domain, n_samples=domain.n_samples and n_samples)
+    persons = {"groups": np.arange(n_samples)} if domain.unit == "person" else {}
     scores = np.empty((repeats, len(grid) + 2))
     for r in range(repeats):
         rng = make_generator(seed + r)
@@ -158,7 +162,7 @@ def expected_accuracy(
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotPrivateWarning)
-                model.fit(X[:n_samples], y[:n_samples])
+                model.fit(X[:n_samples], y[:n_samples], **persons)
             scores[r, j] = model.score(X[n_samples:], y[n_samples:])
         test = y[n_samples:]
         scores[r, -1] = 0.0 if labels is None else max(np.mean(test == c) for c in labels)
@@ -189,23 +193,25 @@ def _made_up(
     domain: Domain,
     labels: np.ndarray | None,
 ) -> tuple[sp.csr_array, np.ndarray]:
-    entries, informative = min(entries, d), min(informative, d)
-    columns = np.minimum(np.exp(rng.random((n, entries)) * np.log(d)).astype(np.int64), d) - 1
-    indptr = np.arange(0, n * entries + 1, entries)
-    X = sp.csr_array((np.ones(n * entries), columns.ravel(), indptr), shape=(n, d))
-    X.sum_duplicates()
-    counts = np.diff(X.indptr)
-    size = (
-        domain.row_norm * counts**-0.5
-        if domain.row_norm
-        else np.full(n, domain.feature_bound or 1.0)
-    )
-    X.data = np.repeat(size, counts)
+    informative = min(informative, d)
+    if d <= entries:
+        size = domain.row_norm / math.sqrt(d) if domain.row_norm else domain.feature_bound or 1.0
+        X = sp.csr_array(rng.uniform(-size, size, (n, d)))
+    else:
+        places = np.exp(rng.random((n, entries)) * np.log(d + 1)).astype(np.int64)
+        columns = np.minimum(places, d) - 1
+        indptr = np.arange(0, n * entries + 1, entries)
+        X = sp.csr_array((np.ones(n * entries), columns.ravel(), indptr), shape=(n, d))
+        X.sum_duplicates()
+        counts = np.diff(X.indptr)
+        sizes = domain.row_norm * counts**-0.5 if domain.row_norm else domain.feature_bound or 1.0
+        X.data = np.repeat(np.broadcast_to(sizes, n), counts)
     weights = np.zeros(d)
-    first = min(
-        4, d - informative
-    )  # the very first columns occur in nearly every row and say little
-    weights[first : first + informative] = rng.integers(0, 2, informative) * 2.0 - 1.0
+    # The very first columns occur in nearly every row and say little. No two weights have the same size, or rows
+    # whose weights cancel could be guessed by nobody, and `reachable` would not be.
+    first = min(4, d - informative)
+    signs = rng.integers(0, 2, informative) * 2.0 - 1.0
+    weights[first : first + informative] = signs * rng.uniform(0.5, 1.5, informative)
     margin = np.asarray(X @ weights)
     margin = (margin - np.median(margin)) / max(float(margin.std()), 1e-12)
     if labels is None:

@@ -2,6 +2,7 @@
 
 choice     the exponential mechanism of range eta is dominated by the Gaussian of parameter
            mu = 2 Phi^-1(1/(1 + e^(-eta/2))), exactly (docs/proofs/tuning.md, Lemma 2)
+dominating any run with a known dominating Gaussian as that Gaussian, to compare runs of different kinds
 merged     Gaussian events of several fits are one Gaussian event with the sum of their mu^2
 affordable the largest common factor on all shares that the accountant lets pass
 """
@@ -25,6 +26,7 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy import epsilon as event_epsilon
+from dpsparse.privacy import gaussian_parameter as dominating_parameter
 from dpsparse.privacy.rdp import leaves
 
 T = TypeVar("T")
@@ -49,6 +51,21 @@ def merged(event: Event) -> Event:
         squares += count * (leaf.sensitivity / leaf.scale) ** 2
         size += count * (leaf.size if isinstance(leaf, RoundedGaussian) else 1)
     return RoundedGaussian(1.0 / math.sqrt(squares), 1.0, size)
+
+
+def dominating(event: Event) -> RoundedGaussian | None:
+    """The Gaussian event that dominates a run of any steps for which one is known (docs/proofs/accounting.md).
+
+    The probability with which a step may reveal more is far below the distance of one drawn value from its law, so
+    every step is charged as such a value.
+    """
+    mu, slack = dominating_parameter(event)
+    counts = leaves(event)
+    size = sum(count * getattr(leaf, "size", 1) for leaf, count in counts.items())
+    told = any(hasattr(leaf, "leak") for leaf in counts)
+    if told or math.isinf(mu) or slack > size * 2.0**-100:
+        return None
+    return RoundedGaussian(1.0 / mu, 1.0, size)
 
 
 def gaussian_parameter(event: Event) -> float | None:

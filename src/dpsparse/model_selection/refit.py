@@ -24,6 +24,7 @@ from dpsparse.model_selection.pricing import (
     affordable,
     choice_plan,
     choice_range,
+    dominating,
     gaussian_parameter,
     merged,
     whole_parameter,
@@ -126,16 +127,15 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def _dearest(events: list[Event]) -> Event:
     """Which candidate is refitted depends on rows, so the refit is charged as the dearest of all.
 
-    Among Gaussian events the largest mu dominates the others; of other kinds none is known to.
+    Runs of different kinds are compared, and charged, by the Gaussians that dominate them.
     """
-    parameters = [gaussian_parameter(event) for event in events]
-    if all(mu is not None for mu in parameters):
-        size = max(event.size for event in events)  # type: ignore[attr-defined]
-        return RoundedGaussian(1.0 / max(parameters), 1.0, size)  # type: ignore[type-var, operator]
-    if len(set(events)) > 1:
+    if len(set(events)) == 1:
+        return events[0]
+    gaussians = [dominating(event) for event in events]
+    known = [event for event in gaussians if event is not None]
+    if len(known) < len(gaussians):
         raise ParameterError(
-            "These candidates pay for their noise in different ways, and a search must charge the dearest; "
-            "give them the same kind of noise and number of steps, or use DPGradientClassifier or "
-            "DPGradientRegressor."
+            "These candidates pay for their noise in different ways, and a search must charge the dearest, which "
+            "is not known here; give them the same kind of noise and number of steps."
         )
-    return events[0]
+    return RoundedGaussian(min(e.scale for e in known), 1.0, max(e.size for e in known))

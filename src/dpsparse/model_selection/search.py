@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_choice, check_count, check_positive, is_number
+from dpsparse._checks import check_choice, check_count, check_share, check_terms
 from dpsparse.domain import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._schema import checked_data
@@ -281,15 +281,14 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ParameterError("A private search needs calibration='proven'.")
         estimator._check_parameters()
         check_choice("design", self.design, ("auto", *DESIGNS))
-        check_positive("epsilon", self.epsilon, "the whole search spends it")
+        check_terms(self.epsilon, self.delta, estimator.adjacency, self.ledger)
         if math.isinf(self.epsilon):
             raise ParameterError(
                 "epsilon must be finite; without privacy use scikit-learn's GridSearchCV."
             )
-        for name in ("delta", "chance", "share"):
-            value = getattr(self, name)
-            if not (name == "share" and value is None) and not (is_number(value) and 0 < value < 1):
-                raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
+        check_share("chance", self.chance)
+        if self.share is not None:
+            check_share("share", self.share)
         wanted = "accuracy" if is_classifier(self._model) else "absolute_error"
         if self.scoring is not None and (
             not isinstance(self.scoring, str) or self.scoring != wanted
@@ -301,10 +300,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.weights is not None and self.design in ("path", "refit"):
             raise ParameterError("weights are for design='stopping'; other designs try everything.")
         check_split(self.split, estimator.adjacency)
-        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
-            raise ParameterError(
-                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
-            )
         is_seeded(self.random_state)
 
     # ---- the search ----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_choice, check_positive, is_number
+from dpsparse._checks import check_terms, is_number
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._model_search import refuse_unpayable_search
@@ -31,7 +31,6 @@ from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.pricing import affordable
 from dpsparse.model_selection.search import GIVEN
 from dpsparse.preprocessing._step import (
-    ADJACENCIES,
     LEAK_SHARE,
     SOURCE,
     PrivateStep,
@@ -191,19 +190,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             raise ParameterError("random_state belongs to the pipeline, not to the model.")
         if model.calibration != "proven":
             raise ParameterError("A pipeline needs a model of proven calibration.")
-        check_positive("epsilon", self.epsilon, "use math.inf for the non-private model")
-        if not is_number(self.delta) or not 0 < self.delta < 1:
-            raise ParameterError(
-                f"delta must lie strictly between 0 and 1, got {self.delta!r}; try 1e-6."
-            )
+        check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         if not is_number(self.leak_share) or not 0 < self.leak_share <= 0.5:
             raise ParameterError(
                 f"leak_share must lie in (0, 0.5], got {self.leak_share!r}; try 0.1."
-            )
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
-        if self.ledger is not None and not hasattr(self.ledger, "reserve"):
-            raise ParameterError(
-                "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
             )
         is_seeded(self.random_state)
         self._model(1.0, 1.0)._check_parameters()

@@ -8,9 +8,9 @@
 | `wang_zhang_2020_admm` | Differential Privacy for Sparse Classification Learning |
 | `khanna_lu_raff_2023_screening` | The Challenge of Private Screening Rules, and Iterative Screening Rules |
 | `khanna_lu_raff_2023_sparsifier` | Sparse Private LASSO Logistic Regression |
-| `raff_khanna_lu_2023_frank_wolfe` | Scaling Up Private LASSO via Faster Frank-Wolfe Iterations |
 
 Every function takes arrays, numbers and a generator, and depends on nothing but the losses: the proven
 solvers may change without moving a printed number. Estimators reach them by `calibration="published"`,
-which promises nothing. What each paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
+which promises nothing; printed forms that no estimator runs live in experiments/.
+What each paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
 """

@@ -82,5 +82,11 @@ def tilted_fit(
     tilt = np.asarray(scale * rng.standard_normal(rows.shape[1]))
     if logistic:
         return tilted_minimum(rows, y, Logistic(), ridge=ridge, tilt=tilt)
-    hessian = rows.T @ rows + ridge * np.eye(rows.shape[1])
-    return np.asarray(np.linalg.solve(hessian, rows.T @ y - tilt))
+    return tilted_ridge(rows.T @ rows, rows.T @ y, ridge=ridge, tilt=tilt)
+
+
+def tilted_ridge(
+    moments: np.ndarray, products: np.ndarray, *, ridge: float, tilt: np.ndarray
+) -> np.ndarray:
+    """Stage two on the squared loss, from X'X and X'y."""
+    return np.asarray(np.linalg.solve(moments + ridge * np.eye(len(tilt)), products - tilt))

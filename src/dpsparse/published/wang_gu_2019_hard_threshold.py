@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse.losses import Loss
+from dpsparse.published.wang_gu_2020_transfer import margins
 
 
 def concentrated(epsilon: float, delta: float) -> float:
@@ -44,8 +45,7 @@ def private_hard_threshold(
         scale = math.sqrt(n_iter / concentrated(epsilon, delta)) * gradient_bound / n
     theta = np.zeros(d)
     for _ in range(n_iter):
-        support = np.flatnonzero(theta)
-        gradient = X.T @ loss.slope(X[:, support] @ theta[support], y) / n
+        gradient = X.T @ loss.slope(margins(X, theta), y) / n
         moved = theta - step * (gradient + scale * rng.standard_normal(d))
         theta = np.zeros(d)
         kept = np.argpartition(-np.abs(moved), min(n_nonzero, d) - 1)[:n_nonzero]

@@ -81,7 +81,7 @@ def largest_gradient_entry(X: Any, y: np.ndarray, loss: Loss, theta: np.ndarray)
     """gamma: max_i |slope_i| max_j |x_ij| at `theta`."""
     largest = abs(X).max(axis=1)
     largest = np.ravel(largest if isinstance(largest, np.ndarray) else largest.toarray())
-    return float(np.max(np.abs(loss.slope(_margin(X, theta), y)) * largest))
+    return float(np.max(np.abs(loss.slope(margins(X, theta), y)) * largest))
 
 
 def sparse_curvature(
@@ -118,21 +118,26 @@ def ight(
     """Algorithm 2, iterative gradient hard thresholding on the mean loss: not private.
 
     The paper leaves the step size open; this is the normalised one: exact for the current support
-    and halved while a change of support would overshoot. Margins touch the columns of the support
-    only; the gradient is one pass over the non-zeros.
+    and halved while a change of support would overshoot. Margins move with theta, so that a round
+    multiplies with the rows once for the gradient and once for every step that is tried.
     """
     n, d = X.shape
-    if not isinstance(X, np.ndarray):
-        X = X.tocsc()  # columns are cut out several times a round
-    theta = np.zeros(d)
+    theta, reached = np.zeros(d), np.zeros(n)
     support = np.empty(0, dtype=np.intp)
+
+    def best_step(direction: np.ndarray, moves: np.ndarray) -> float:
+        """|v|^2 over its curvature: the step that minimises the quadratic bound along v."""
+        length = float(direction @ direction)
+        bend = loss.smoothness * float(moves @ moves) / n + ridge * length
+        return length / bend if bend > 0.0 else 0.0
+
     for _ in range(n_iter):
-        gradient = X.T @ loss.slope(_margin(X, theta), y) / n + ridge * theta
+        gradient = X.T @ loss.slope(reached, y) / n + ridge * theta
         if not len(support):
             support = _largest(gradient, n_nonzero)
         direction = np.zeros(d)
         direction[support] = gradient[support]
-        step = _ratio(direction, X, loss, ridge)
+        step = best_step(direction, margins(X, direction))
         if step == 0.0:
             break
         while True:
@@ -141,11 +146,12 @@ def ight(
             new = np.zeros(d)
             new[kept] = moved[kept]
             change = new - theta
-            if np.array_equal(kept, support) or step <= 0.99 * _ratio(change, X, loss, ridge):
+            moves = margins(X, change)
+            if np.array_equal(kept, support) or step <= 0.99 * best_step(change, moves):
                 break
             step /= 2.0
         converged = np.linalg.norm(change) <= 1e-10 * (1.0 + np.linalg.norm(new))
-        theta, support = new, kept
+        theta, support, reached = new, kept, reached + moves
         if converged:
             break
     return theta
@@ -157,13 +163,9 @@ def _largest(values: np.ndarray, k: int) -> np.ndarray:
     return np.sort(np.argpartition(-np.abs(values), k - 1)[:k])
 
 
-def _margin(X: Any, weights: np.ndarray) -> np.ndarray:
+def margins(X: Any, weights: np.ndarray) -> np.ndarray:
+    """X @ weights; of dense rows only the columns in use are read."""
+    if not isinstance(X, np.ndarray):
+        return np.asarray(X @ weights)
     support = np.flatnonzero(weights)
     return np.asarray(X[:, support] @ weights[support])
-
-
-def _ratio(direction: np.ndarray, X: Any, loss: Loss, ridge: float) -> float:
-    """|v|^2 over its curvature: the step that minimises the quadratic bound along v."""
-    length = float(direction @ direction)
-    bend = loss.smoothness * float(np.sum(_margin(X, direction) ** 2)) / X.shape[0] + ridge * length
-    return length / bend if bend > 0.0 else 0.0

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import array_of, did_you_mean, objects_of, quietly
+from dpsparse._checks import array_of, no_column, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import open_bytes
 from dpsparse.readers.tables import ROWS, format_of, table_header, text_lines
@@ -106,10 +106,7 @@ def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
         raise SchemaError("Two columns have the same name; rename one.")
     missing = [name for name in wanted or () if name not in names]
     if missing:
-        raise SchemaError(
-            f"There is no column {missing[0]!r}.{did_you_mean(missing[0], names)} The first line of a CSV file must "
-            "name the columns."
-        )
+        raise no_column(missing[0], names, wanted or ())
     return list(names if wanted is None else wanted)
 
 

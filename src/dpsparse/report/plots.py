@@ -12,6 +12,8 @@ import numpy as np
 from dpsparse.privacy.html import rounded_up
 
 INK, CLEAR, FAINT, WRONG = "#1f2933", "#1a6b6b", "#b8c4cc", "#b3261e"
+# The page gives every colour a second value for dark screens (page.html); elsewhere the first one holds.
+_VARIABLES = {INK: "--ink", "#000000": "--ink", CLEAR: "--clear", FAINT: "--faint", WRONG: "--bad"}
 _WIDTH = 4.8  # inches: narrow, so that text keeps its size on a phone
 
 
@@ -41,6 +43,8 @@ def _svg(figure: Any, label: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var({variable}, {colour})")
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 

@@ -226,6 +226,6 @@ def _composition(model: Any, ledger: Ledger | None) -> str:
     terms = ledger.terms
     return text + (
         f" All releases from this data set are booked before noise is drawn; the account's ceiling is epsilon "
-        f"{terms.epsilon:g} at delta {terms.delta:g}, {len(ledger.history())} releases are on record, together epsilon "
+        f"{terms.epsilon:g} at delta {terms.delta:g}, releases on record: {len(ledger.history())}, together epsilon "
         f"{rounded_up(ledger.spent(), 4)}. The ceiling also holds for releases chosen after looking at earlier ones."
     )

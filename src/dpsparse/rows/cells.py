@@ -12,7 +12,6 @@ The formulas are repeated here, the exponential among them, because Numba's cach
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 
 from dpsparse.domain import Part
 from dpsparse.jit import njit
-from dpsparse.noise import in_threads
+from dpsparse.noise import cores, in_threads
 from dpsparse.rows.parts import Parts
 
 SQUARED, SOFTMAX = 1, 3
@@ -56,7 +55,7 @@ def cell_scores(parts: Parts, at: CellsAt) -> np.ndarray:
 
 def _add_scores(at: CellsAt, part: Part, out: np.ndarray) -> None:
     n = len(part)
-    threads = 1 if out.size > _WIDE or len(part.values) < 2**15 else os.cpu_count() or 1
+    threads = 1 if out.size > _WIDE or len(part.values) < 2**15 else cores()
     edges = [int(e) for e in np.linspace(0, n, threads + 1)]
     mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(threads - 1)]
     y = part.targets if part.targets.dtype.kind == "i" else part.targets * at.target_unit

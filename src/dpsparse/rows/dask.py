@@ -37,10 +37,13 @@ from dpsparse.exceptions import (
     SchemaError,
     SourceChangedError,
 )
+from dpsparse.noise import use_cores
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.sources import Source
 
-_SMALL = 2**12  # bytes up to which numbers travel inside every task, which saves a round trip
+_SMALL = (
+    2**18
+)  # bytes that may travel inside all tasks of a query together, which saves a round trip
 _LOST = (
     OSError,
     CommClosedError,
@@ -89,7 +92,7 @@ class OnDask:
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> OnDask:
         run, own = self._settings, each or [None] * len(self._futures)
-        sent = run.sent(f)
+        sent = run.sent(f, len(own))
         made = [
             run.submit(_made, sent, argument, each is not None, digest, held)
             for held, digest, argument in zip(self._futures, self._digests, own, strict=True)
@@ -98,7 +101,7 @@ class OnDask:
 
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         run = self._settings
-        sent = run.sent(add)
+        sent = run.sent(add, len(self._groups))
         tasks = [
             run.submit(
                 _summed, sent, shape, [self._digests[i] for i in group],
@@ -113,7 +116,7 @@ class OnDask:
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         run = self._settings
-        sent = run.sent(f)
+        sent = run.sent(f, len(self._futures))
         tasks = [
             run.submit(_collected, sent, digest, held)
             for held, digest in zip(self._futures, self._digests, strict=True)
@@ -124,7 +127,7 @@ class OnDask:
         self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
     ) -> list[Any]:
         run, n = self._settings, len(self._futures)
-        taking, made = run.sent(take), run.sent(f)
+        taking, made = run.sent(take, n * n), run.sent(f, n)
         tasks = []
         for group in range(n):  # rows go from worker to worker
             pieces = [
@@ -153,9 +156,9 @@ class _Settings:
                 _guarded, task, *arguments, pure=False, retries=self.retries, priority=10
             )
 
-    def sent(self, f: Callable[..., Any]) -> Any:
+    def sent(self, f: Callable[..., Any], n_tasks: int) -> Any:
         """A function with its released numbers: as it is if short, else as a task, which has lineage."""
-        if len(pickle.dumps(f, protocol=5)) <= _SMALL:
+        if n_tasks * len(pickle.dumps(f, protocol=5)) <= _SMALL:
             return f
         return self.submit(_same, f)
 
@@ -184,6 +187,7 @@ class _Settings:
 
 
 def _guarded(task: Callable[..., Any], *arguments: Any) -> Any:
+    use_cores(distributed.get_worker().state.nthreads)  # others may have the rest of the machine
     try:
         return task(*arguments)
     except DPSparseError as error:
@@ -317,11 +321,11 @@ class OnCluster(Source):
             ) from None
         return _Settings(client, self._timeout, self._retries)
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None) -> Rows:
+    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
         if domain.unit == "person":
             raise ParameterError(
-                "Persons with several rows need all of their rows together: pass X, y and groups in memory, or "
-                "declare Domain(unit='row')."
+                "On a cluster nobody brings the rows of a person together: write them to files and fit "
+                "Rows.from_parquet(...) with groups, or declare Domain(unit='row')."
             )
         run = self._settings()
         load = dask.delayed(_guarded, pure=False)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.jit import njit
+from dpsparse.jit import fetch, njit
 
 LOGISTIC, RESIDUAL, SOFTMAX = 0, 1, 2
 ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
@@ -33,6 +33,11 @@ CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
 LN2 = math.log(2.0)
 MOST_ROWS, MOST_ENTRIES = 1024, 2**15  # that a kernel looks at twice
+
+FAR, AHEAD = (
+    2**16,
+    np.uint64(128),
+)  # numbers that outgrow the nearest caches; entries to look ahead then
 
 # Inner functions are called from kernels only, whose cached code holds them: without wrappers for Python they
 # compile in half the time.
@@ -63,6 +68,14 @@ def _within(x, limit):
     return np.trunc(x)
 
 
+@_inner
+def _look_ahead(columns, lo, hi, numbers):
+    """Ask for the numbers that entries some way behind lo..hi-1 will need."""
+    end = np.uint64(columns.size)
+    for p in range(min(lo + AHEAD, end), min(hi + AHEAD, end)):
+        fetch(numbers, np.uint64(np.uint32(columns[p])))
+
+
 # ---- rows of length one --------------------------------------------------------------------------
 
 
@@ -70,9 +83,11 @@ def _within(x, limit):
 def count_kept(indptr, indices, scaling, start, stop, out):
     """out[i + 1] <- number of entries of row i in columns of a scale other than 0."""
     for i in range(start, stop):
-        count = 0
-        for p in range(indptr[i], indptr[i + 1]):
-            count += scaling[indices[p]] != 0.0
+        lo, hi, count = np.uint64(indptr[i]), np.uint64(indptr[i + 1]), 0
+        if scaling.size > FAR:
+            _look_ahead(indices, lo, hi, scaling)
+        for p in range(lo, hi):
+            count += scaling[np.uint32(indices[p])] != 0.0
         out[i + 1] = count
 
 
@@ -88,6 +103,10 @@ def unit_rows(
     for i in range(start, stop):
         lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         squares = 0.0
+        if scaling.size > FAR:
+            _look_ahead(indices, lo, hi, scaling)
+            if place.size > 0:
+                _look_ahead(indices, lo, hi, place)
         for p in range(lo, hi):
             squares += (np.float64(values[p]) * scaling[np.uint32(indices[p])]) ** 2
         out_length[i] = np.sqrt(squares)
@@ -97,7 +116,7 @@ def unit_rows(
         z = _within(constant * factor, ROW)
         out_constant[i] = np.int32(z)
         total = z * z
-        first = np.uint64(out_indptr[i])
+        first, end = np.uint64(out_indptr[i]), np.uint64(out_indptr[i + 1])
         at = first
         if place.size == 0:  # two loops, because this one needs no branch
             for p in range(lo, hi):
@@ -107,13 +126,15 @@ def unit_rows(
                 total += z * z
             at = hi
         else:
-            for p in range(lo, hi):
+            for p in range(
+                lo, hi
+            ):  # what is dropped is 0 and written over by the next: no branch to guess
                 j = np.uint32(indices[p])
-                if scaling[j] != 0.0:
+                if at < end:
                     z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
                     out_z[at] = np.int32(z)
                     out_columns[at] = place[j]
-                    at += np.uint64(1)
+                    at += np.uint64(scaling[j] != 0.0)
                     total += z * z
         if not total <= limit:
             out_constant[i] = 0
@@ -124,8 +145,12 @@ def unit_rows(
 @_jit
 def masses(indptr, columns, z, fine, start, stop, out):
     """out_j += whole part of |Z_ij| * fine."""
-    for p in range(indptr[start], indptr[stop]):
-        out[columns[p]] += np.int64(abs(z[p]) * fine)
+    for i in range(start, stop):
+        lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if out.size > FAR:
+            _look_ahead(columns, lo, hi, out)
+        for p in range(lo, hi):
+            out[np.uint32(columns[p])] += np.int64(abs(z[p]) * fine)
 
 
 @_jit
@@ -170,6 +195,8 @@ def _slopes_of_one(
     lo = np.uint64(indptr[start])  # unsigned positions need no check for wrap-around
     for i in range(n):
         hi = np.uint64(indptr[start + i + 1])
+        if w.size > FAR:
+            _look_ahead(columns, lo, hi, w)
         m = constant[start + i] * constant_weight[0]
         for p in range(lo, hi):
             m += z[p] * w[np.uint32(columns[p])]
@@ -258,6 +285,8 @@ def gradient_one(
         lo = np.uint64(indptr[start])
         for i in range(end - start):
             hi, slope = np.uint64(indptr[start + i + 1]), r[i]
+            if sums.size > FAR:
+                _look_ahead(columns, lo, hi, sums)
             for p in range(lo, hi):
                 sums[np.uint32(columns[p])] += np.int64(slope * z[p] * fine)
             total += np.int64(slope * constant[start + i] * fine)

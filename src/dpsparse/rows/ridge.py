@@ -35,6 +35,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from dpsparse import arithmetic
 from dpsparse.exceptions import ParameterError
 from dpsparse.jit import njit
+from dpsparse.losses import get_loss
 from dpsparse.noise import in_threads
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
@@ -204,7 +205,7 @@ class RidgeProblem:
     def events(self) -> tuple[str, ...]:
         """The losses of `ObjectivePerturbation` whose bounds hold here. The one called logistic rests on a row that has
         no curvature left where it uses all of its slope; with squared weights a long row does not use all of it."""
-        if self.loss != "logistic":
+        if get_loss(self.loss).objective != "logistic":
             return ("glm",)
         return ("glm", "one-sided") if self.rows.squared else ("glm", "one-sided", "logistic")
 
@@ -355,7 +356,8 @@ class _Newton:
 
     def steps(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> Iterator[np.ndarray]:
         """The Newton step, its halves, and at last one that is short enough for any rows."""
-        step = self._solve(gradient, bend, norm)
+        # To 26 bits, because the last digits are those of the machine's linear algebra.
+        step = _leading_bits(self._solve(gradient, bend, norm))
         if np.all(np.isfinite(step)) and float(step @ gradient) > 0.0:
             for halving in range(_HALVINGS):
                 yield step * 0.5**halving

@@ -15,13 +15,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import Domain, Part
+from dpsparse.domain import Domain, Part, by_person
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers.blocks import Block, csv_blocks, parquet_blocks, svmlight_blocks
 from dpsparse.rows.spool import Stored
@@ -44,8 +45,9 @@ class Source:
     n_features: int
     feature_names: tuple[str, ...] | None = None
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None) -> Rows:
-        """Every row loaded, validated and clipped; refuses before anything is spent."""
+    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
+        """Every row loaded, validated and clipped, those of a person (`groups`) together; refuses before anything is
+        spent."""
         raise NotImplementedError
 
 
@@ -76,12 +78,7 @@ class Blocks(Source):
     )
     _known: list[tuple[Any, Rows]] = field(default_factory=list)
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None) -> Rows:
-        if domain.unit == "person":
-            raise ParameterError(
-                "Persons with several rows need all of their rows together: pass X, y and groups in memory, or "
-                "declare Domain(unit='row')."
-            )
+    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
         key = (domain, None if labels is None else tuple(labels.tolist()))
         for known, rows in self._known:
             if known == key:
@@ -89,6 +86,8 @@ class Blocks(Source):
         from dpsparse.rows.memory import Rows  # which offers these sources
 
         store = self._spooled(domain, labels)
+        if groups is not None:  # not kept for another fit, which may name other persons
+            return Rows(by_persons(store, groups), domain, self.n_features)
         rows = Rows(store, domain, self.n_features)
         self._known[:] = [(key, rows)]  # one at a time: another domain is another copy of the table
         return rows
@@ -130,6 +129,25 @@ def joined(parts: Sequence[Part]) -> Part:
         np.concatenate([part.targets for part in parts]),
         parts[0].n_features,
     )
+
+
+def by_persons(store: Stored, groups: Any) -> Stored:
+    """The same rows sorted by person, as `Domain.part` sorts them, no person in two parts: about as many parts as
+    before, each by a pass over all of them."""
+    ends = np.cumsum([0, *store.collect(len)])
+    order, starts = by_person(groups, int(ends[-1]))
+    edges = starts[np.searchsorted(starts, np.linspace(0, ends[-1], len(store) + 1).astype(int))]
+    grouped = Stored(store.directory)
+    for a, b in pairwise(np.unique(edges)):
+        wanted = np.sort(order[a:b])
+        cuts = np.searchsorted(wanted, ends)
+        pieces = []
+        for part, first, lo, hi in zip(store.each(), ends[:-1], cuts[:-1], cuts[1:], strict=True):
+            rows = wanted[lo:hi] - first
+            pieces.append(part.take(rows, np.arange(len(rows) + 1)))
+        persons = starts[(starts >= a) & (starts <= b)] - a
+        grouped.append(joined(pieces).take(np.searchsorted(wanted, order[a:b]), persons))
+    return grouped
 
 
 # ---- the sources that `Rows` offers --------------------------------------------------------------

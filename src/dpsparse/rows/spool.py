@@ -49,7 +49,7 @@ class Streamed:
 
     directory: str | os.PathLike[str] | None
 
-    def _each(self) -> Iterator[Any]:
+    def each(self) -> Iterator[Any]:
         raise NotImplementedError
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> Made:
@@ -57,18 +57,18 @@ class Streamed:
 
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         out = np.zeros(shape, np.int64)
-        for part in self._each():
+        for part in self.each():
             add(part, out)
         return out
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
-        return [f(part) for part in self._each()]
+        return [f(part) for part in self.each()]
 
     def regrouped(
         self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
     ) -> list[Any]:
         n = len(self)  # groups: one is as large as a part, and every one is a pass
-        return [f([take(part, g, n) for part in self._each()]) for g in range(n)]
+        return [f([take(part, g, n) for part in self.each()]) for g in range(n)]
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -112,7 +112,7 @@ class Stored(Streamed):
                 values[field.name] = value
         return values, at
 
-    def _each(self) -> Iterator[Any]:
+    def each(self) -> Iterator[Any]:
         self._file.flush()
         for record in self._records:
             if record.size == 0:
@@ -137,13 +137,13 @@ class Made(Streamed):
     def __len__(self) -> int:
         return len(self._source)
 
-    def _each(self) -> Iterator[Any]:
+    def each(self) -> Iterator[Any]:
         if self._stored is not None:
-            yield from self._stored._each()
+            yield from self._stored.each()
             return
         self._passes += 1
         store, keeps = Stored(self.directory), self._passes > 1
-        for i, part in enumerate(self._source._each()):
+        for i, part in enumerate(self._source.each()):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
             if i == 0:
                 keeps = keeps or _SMALL * _size(made) <= _size(part)

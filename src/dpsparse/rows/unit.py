@@ -7,7 +7,6 @@ row may (persons.py).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsparse.domain import Part
-from dpsparse.noise import in_threads
+from dpsparse.noise import cores, in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
 from dpsparse.rows.parts import Parts
@@ -151,12 +150,15 @@ class UnitRows:
 
         `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
         of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
-        A public `class_weight` multiplies slopes before they are clipped.
+        A public `class_weight` multiplies slopes before they are clipped. Weights are rounded to float32 here, for
+        every engine alike: the step is that of the rounded weights.
         """
         outputs = weights.shape[1]
         last = np.zeros(outputs) if constant_weight is None else constant_weight
+        with np.errstate(over="ignore"):  # rows meet weights of 24 bits: half the traffic and cache
+            weights = np.ascontiguousarray(weights, np.float32)
         at = _At(
-            np.ascontiguousarray(weights, np.float64), last, offset, LOSSES[loss], cutoff, clip,
+            weights, last, offset, LOSSES[loss], cutoff, clip,
             original, stretch, np.empty(0) if class_weight is None else class_weight,
         )  # fmt: skip
 
@@ -195,7 +197,12 @@ def _unit_part(
     indptr, columns = part.indptr, part.indices
     if len(place):
         indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
-        kernels.count_kept(part.indptr, part.indices, scaling, 0, n, indptr)
+        cuts = _edges(n, len(part.values))
+        count: Any = kernels.count_kept
+        in_threads(
+            lambda b: count(part.indptr, part.indices, scaling, cuts[b], cuts[b + 1], indptr),
+            range(len(cuts) - 1),
+        )
         np.cumsum(indptr, out=indptr)
         columns = np.empty(indptr[-1], np.int32)
     z = np.empty(len(columns), np.int32)
@@ -335,5 +342,5 @@ def _add_by_person(
 
 
 def _edges(n_rows: int, n_nonzero: int) -> list[int]:
-    threads = (os.cpu_count() or 1) if n_nonzero >= _LONG else 1
+    threads = cores() if n_nonzero >= _LONG else 1
     return [int(e) for e in np.linspace(0, n_rows, threads + 1)]

@@ -40,6 +40,7 @@ from functools import partial
 import numpy as np
 
 from dpsparse import arithmetic
+from dpsparse.losses import is_of_numbers
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
@@ -53,6 +54,7 @@ INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 SURE = 3000.0  # n times budget from which a weight must stand out by two standard deviations
 FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
+CHUNK = 2**14  # weights moved at a time: they stay in the cache meanwhile
 ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
@@ -105,7 +107,7 @@ def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
         found = converged(rows, public.loss, public.target_bound, k, releases)
         if found is not None:
             return found
-    kind = RegressionRun if public.loss == "huber" else Run
+    kind = RegressionRun if is_of_numbers(public.loss) else Run
     return kind(rows, public, releases).solve()
 
 
@@ -421,9 +423,19 @@ class Run:
         cut = step / self.n * scale * math.sqrt(n_iter / share) if soften else 0.0
         velocity = np.zeros((self.units.width + 1, self.n_outputs))
         for part in shares:
-            velocity *= momentum
-            velocity += self.releases.gaussian("gradients", self.gradient(), part) / self.n
-            self.weights = soft(self.weights - step * velocity[:-1], cut)
+            noisy = self.releases.gaussian("gradients", self.gradient(), part)
+            for start in range(0, len(noisy), CHUNK):
+                some = slice(start, start + CHUNK)
+                noisy[some] /= self.n
+                velocity[some] *= momentum
+                velocity[some] += noisy[some]
+                np.multiply(step, velocity[some], out=noisy[some])
+                # The new weights are made in the memory of the release, which is as long.
+                moved = noisy[:-1][some]
+                np.subtract(self.weights[some], moved, out=moved)
+                if cut > 0.0:
+                    moved -= np.clip(moved, -cut, cut)
+            self.weights = noisy[:-1]
             if self.constant > 0.0:  # one more coordinate of the same noisy vector
                 self.constant_weight = self.constant_weight - step * velocity[-1]
         return noise
@@ -479,6 +491,4 @@ def direction(weights: np.ndarray) -> np.ndarray:
 
 def soft(weights: np.ndarray, cut: float) -> np.ndarray:
     """Weights moved towards zero by `cut`."""
-    if cut == 0.0:
-        return weights
-    return np.asarray(np.maximum(weights - cut, 0.0) + np.minimum(weights + cut, 0.0))
+    return weights - np.clip(weights, -cut, cut) if cut > 0.0 else weights

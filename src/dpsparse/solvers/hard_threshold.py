@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse import arithmetic
-from dpsparse.losses import get_loss
+from dpsparse.losses import get_loss, is_of_numbers
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -57,7 +57,7 @@ def solve(rows: Rows, public: Threshold, releases: Releases) -> Solution:
         found = converged(rows, recipe.loss, recipe.target_bound, public.n_nonzero, releases)
         if found is not None:
             return found
-    regression = recipe.loss == "huber"
+    regression = is_of_numbers(recipe.loss)
     run = (RegressionRun if regression else Run)(rows, recipe, releases)
     run.release_prior()
     offset = run.offset

@@ -5,8 +5,8 @@
     v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
     l1 = median of |D (x_i - m)|
 
-Each line is a sum of whole numbers with Gaussian noise, paid by a phase of its name: mean, spread, length, centre,
-columns. Proof: docs/proofs/table_regression.md, Lemmas 1 and 2.
+Each line is a sum of whole numbers with Gaussian noise (a mean alone: geometric), paid by a phase of its name: mean,
+spread, length, centre, columns. Proof: docs/proofs/table_regression.md, Lemmas 1 and 2.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from dpsparse.rows.moments import squares
 
 COUNTS = 8  # noisy counts of a quantile
 EXACT_COUNTS = 80
-CUTOFF = 1.5  # of the .75-quantile of |y - mean|
-LOUD = 0.05  # noise of a mean, in halves of the range, from which it is doubted
+CUTOFF = 1.5  # of the .75-quantile of |y - mean|, unless a fit wants another
 
 
 class Look:
@@ -50,18 +49,21 @@ class Look:
 
     def release_mean(self, *, alone: bool = False) -> None:
         """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it.
-        Where the noise is large and the mean is all there is, only what stands out of it by two sd is believed."""
-        query, n = self.rows.target_total(), self.n_samples
-        noise = self.releases.scale("mean", query) / n
-        mean = float(self.releases.gaussian("mean", query)[0]) / n
-        if alone and noise > LOUD:
-            mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise)) ** 2)
+        A mean that is all there is has geometric noise, and only what stands out of it by two sd is believed."""
+        query, n, releases = self.rows.target_total(), self.n_samples, self.releases
+        if alone:
+            noise, total = releases.geometric_sd("mean", query), releases.geometric("mean", query)
+        else:
+            noise, total = releases.scale("mean", query), releases.gaussian("mean", query)
+        noise, mean = noise / n, float(total[0]) / n
+        if alone:
+            mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise, TINY)) ** 2)
         self.mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
 
-    def release_spread(self) -> None:
+    def release_spread(self, cutoff: float = CUTOFF) -> None:
         """Where residuals begin to count linearly."""
         near = partial(self.rows.count_near, self.mean)
-        self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
+        self.cutoff = cutoff * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
 
     def look_at_rows(self) -> None:
         """Centre and scale of the columns, and the length that rows have then."""

@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 
-from dpsparse.losses import get_loss
+from dpsparse.losses import get_loss, is_of_numbers
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -50,7 +50,7 @@ def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
         found = converged(rows, public.loss, public.target_bound, public.n_nonzero, releases)
         if found is not None:
             return found
-    kind = NumbersRun if public.loss == "huber" else ThresholdRun
+    kind = NumbersRun if is_of_numbers(public.loss) else ThresholdRun
     return kind(rows, public, releases).solve()
 
 
@@ -85,7 +85,7 @@ class ThresholdRun(Run):
         query, part = squares(self.units), 1.0 / len(ROUNDS)
         width = self.units.width
         noise = self.releases.scale("curvature", query, part)
-        even = self.n / max(width, 1) * (0.5 if self.public.loss == "huber" else 1.0)
+        even = self.n / max(width, 1) * (0.5 if is_of_numbers(self.public.loss) else 1.0)
         found = np.maximum(self.releases.gaussian("curvature", query, part), max(2.0 * noise, even))
         return self.smoothness * np.append(found, self.n / (width + 1.0))[:, None]
 

@@ -1,8 +1,8 @@
 """Frank-Wolfe whose features leave the working set: free, paid and safe screening rules.
 
-Papers: Khanna, Lu, Raff, "The Challenge of Differentially Private Screening Rules" (000) and
-"Differentially Private Iterative Screening Rules for Linear Regression" (2023), both after Raj et
-al. (2016), Theorem 11. The printed algorithms live in `published/`.
+Papers: Khanna, Lu, Raff, "The Challenge of Differentially Private Screening Rules" (2023) and its anonymous sequel,
+"Differentially Private Iterative Screening Rules for Linear Regression", both after Raj et al. (2016), Theorem 11.
+The printed algorithms live in `published/`.
 
 The run is cut into public blocks. Inside a block the exponential mechanism picks one signed
 vertex a step among the live features; after a block a rule drops features for good:

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse import arithmetic
+from dpsparse.losses import is_of_numbers
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector
@@ -123,7 +124,7 @@ def release_prior(
     """A margin for all rows, output by output: log-odds of noisy counts, or the noisy mean target."""
     if not first.use_prior:
         return np.zeros(public.n_outputs)
-    if public.loss == "huber":
+    if is_of_numbers(public.loss):
         total = releases.gaussian("prior", rows.target_total())
         return np.asarray(np.clip(total / first.n_samples, -1.0, 1.0))
     counts = releases.gaussian("prior", rows.class_counts(max(2, public.n_outputs)))
@@ -136,7 +137,9 @@ def release_prior(
 
 def slope_bound_at(loss: str, cutoff: float, margin: float) -> float:
     """Largest |slope| of any row whose margin is known to lie within `margin` of zero."""
-    return float(arithmetic.expit(margin)) if loss == "logistic" else min(cutoff, margin + 1.0)
+    if is_of_numbers(loss):
+        return min(cutoff, margin + 1.0)
+    return float(arithmetic.expit(margin))
 
 
 def peel_support(

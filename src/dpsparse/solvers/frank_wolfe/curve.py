@@ -199,7 +199,7 @@ class Curve:
 
     def _take_hessian(self) -> None:
         run, tables = self._run, self._tables
-        if run.problem.loss.name == "logistic":
+        if run.problem.loss.labels == "classes":
             weight = np.empty(run.state.rows.v.size)
             curvatures(run.state.rows.v, run.state.rows.offset[0], run.scale, weight)
             tables.hessian[:] = self._products(weight)

@@ -64,7 +64,9 @@ class Back:
     def __call__(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         coef = coef * (self.stretch * self.unit)
         intercept = intercept * self.unit + self.middle
-        return coef, intercept if self.centre is None else intercept - coef @ self.centre
+        return coef, intercept if self.centre is None else intercept - np.sum(
+            coef * self.centre, axis=1
+        )
 
 
 def release_scales(

@@ -1,6 +1,6 @@
 """The figure of the home page, light and dark, from the committed rows of `dpsparse reproduce frontier --full`.
 
-python docs/figures/home.py
+python experiments/drawings/home.py
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def draw(name: str, dark: bool) -> None:
     ax.set_ylim(0.44, 1.06)
     ax.set_title("Test AUC, 20 Newsgroups bigrams, delta 1e-6")
     house.label_ends(ax)
-    fig.savefig(HERE / name, transparent=True, metadata={"Date": None})
+    fig.savefig(HERE.parent / "book/figures" / name, transparent=True, metadata={"Date": None})
     plt.close(fig)
 
 

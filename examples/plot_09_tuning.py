@@ -55,8 +55,8 @@ house.band(ax, counts, alone, "each alone,\nall of epsilon 1", house.BLUE)
 k = search.best_params_["n_nonzero"]
 ax.plot([k], [search.score(X[test], y[test])], "D", color=house.ORANGE, markersize=9)
 ax.annotate(
-    "chosen by the search", (k, search.score(X[test], y[test])), xytext=(0, -42), textcoords="offset points",
-    color=house.ORANGE, ha="center",
+    "chosen by the search", (k, search.score(X[test], y[test])), xytext=(10, 5), textcoords="offset points",
+    color=house.ORANGE, ha="left",
 )  # fmt: skip
 constant = max(y[test].mean(), 1 - y[test].mean())
 house.references(ax, exact, constant)

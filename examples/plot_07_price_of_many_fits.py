@@ -2,7 +2,8 @@
 The price of many fits
 ======================
 
-Ten fits do not cost ten times one. How epsilon grows with the number of fits on the same rows, added up and by the accountant of this library.
+Ten fits do not cost ten times one. How epsilon grows with the number of fits on the same rows, added up and by the accountant of this library. (Added up,
+delta grows as well, to as many times 1e-6 as there are fits; here it stays at 1e-6.)
 """
 
 # %%
@@ -13,7 +14,7 @@ from dpsparse import Domain, DPGradientClassifier
 from dpsparse.privacy import Repeated, epsilon
 
 house.use()
-plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5, delta=1e-7).plan(n_features=1_000)
+plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5, delta=1e-6).plan(n_features=1_000)
 counts = [1, 2, 5, 10, 20, 50]
 delta = 1e-6
 ours = [epsilon(Repeated(plan.event, k), delta) for k in counts]

@@ -1,6 +1,6 @@
 """The figure of docs/choosing_epsilon.md, in the house style.
 
-python docs/figures/choosing_epsilon.py
+python experiments/drawings/choosing_epsilon.py
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     house.references(ax, float(forecast.without_privacy), float(forecast.constant))
     ax.set_title("Accuracy to expect, 200 columns")
     house.label_ends(ax)
-    fig.savefig(HERE / "choosing-epsilon.svg", metadata={"Date": None})
+    fig.savefig(HERE.parent / "book/figures/choosing-epsilon.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
