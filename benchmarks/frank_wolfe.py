@@ -4,7 +4,7 @@
     python benchmarks/frank_wolfe.py --shape rcv1 --quick     one shape, few reference steps
     python benchmarks/frank_wolfe.py --shape none --sceptic   default settings and worst cases
     python benchmarks/frank_wolfe.py --shape none --cold      first fit without any cache
-    python benchmarks/frank_wolfe.py --growth growth.png      time per step against D
+    python benchmarks/frank_wolfe.py --growth growth.svg      time per step against D
 
 CPU time over CPU time. The reference is our own SciPy solver (O(nnz) and 2D Gumbel draws a step,
 same law); a few of its steps are timed and scaled to T. "Touched" non-zeros are those Alg. 2 of
@@ -435,18 +435,15 @@ def growth(path, quick):
     slope = np.polyfit(np.log(sizes), np.log(fast), 1)[0]
     print(f"\ntime per step grows like D^{slope:.2f}")
     if path:
-        import matplotlib
+        sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+        from _common import axes  # the look of every figure of the project
 
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(figsize=(5, 3.5))
-        axes.loglog(sizes, 1e6 * np.array(fast), "o-", label="fast, exact")
-        axes.loglog(sizes, 1e6 * np.array(slow), "s--", label="reference")
-        axes.set(xlabel="features D", ylabel="microseconds per step")
-        axes.legend()
-        figure.tight_layout()
-        figure.savefig(path)
+        (axis,), save = axes(
+            Path(path), columns=1, height=3.4, xlabel="features", ylabel="microseconds a step"
+        )
+        axis.loglog(sizes, 1e6 * np.array(slow), "s--", label="SciPy loop")
+        axis.loglog(sizes, 1e6 * np.array(fast), "o-", label="fast, exact")
+        save()
 
 
 def main():

@@ -32,7 +32,7 @@ from dpsparse.domain import Domain
 from dpsparse.estimators import DPGradientClassifier
 
 TARGETS = {"rcv1": 5.0, "narrow": 5.0, "news20": 5.0, "kdda": 12.0}  # passes an iteration may take
-FEW, MANY, OFTEN = 5, 25, 200
+FEW, MANY, OFTEN = 5, 25, 100
 
 
 @njit(fastmath=True, nogil=True)
@@ -179,15 +179,13 @@ def one_row():
     print("| row | predict | predict_proba | of scikit-learn |")
     print("|---|---|---|---|")
     for name, (X, y) in {"100 numbers": (dense, (dense[:, 0] > 0) * 1), "rcv1": wide}.items():
-        row, found = X[:1], []
-        for model in (model_for(X, y).fit(X, y), LogisticRegression(max_iter=5)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(X, y)
-            found += [
-                least(partial(ask_often, ask, row))[0] / OFTEN * 1e6
-                for ask in (model.predict, model.predict_proba)
-            ]
+        ours, theirs = model_for(X, y), LogisticRegression(max_iter=5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = [model.fit(X, y) for model in (ours, theirs)]
+        asked = [ask for model in asked for ask in (model.predict, model.predict_proba)]
+        rounds = [[least(partial(ask_often, ask, X[:1]), 1)[0] for ask in asked] for _ in range(9)]
+        found = np.min(rounds, axis=0) / OFTEN * 1e6
         print(
             f"| {name} | {found[0]:.0f} us | {found[1]:.0f} us "
             f"| {found[0] / found[2]:.2f}, {found[1] / found[3]:.2f} |"

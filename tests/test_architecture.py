@@ -24,7 +24,8 @@ ALLOWED = {
     "_files": set(),
     "_lazy": set(),
     "jit": set(),
-    "domain": {"domain_file"},  # to save, load and show itself
+    "clipping": set(),
+    "domain": {"clipping", "domain_file"},  # the last to save, load and show itself
     "domain_file": {"domain", "_files"},
     "random": set(),
     "sensitivity": set(),
@@ -44,7 +45,8 @@ ALLOWED = {
         "_lazy", "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
         "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
     },
-    "models": {"estimators", "domain", "nonzeros", "privacy", "preprocessing", "_files"},
+    "models": {"estimators", "domain", "privacy", "preprocessing", "_files", "_model_values"},
+    "_model_values": {"domain", "nonzeros", "preprocessing", "privacy"},
     "preprocessing": {
         "estimators", "rows", "release", "domain", "random", "privacy", "models", "model_selection", "sensitivity",
     },

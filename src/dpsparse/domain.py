@@ -10,23 +10,22 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import is_real, is_whole, quietly
+from dpsparse.clipping import HUGE as HUGE
+from dpsparse.clipping import TINY as TINY
+from dpsparse.clipping import BoundedData as BoundedData
+from dpsparse.clipping import Part as Part
+from dpsparse.clipping import by_person as by_person
+from dpsparse.clipping import clipped_rows, refuse_non_finite
+from dpsparse.clipping import refuse_malformed as refuse_malformed
+from dpsparse.clipping import within_limits as within_limits
 from dpsparse.exceptions import DomainError, SchemaError
-from dpsparse.jit import njit
-
-# Row norms are scaled to row_norm * (1 - _NORM_MARGIN), so that rounding cannot lift them above it.
-_NORM_MARGIN = 1e-12
-
-# Every magnitude the library works with lies between these (or is zero): far inside the normal numbers
-# of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
-# Smaller entries are flushed to zero at the door, larger ones clipped; both are per-row maps.
-TINY, HUGE = 2.0**-100, 2.0**100
 
 OBSERVED = "observed"
 
@@ -299,15 +298,9 @@ class Domain:
         Arrays of the caller are shared where nothing has to change. With `groups`, the person of every
         row, rows are sorted by person; who they are is not kept.
         """
-        refuse_malformed(X)
-        indptr, indices, raw = quietly("X must be a table of real numbers.", _canonical_rows, X)
-        _refuse_non_finite(raw, "X")
-        bound, norm = self.feature_bound or HUGE, self.row_norm or math.inf
-        if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
-            values = raw
-        else:
-            values = np.empty(len(raw), np.float32)
-            _cast_rows(indptr, raw, bound, norm, values)
+        indptr, indices, values = clipped_rows(
+            X, self.feature_bound or HUGE, self.row_norm or math.inf
+        )
         if y is None:
             targets = np.zeros(len(indptr) - 1)
         elif labels is not None:
@@ -315,7 +308,7 @@ class Domain:
             targets = quietly(wrong, _encode, y, labels)
         else:
             targets = quietly("y must hold real numbers.", np.asarray, y, np.float64)
-            _refuse_non_finite(targets, "y")
+            refuse_non_finite(targets, "y")
             if self.target_bound is not None:
                 most = self.target_bound
                 targets = np.clip(targets - self.target_middle, -most, most) / most
@@ -337,145 +330,6 @@ _EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
-class Part:
-    """Some rows that satisfy their domain: canonical CSR in float32, class codes or targets in [-1, 1].
-
-    Only `Domain.part` makes one, and only `rows/` looks inside. Everything in it is private. Where rows have
-    persons, those of a person are adjacent and `persons` holds the first row of each, and the end.
-    """
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-    targets: np.ndarray
-    n_features: int
-    persons: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.indptr) - 1
-
-    @property
-    def starts(self) -> np.ndarray | None:
-        """The first row of every person, and the end."""
-        return self.persons
-
-    @property
-    def n_units(self) -> int:
-        """Persons, or rows where there are none."""
-        return len(self) if self.persons is None else len(self.persons) - 1
-
-    def take(self, rows: np.ndarray, persons: np.ndarray) -> Part:
-        """These rows in this order, and where each person among them begins."""
-        if len(rows) == len(self) and np.all(rows[1:] > rows[:-1]):
-            return replace(self, persons=persons)
-        n_features = self.n_features
-        table = sp.csr_array(
-            (self.values, self.indices, self.indptr), shape=(len(self), n_features)
-        )[rows]
-        targets = self.targets[rows]
-        return Part(table.indptr, table.indices, table.data, targets, n_features, persons)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class BoundedData:
-    """Clipped rows as a plain table, for the printed forms of the papers, which see rows and promise nothing."""
-
-    X: sp.csr_array
-    y: np.ndarray
-    domain: Domain
-
-
-def within_limits(X: Any, limits: np.ndarray | None) -> Any:
-    """Entries clipped to the bounds of their columns and divided by the larger of the two: a map of single rows.
-
-    Zeros of a sparse matrix stay zero, also where the bounds exclude it: they are what is not stored.
-    """
-    if limits is None:
-        return X
-    low, high = limits.T
-    scale = np.abs(limits).max(axis=1)
-    if not hasattr(X, "tocsr"):
-        return np.clip(np.asarray(X, np.float64), low, high) / scale
-    rows = X.tocsr().astype(np.float64, copy=True)
-    columns = rows.indices
-    rows.data = np.clip(rows.data, low[columns], high[columns]) / scale[columns]
-    return rows
-
-
-def refuse_malformed(X: Any) -> None:
-    """Refuse a compressed matrix whose indices point outside: SciPy and our kernels trust them."""
-    if not isinstance(X, (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)):
-        return
-    by_rows = isinstance(X, (sp.csr_array, sp.csr_matrix))
-    major, minor = X.shape if by_rows else X.shape[::-1]
-    sound = (
-        X.indptr.shape == (major + 1,)
-        and len(X.indices) == len(X.data)
-        and _within(X.indptr, X.indices, minor)
-    )
-    if not sound:
-        raise SchemaError(
-            "The sparse matrix X is malformed: its index arrays point outside the matrix. Build it anew, "
-            "for instance with scipy.sparse.coo_array((values, (rows, columns)), shape)."
-        )
-
-
-def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """indptr, indices and float values of CSR with rising indices; flags of the caller are not believed."""
-    if not sp.issparse(X):  # SciPy would take None for a zero
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim == 2 and 0 < X.size < 2**31:
-            return _rows_of_dense(X)
-    X = X if isinstance(X, (sp.csr_array, sp.csr_matrix)) else sp.csr_array(X)
-    values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
-    if not _rises(X.indptr, X.indices):
-        # A fresh matrix has fresh flags, so duplicates are really added up.
-        copy = sp.csr_array((values.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        copy.has_canonical_format = copy.has_sorted_indices = False
-        copy.sum_duplicates()
-        return copy.indptr, copy.indices, copy.data
-    if X.indptr[-1] < len(X.indices):
-        return X.indptr, X.indices[: X.indptr[-1]], values[: X.indptr[-1]]
-    return X.indptr, X.indices, values
-
-
-def _rows_of_dense(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The entries other than zero, NaN among them, a few times faster than SciPy finds them."""
-    n, d = X.shape
-    places = np.flatnonzero(X)
-    indptr = np.searchsorted(places, d * np.arange(n + 1)).astype(np.int32)
-    return indptr, (places % d).astype(np.int32), X.reshape(-1)[places]
-
-
-def _refuse_non_finite(values: np.ndarray, name: str) -> None:
-    # min and max propagate NaN, so two passes without a temporary find NaN and both infinities.
-    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        raise SchemaError(
-            f"Input {name} contains NaN or infinity; replace missing values by a public constant "
-            "before fitting (a private mean would leak)."
-        )
-
-
-def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows ordered by person (their own order is kept), and where each person begins."""
-    sentence = "groups must name persons by numbers or by text, one kind throughout."
-    return quietly(sentence, _by_person, groups, n_rows)
-
-
-def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    # A list as it is: NumPy would turn 1 and 1.0 beside a text into two names.
-    names = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
-    if names.shape != (n_rows,):
-        raise SchemaError("groups must name one person per row of X, as a 1d array.")
-    missing = np.array([name is None for name in names]) if names.dtype.kind == "O" else False
-    if np.any(missing | np.asarray(names != names, bool)):
-        raise SchemaError("groups must name the person of every row; some names are missing.")
-    # Equal numbers of different types are one person: two names for a person would halve the protection.
-    _, person, sizes = np.unique(names, return_inverse=True, return_counts=True)
-    return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
-
-
 def _encode(y: Any, labels: np.ndarray) -> np.ndarray:
     y = np.asarray(y)
     codes: np.ndarray = np.asarray(np.searchsorted(labels, y))
@@ -485,71 +339,3 @@ def _encode(y: Any, labels: np.ndarray) -> np.ndarray:
             "y holds a label that Domain.classes does not list; declare every label that may occur."
         )
     return codes.astype(np.int32)
-
-
-@njit(cache=True)
-def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
-    if indptr[0] != 0 or indptr[-1] > indices.size:
-        return False
-    for i in range(indptr.size - 1):
-        if indptr[i + 1] < indptr[i]:
-            return False
-    outside = False
-    for p in range(indptr[-1]):
-        outside |= indices[p] < 0 or indices[p] >= minor
-    return not outside
-
-
-@njit(cache=True)
-def _rises(indptr, indices):  # type: ignore[no-untyped-def]
-    """Whether indices fall nowhere but from one row to the next: counted without a branch, that is fast."""
-    falls = 0
-    for p in range(1, indptr[-1]):
-        falls += indices[p] <= indices[p - 1]
-    for i in range(1, indptr.size - 1):
-        start = indptr[i]
-        if 0 < start < indptr[i + 1]:
-            falls -= indices[start] <= indices[start - 1]
-    return falls == 0
-
-
-@njit(cache=True)
-def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
-    """Whether `_cast_rows` would change nothing."""
-    for i in range(indptr.size - 1):
-        squares = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            x = abs(np.float64(values[p]))
-            if x > bound or (0.0 < x < TINY):
-                return False
-            squares += x * x
-        if squares > norm * norm:
-            return False
-    return True
-
-
-@njit(cache=True)
-def _cast(x):  # type: ignore[no-untyped-def]
-    """The float32 next to x on the side of zero, zero below TINY. The bits of a float, less one, are those of its
-    neighbour on that side: no branch and no call, so loops over it take several entries at a time."""
-    y = np.float32(x)
-    bits = y.view(np.int32) - np.int32(abs(np.float64(y)) > abs(x))
-    y = np.int32(bits).view(np.float32)
-    return y if abs(np.float64(y)) >= TINY else np.float32(0.0)
-
-
-@njit(cache=True)
-def _cast_rows(indptr, raw, bound, norm, out):  # type: ignore[no-untyped-def]
-    """Clip entries, cast them once, and shorten the rows that are longer than `norm` as stored."""
-    for p in range(out.size):
-        out[p] = _cast(min(max(np.float64(raw[p]), -bound), bound))
-    if norm == np.inf:
-        return
-    for i in range(indptr.size - 1):
-        squares = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(out[p]) ** 2  # 2^-200 to 2^200: nothing vanishes or overflows
-        if squares > norm * norm:
-            shrink = norm / np.sqrt(squares) * (1.0 - _NORM_MARGIN)
-            for p in range(indptr[i], indptr[i + 1]):
-                out[p] = _cast(np.float64(out[p]) * shrink)

@@ -13,11 +13,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +25,20 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 import dpsparse
-from dpsparse import estimators, preprocessing
+from dpsparse import estimators
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
 from dpsparse._json import canonical, readable
-from dpsparse.domain import Domain, Undeclared
+from dpsparse._model_values import decoded, decoded_plan, encoded, encoded_plan, facts_of, made
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
-from dpsparse.nonzeros import PrivateCount
 from dpsparse.preprocessing import DPPipeline
-from dpsparse.preprocessing._step import Step
-from dpsparse.privacy import Guarantee, Phase, Plan
-from dpsparse.privacy.events import from_dict, to_dict
+from dpsparse.privacy import Guarantee, Plan
 from dpsparse.privacy.guarantee import PERSON, ROW
 
 FORMAT = "dpsparse-model"
 SCHEMA = 1
 JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
-_LARGEST = 100_000  # items of an array kept as text
-_RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
-# Not in `attributes`: stored in a form of their own, or belonging to the place of training.
-_OWN_FORM = {"coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "scales_"}
-
 Model = BaseDPLinearModel | DPPipeline
 
 
@@ -181,11 +170,11 @@ def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str,
         "schema": SCHEMA,
         "dpsparse": dpsparse.__version__,
         "estimator": type(model).__name__,
-        **_facts_of(model, without={"ledger"}),  # the account belongs to the place of training
+        **facts_of(model, without={"ledger"}),  # the account belongs to the place of training
         "feature_names": names,
         "scales": getattr(model, "scales_", None),
         "guarantee": model.privacy_.to_dict(),
-        "plan": _encode_plan(model.plan_),
+        "plan": encoded_plan(model.plan_),
         "coef": {
             "shape": list(coef.shape),
             "flat": not sparse and np.ndim(model.coef_) == 1,
@@ -209,19 +198,19 @@ def _pipeline_header(
     header |= {
         "estimator": "DPPipeline",
         "parameters": {
-            name: _encode(getattr(pipe, name))
+            name: encoded(getattr(pipe, name))
             for name in ("epsilon", "delta", "adjacency", "leak_share", "random_state")
         },
         "attributes": {
-            name: _encode(getattr(pipe, name))
+            name: encoded(getattr(pipe, name))
             for name in ("n_features_in_", "feature_names_in_", "about_")
             if hasattr(pipe, name)
         },
-        "steps": _encode(pipe.steps_),
+        "steps": encoded(pipe.steps_),
         "model_name": pipe.steps[-1][0],
-        "domain": _encode(pipe.domain),
+        "domain": encoded(pipe.domain),
         "guarantee": pipe.privacy_.to_dict(),
-        "plan": _encode_plan(pipe.plan_),
+        "plan": encoded_plan(pipe.plan_),
         "model": {key: value for key, value in inner.items() if key != "coef"},
         "coef": inner["coef"],
     }
@@ -267,19 +256,19 @@ def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
 def _rebuild_pipeline(file: str, header: dict[str, Any], coef: sp.csr_array) -> DPPipeline:
     inside = {**header["model"], "coef": header["coef"]}
     model = _rebuild(file, inside, coef)
-    steps = [tuple(pair) for pair in _decode(header["steps"])]
+    steps = [tuple(pair) for pair in decoded(header["steps"])]
     given = type(model)(
-        **{**model.get_params(deep=False), "domain": _decode(header["domain"]), "epsilon": 1.0}
+        **{**model.get_params(deep=False), "domain": decoded(header["domain"]), "epsilon": 1.0}
     )
-    parameters = {key: _decode(value) for key, value in header["parameters"].items()}
+    parameters = {key: decoded(value) for key, value in header["parameters"].items()}
     pipe = DPPipeline(
         [*((n, clone(s)) for n, s in steps), (header["model_name"], given)], **parameters
     )
     for key, value in header["attributes"].items():
-        setattr(pipe, key, _decode(value))
+        setattr(pipe, key, decoded(value))
     pipe.steps_, pipe.model_ = steps, model
     pipe.privacy_ = Guarantee.from_dict(header["guarantee"])
-    pipe.plan_ = _decode_plan(header["plan"])
+    pipe.plan_ = decoded_plan(header["plan"])
     # The fit is a part of what the pipeline pays for: the phases of its plan stand there too.
     paid = {(phase.name, phase.event) for phase in pipe.plan_.phases}
     within = all((phase.name, phase.event) in paid for phase in model.plan_.phases)
@@ -297,7 +286,7 @@ def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
             f"{file} holds a {kind} that this version of dpsparse ({dpsparse.__version__}) does "
             "not have."
         )
-    model: BaseDPLinearModel = _made(getattr(estimators, name), header)
+    model: BaseDPLinearModel = made(getattr(estimators, name), header)
     record = header["coef"]
     if not record["sparse"]:
         dense = np.zeros(coef.shape)
@@ -310,7 +299,7 @@ def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
         model.coef_noise_ = np.zeros(coef.shape[1], dtype=np.float32)
         model.coef_noise_[coef.indices] = record["noise"]
     model.privacy_ = Guarantee.from_dict(header["guarantee"])
-    model.plan_ = _decode_plan(header["plan"])
+    model.plan_ = decoded_plan(header["plan"])
     names = header["feature_names"]
     model.feature_names_ = tuple(names) if names is not None else None
     model.scales_ = header.get("scales")
@@ -371,108 +360,3 @@ def _names(model: BaseDPLinearModel, feature_names: Any) -> list[str] | None:
             f"There are {len(names)} feature names for {model.n_features_in_} features."
         )
     return [str(name) for name in names]
-
-
-# ---- values as JSON -----------------------------------------------------------------------------
-
-
-def _encode(value: Any) -> Any:
-    """Plain JSON types; what JSON lacks is tagged. Large arrays and foreign objects become null."""
-    if isinstance(value, (np.bool_, np.integer, np.floating)):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO" and value.size <= _LARGEST:
-        items = [_encode(item) for item in value.ravel().tolist()]
-        kind = value.dtype.str if value.dtype.kind != "O" else "O"
-        return {"type": "array", "dtype": kind, "shape": list(value.shape), "items": items}
-    if isinstance(value, (list, tuple)):
-        return {"type": type(value).__name__, "items": [_encode(item) for item in value]}
-    if isinstance(value, Mapping):
-        pairs = [[_encode(key), _encode(item)] for key, item in value.items()]
-        return {"type": "dict", "items": pairs}
-    if isinstance(value, Step):
-        return {
-            "type": "step",
-            "kind": type(value).__name__,
-            **_facts_of(value, without={"ledger", "random_state"}),
-        }
-    if type(value).__name__ in _RECORDS:
-        stated = {field.name: getattr(value, field.name) for field in fields(value)}
-        parts = {k: _encode(v) for k, v in stated.items() if not isinstance(v, Undeclared)}
-        return {"type": type(value).__name__, "fields": parts}
-    return None
-
-
-def _decode(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    kind = value["type"]
-    if kind == "float":
-        return float(value["value"])
-    if kind == "array":
-        items = [_decode(item) for item in value["items"]]
-        if np.dtype(value["dtype"]).kind not in "biufUO":
-            raise ModelFileError("The model file holds an array of an unknown type.")
-        return np.array(items, dtype=value["dtype"]).reshape(value["shape"])
-    if kind == "dict":
-        return {_decode(key): _decode(item) for key, item in value["items"]}
-    if kind == "step":
-        return _decode_step(value)
-    if kind in ("list", "tuple"):
-        items = [_decode(item) for item in value["items"]]
-        return tuple(items) if kind == "tuple" else items
-    return _RECORDS[kind](**{key: _decode(part) for key, part in value["fields"].items()})
-
-
-def _decode_step(record: dict[str, Any]) -> Step:
-    kinds = {name: getattr(preprocessing, name) for name in preprocessing.__all__}
-    kind = kinds.get(record["kind"])
-    if kind is None or not issubclass(kind, Step):
-        raise ModelFileError("The model file holds a step that this version of dpsparse lacks.")
-    step: Step = _made(kind, record)
-    return step
-
-
-def _facts_of(thing: Any, without: set[str]) -> dict[str, Any]:
-    """Parameters of an estimator or a step, and what it published."""
-    given = thing.get_params(deep=False)
-    return {
-        "parameters": {key: _encode(given[key]) for key in given if key not in without},
-        "attributes": {
-            key: _encode(value)
-            for key, value in vars(thing).items()
-            if key.endswith("_") and not key.startswith("_") and key not in _OWN_FORM
-        },
-    }
-
-
-def _made(kind: Any, record: dict[str, Any]) -> Any:
-    """The estimator or step of such facts; parameters that it does not know any more are left out."""
-    known = kind().get_params(deep=False)
-    stored = {key: _decode(value) for key, value in record["parameters"].items()}
-    model = kind(**{key: value for key, value in stored.items() if key in known})
-    for key, value in record["attributes"].items():
-        setattr(model, key, _decode(value))
-    return model
-
-
-def _encode_plan(plan: Plan) -> dict[str, Any]:
-    out = {field.name: _encode(getattr(plan, field.name)) for field in fields(plan)}
-    out["phases"] = [
-        {"name": phase.name, "event": to_dict(phase.event), "note": phase.note}
-        for phase in plan.phases
-    ]
-    out["parameters"] = {key: _encode(value) for key, value in plan.parameters.items()}
-    return out
-
-
-def _decode_plan(record: dict[str, Any]) -> Plan:
-    values = {key: _decode(v) for key, v in record.items() if key not in ("phases", "parameters")}
-    values["phases"] = tuple(
-        Phase(part["name"], from_dict(part["event"]), part["note"]) for part in record["phases"]
-    )
-    values["parameters"] = {key: _decode(v) for key, v in record["parameters"].items()}
-    return Plan(**values)

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from randomgen import AESCounter
 
-import dpsparse.domain
+import dpsparse.clipping
 import dpsparse.estimators._base
 import dpsparse.estimators.gradient
 import dpsparse.estimators.hard_threshold
@@ -247,7 +247,7 @@ def rows_are_not_clipped(patch):
     def weigh(indptr, values, constant, row_clip, longest, squared, out):
         out[:] = 1.0
 
-    patch.setattr(dpsparse.domain, "_cast_rows", cast)
+    patch.setattr(dpsparse.clipping, "_cast_rows", cast)
     patch.setattr(dpsparse.rows.ridge, "_weigh", weigh)
 
 
@@ -380,7 +380,7 @@ def lengths_in_float32(patch):
 
 @fault("DPGradientClassifier", **GRADIENT)
 def a_stale_flag_is_believed(patch):
-    patch.setattr(dpsparse.domain, "_rises", lambda indptr, indices: True)
+    patch.setattr(dpsparse.clipping, "_rises", lambda indptr, indices: True)
 
 
 def short_sum(values, unit, bound, positive, out):

@@ -301,6 +301,41 @@ def test_a_scorer_pays_at_every_fold():
     assert "pays epsilon=0.2" in repr(scorer)
 
 
+def test_a_scorer_of_persons_gets_them_by_metadata_routing():
+    from sklearn import config_context
+    from sklearn.model_selection import GroupKFold
+
+    ids = np.arange(N) // 3
+    ledger = Ledger(epsilon=50.0, delta=1e-3, unit="person")
+    domain = Domain(classes=[0, 1], unit="person")
+    scorer = make_dp_scorer("accuracy", epsilon=1.0, ledger=ledger, persons=True)
+    with config_context(enable_metadata_routing=True):
+        model = DPGradientClassifier(domain, epsilon=1.0, n_iter=5, ledger=ledger)
+        scores = cross_val_score(
+            model.set_fit_request(groups=True), X, Y, cv=GroupKFold(2), scoring=scorer,
+            params={"groups": ids}, error_score="raise",
+        )  # fmt: skip
+    assert scores.shape == (2,)
+    assert len(ledger.history()) == 4  # two fits and two scores, all for persons
+    with pytest.raises(ParameterError, match="every row"):
+        scorer(MODEL, X, Y)
+
+
+@pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"delta": 2}, {"ledger": "book.db"}])
+def test_a_bad_scorer_is_refused_when_it_is_made(wrong):
+    with pytest.raises(ParameterError):
+        make_dp_scorer("accuracy", **({"epsilon": 1.0} | wrong))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"level": "a"}, {"n_classes": 2.5}, {"n_classes": 1}, {"delta": 0}]
+)
+def test_a_bad_plan_is_one_line(wrong):
+    with pytest.raises(ParameterError) as caught:
+        evaluation_plan(100, 1.0, **wrong)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_scorer_without_ledger_warns():
     scorer = make_dp_scorer("neg_log_loss", epsilon=0.5)
     with pytest.warns(BudgetWarning, match="every call"):

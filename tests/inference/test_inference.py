@@ -281,6 +281,32 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
     assert not found.privacy_.proven
 
 
+def test_columns_by_name_and_in_any_order():
+    """Names of a data frame stand for column numbers, and the answer is in the order that was asked."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TABLE, columns=list("abcd"))
+    options = {"epsilon": 5.0, "row_clip": 3.0, "random_state": 1, "n_steps": 2}
+    plain = dp_inference(TABLE, Y, [0, 2], DOMAIN, start=[0.1, 0.2, 0.3], **options)
+    named = dp_inference(frame, Y, ["c", "a"], DOMAIN, start=[0.2, 0.1, 0.3], **options)
+    assert named.feature == ("c", "a", "intercept")
+    order = [1, 0, 2]
+    np.testing.assert_array_equal(named.estimate, plain.estimate[order])
+    np.testing.assert_array_equal(named.high, plain.high[order])
+    np.testing.assert_array_equal(named.covariance, plain.covariance[np.ix_(order, order)])
+    with pytest.raises(ParameterError, match="no such column"):
+        dp_inference(frame, Y, ["a", "age"], DOMAIN, row_clip=3.0)
+
+
+def test_the_feature_test_is_a_selector():
+    pandas = pytest.importorskip("pandas")
+    X, y = features(8000, 6, 2, np.random.default_rng(0))
+    frame = pandas.DataFrame(X.toarray(), columns=list("abcdef"))
+    test = DPFeatureTest(DOMAIN, q=0.01, epsilon=5.0, random_state=0).fit(frame, y)
+    assert set(test.get_feature_names_out()) >= {"a", "b"}
+    assert test.transform(frame).shape == (8000, len(test.support_))
+    assert not hasattr(test.fit(X, y), "feature_names_in_")
+
+
 def test_persons_by_one_random_row():
     domain = Domain(classes=[0, 1], row_norm=4.0, unit="person", rows_per_unit=1)
     groups = np.arange(200) // 2
@@ -297,11 +323,14 @@ def test_persons_by_one_random_row():
 BAD = [
     ({"support": []}, ParameterError, "column numbers"),
     ({"support": np.arange(80)}, ParameterError, "between 1 and"),
-    ({"support": [0, 0]}, ParameterError, "rise"),
+    ({"support": [0, 0]}, ParameterError, "once"),
     ({"support": [9]}, ParameterError, "column 9"),
     ({"support": ["a"]}, ParameterError, "column numbers"),
     ({"start": [0.0]}, ParameterError, "start"),
     ({"start": [0.0, math.nan]}, ParameterError, "start"),
+    ({"start": "zero"}, ParameterError, "start"),
+    ({"X": TABLE[:0], "y": Y[:0]}, SchemaError, "no rows"),
+    ({"y": Y[:-1]}, SchemaError, "different numbers"),
     ({"level": 1.0}, ParameterError, "level"),
     ({"epsilon": 0.0}, ParameterError, "epsilon"),
     ({"delta": 0.0}, ParameterError, "delta"),

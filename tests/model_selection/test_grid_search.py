@@ -30,6 +30,14 @@ def test_a_search_that_cannot_be_paid_spends_nothing(tmp_path, options):
     assert not ledger.history()
 
 
+def test_the_refusal_is_told_once_and_not_for_every_fit(tmp_path):
+    """scikit-learn goes on after a failed fit and lists every traceback that differs from the others."""
+    ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
+    with pytest.raises(ValueError, match="DPSearchCV") as caught:
+        search(ledger).fit(X, y)
+    assert str(caught.value).count("The search still has 7 fits") == 1
+
+
 def test_a_search_that_can_be_paid_runs_to_its_end(tmp_path):
     ledger = Ledger(tmp_path / "book.db", epsilon=3.0, delta=1e-6)
     with warnings.catch_warnings():

@@ -8,29 +8,28 @@ A family of methods adds two things: `_make_plan` (public numbers only) and `_so
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, is_number, is_whole
 from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
+from dpsparse.estimators._docs import completed
+from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score
 from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
-from dpsparse.privacy.guarantee import PERSON, Guarantee
+from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
@@ -43,45 +42,9 @@ from dpsparse.solvers.solution import Solution
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
 
-SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
-
-
-# What the parameters mean that every method has: `{shared}` in the docstring of an estimator.
-_SHARED = """adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing."""
-# A whole use of an estimator: `{example: parameters}` in its docstring.
-_EXAMPLE = """Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse import Domain, {name}
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
-    >>> domain = Domain({fact}, row_norm=1.0, feature_bound=1.0, n_samples=500)
-    >>> model = {name}(domain, epsilon=2.0, {more}).fit(X, {targets})
-    >>> model.coef_.shape, model.privacy_.headline
-    ({shape}, '(2.0, 1e-06)-DP, add/remove one row, proven')"""
-
-
-class _Fitted(BaseEstimator):
-    """Attributes of a fitted model; a class of its own, since fields of the next one are parameters."""
-
-    coef_: Any
-    intercept_: Any
-    classes_: np.ndarray
-    privacy_: Guarantee
-    plan_: Plan
-    n_iter_: int
-    coef_noise_: np.ndarray
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-
 
 @dataclass(eq=False, repr=False)
-class BaseDPLinearModel(_Fitted):
+class BaseDPLinearModel(FittedLinearModel):
     """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor,
     and what a fitted linear model can do."""
 
@@ -101,8 +64,7 @@ class BaseDPLinearModel(_Fitted):
         """Docstrings say what is special about an estimator; what all share stands above, once."""
         super().__init_subclass__(**more)
         if cls.__doc__:
-            text = cls.__doc__.replace("{shared}", _SHARED)
-            cls.__doc__ = re.sub(r"\{example: (.*)\}", lambda found: _example(cls, found[1]), text)
+            cls.__doc__ = completed(cls.__doc__, cls)
 
     # ---- what a family implements -------------------------------------------------------------
 
@@ -356,65 +318,6 @@ class BaseDPLinearModel(_Fitted):
         self.coef_ = coef
         self.intercept_ = intercept
 
-    # ---- what a fitted model can do -----------------------------------------------------------
-
-    def _margins(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        refuse_malformed(X)
-        X = checked_data(self, X, reset=False)
-        coef = self.coef_
-        margins = X @ coef.T
-        if isinstance(margins, SPARSE):
-            margins = margins.toarray()
-        return np.asarray(margins + self.intercept_)
-
-    def sparsify(self) -> Self:
-        """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
-        check_is_fitted(self)
-        if not isinstance(self.coef_, SPARSE):
-            self.coef_ = sp.csr_array(np.atleast_2d(self.coef_))
-        return self
-
-    def densify(self) -> Self:
-        """Store `coef_` as a dense array again; undoes `sparsify`."""
-        check_is_fitted(self)
-        if isinstance(self.coef_, SPARSE):
-            self.coef_ = self.coef_.toarray()
-        return self
-
-    def to_sklearn(self) -> Any:
-        """A plain scikit-learn model with the same predictions, for places without dpsparse."""
-        from dpsparse.models import to_sklearn  # models knows the estimators, not the reverse
-
-        return to_sklearn(self)
-
-    @property
-    def n_nonzero_(self) -> int:
-        """Number of non-zero weights, intercepts not counted."""
-        check_is_fitted(self)
-        return int(
-            self.coef_.count_nonzero()
-            if isinstance(self.coef_, SPARSE)
-            else np.count_nonzero(self.coef_)
-        )
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """scikit-learn's diagram, and below it what a fitted model may promise."""
-        output: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in output and hasattr(self, "privacy_"):
-            output["text/html"] += self.privacy_._repr_html_()
-        return output
-
-    def _repr_html_inner(self) -> str:
-        return self._repr_mimebundle_()["text/html"]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.non_deterministic = True  # secure noise differs from fit to fit
-        return tags
-
 
 class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
     """Classification: labels come from the domain, probabilities from the logistic link."""
@@ -506,17 +409,6 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 def output_count(labels: np.ndarray | None) -> int:
     """One weight vector for regression and two classes, else one per class."""
     return 1 if labels is None or len(labels) <= 2 else len(labels)
-
-
-def _example(kind: type, more: str) -> str:
-    numbers = issubclass(kind, RegressorMixin)
-    return _EXAMPLE.format(
-        name=kind.__name__,
-        more=more,
-        fact="target_bound=1.0" if numbers else "classes=[0, 1]",
-        targets="X[:, 0]" if numbers else "(X[:, 0] > 0).astype(int)",
-        shape="(8,)" if numbers else "(1, 8)",
-    )
 
 
 def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:

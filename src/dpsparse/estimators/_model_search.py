@@ -31,9 +31,10 @@ def inside_model_search() -> bool:
     return _call() is not None
 
 
-# Searches that were refused in this process. scikit-learn goes on after a failed fit, and towards its end a
-# search always looks payable: without this memory it would spend on fits whose search is lost.
-_refused: set[tuple[Any, ...]] = set()
+# What was said of searches that were refused in this process. scikit-learn goes on after a failed fit, and towards
+# its end a search always looks payable: without this memory it would spend on fits whose search is lost. The same
+# sentence for all of them makes it report one failure instead of one a fit.
+_refused: dict[tuple[Any, ...], str] = {}
 
 
 def refuse_unpayable_search(plan: Plan, ledger: Ledger, name: str) -> None:
@@ -46,19 +47,20 @@ def refuse_unpayable_search(plan: Plan, ledger: Ledger, name: str) -> None:
     search = (repr(ledger), name, n_candidates, n_parts)
     done = candidate * n_parts + part
     if done == 0:
-        _refused.discard(search)
-    n_fits = n_candidates * n_parts - done + bool(getattr(call.get("caller"), "refit", False))
-    event = Repeated(plan.event, n_fits)
-    total = event_epsilon(event, plan.delta)
-    whole = replace(plan, phases=(Phase("search", event),), epsilon=total)
-    if search in _refused or not ledger.would_allow(whole):
-        _refused.add(search)
-        raise BudgetError(
+        _refused.pop(search, None)
+    if search not in _refused:
+        n_fits = n_candidates * n_parts - done + bool(getattr(call.get("caller"), "refit", False))
+        event = Repeated(plan.event, n_fits)
+        total = event_epsilon(event, plan.delta)
+        if ledger.would_allow(replace(plan, phases=(Phase("search", event),), epsilon=total)):
+            return
+        _refused[search] = (
             f"The search still has {n_fits} fits of {name} to make, which together cost epsilon {total:.4g} at "
             f"delta {plan.delta:g}; the ledger has room for {ledger.remaining():.4g}. Nothing was spent. "
             "dpsparse.DPSearchCV searches the same candidates for one epsilon of your choice, such as "
             f"{plan.epsilon:g}; its plan says beforehand whether that is worth it."
         )
+    raise BudgetError(_refused[search])
 
 
 def _call() -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -42,7 +43,7 @@ def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
         )
     if not reset:
         fitted = hasattr(estimator, "feature_names_in_")
-        named = _names(X) is not None
+        named = column_names(X) is not None
         name = type(estimator).__name__
         if fitted and not named:
             _warn(
@@ -90,7 +91,7 @@ def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: 
     name = type(estimator).__name__
     if y and y[0] is None:
         return SchemaError(f"{name} requires y to be passed, but the target y is None.")
-    names, shape = _names(X), _shape(X)
+    names, shape = column_names(X), _shape(X)
     if not reset and names is not None and hasattr(estimator, "feature_names_in_"):
         seen = list(estimator.feature_names_in_)
         if seen != names:
@@ -197,7 +198,14 @@ def _shape(values: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _names(X: Any) -> list[str] | None:
+def request_for_groups(scorer: Any, wanted: bool) -> MetadataRequest:
+    """What a scorer asks of scikit-learn's metadata routing."""
+    request = MetadataRequest(owner=type(scorer).__name__)
+    request.score.add_request(param="groups", alias=wanted)
+    return request
+
+
+def column_names(X: Any) -> list[str] | None:
     """Column names of a data frame, if all of them are text."""
     columns = getattr(X, "columns", None)
     if columns is None or not len(columns) or not all(isinstance(c, str) for c in columns):

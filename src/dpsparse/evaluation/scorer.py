@@ -6,6 +6,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpsparse._checks import check_terms
+from dpsparse.estimators._schema import request_for_groups
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.exceptions import BudgetWarning, ParameterError
 
@@ -31,7 +33,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class DPScorer:
-    """Call it as scikit-learn does: scorer(model, X, y). Pays `epsilon` at every call."""
+    """Call it as scikit-learn does: scorer(model, X, y, groups=ids). Pays `epsilon` at every call."""
 
     metric: str
     epsilon: float
@@ -39,8 +41,18 @@ class DPScorer:
     ledger: Ledger | None = None
     adjacency: str = "add-remove"
     target_bound: float | None = None
+    persons: bool = False
 
-    def __call__(self, model: Any, X: Any, y: Any) -> float:
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn's metadata routing hands on: `groups`, if persons are to be protected."""
+        return request_for_groups(self, self.persons)
+
+    def __call__(self, model: Any, X: Any, y: Any, groups: Any = None) -> float:
+        if self.persons and groups is None:
+            raise ParameterError(
+                "This scorer protects persons; name the person of every row: params={'groups': ids} with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
         if self.ledger is None:
             warnings.warn(
                 f"This scorer spends epsilon={self.epsilon:g} at every call and nobody counts; pass "
@@ -56,6 +68,7 @@ class DPScorer:
             epsilon=self.epsilon,
             delta=self.delta,
             ledger=self.ledger,
+            groups=groups,
             adjacency=self.adjacency,
             metrics=[name],
             target_bound=self.target_bound,
@@ -74,6 +87,7 @@ def make_dp_scorer(
     ledger: Ledger | None = None,
     adjacency: str = "add-remove",
     target_bound: float | None = None,
+    persons: bool = False,
 ) -> DPScorer:
     """A scorer for `cross_val_score` and its like. IT PAYS AT EVERY CALL: k folds cost k times epsilon.
 
@@ -86,6 +100,8 @@ def make_dp_scorer(
     ledger : Ledger or None
         Account that pays. Without it every call warns.
     adjacency, target_bound : see `dp_evaluate`
+    persons : bool
+        Protect a person with all of their rows: scikit-learn's metadata routing hands `groups` to the scorer.
 
     Examples
     --------
@@ -101,4 +117,5 @@ def make_dp_scorer(
         raise ParameterError(
             f"There is no private scorer {metric!r}; there are: {', '.join(_NAMES)}."
         )
-    return DPScorer(metric, epsilon, delta, ledger, adjacency, target_bound)
+    check_terms(epsilon, delta, adjacency, ledger, "exact evaluation")
+    return DPScorer(metric, epsilon, delta, ledger, adjacency, target_bound, bool(persons))

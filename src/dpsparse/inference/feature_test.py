@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.special import logit, ndtr
 from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_count, check_share
 from dpsparse.domain import Domain
+from dpsparse.estimators._schema import column_names
 from dpsparse.inference import _plan
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
@@ -36,7 +39,7 @@ SHARES = {"counts": 0.1, "squares": 0.2, "gradient": 0.7}
 RAREST = 0.01  # a class is never taken to be rarer than this
 
 
-class _Fitted(BaseEstimator):
+class _Fitted(SelectorMixin, BaseEstimator):
     support_: np.ndarray
     pvalues_: np.ndarray
     statistic_: np.ndarray
@@ -44,11 +47,14 @@ class _Fitted(BaseEstimator):
     plan_: Plan
     privacy_: Guarantee
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
 class DPFeatureTest(_Fitted):
     """Private test of every feature for marginal association with a label of two classes.
+
+    A selector of scikit-learn: `transform` keeps the columns found, `get_feature_names_out` names them.
 
     Parameters
     ----------
@@ -107,7 +113,7 @@ class DPFeatureTest(_Fitted):
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Test every column of X; `groups` with ``Domain(unit="person", rows_per_unit=1)``."""
         rows = _plan.read(X, y, self._check(), groups)
-        plan = self.plan(rows.n_features)
+        plan, names = self.plan(rows.n_features), column_names(X)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = Releases(plan, make_generator(self.random_state))
@@ -115,11 +121,19 @@ class DPFeatureTest(_Fitted):
         self.pvalues_ = 2.0 * ndtr(-np.abs(self.statistic_))
         self.support_ = discoveries(self.pvalues_, self.q, self.control)
         self.n_features_in_ = rows.n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.plan_, self.privacy_ = plan, plan.guarantee
         self.covers_ = self._covers()
         if receipt is not None:
             receipt.commit()
         return self
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return np.isin(np.arange(self.n_features_in_), self.support_)
 
     def _covers(self) -> str:
         kind = (

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse._checks import check_count, check_positive, check_share
+from dpsparse._checks import check_count, check_positive, check_share, quietly
 from dpsparse.domain import Domain
+from dpsparse.estimators._schema import column_names
 from dpsparse.evaluation.intervals import quantile
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
@@ -124,7 +125,7 @@ def dp_inference(
     Parameters
     ----------
     X, y : private rows and labels of two classes.
-    support : array of column numbers
+    support : list of column numbers, or of names if X is a data frame
         Public, or chosen on other rows than these; at most 79.
     domain : Domain
         Needs `classes`, and `row_norm` or `feature_bound` unless `row_clip` is given.
@@ -161,46 +162,66 @@ def dp_inference(
     True
     """
     steps = n_steps if n_steps is not None else 4 if start is None else 2
-    columns = _columns(support)
+    columns, labels = _columns(support, X)
     plan = inference_plan(
         len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, n_steps=steps,
         random_state=random_state,
     )  # fmt: skip
     _plan.check(domain, epsilon, delta, adjacency, ledger, random_state, NAME)
     check_share("level", level, "try 0.95")
-    first = np.zeros(len(columns) + 1) if start is None else np.asarray(start, float)
+    first = (
+        np.zeros(len(columns) + 1)
+        if start is None
+        else quietly(_no_weights, np.asarray, start, float)
+    )
     if first.shape != (len(columns) + 1,) or not np.all(np.isfinite(first)):
-        raise ParameterError(
-            "start must hold one finite weight per column of support, and one more."
-        )
+        raise _no_weights()
     clip = _row_clip(row_clip, domain, len(columns))
     rows = _plan.read(X, y, domain, groups)
-    if columns[-1] >= rows.n_features:
-        raise ParameterError(f"support names column {columns[-1]} of {rows.n_features}.")
+    if max(columns) >= rows.n_features:
+        raise ParameterError(f"support names column {max(columns)} of {rows.n_features}.")
 
     receipt = ledger.reserve(plan) if ledger is not None else None
     releases = Releases(plan, make_generator(random_state))
     chosen = np.zeros(rows.n_features, np.float32)
     chosen[columns] = 1.0
     units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
-    found = newton(units, first * clip, steps, releases)
-    half = quantile(level) * np.sqrt(np.diag(found.covariance)) / clip
-    estimate = found.psi / clip
+    # Rows hold their columns in rising order; what is asked and told is in the order of `support`.
+    rising = np.append(np.argsort(columns), len(columns))
+    asked = np.argsort(rising)
+    found = newton(units, first[rising] * clip, steps, releases)
+    covariance = found.covariance[np.ix_(asked, asked)] / clip**2
+    half = quantile(level) * np.sqrt(np.diag(covariance))
+    estimate = found.psi[asked] / clip
     if receipt is not None:
         receipt.commit()
     return Inference(
-        (*(int(j) for j in columns), "intercept"), estimate, estimate - half, estimate + half,
-        found.covariance / clip**2, level, clip, plan,
+        (*labels, "intercept"), estimate, estimate - half, estimate + half, covariance, level, clip, plan,
     )  # fmt: skip
 
 
-def _columns(support: Any) -> np.ndarray:
+def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:
+    """Numbers of the columns, and what to call them; names are looked up in the header of X."""
+    names = column_names(X)
     columns = np.asarray(support)
+    if names is not None and columns.ndim == 1 and columns.dtype.kind in "UO":
+        places = {name: j for j, name in enumerate(names)}
+        for name in columns:
+            if name not in places:
+                raise ParameterError(f"support names {name!r}, and X has no such column.")
+        columns = np.array([places[name] for name in columns], np.intp)
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or np.any(columns < 0):
-        raise ParameterError("support must be a list of column numbers.")
-    if np.any(columns[1:] <= columns[:-1]):
-        raise ParameterError("support must rise: every column once, in order.")
-    return columns
+        raise ParameterError(
+            "support must be a list of column numbers, or of names if X is a data frame."
+        )
+    if len(np.unique(columns)) < len(columns):
+        raise ParameterError("support must name every column once.")
+    known = names is not None and max(columns, default=0) < len(names)
+    return columns, [names[j] if known else int(j) for j in columns]  # type: ignore[index]
+
+
+def _no_weights() -> ParameterError:
+    return ParameterError("start must hold one finite weight per column of support, and one more.")
 
 
 def _row_clip(row_clip: Any, domain: Domain, n_columns: int) -> float:

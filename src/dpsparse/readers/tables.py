@@ -413,8 +413,10 @@ def _read_raw(path: str | os.PathLike[str], separator: str, choose: Chooser) -> 
 def _sparse(dense: np.ndarray) -> sp.csr_array:
     """The entries other than zero, NaN among them, a few times faster than SciPy finds them."""
     n, d = dense.shape
-    places = np.flatnonzero(dense)
-    indptr = np.searchsorted(places, d * np.arange(n + 1)).astype(np.int32)
+    there = dense != 0.0
+    places = np.flatnonzero(there)  # thrice as fast on truth values as on numbers
+    indptr = np.zeros(n + 1, np.int32)
+    np.cumsum(there.sum(axis=1, dtype=np.int32), out=indptr[1:])
     entries = dense.reshape(-1)[places]
     return sp.csr_array((entries, (places % d).astype(np.int32), indptr), shape=(n, d))
 
@@ -449,7 +451,7 @@ def target_array(cells: list[Any] | np.ndarray) -> np.ndarray:
     """Numbers where every cell is one, text otherwise."""
     if isinstance(cells, np.ndarray):
         return cells
-    if any(cell is None for cell in cells):
+    if None in cells:
         raise SchemaError(
             "The target column has missing cells; leave out rows without a target first (a row decides that by itself)."
         )
