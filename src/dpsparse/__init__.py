@@ -55,49 +55,28 @@ __version__ = "0.2.0"
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
 _HOMES = {
-    "PublicScaler": "preprocessing",
-    "PublicEncoder": "preprocessing",
-    "HashingEncoder": "preprocessing",
-    "DPVectorizer": "preprocessing",
-    "DPTablePreparer": "preprocessing",
-    "DPStandardizer": "preprocessing",
-    "DPPipeline": "preprocessing",
-    "DPCategoryEncoder": "preprocessing",
-    "DPADMMClassifier": "estimators",
-    "DPFeatureTest": "inference",
-    "DPGradientClassifier": "estimators",
-    "DPGradientRegressor": "estimators",
-    "DPHardThresholdClassifier": "estimators",
-    "DPHardThresholdRegressor": "estimators",
-    "DPLassoClassifier": "estimators",
-    "DPLassoRegressor": "estimators",
-    "DPRidgeRegressor": "estimators",
-    "DPScreenedLassoClassifier": "estimators",
-    "DPScreenedLassoRegressor": "estimators",
-    "DPSearchCV": "model_selection",
-    "DPSparseClassifier": "estimators",
-    "DPSparseRegressor": "estimators",
-    "DPTransferClassifier": "estimators",
-    "DPTransferRegressor": "estimators",
-    "DPTwoStageClassifier": "estimators",
-    "DPTwoStageRegressor": "estimators",
-    "Domain": "domain",
-    "Guarantee": "privacy",
-    "Ledger": "privacy",
-    "Plan": "privacy",
-    "PrivateCount": "nonzeros",
-    "Rows": "rows",
-    "check_pipeline": "estimators._pipelines",
-    "dp_evaluate": "evaluation",
-    "dp_inference": "inference",
-    "evaluation_plan": "evaluation",
-    "make_dp_scorer": "evaluation",
-    "expected_accuracy": "model_selection",
-    "load": "models",
-    "save": "models",
-    "to_sklearn": "models",
+    "domain": "Domain",
+    "estimators": (
+        "DPADMMClassifier DPGradientClassifier DPGradientRegressor DPHardThresholdClassifier "
+        "DPHardThresholdRegressor DPLassoClassifier DPLassoRegressor DPRidgeRegressor "
+        "DPScreenedLassoClassifier DPScreenedLassoRegressor DPSparseClassifier "
+        "DPSparseRegressor DPTransferClassifier DPTransferRegressor DPTwoStageClassifier "
+        "DPTwoStageRegressor"
+    ),
+    "estimators._pipelines": "check_pipeline",
+    "evaluation": "dp_evaluate evaluation_plan make_dp_scorer",
+    "inference": "DPFeatureTest dp_inference",
+    "model_selection": "DPSearchCV expected_accuracy",
+    "models": "load save to_sklearn",
+    "nonzeros": "PrivateCount",
+    "preprocessing": (
+        "DPCategoryEncoder DPPipeline DPStandardizer DPTablePreparer DPVectorizer "
+        "HashingEncoder PublicEncoder PublicScaler"
+    ),
+    "privacy": "Guarantee Ledger Plan",
+    "rows": "Rows",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+__all__ = sorted(["__version__", *" ".join(_HOMES.values()).split()])
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

@@ -10,12 +10,13 @@ from typing import Any
 def names_on_first_use(
     package: str, homes: Mapping[str, str], where: dict[str, Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names live in the modules that `homes` says."""
+    """`__getattr__` and `__dir__` of a package; `homes` says which names live in which of its modules."""
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def load(name: str) -> Any:
-        if name not in homes:
+        if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        where[name] = getattr(import_module(f"{package}.{homes[name]}"), name)
+        where[name] = getattr(import_module(f"{package}.{home[name]}"), name)
         return where[name]
 
     return load, lambda: sorted(where["__all__"])

@@ -29,6 +29,7 @@ from dpsparse.solvers.frank_wolfe import (
     fast_frank_wolfe_with,
     kernel,
     layout,
+    scores,
 )
 from dpsparse.solvers.frank_wolfe import run as solver
 from dpsparse.solvers.frank_wolfe.layout import lay_out
@@ -206,7 +207,7 @@ def test_dense_picks_end_the_boxes():
 
 def without_boxes(run):
     run.state.sc.boxes, run.state.sc.look = 0, 10**6
-    run._set_reserve()
+    run._set_reserve(run._reserve)
     kernel.rebuild(run.state.sampler, run.state.sc)
 
 
@@ -368,6 +369,80 @@ def test_lagging_mode_has_the_law_of_the_true_gradient():
     assert sc.verified > 0
     assert p_value(counts, truth.all_scores().astype(np.int64), sc.kappa) > 1e-5
     assert p_value(counts, stale, sc.kappa) < 1e-5
+
+
+def led_run(n_picks=20):
+    """Two long columns that move all slopes at every step, 1,100 short ones left alone, 50 without entries."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    owners = rng.random((400, 1102)) < np.append(
+        [0.9, 0.8], np.where(np.arange(1100) < 1022, 0.075, 0.06)
+    )
+    dense = (
+        owners
+        * np.where(y[:, None] == rng.integers(0, 2, 1102), 1.0, 0.3)
+        * rng.random((400, 1102))
+    )
+    X = sp.csr_array(np.hstack([dense, np.zeros((400, 50))]))
+    data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    problem = Problem(
+        loss=Logistic(), radius=6.0, n_iter=60, kappa=0.3, slope_bound=1.0, resolution=2**16,
+        fit_intercept=False,
+    )  # fmt: skip
+    run = make_run(data, problem)
+    without_boxes(run)
+    picks = make_generator(5)
+    for _ in range(n_picks):
+        run.draw(picks, 1)
+        run.state.sc.look = 10**6
+    run.serve(n_picks)
+    return data, problem, run
+
+
+@pytest.mark.parametrize("doubt", [0.0, 1.75])
+def test_columns_left_alone_stay_below_their_ceiling(monkeypatch, doubt):
+    monkeypatch.setattr(scores, "_DOUBT", doubt)
+    for t in (1, 5, 20):
+        data, problem, run = led_run(t)
+        truth, _ = true_scores(data, problem, run.history(), t)
+        sc, labels = run.state.sc, run.state.matrix.label_of
+        light = (labels >= kernel.HEAVY) & (labels != kernel.NO_LABEL)
+        assert 0 <= np.abs(np.ravel(truth)[light]).max() <= sc.ceiling
+        assert sc.ceiling < 2**62
+        error = np.abs(run.stored_scores() - truth.reshape(-1, 1))[:, 0]
+        assert (error <= slack_by_feature(run) + 10).all()
+        pulled = run._drift[: kernel.HEAVY] == 0
+        assert 0 < pulled.sum() < kernel.HEAVY // 2
+        assert (run.state.sampler.slack[: kernel.HEAVY][pulled] == 0).all() == (sc.reserve == 0)
+        assert sc.pulls == 1  # all columns at the start, and never again
+
+
+@pytest.mark.parametrize("doubt", [0.0, 1.75])
+def test_leaders_alone_give_the_law_of_the_true_gradient(monkeypatch, doubt):
+    """Some columns exact, some forgotten, light ones known by a ceiling and by the number of their entries."""
+    monkeypatch.setattr(scores, "_DOUBT", doubt)
+    data, problem, run = led_run()
+    state, sc, t = run.state, run.state.sc, run.step
+    assert sc.ceiling >= 0
+    assert (run._drift > 0).any()
+    stale = run.all_scores().astype(np.int64)
+    truth = make_run(data, problem)
+    truth.replay_cells(state.cells[:t], state.signs[:t])
+    exact = truth.all_scores().astype(np.int64)
+    sc.debt_limit = 2**60
+    kernel.rebuild(state.sampler, sc)
+    counts = draw_counts(state, t, 40_000, seed=4)
+    light = counts.reshape(2, -1)[:, kernel.HEAVY : state.sampler.score.size]
+    assert light.sum() > 1000
+    assert sc.verified > 0
+    assert p_value(counts, exact, sc.kappa) > 1e-5
+    assert p_value(counts, stale, sc.kappa) < 1e-5
+    assert p_value(counts, exact, 1.1 * sc.kappa) < 1e-5
+    # Mutations: an entry is taken to add no more than a 64th of what it may; scores of another step are believed.
+    slack, S = state.sampler.slack.copy(), sc.resolution
+    for state.sampler.slack[:], sc.resolution in ((slack, S // 64), (0, S)):
+        kernel.rebuild(state.sampler, sc)
+        assert p_value(draw_counts(state, t, 20_000, seed=4), exact, sc.kappa) < 1e-5
 
 
 def curved_run(name, **changes):
@@ -946,14 +1021,16 @@ def test_rounding_of_many_entries_does_not_stop_a_run():
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("block", [64, 2**22])
-def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit_intercept):
-    """More columns than HEAVY, some empty; every entry is found under its label."""
-    monkeypatch.setattr(layout, "_BLOCK_BYTES", block)
-    monkeypatch.setattr(layout, "_COUNT_BYTES", block)
+@pytest.mark.parametrize("bucket", [0, 64, 2**17])
+@pytest.mark.parametrize("width", [40, 3000, 70_000])
+def test_layout_is_the_transpose_in_any_number_of_buckets(
+    monkeypatch, bucket, width, fit_intercept
+):
+    """More columns than HEAVY and than a bucket holds, some empty; every entry is found under its label, in order."""
+    monkeypatch.setattr(layout, "_BUCKET", bucket)
+    monkeypatch.setattr(layout, "_DIRECT", 2**22 if bucket == 0 else 0)
     rng = np.random.default_rng(3)
-    width = 3000 if block > 64 else 40
-    X = sp.random_array((60, width), density=0.02, rng=rng, format="csr")
+    X = sp.random_array((60, width), density=min(0.02, 60 / width), rng=rng, format="csr")
     X.sort_indices()
     rows = RowArrays(X.indptr, X.indices, X.data, np.zeros(60), width)
     problem = Problem(Logistic(), 1.0, 1, 1.0, 1.0, 2**8, fit_intercept=fit_intercept)
@@ -966,7 +1043,9 @@ def test_layout_is_the_transpose_in_any_number_of_blocks(monkeypatch, block, fit
     again = np.zeros_like(dense)
     for j in np.flatnonzero(counts):
         part = slice(m.colptr[labels[j]], m.colptr[labels[j] + 1])
-        again[m.entries[part] >> 32, j] = m.entries[part].astype(np.uint32).view(np.float32)
+        owners = m.entries[part] >> 32
+        assert (owners[1:] > owners[:-1]).all()
+        again[owners, j] = m.entries[part].astype(np.uint32).view(np.float32)
     np.testing.assert_array_equal(again, dense.astype(np.float32))
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():

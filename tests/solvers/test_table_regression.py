@@ -149,7 +149,8 @@ def test_the_way_is_chosen_from_public_numbers():
     assert choose_way(math.inf, 10) == "released"
     assert choose_way(59.0, 10) == "declared"
     assert choose_way(25.0, 122) == "mean"
-    assert choose_way(10.0, 122) == "declared"
+    assert choose_way(10.0, 122) == choose_way(45.0, 122) == "mean"
+    assert choose_way(10.0, 14) == "declared"
     one, two = (effective_rows(1000, 1.0, 1e-6, a) for a in ("add-remove", "replace-one"))
     assert one == pytest.approx(236.7, rel=1e-3)
     assert two == one / 2
@@ -191,7 +192,7 @@ def test_a_range_is_fitted_from_its_middle():
 def test_few_rows_learn_the_mean_or_nothing_and_never_run_away():
     X, y = linear(100, d=60)
     domain = Domain(n_samples=100, target_range=(-4.0, 4.0))
-    assert DPRidgeRegressor(domain, epsilon=1.5).plan(60).parameters["way"] == "released"
+    assert DPRidgeRegressor(domain, epsilon=1.5).plan(60).parameters["way"] == "mean"
     assert DPRidgeRegressor(domain, epsilon=1.5).plan(600).parameters["way"] == "mean"
     model = DPRidgeRegressor(domain, epsilon=1.0).fit(X, y)
     assert model.plan_.parameters["way"] == "mean"

@@ -16,18 +16,10 @@ if TYPE_CHECKING:
 
 # Names load on first use, so that the command line can ask for help without SciPy.
 _HOMES = {
-    "Subject": "replay",
-    "Verdict": "verdict",
-    "audit": "verdict",
-    "check": "replay",
-    "check_pair": "replay",
-    "epsilon_below": "law",
-    "first_complaint": "verdict",
-    "many_runs": "blackbox",
-    "one_run": "blackbox",
-    "one_run_epsilon": "blackbox",
-    "privacy_losses": "law",
-    "profile": "law",
+    "blackbox": "many_runs one_run one_run_epsilon",
+    "law": "epsilon_below privacy_losses profile",
+    "replay": "Subject check check_pair",
+    "verdict": "Verdict audit first_complaint",
 }
 
 __all__ = [

@@ -8,7 +8,10 @@ from typing import Any
 
 import click
 
+from dpsparse.cli import options as opt
 from dpsparse.cli.output import emit
+
+_one_account = opt.option("--dataset", about="One account only.  [default: all]")
 
 
 @click.group()
@@ -18,49 +21,40 @@ def budget() -> None:
 
 @budget.command()
 @click.argument("ledger")
-@click.option(
+@opt.option(
     "--epsilon",
     type=float,
     required=True,
-    help="Ceiling for everything ever released about the data set.",
+    about="Ceiling for everything ever released about the data set.",
 )
-@click.option(
+@opt.option(
     "--delta",
     type=float,
     required=True,
-    help="At this delta; well below one over the number of rows.",
+    about="At this delta; well below one over the number of rows.",
 )
-@click.option(
+@opt.option(
     "--adjacency",
-    type=click.Choice(["add-remove", "replace-one"]),
+    type=opt.NEIGHBOURS,
     default="add-remove",
-    show_default=True,
-    help="Which data sets are neighbours: one row more, or one row exchanged.",
+    about="Which data sets are neighbours: one row more, or one row exchanged.",
 )
-@click.option(
+@opt.option(
     "--unit",
     type=click.Choice(["row", "person"]),
     default="row",
-    show_default=True,
-    help="What is protected: single rows, or persons with all of their rows.",
+    about="What is protected: single rows, or persons with all of their rows.",
 )
-@click.option("--dataset", default="default", show_default=True, help="Name of the account.")
-def create(
-    ledger: str, epsilon: float, delta: float, adjacency: str, unit: str, dataset: str
-) -> None:
+@opt.option("--dataset", default="default", about="Name of the account.")
+def create(ledger: str, **terms: Any) -> None:
     """Open an account; one that exists is only accepted with the same terms."""
-    from dpsparse.privacy import Ledger
-
-    account = Ledger(
-        ledger, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, dataset=dataset
-    )
-    click.echo(budget_line(account))
+    click.echo(budget_line(opt.account(ledger, **terms)))
 
 
 @budget.command()
 @click.argument("ledger")
-@click.option("--dataset", help="One account only.  [default: all]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@_one_account
+@opt.json_option
 def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     """What is spent and what is left."""
     accounts = _accounts(ledger, dataset)
@@ -79,8 +73,8 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
 
 @budget.command()
 @click.argument("ledger")
-@click.option("--dataset", help="One account only.  [default: all]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@_one_account
+@opt.json_option
 def history(ledger: str, dataset: str | None, as_json: bool) -> None:
     """Every reservation in order."""
     from dpsparse.privacy.html import describe
@@ -105,9 +99,9 @@ def history(ledger: str, dataset: str | None, as_json: bool) -> None:
 
 @budget.command()
 @click.argument("ledger")
-@click.option("--dataset", help="One account only.  [default: all]")
-@click.option("--anchor", help="A head or receipt hash noted earlier; must still be in the chain.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@_one_account
+@opt.option("--anchor", about="A head or receipt hash noted earlier; must still be in the chain.")
+@opt.json_option
 def verify(ledger: str, dataset: str | None, anchor: str | None, as_json: bool) -> None:
     """Re-read the chain and re-add its totals; exit code 5 if a row was edited, removed or added."""
     accounts = _accounts(ledger, dataset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import hashlib
 import io
 import math
@@ -17,18 +16,16 @@ from dpsparse._files import check_output, write_whole
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli import prepare as preparation
-from dpsparse.cli.budget import budget, budget_line
+from dpsparse.cli.budget import budget
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
-from dpsparse.cli.output import emit, say, stage
+from dpsparse.cli.output import emit, emit_price, say, stage
 from dpsparse.cli.papers import bill, papers, registry
-from dpsparse.cli.prepare import prepare_options
 from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.cli.warm_up import warm_up
 from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError
-from dpsparse.readers import column_names
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
@@ -43,58 +40,48 @@ def program() -> None:
     """Differentially private sparse linear models, from files."""
 
 
-program.add_command(budget)
-program.add_command(domain_command)
-program.add_command(reproduce)
-program.add_command(audit)
-program.add_command(proof)
-program.add_command(registry)
-program.add_command(papers)
-program.add_command(bill)
-program.add_command(evaluate)
-program.add_command(tune)
-program.add_command(warm_up)
+for _command in (
+    budget,
+    domain_command,
+    reproduce,
+    audit,
+    proof,
+    registry,
+    papers,
+    bill,
+    evaluate,
+    tune,
+    warm_up,
+):
+    program.add_command(_command)
 
 
 @program.command()
 @click.argument("data", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Model file to write (.json; .npz above 1e5 weights).",
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing model file.")
+@opt.output("Model file to write (.json; .npz above 1e5 weights).", what="model file")
 @opt.estimator_options
 @opt.domain_options
 @opt.data_options
-@prepare_options
-@click.option("--data-name", help="What the card calls the data set.  [default: the file's name]")
+@preparation.prepare_options
+@opt.data_name_option
 @opt.ledger_options
-@click.option(
+@opt.flag(
     "--reveal-training-score",
-    is_flag=True,
-    help="Also print the exact score on the private training rows. It is not covered by the guarantee: "
+    about="Also print the exact score on the private training rows. It is not covered by the guarantee: "
     "whoever sees it learns more than epsilon allows, and a ledger counts it as epsilon = infinity.",
 )
-@click.option(
+@opt.option(
     "--memory",
     metavar="SIZE",
-    help="Stream rows under this cap, such as 2GB, instead of holding them all; several files are always streamed.",
+    about="Stream rows under this cap, such as 2GB, instead of holding them all; several files are always streamed.",
 )
 @opt.json_option
-def fit(
-    data: tuple[str, ...],
-    output: Path,
-    overwrite: bool,
-    reveal_training_score: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def fit(data: tuple[str, ...], reveal_training_score: bool, as_json: bool, **options: Any) -> None:
     """Train a private model on DATA: CSV, TSV, JSON lines, Parquet, Arrow, svmlight; text also .gz, .bz2, .xz, .zst."""
-    inputs = (*data, options["domain_file"], options["ledger_path"])
-    check_output(output, overwrite, inputs)
+    from dpsparse.cli import training
+
+    output, inputs = options["output"], (*data, options["domain_file"], options["ledger_path"])
+    check_output(output, options["overwrite"], inputs)
     check_output(output.with_suffix(".npz"), True, inputs)  # where a large model goes
     facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
@@ -103,85 +90,55 @@ def fit(
         raise ParameterError(
             "--reveal-training-score needs one file that memory holds; leave it out."
         )
-    raw = preparation.asked_for(options, facts.domain, facts.roles)
-    if raw and facts.scales:
-        raise click.UsageError(
-            "--scale is for tables that are not prepared; state --bounds instead."
-        )
+    raw = preparation.asked_for(options, facts)
     if raw and streamed:
         raise ParameterError("Preparation needs one file that memory holds; leave out --memory.")
     model: Any
-    X: Any
-    y: Any = None
-    persons = feature_names = factors = None
     if raw:
-        domain, roles = preparation.declared(options, facts.domain, facts.roles)
-        model = opt.make_estimator(options, domain, ledger)
-        with stage(f"reading {Path(data[0]).name}"):
-            names = column_names(data[0], options["file_format"])
-            model = preparation.make_pipeline(model, domain, roles, names, options)
-            X, y, persons = preparation.training_columns(data[0], options)
+        model, _ = training.prepared(data[0], options, facts, ledger)
+        rows = training.read_raw(data[0], options)
     else:
         model = opt.make_estimator(options, facts.domain, ledger)
         if options["n_features"] is not None:
             model.plan(options["n_features"])  # refuse bad parameters before a long read
-        table: Any
         if streamed:
-            X = table = opt.make_source(data, options)
-            factors = table.factors = opt.column_scales(table, facts.scales)
+            rows = training.stream(data, options, facts.scales, model)
         else:
-            with stage(f"reading {Path(data[0]).name}"):
-                table = opt.read_training_data(data[0], options)
-                factors = opt.column_scales(table, facts.scales)
-                X, y, persons = opt.scaled(table.X, factors), table.y, table.persons
-        feature_names = table.feature_names
-        if factors is None:
-            opt.ask_for_scales(model, feature_names)
+            rows = training.read_numbers(data[0], options, facts.scales, model)
     score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
     with stage("fitting"):
         if streamed:
-            model.fit(X)
+            model.fit(rows.X)
         else:
-            model.fit(X, y, groups=persons)
-    if factors is not None:
-        opt.unscale(model, factors, facts.scales)
-    _note_names(model, options, data[0])
-    path = _save_paid(model, output, feature_names, overwrite)
-    record: dict[str, Any] = {"model": path, **_facts(model)}
+            model.fit(rows.X, rows.y, groups=rows.persons)
+    path, record = training.keep(model, rows, facts.scales, options, data[0])
+    text = f"{path}: {training.summary(model)}\n{model.privacy_.headline}"
     if score_plan is not None:
         ledger.reserve(score_plan)  # not before the fit, which may refuse the data
-    if reveal_training_score:
-        if factors is not None:
-            X = table.X  # weights are for the columns as they are in the file
-        record["training_score"] = model.score(X, y)
-    text = f"{path}: {_summary(model)}\n{model.privacy_.headline}"
-    if reveal_training_score:
-        text += f"\nscore on the private training rows, NOT covered: {record['training_score']:.4f}"
-    if ledger is not None:
-        try:
-            spent, remaining, head = ledger.spent(), ledger.remaining(), ledger.head
-            record["budget"] = {"spent": spent, "remaining": remaining, "head": head}
-            text += f"\n{budget_line(ledger)}"
-        except LedgerError as error:
-            raise LedgerError(f"{error} The fit is paid and its model is in {path}.") from None
+    if reveal_training_score:  # weights are for the columns as they are in the file
+        exact = model.score(rows.X if rows.unscaled is None else rows.unscaled, rows.y)
+        record["training_score"] = exact
+        text += f"\nscore on the private training rows, NOT covered: {exact:.4f}"
+    try:
+        text = training.with_budget(record, text, ledger)
+    except LedgerError as error:
+        raise LedgerError(f"{error} The fit is paid and its model is in {path}.") from None
     emit(record, text, as_json)
 
 
 @program.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@opt.model_argument
 @click.argument("data")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="CSV file to write.  [default: stdout]"
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@click.option("--proba", is_flag=True, help="Also the probability of each class.")
+@opt.output("CSV file to write.  [default: stdout]", required=False)
+@opt.flag("--proba", about="Also the probability of each class.")
 @opt.data_options
 def predict(
     model: Path, data: str, output: Path | None, overwrite: bool, proba: bool, **options: Any
 ) -> None:
     """Predictions of MODEL for the rows of DATA, as CSV."""
+    from dpsparse.cli.training import rows_for
     from dpsparse.models import load
 
     if output is not None:
@@ -189,7 +146,7 @@ def predict(
     fitted: Any = load(model)
     if proba and not hasattr(fitted, "classes_"):
         raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
-    X = opt.rows_for(fitted, data, options)
+    X = rows_for(fitted, data, options)
     buffer = io.StringIO()
     rows = csv.writer(buffer, lineterminator="\n")
     labels = fitted.predict(X).tolist()
@@ -207,32 +164,35 @@ def predict(
 
 
 @program.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "--top", type=click.IntRange(0), default=10, show_default=True, help="How many weights to show."
-)
+@opt.model_argument
+@opt.option("--top", type=click.IntRange(0), default=10, about="How many weights to show.")
 @opt.json_option
 def inspect(model: Path, top: int, as_json: bool) -> None:
     """What MODEL is, what it may promise, and its largest weights."""
+    from dpsparse.cli.training import facts_of, summary
     from dpsparse.models import load
+    from dpsparse.report.card import largest_weights
 
     fitted: Any = load(model)
-    weights = _top_weights(getattr(fitted, "model_", fitted), top)
-    lines = [
-        _summary(fitted),
-        str(fitted.privacy_),
-        *(f"  {v:+12.6g}  {name}{'  (maybe noise)' if u else ''}" for name, v, u in weights),
+    weights = [
+        {"feature": row["name"], "weight": row["value"], "maybe_noise": row["stands_out"] is False}
+        for row in largest_weights(getattr(fitted, "model_", fitted), top)
     ]
-    record = _facts(fitted) | {
+    lines = [
+        summary(fitted),
+        str(fitted.privacy_),
+        *(
+            f"  {w['weight']:+12.6g}  {w['feature']}{'  (maybe noise)' if w['maybe_noise'] else ''}"
+            for w in weights
+        ),
+    ]
+    record = facts_of(fitted) | {
         "scales": getattr(fitted, "scales_", None),
         "parameters": {
             k: v for k, v in fitted.get_params(deep=False).items() if k not in ("ledger", "steps")
         },
         "plan": dict(fitted.plan_.parameters),
-        "top_weights": [
-            {"feature": name, "weight": value, "maybe_noise": unsure}
-            for name, value, unsure in weights
-        ],
+        "top_weights": weights,
     }
     emit(record, "\n".join(lines), as_json)
 
@@ -240,9 +200,7 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
 @program.command()
 @opt.estimator_options
 @opt.domain_options
-@click.option(
-    "--n-features", type=int, required=True, help="Number of columns of the data to come."
-)
+@opt.option("--n-features", type=int, required=True, about="Number of columns of the data to come.")
 @opt.ledger_options
 @opt.json_option
 def plan(n_features: int, as_json: bool, **options: Any) -> None:
@@ -250,28 +208,19 @@ def plan(n_features: int, as_json: bool, **options: Any) -> None:
     facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
     price = opt.make_estimator(options, facts.domain, ledger).plan(n_features)
-    record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
-    text = str(price)
-    if ledger is not None:
-        allowed = ledger.would_allow(price)
-        record["allowed"] = allowed
-        text += f"\nthe ledger would {'allow' if allowed else 'REFUSE'} it; {budget_line(ledger)}"
-    emit(record, text, as_json)
+    emit_price(price, ledger, as_json)
 
 
 @program.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="HTML file to write."
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@click.option("--ledger", "ledger_path", help="Add the budget history of this ledger.")
-@click.option("--dataset", default="default", show_default=True, help="Account within the ledger.")
-@click.option(
+@opt.model_argument
+@opt.output("HTML file to write.")
+@opt.option("--ledger", "ledger_path", about="Add the budget history of this ledger.")
+@opt.dataset_option
+@opt.option(
     "--evaluation",
     "evaluation_file",
     type=click.Path(path_type=Path),
-    help="Add the report that `evaluate -o FILE.json` wrote.",
+    about="Add the report that `evaluate -o FILE.json` wrote.",
 )
 def report(
     model: Path,
@@ -283,16 +232,13 @@ def report(
 ) -> None:
     """Write the privacy card of MODEL: one HTML page for a data protection officer."""
     from dpsparse.models import load
-    from dpsparse.privacy import Ledger
     from dpsparse.report import privacy_card
 
     check_output(output, overwrite, (model, ledger_path, evaluation_file))
-    fitted = load(model)
-    ledger = Ledger(ledger_path, dataset=dataset) if ledger_path is not None else None
     page = privacy_card(
-        fitted,
+        load(model),
         title=model.name,
-        ledger=ledger,
+        ledger=opt.account(ledger_path, dataset=dataset),
         evaluation=None if evaluation_file is None else _read_report(evaluation_file),
         checksum=hashlib.sha256(model.read_bytes()).hexdigest(),
     )
@@ -317,22 +263,10 @@ def methods(as_json: bool) -> None:
 
 
 @program.command()
-@click.option(
-    "--epsilon", type=float, default=1.0, show_default=True, help="Privacy loss of the fit."
-)
-@click.option(
-    "--rows",
-    type=click.IntRange(100, 10**7),
-    default=20_000,
-    show_default=True,
-    help="Rows to make up.",
-)
-@click.option(
-    "--features",
-    type=click.IntRange(100, 10**8),
-    default=50_000,
-    show_default=True,
-    help="Columns to make up.",
+@opt.option("--epsilon", default=1.0, about="Privacy loss of the fit.")
+@opt.option("--rows", type=click.IntRange(100, 10**7), default=20_000, about="Rows to make up.")
+@opt.option(
+    "--features", type=click.IntRange(100, 10**8), default=50_000, about="Columns to make up."
 )
 @opt.json_option
 def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
@@ -340,6 +274,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     from sklearn.linear_model import LogisticRegression
 
     from dpsparse import Domain, DPSparseClassifier
+    from dpsparse.cli.training import facts_of
     from dpsparse.datasets import make_sparse_classification
 
     with stage("making data"):
@@ -354,7 +289,7 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     accuracy = float(model.score(X[test], y[test]))
     reference = float(plain.score(X[test], y[test]))
     constant = max(y[test].mean(), 1 - y[test].mean())
-    record = _facts(model) | {"accuracy": accuracy, "accuracy_without_privacy": reference}
+    record = facts_of(model) | {"accuracy": accuracy, "accuracy_without_privacy": reference}
     text = (
         f"accuracy on 5,000 fresh public rows: {accuracy:.3f} private, {reference:.3f} for "
         f"scikit-learn without privacy, {constant:.3f} for a constant answer\n"
@@ -364,31 +299,6 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
 
 
 # ---- shared by the commands ---------------------------------------------------------------------
-
-
-def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) -> Path:
-    """The saved model. Where its place fails, another one: what is paid for is not thrown away."""
-    import tempfile
-
-    from dpsparse.models import dumps, save
-
-    try:
-        return save(model, output, feature_names=feature_names, overwrite=overwrite)
-    except ModelFileError as error:
-        reason = f"{error} The fit is done and its epsilon is spent"
-    for folder in (tempfile.gettempdir(), Path.home(), Path.cwd()):
-        try:
-            rescue = Path(tempfile.mkdtemp(prefix="dpsparse-", dir=folder))  # ours alone
-        except OSError:
-            continue
-        try:
-            kept = save(model, rescue / output.name, feature_names=feature_names)
-        except ModelFileError:
-            rescue.rmdir()
-            continue
-        raise ModelFileError(f"{reason}; the model is kept in {kept}, move it from there.")
-    say(dumps(model, feature_names=feature_names))
-    raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
 
 
 def _read_report(path: Path) -> Any:
@@ -417,58 +327,3 @@ def _score_plan(model: Any) -> Any:
     return Plan(
         "training score", phases, math.inf, model.delta, model.adjacency, proven=False, unit=unit
     )
-
-
-def _note_names(model: Any, options: dict[str, Any], data: str) -> None:
-    """What the card calls the data and the target: names that were typed, nothing of the rows."""
-    model.about_ = {
-        "data": options["data_name"] or Path(data).name,
-        "target": options["target"] or "",
-        "fitted": datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
-    }
-
-
-def _facts(model: Any) -> dict[str, Any]:
-    inner = getattr(model, "model_", model)
-    return {
-        "estimator": type(inner).__name__,
-        "prepared": inner is not model,
-        "dpsparse": dpsparse.__version__,
-        "n_columns": model.n_features_in_,
-        "n_features": inner.n_features_in_,
-        "n_nonzero": inner.n_nonzero_,
-        "guarantee": model.privacy_.to_dict(),
-    }
-
-
-def _summary(model: Any) -> str:
-    inner = getattr(model, "model_", model)
-    prepared = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
-    return (
-        f"{type(inner).__name__}, {prepared}{inner.n_features_in_:,} features, "
-        f"{inner.n_nonzero_:,} non-zero weights"
-    )
-
-
-def _top_weights(model: Any, top: int) -> list[tuple[str, float, bool]]:
-    """(name, weight, whether it may be noise) of the largest weights, as on the card those that stand out first."""
-    import numpy as np
-    import scipy.sparse as sp
-
-    coef = sp.coo_array(
-        np.atleast_2d(model.coef_) if isinstance(model.coef_, np.ndarray) else model.coef_
-    )
-    sd = getattr(model, "coef_noise_", None)
-    bar = math.sqrt(2.0 * math.log(max(math.prod(coef.shape), 2)))
-    size = np.abs(coef.data)
-    unsure = np.zeros(size.shape, bool) if sd is None else size <= bar * np.asarray(sd)[coef.col]
-    order = np.lexsort((-size, unsure))[:top]
-    names = getattr(model, "feature_names_", None)
-    out = []
-    for k in order:
-        j = int(coef.col[k])
-        name = names[j] if names is not None else f"feature {j}"
-        if coef.shape[0] > 1:
-            name += f" ({model.classes_[coef.row[k]]})"
-        out.append((name, float(coef.data[k]), bool(unsure[k])))
-    return out

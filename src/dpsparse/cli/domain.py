@@ -9,6 +9,7 @@ import click
 
 from dpsparse._checks import did_you_mean
 from dpsparse._files import check_output, write_whole
+from dpsparse.cli import options as opt
 from dpsparse.cli.output import emit, say
 from dpsparse.exceptions import ParameterError
 
@@ -29,25 +30,22 @@ def domain() -> None:
 
 @domain.command()
 @click.argument("data")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="File to write (.yaml)."
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@click.option("--target", help="Column to predict.")
-@click.option("--classes", help="The labels that may occur, such as no,yes.")
-@click.option(
+@opt.output("File to write (.yaml).")
+@opt.option("--target", about="Column to predict.")
+@opt.option("--classes", about="The labels that may occur, such as no,yes.")
+@opt.option(
     "--target-range",
     type=float,
     nargs=2,
     metavar="LOWEST HIGHEST",
-    help="The range of a target of numbers.",
+    about="The range of a target of numbers.",
 )
-@click.option("--person", help="Column that names the person of a row.")
-@click.option(
+@opt.option("--person", about="Column that names the person of a row.")
+@opt.option(
     "--format",
     "file_format",
-    type=click.Choice(["csv", "tsv", "jsonl", "parquet", "arrow"]),
-    help="If the file's name does not say it.",
+    type=click.Choice(opt.FORMATS[1:]),
+    about="If the file's name does not say it.",
 )
 @click.option(
     "--ask/--no-ask", default=None, help="Ask for every column.  [default: on a terminal]"
@@ -141,7 +139,7 @@ def _stated(answer: str) -> dict[str, Any]:
 
 @domain.command()
 @click.argument("file")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@opt.json_option
 def check(file: str, as_json: bool) -> None:
     """Read FILE and say what it declares."""
     from dpsparse.domain_file import plain_facts, read

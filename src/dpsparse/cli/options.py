@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._checks import did_you_mean
-from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import scipy.sparse as sp
-
     from dpsparse.domain import Domain
     from dpsparse.domain_file import Facts
-    from dpsparse.readers import Table
 
 Options = dict[str, Any]
 Command = Callable[..., Any]
@@ -38,130 +33,149 @@ def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return decorate
 
 
+def option(*names: str, about: str, **more: Any) -> Callable[[Command], Command]:
+    """A click option; its kind follows from its default, which the help page shows, else it is a text."""
+    return click.option(*names, help=about, show_default="default" in more, **more)
+
+
+def flag(*names: str, about: str) -> Callable[[Command], Command]:
+    return click.option(*names, is_flag=True, help=about)
+
+
+def several(*names: str, metavar: str, about: str) -> Callable[[Command], Command]:
+    """An option that may be given more than once."""
+    return click.option(*names, multiple=True, metavar=metavar, help=about)
+
+
+def output(
+    about: str, *, required: bool = True, what: str = "file"
+) -> Callable[[Command], Command]:
+    """Where to write, and whether something may be replaced there."""
+    path = click.Path(path_type=Path)
+    return grouped(
+        click.option("-o", "--output", required=required, type=path, help=about),
+        flag("--overwrite", about=f"Replace an existing {what}."),
+    )
+
+
+FORMATS = ["svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]
+NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+json_option = flag("--json", "as_json", about="One JSON object on stdout.")
+dataset_option = option("--dataset", default="default", about="Account within the ledger.")
+data_name_option = option(
+    "--data-name", about="What the card calls the data set.  [default: the file's name]"
+)
+delta_option = option(
+    "--delta",
+    default=1e-6,
+    about="Probability beside epsilon; well below one over the number of rows.",
+)
+adjacency_option = option(
+    "--adjacency",
+    type=NEIGHBOURS,
+    about="Which data sets are neighbours.  [default: the ledger's, or add-remove]",
+)
+seed_option = option(
+    "--random-state", type=int, about="Repeatable noise, for experiments: NOT private."
+)
+
 estimator_options = grouped(
-    click.option(
+    option(
         "--method",
-        help="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
+        about="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
         "where --n-iter, --radius or --param is given]",
     ),
-    click.option(
-        "--epsilon",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Privacy loss of this fit; inf is the non-private model.",
+    option(
+        "--epsilon", default=1.0, about="Privacy loss of this fit; inf is the non-private model."
     ),
-    click.option(
-        "--delta",
-        type=float,
-        default=1e-6,
-        show_default=True,
-        help="Probability beside epsilon; well below one over the number of rows.",
-    ),
-    click.option(
-        "--adjacency",
-        type=click.Choice(["add-remove", "replace-one"]),
-        help="Which data sets are neighbours.  [default: the ledger's, or add-remove]",
-    ),
-    click.option("--n-iter", type=int, help="Number of noisy steps; a privacy parameter."),
-    click.option("--n-nonzero", type=int, help="How many weights to keep."),
-    click.option("--radius", type=float, help="L1 bound on the weights."),
-    click.option(
+    delta_option,
+    adjacency_option,
+    option("--n-iter", type=int, about="Number of noisy steps; a privacy parameter."),
+    option("--n-nonzero", type=int, about="How many weights to keep."),
+    option("--radius", type=float, about="L1 bound on the weights."),
+    several(
         "--param",
         "params",
-        multiple=True,
         metavar="NAME=VALUE",
-        help="Any other parameter of the method; repeatable.",
+        about="Any other parameter of the method; repeatable.",
     ),
-    click.option(
-        "--random-state", type=int, help="Repeatable noise, for experiments: NOT private."
-    ),
+    seed_option,
 )
 
 domain_options = grouped(
-    click.option(
+    option(
         "--domain",
         "domain_file",
         type=click.Path(dir_okay=False),
-        help="File with public facts (YAML, JSON, TOML; see `dpsparse domain init`); options override it.",
+        about="File with public facts (YAML, JSON, TOML; see `dpsparse domain init`); options override it.",
     ),
-    click.option(
-        "--classes", help="The labels that may occur, such as 0,1 or no,yes: a classifier."
-    ),
-    click.option("--target-bound", type=float, help="Targets lie within +- this: a regressor."),
-    click.option(
+    option("--classes", about="The labels that may occur, such as 0,1 or no,yes: a classifier."),
+    option("--target-bound", type=float, about="Targets lie within +- this: a regressor."),
+    option(
         "--target-range",
         type=float,
         nargs=2,
         metavar="LOWEST HIGHEST",
-        help="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
+        about="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
     ),
-    click.option(
+    option(
         "--feature-bound",
         type=float,
-        help="Entries are clipped to +- this, where they are not prepared.",
+        about="Entries are clipped to +- this, where they are not prepared.",
     ),
-    click.option("--row-norm", type=float, help="Rows are scaled down to this L2 norm."),
-    click.option(
+    option("--row-norm", type=float, about="Rows are scaled down to this L2 norm."),
+    option(
         "--n-samples",
         type=int,
-        help="A public number of rows (or a guess); sets step sizes, never noise.",
+        about="A public number of rows (or a guess); sets step sizes, never noise.",
     ),
-    click.option(
+    option(
         "--person",
         metavar="COLUMN",
-        help="Column with the person of every row: persons are protected, with all of their rows.",
+        about="Column with the person of every row: persons are protected, with all of their rows.",
     ),
-    click.option(
+    option(
         "--rows-per-unit",
         type=int,
-        help="Use so many rows of a person at most, chosen at random.",
+        about="Use so many rows of a person at most, chosen at random.",
     ),
-    click.option(
+    several(
         "--scale",
         "scales",
-        multiple=True,
         metavar="COLUMN=NUMBER",
-        help="Divide a column by a public constant before clipping; repeatable.",
+        about="Divide a column by a public constant before clipping; repeatable.",
     ),
 )
 
 data_options = grouped(
-    click.option("--target", help="Column to predict (CSV, Parquet)."),
-    click.option(
-        "--drop",
-        multiple=True,
-        metavar="COLUMNS",
-        help="Columns that are not features, as a,b; repeatable.",
+    option("--target", about="Column to predict (CSV, Parquet)."),
+    several(
+        "--drop", metavar="COLUMNS", about="Columns that are not features, as a,b; repeatable."
     ),
-    click.option("--n-features", type=int, help="Public number of columns of a svmlight file."),
-    click.option("--zero-based", is_flag=True, help="The first feature of a svmlight file is 0."),
-    click.option(
+    option("--n-features", type=int, about="Public number of columns of a svmlight file."),
+    flag("--zero-based", about="The first feature of a svmlight file is 0."),
+    option(
         "--format",
         "file_format",
-        type=click.Choice(["svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]),
-        help="If the file's name does not say it.",
+        type=click.Choice(FORMATS),
+        about="If the file's name does not say it.",
     ),
 )
 
 ledger_options = grouped(
-    click.option(
+    option(
         "--ledger",
         "ledger_path",
-        help="Budget that pays: a file made by `dpsparse budget create`, or postgresql://...",
+        about="Budget that pays: a file made by `dpsparse budget create`, or postgresql://...",
     ),
-    click.option(
-        "--dataset", default="default", show_default=True, help="Account within the ledger."
-    ),
-    click.option("--partition", help="Name of the disjoint part of the rows that is used."),
-    click.option(
+    dataset_option,
+    option("--partition", about="Name of the disjoint part of the rows that is used."),
+    flag(
         "--allow-unproven",
-        is_flag=True,
-        help="Let the ledger record fits without a guarantee, as epsilon = infinity.",
+        about="Let the ledger record fits without a guarantee, as epsilon = infinity.",
     ),
 )
-
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
 
 # ---- the estimators by name ---------------------------------------------------------------------
@@ -204,10 +218,8 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
         raise ParameterError(f"The method {options['method']!r} has no {task}.")
     kind = known[options["method"]][task]
     values = {"epsilon": options["epsilon"], "delta": options["delta"], "ledger": ledger}
-    adjacency = options["adjacency"] or (ledger.terms.adjacency if ledger is not None else None)
-    optional = {"adjacency": adjacency} | {
-        k: options[k] for k in ("n_iter", "n_nonzero", "radius", "random_state")
-    }
+    optional = {k: options[k] for k in ("n_iter", "n_nonzero", "radius", "random_state")}
+    optional["adjacency"] = adjacency_of(options, ledger)
     values |= {key: value for key, value in optional.items() if value is not None}
     values |= dict(_pair(text, parse_value) for text in options["params"])
     allowed = list(kind().get_params(deep=False))
@@ -247,19 +259,17 @@ def make_domain(options: Options) -> Facts:
     from dpsparse.readers.tables import label_list
 
     facts = read(options["domain_file"]) if options["domain_file"] is not None else None
-    stated: dict[str, Any] = {}
-    if options["person"] is not None:
-        stated["unit"] = "person"
-    for name in (
+    names = [
         "target_bound",
         "target_range",
         "feature_bound",
         "row_norm",
         "n_samples",
         "rows_per_unit",
-    ):
-        if options[name] is not None:
-            stated[name] = options[name]
+    ]
+    stated: dict[str, Any] = {name: options[name] for name in names if options[name] is not None}
+    if options["person"] is not None:
+        stated["unit"] = "person"
     if options["classes"] is not None:
         stated["classes"] = label_list(options["classes"])
     if facts is None:
@@ -284,156 +294,20 @@ def make_domain(options: Options) -> Facts:
     return replace(facts, scales=scales)
 
 
-def column_scales(table: Any, scales: dict[str, float]) -> np.ndarray | None:
-    """One factor per column, or None where nothing is scaled."""
-    if not scales:
-        return None
-    if table.feature_names is None:
-        raise ParameterError("Only named columns (CSV, Parquet) can be scaled.")
-    unknown = [name for name in scales if name not in table.feature_names]
-    if unknown:
-        near = did_you_mean(unknown[0], table.feature_names, table.feature_names)
-        raise ParameterError(f"There is no feature column {unknown[0]!r} to scale.{near}")
-    import numpy as np
-
-    return np.array([1.0 / scales.get(name, 1.0) for name in table.feature_names])
-
-
-def scaled(X: sp.csr_array, factors: np.ndarray | None) -> sp.csr_array:
-    if factors is None:
-        return X
-    out = X.copy()
-    out.data *= factors[out.indices]
-    return out
-
-
-def unscale(model: Any, factors: np.ndarray, scales: dict[str, float]) -> None:
-    """Weights and their noise for the columns as they are in the file."""
-    import numpy as np
-
-    model.coef_ = model.coef_ * factors
-    if hasattr(model, "coef_noise_"):
-        model.coef_noise_ = model.coef_noise_ * np.abs(factors)
-    model.scales_ = scales
-
-
-def ask_for_scales(model: Any, names: Any) -> None:
-    """Refuse to clip named columns to a bound that nobody stated, in the words of the command line."""
-    from dpsparse.cli.prepare import shown
-    from dpsparse.exceptions import DomainError
-
-    try:
-        model._check_parameters()
-        model._check_scales(names)
-    except DomainError:
-        if names is None:
-            raise
-        raise ParameterError(
-            f"The method needs the public scale of these columns: {shown(names, names)}. State --bounds "
-            "COLUMN=LOW..HIGH for each, --feature-bound 1 if all entries lie in [-1, 1], or have scales learnt: "
-            "--prepare private. Nothing was spent."
-        ) from None
-
-
-# ---- data and money -----------------------------------------------------------------------------
-
-
-def read_training_data(path: str, options: Options) -> Table:
-    from dpsparse.cli.prepare import names_of, undecided
-    from dpsparse.readers import read_table
-    from dpsparse.readers.tables import NotNumericTable
-
-    try:
-        table = read_table(
-            path,
-            target=options["target"],
-            person=options["person"],
-            drop=names_of(options["drop"]),
-            n_features=options["n_features"],
-            zero_based=options["zero_based"],
-            format=options["file_format"],
-        )
-    except NotNumericTable as error:
-        raise undecided(path, options, error) from None
-    if table.y is None:
-        raise SchemaError("A table needs --target, the name of the column to predict.")
-    return table
-
-
-def rows_for(fitted: Any, data: str, options: Options) -> Any:
-    """The rows of a file as a fitted model takes them: by name, raw where the model prepares them itself."""
-    from dpsparse.readers import read_columns, read_table
-
-    inner = getattr(fitted, "model_", None)
-    raw = getattr(fitted, "feature_names_in_", None) if inner is not None else None
-    if raw is not None:
-        return read_columns(data, columns=list(raw), format=options["file_format"])
-    from dpsparse.cli.prepare import names_of
-
-    names = None if inner is not None else fitted.feature_names_
-    unnamed = [options["target"]] if options["target"] and names is None else []
-    table = read_table(
-        data,
-        features=names,
-        drop=() if names is not None else [*names_of(options["drop"]), *unnamed],
-        n_features=fitted.n_features_in_,
-        zero_based=options["zero_based"],
-        format=options["file_format"],
-    )
-    if table.X.shape[1] != fitted.n_features_in_:
-        raise SchemaError(
-            f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
-        )
-    return table.X
-
-
-def make_source(paths: tuple[str, ...], options: Options) -> Any:
-    """Rows of several files, or of more than memory holds: read, clipped and stored by `fit`, then streamed."""
-    from dpsparse.cli.prepare import names_of
-    from dpsparse.readers.tables import format_of
-    from dpsparse.rows import Rows
-
-    kinds = {options["file_format"] or format_of(Path(path)) for path in paths}
-    if len(kinds) > 1:
-        raise ParameterError("All files must have the same format; convert some of them.")
-    if options["person"] is not None:
-        raise ParameterError("--person needs one file that memory holds; leave out --memory.")
-    kind = kinds.pop()
-    common: Any = {"memory": options["memory"] or "2GB"}
-    if kind == "svmlight":
-        if options["n_features"] is None:
-            raise ParameterError(
-                "Several svmlight files, or --memory, need the public width: --n-features."
-            )
-        return Rows.from_svmlight(
-            paths, n_features=options["n_features"], zero_based=options["zero_based"], **common
-        )
-    if options["target"] is None:
-        raise SchemaError("A table needs --target, the name of the column to predict.")
-    if kind == "parquet":
-        return Rows.from_parquet(
-            paths, target=options["target"], drop=names_of(options["drop"]), **common
-        )
-    separator = "\t" if kind == "tsv" else ","
-    return Rows.from_csv(
-        paths,
-        target=options["target"],
-        drop=names_of(options["drop"]),
-        separator=separator,
-        **common,
-    )
-
-
 def open_ledger(options: Options) -> Any:
+    if options["ledger_path"] is None and options["partition"] is not None:
+        raise ParameterError("--partition means something only together with --ledger.")
+    terms = {key: options[key] for key in ("dataset", "partition", "allow_unproven")}
+    return account(options["ledger_path"], **terms)
+
+
+def account(path: str | None, **terms: Any) -> Any:
+    """The account that pays or is shown, if one was named."""
     from dpsparse.privacy import Ledger
 
-    if options["ledger_path"] is None:
-        if options["partition"] is not None:
-            raise ParameterError("--partition means something only together with --ledger.")
-        return None
-    return Ledger(
-        options["ledger_path"],
-        dataset=options["dataset"],
-        partition=options["partition"],
-        allow_unproven=options["allow_unproven"],
-    )
+    return Ledger(path, **terms) if path is not None else None
+
+
+def adjacency_of(options: Options, ledger: Any) -> str | None:
+    """What was asked for, else what the ledger counts."""
+    return options["adjacency"] or (ledger.terms.adjacency if ledger is not None else None)

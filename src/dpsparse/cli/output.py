@@ -65,6 +65,19 @@ def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
     say(readable(plain(record)) if as_json else text)
 
 
+def emit_price(price: Any, ledger: Any, as_json: bool) -> None:
+    """A plan, and whether the ledger would pay for it."""
+    from dpsparse.cli.budget import budget_line
+
+    record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
+    text = str(price)
+    if ledger is not None:
+        record["allowed"] = ledger.would_allow(price)
+        verdict = "allow" if record["allowed"] else "REFUSE"
+        text += f"\nthe ledger would {verdict} it; {budget_line(ledger)}"
+    emit(record, text, as_json)
+
+
 def say(text: str, *, end: str = "\n") -> None:
     """Text on stdout, all of it: a full disk behind `> file` is an error of ours."""
     try:

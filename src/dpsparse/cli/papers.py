@@ -10,22 +10,21 @@ import click
 
 from dpsparse._files import check_output, write_whole
 from dpsparse._json import readable
+from dpsparse.cli.options import account, dataset_option, flag, grouped, model_argument, option
+from dpsparse.cli.options import output as output_option
 from dpsparse.cli.output import say
 from dpsparse.exceptions import DPSparseError, ParameterError
 
-_overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-_ledger = click.option("--ledger", "ledger_path", help="Ledger of the data set.")
-_dataset = click.option(
-    "--dataset", default="default", show_default=True, help="Account within the ledger."
+_ledger = grouped(
+    option("--ledger", "ledger_path", about="Ledger of the data set."), dataset_option
 )
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("model", required=False, type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="YAML file to write.")
-@_overwrite
+@output_option("YAML file to write.", required=False)
 @_ledger
-@_dataset
 @click.option(
     "--answer",
     "given",
@@ -33,11 +32,11 @@ _dataset = click.option(
     metavar="NAME=TEXT",
     help="What only people know, several times; `--questions` lists the names. A terminal asks for the rest.",
 )
-@click.option("--questions", is_flag=True, help="List what is asked for, and stop.")
-@click.option(
+@flag("--questions", about="List what is asked for, and stop.")
+@option(
     "--schema",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Check the entry against the registry's schema file (needs pyyaml and jsonschema).",
+    type=_file,
+    about="Check the entry against the registry's schema file (needs pyyaml and jsonschema).",
 )
 def registry(
     model: Path | None,
@@ -83,7 +82,7 @@ def registry(
     ]
     if wrong:
         raise ParameterError(f"The entry is not complete: {'; '.join(wrong)}.")
-    entry = registry_entry(fitted, answers, ledger=_open(ledger_path, dataset))
+    entry = registry_entry(fitted, answers, ledger=account(ledger_path, dataset=dataset))
     if schema is not None:
         _check(entry, schema)
     write_whole(output, (to_yaml(entry) + "\n").encode(), overwrite)
@@ -91,22 +90,14 @@ def registry(
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder to write to; made if absent.",
-)
-@_overwrite
+@model_argument
+@output_option("Folder to write to; made if absent.")
 @_ledger
-@_dataset
-@click.option(
+@option(
     "--audit",
     "audit_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What `dpsparse audit` printed, as a text file.",
+    type=_file,
+    about="What `dpsparse audit` printed, as a text file.",
 )
 def papers(
     model: Path,
@@ -121,7 +112,7 @@ def papers(
     from dpsparse.report import dpia_annex, iso_mapping, nist_page, sbom
 
     fitted: Any = load(model)
-    ledger = _open(ledger_path, dataset)
+    ledger = account(ledger_path, dataset=dataset)
     verdict = audit_file.read_text("utf-8", errors="replace") if audit_file is not None else None
     if verdict is not None and type(fitted).__name__ not in verdict:
         raise ParameterError(f"--audit is about another method than this {type(fitted).__name__}.")
@@ -156,12 +147,6 @@ def bill(extras: tuple[str, ...]) -> None:
     from dpsparse.report import sbom
 
     say(readable(sbom(extras=extras)))
-
-
-def _open(path: str | None, dataset: str) -> Any:
-    from dpsparse.privacy import Ledger
-
-    return Ledger(path, dataset=dataset) if path is not None else None
 
 
 def _check(entry: dict[str, Any], schema: Path) -> None:

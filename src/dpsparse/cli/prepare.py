@@ -7,23 +7,22 @@ said about), hashed, or dropped. Which of these is a decision about names of col
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._checks import did_you_mean, no_column
+from dpsparse._checks import did_you_mean
+from dpsparse.cli.options import Options, grouped, option, several
 from dpsparse.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from dpsparse.domain import Domain
+    from dpsparse.domain_file import Facts
     from dpsparse.preprocessing import DPPipeline
 
-Options = dict[str, Any]
 _NAMED = {"hashed": "hash", "texts": "text", "words": "words", "dates": "date", "numbers": "number"}
 _OPTIONS = ("prepare", "bounds", "categories", "fills", *_NAMED)
 DECISIONS = (
@@ -32,55 +31,41 @@ DECISIONS = (
 )
 
 
-def _column_option(flag: str, name: str, text: str) -> Callable[..., Any]:
-    return click.option(flag, name, multiple=True, metavar="COLUMNS", help=text)
+# What columns of a raw table are.
+prepare_options = grouped(
+    option(
+        "--prepare",
+        type=click.Choice(["private", "declared"]),
+        about="private: kinds, scales, categories and gaps of columns are learnt within epsilon; declared: only "
+        "what the options below and --domain state is used.",
+    ),
+    *(
+        several(*names, metavar=metavar, about=about)
+        for names, metavar, about in (
+            (["--bounds"], "COLUMN=LOW..HIGH", "Public bounds of a column of numbers; repeatable."),
+            (["--categories"], "COLUMN[=A,B]",
+             "Public categories of a column; without a list they are learnt privately. Repeatable."),
+            (["--numbers"], "COLUMNS", "Columns of numbers whose scales are learnt privately."),
+            (["--dates"], "COLUMNS", "Columns of dates (2020-01-31), learnt like numbers."),
+            (["--hash", "hashed"], "COLUMNS", "Columns of names, by a public hash: free."),
+            (["--text", "texts"], "COLUMNS", "Columns of text, words by a public hash: free."),
+            (["--words"], "COLUMNS", "Columns of text, by a vocabulary learnt privately."),
+            (["--fill", "fills"], "COLUMN=VALUE", "Public constant for the gaps of a column; repeatable."),
+        )
+    ),
+)  # fmt: skip
 
 
-def prepare_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what columns of a raw table are."""
-    options = [
-        click.option(
-            "--prepare",
-            type=click.Choice(["private", "declared"]),
-            help="private: kinds, scales, categories and gaps of columns are learnt within epsilon; declared: only "
-            "what the options below and --domain state is used.",
-        ),
-        click.option(
-            "--bounds",
-            multiple=True,
-            metavar="COLUMN=LOW..HIGH",
-            help="Public bounds of a column of numbers; repeatable.",
-        ),
-        click.option(
-            "--categories",
-            multiple=True,
-            metavar="COLUMN[=A,B]",
-            help="Public categories of a column; without a list they are learnt privately. Repeatable.",
-        ),
-        _column_option(
-            "--numbers", "numbers", "Columns of numbers whose scales are learnt privately."
-        ),
-        _column_option("--dates", "dates", "Columns of dates (2020-01-31), learnt like numbers."),
-        _column_option("--hash", "hashed", "Columns of names, by a public hash: free."),
-        _column_option("--text", "texts", "Columns of text, words by a public hash: free."),
-        _column_option("--words", "words", "Columns of text, by a vocabulary learnt privately."),
-        click.option(
-            "--fill",
-            "fills",
-            multiple=True,
-            metavar="COLUMN=VALUE",
-            help="Public constant for the gaps of a column; repeatable.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def asked_for(options: Options, domain: Domain, roles: dict[str, str]) -> bool:
+def asked_for(options: Options, facts: Facts) -> bool:
     """Whether anything was said about columns that needs preparation."""
+    domain = facts.domain
     stated = any(options.get(name) for name in _OPTIONS)
-    return stated or bool(roles or domain.bounds or domain.categories or domain.fill)
+    raw = stated or bool(facts.roles or domain.bounds or domain.categories or domain.fill)
+    if raw and facts.scales:
+        raise click.UsageError(
+            "--scale is for tables that are not prepared; state --bounds instead."
+        )
+    return raw
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
@@ -228,22 +213,3 @@ def undecided(path: str, options: Options, error: SchemaError) -> Exception:
         f"These columns hold more than numbers (names, dates or gaps) and need a decision: "
         f"{shown(open_, list(found))}. Add for each {DECISIONS}. Nothing was spent."
     )
-
-
-def training_columns(
-    path: str, options: Options
-) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray | None]:
-    """Raw feature columns, targets and persons of a table."""
-    from dpsparse.readers import read_columns
-    from dpsparse.readers.tables import name_array, target_array
-
-    target, person = options["target"], options["person"]
-    if target is None:
-        raise SchemaError("A table needs --target, the name of the column to predict.")
-    columns = read_columns(path, format=options["file_format"])
-    for name in (target, person):
-        if name is not None and name not in columns:
-            raise no_column(name, list(columns), (target, person))
-    y = target_array(columns.pop(target).tolist())
-    persons = None if person is None else name_array(columns.pop(person).tolist())
-    return columns, y, persons

@@ -11,60 +11,51 @@ import click
 from dpsparse._files import check_output
 from dpsparse.cli import options as opt
 from dpsparse.cli import prepare as preparation
-from dpsparse.cli.budget import budget_line
-from dpsparse.cli.output import emit, stage
-from dpsparse.cli.prepare import prepare_options
+from dpsparse.cli.output import emit, emit_price, stage
 from dpsparse.exceptions import ParameterError
-from dpsparse.readers import column_names
 
 MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 
 
 @click.command()
 @click.argument("data")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Model file to write (.json; .npz above 1e5 weights).  [required unless --plan]",
+@opt.output(
+    "Model file to write (.json; .npz above 1e5 weights).  [required unless --plan]",
+    required=False,
+    what="model file",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing model file.")
-@click.option(
+@opt.option(
     "--candidates",
     "candidates_file",
     required=True,
     type=click.Path(dir_okay=False),
-    help="TOML file: a table [grid] of lists, or tables [[candidate]] one by one. Public: not made from the data.",
+    about="TOML file: a table [grid] of lists, or tables [[candidate]] one by one. Public: not made from the data.",
 )
-@click.option(
+@opt.option(
     "--design",
     type=click.Choice(["auto", "path", "refit", "stopping"]),
     default="auto",
-    show_default=True,
-    help="path: one fit, free candidates; refit: search, choose, fit again; stopping: the best of secretly many.",
+    about="path: one fit, free candidates; refit: search, choose, fit again; stopping: the best of secretly many.",
 )
-@click.option(
+@opt.option(
     "--share",
     type=float,
-    help="Share of the budget for the search.  [default: 0.03 path, 0.2 refit]",
+    about="Share of the budget for the search.  [default: 0.03 path, 0.2 refit]",
 )
-@click.option(
+@opt.flag(
     "--plan",
     "plan_only",
-    is_flag=True,
-    help="Print the price and stop. DATA is not read (state --n-features); of a table to prepare the header is.",
+    about="Print the price and stop. DATA is not read (state --n-features); of a table to prepare the header is.",
 )
 @opt.estimator_options
 @opt.domain_options
 @opt.data_options
-@prepare_options
-@click.option("--data-name", help="What the card calls the data set.  [default: the file's name]")
+@preparation.prepare_options
+@opt.data_name_option
 @opt.ledger_options
 @opt.json_option
 def tune(
     data: str,
-    output: Path | None,
-    overwrite: bool,
     candidates_file: str,
     design: str,
     share: float | None,
@@ -73,38 +64,29 @@ def tune(
     **options: Any,
 ) -> None:
     """Choose hyper-parameters on DATA privately and train: epsilon is what the whole search spends."""
+    from dpsparse.cli import training
     from dpsparse.model_selection import DPSearchCV
 
+    output = options["output"]
     if output is None and not plan_only:
         raise click.UsageError("Missing option '-o': the model file to write.")
     if output is not None:
-        check_output(
-            output,
-            overwrite,
-            (data, candidates_file, options["domain_file"], options["ledger_path"]),
-        )
+        inputs = (data, candidates_file, options["domain_file"], options["ledger_path"])
+        check_output(output, options["overwrite"], inputs)
     facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
-    adjacency = options["adjacency"] or (ledger.terms.adjacency if ledger is not None else None)
-    raw = preparation.asked_for(options, facts.domain, facts.roles)
-    if raw and facts.scales:
-        raise click.UsageError(
-            "--scale is for tables that are not prepared; state --bounds instead."
-        )
+    raw = preparation.asked_for(options, facts)
     candidates = read_candidates(Path(candidates_file))
-    unseeded = {**options, "adjacency": adjacency, "random_state": None}
+    unseeded = options | {"adjacency": opt.adjacency_of(options, ledger), "random_state": None}
     n_columns = options["n_features"]
+    estimator: Any
     if raw:
-        domain, roles = preparation.declared(options, facts.domain, facts.roles)
-        names = column_names(data, options["file_format"])
-        estimator: Any = preparation.make_pipeline(
-            opt.make_estimator(unseeded, domain, None), domain, roles, names, unseeded
-        )
+        estimator, names = training.prepared(data, unseeded, facts, None)
         candidates = of_the_pipeline(candidates)
-        n_columns = len([name for name in names if name not in _others(options)])
+        n_columns = len(set(names) - {options["target"], options["person"]})
     else:
         estimator = opt.make_estimator(unseeded, facts.domain, None)
-    search = DPSearchCV(
+    search: Any = DPSearchCV(
         estimator,
         candidates,
         design=design,
@@ -114,71 +96,28 @@ def tune(
         share=share,
         random_state=options["random_state"],
     )
-    if plan_only or n_columns is not None:
-        if n_columns is None:
-            raise click.UsageError("--plan needs --n-features, the number of columns to come.")
-        price = search.plan(n_columns)  # refuses bad parameters before a long read
-        if plan_only:
-            record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
-            emit(record, str(price), as_json)
-            return
-    assert output is not None
-    _search(search, data, output, overwrite, None if raw else facts.scales, options, as_json)
-
-
-def _others(options: dict[str, Any]) -> tuple[Any, ...]:
-    return options["target"], options["person"]
-
-
-def _search(
-    search: Any,
-    data: str,
-    output: Path,
-    overwrite: bool,
-    scales: dict[str, float] | None,
-    options: dict[str, Any],
-    as_json: bool,
-) -> None:
-    """Read, search, write; `scales` is None for a table that the pipeline prepares."""
-    from dpsparse.cli.commands import _facts, _note_names, _save_paid, _summary
-
-    X: Any
-    y: Any
-    factors = feature_names = None
-    with stage(f"reading {Path(data).name}"):
-        if scales is None:
-            X, y, persons = preparation.training_columns(data, options)
-        else:
-            table = opt.read_training_data(data, options)
-            factors = opt.column_scales(table, scales)
-            X, y, persons = opt.scaled(table.X, factors), table.y, table.persons
-            feature_names = table.feature_names
-            if factors is None:
-                opt.ask_for_scales(search.estimator, feature_names)
+    if plan_only and n_columns is None:
+        raise click.UsageError("--plan needs --n-features, the number of columns to come.")
+    price = None if n_columns is None else search.plan(n_columns)  # refuses before a long read
+    if plan_only:
+        emit_price(price, None, as_json)
+        return
+    if raw:
+        rows = training.read_raw(data, options)
+    else:
+        rows = training.read_numbers(data, options, facts.scales, estimator)
     with stage("searching"):
-        search.fit(X, y, groups=persons)
-    model, ledger = search.best_estimator_, search.ledger
-    if factors is not None:
-        assert scales is not None
-        opt.unscale(model, factors, scales)
-    _note_names(model, options, data)
-    path = _save_paid(model, output, feature_names, overwrite)
+        search.fit(rows.X, rows.y, groups=rows.persons)
+    model = search.best_estimator_
+    path, record = training.keep(model, rows, facts.scales, options, data)
     chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
-    record: dict[str, Any] = {
-        "model": path,
-        "design": search.plan_.public.name,
-        "best_params": chosen,
-        **_facts(model),
-    }
+    record |= {"design": search.plan_.public.name, "best_params": chosen}
     words = ", ".join(f"{name}={value}" for name, value in chosen.items()) or "the default"
     text = (
-        f"{path}: {_summary(model)}\nchosen: {words} ({record['design']})\n"
+        f"{path}: {training.summary(model)}\nchosen: {words} ({record['design']})\n"
         f"{search.privacy_.headline}, the whole search"
     )
-    if ledger is not None:
-        record["budget"] = {"spent": ledger.spent(), "remaining": ledger.remaining()}
-        text += f"\n{budget_line(ledger)}"
-    emit(record, text, as_json)
+    emit(record, training.with_budget(record, text, ledger), as_json)
 
 
 def of_the_pipeline(candidates: Any) -> Any:

@@ -21,17 +21,13 @@ if TYPE_CHECKING:
     from dpsparse.datasets.synthetic import make_sparse_classification
 
 _HOMES = {
-    "Dataset": "registry",
-    "data_folder": "loaders",
-    "info": "registry",
-    "load": "loaders",
-    "load_newsgroups_bigrams": "newsgroups",
-    "make_screening_regression": "papers",
-    "make_sparse_classification": "synthetic",
-    "make_sparsifier_classification": "papers",
-    "make_transfer_data": "papers",
-    "make_wide_text": "papers",
-    "names": "registry",
+    "loaders": "data_folder load",
+    "newsgroups": "load_newsgroups_bigrams",
+    "papers": (
+        "make_screening_regression make_sparsifier_classification make_transfer_data make_wide_text"
+    ),
+    "registry": "Dataset info names",
+    "synthetic": "make_sparse_classification",
 }
 
 __all__ = [

@@ -32,25 +32,18 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.estimators.two_stage import DPTwoStageRegressor as DPTwoStageRegressor
 
 _HOMES = {
-    "DPADMMClassifier": "admm",
-    "DPGradientClassifier": "gradient",
-    "DPGradientRegressor": "gradient",
-    "DPHardThresholdClassifier": "hard_threshold",
-    "DPHardThresholdRegressor": "hard_threshold",
-    "DPLassoClassifier": "lasso",
-    "DPLassoRegressor": "lasso",
-    "DPRidgeRegressor": "ridge",
-    "DPScreenedLassoClassifier": "screened_lasso",
-    "DPScreenedLassoRegressor": "screened_lasso",
-    "DPSparseClassifier": "sparse",
-    "DPSparseRegressor": "sparse",
-    "DPTransferClassifier": "transfer",
-    "DPTransferRegressor": "transfer",
-    "DPTwoStageClassifier": "two_stage",
-    "DPTwoStageRegressor": "two_stage",
+    "admm": "DPADMMClassifier",
+    "gradient": "DPGradientClassifier DPGradientRegressor",
+    "hard_threshold": "DPHardThresholdClassifier DPHardThresholdRegressor",
+    "lasso": "DPLassoClassifier DPLassoRegressor",
+    "ridge": "DPRidgeRegressor",
+    "screened_lasso": "DPScreenedLassoClassifier DPScreenedLassoRegressor",
+    "sparse": "DPSparseClassifier DPSparseRegressor",
+    "transfer": "DPTransferClassifier DPTransferRegressor",
+    "two_stage": "DPTwoStageClassifier DPTwoStageRegressor",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(" ".join(_HOMES.values()).split())
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
 _register_yaml()

@@ -26,7 +26,11 @@ from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip
 
 ENOUGH = 60.0  # N from which it pays to look at the table
-NOTHING = 20.0  # N below which not even the mean can be learnt
+NOTHING, FEW_COLUMNS = 20.0, 40  # N below which a fit on few columns is mostly its ridge, and safe
+SLOPE, WIDE_SLOPE = (
+    7.0,
+    8.0,
+)  # the volume of the objective takes about one part of so many of epsilon
 NARROW = 100  # columns up to which their scales are released one by one
 # Shares of what the mean leaves (of mu^2).
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
@@ -167,8 +171,9 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             return float(self.ridge)
         if math.isinf(self.epsilon):
             return EXACT_RIDGE * row_clip("released") ** 2
+        slope = SLOPE if n_features <= NARROW else WIDE_SLOPE
         drowned = 5.0 * n_features / (n * mu**2)
-        return float(max(8.0 / min(self.epsilon, 8.0), drowned) * clip**2)
+        return float(max(slope / min(self.epsilon, 8.0), drowned) * clip**2)
 
 
 def choose_way(effective: float, n_features: int) -> str:
@@ -176,6 +181,5 @@ def choose_way(effective: float, n_features: int) -> str:
     width = math.sqrt(n_features)
     if effective >= max(ENOUGH, 2.5 * width):
         return "released"
-    if effective < NOTHING or effective >= 4.5 * width:
-        return "declared"
-    return "released" if effective >= max(ENOUGH / 2.0, 2.5 * width) else "mean"
+    tiny = effective < NOTHING and n_features <= FEW_COLUMNS
+    return "declared" if tiny or effective >= 4.5 * width else "mean"

@@ -27,6 +27,12 @@ from dpsparse.solvers.table_regression import MOST_COLUMNS
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
 RARE = 20  # where one of so many columns matters, features are looked for before they are fitted
 ENOUGH_FOR_EACH = 8.0  # effective rows for each feature to be found
+LEAST, SMALL, LARGE = (
+    30.0,
+    60.0,
+    100.0,
+)  # effective rows that find 3 columns, 5, and then fit all of a table
+MANY = 40  # columns from which that is so
 ENOUGH_FOR_ALL = 3.0  # effective rows a column from which all can be fitted before some are chosen
 
 
@@ -166,6 +172,10 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
         rare = few and (RARE * k <= n_features or ENOUGH_FOR_ALL * n_features > N)
         if rare and bounded and ENOUGH_FOR_EACH * k <= N:
             return two_stage, f"{k} of {n_features} columns matter, {size}: find them, then fit"
+        if k is None and bounded and MANY < n_features <= NARROW and LEAST <= N < LARGE:
+            found = 3 if N < SMALL else 5
+            model = DPTwoStageRegressor(n_nonzero=found, **self._facts)
+            return model, f"{n_features} columns, {size}: {found} of them can be found and fitted"
         tabular = n_features <= (MOST_COLUMNS if few else NARROW) and (bounded or domain.row_norm)
         if tabular and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._facts), f"{n_features} columns, {size}"

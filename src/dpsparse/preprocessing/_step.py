@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -197,28 +197,22 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateStep(Step):
     """A step that learns from rows: alone it needs an epsilon, in a pipeline it must have none."""
 
-    share: float
-    epsilon: float | None
-    delta: float
-    adjacency: str
-    ledger: Ledger | None
-    n_samples: int | None
-    random_state: int | None
-    privacy_: Guarantee
-    plan_: Plan
+    epsilon: float | None = None
+    delta: float = 1e-6
+    adjacency: str = "add-remove"
+    ledger: Ledger | None = None
+    n_samples: int | None = None
+    random_state: int | None = None
+    privacy_: Guarantee = field(init=False)
+    plan_: Plan = field(init=False)
 
     _method: ClassVar[str] = ""
 
     def _check(self) -> None:
-        check_positive("share", self.share)
-        if not self.share < 1.0:
-            raise ParameterError(f"share must be below 1, got {self.share!r}; try 0.1.")
-        self._check_terms()
-
-    def _check_terms(self) -> None:
         """What a step that is fitted by itself must know."""
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         if self.epsilon is not None:
@@ -298,6 +292,19 @@ class PrivateStep(Step):
     def _make_releases(self, plan: Plan) -> Releases:
         """The door out; the audit puts its own here."""
         return Releases(plan, make_generator(self.random_state))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SharingStep(PrivateStep):
+    """A private step of one kind of release, with a share of a pipeline's budget."""
+
+    share: float = 0.1
+
+    def _check(self) -> None:
+        check_positive("share", self.share)
+        if not self.share < 1.0:
+            raise ParameterError(f"share must be below 1, got {self.share!r}; try 0.1.")
+        super()._check()
 
 
 def unchanged(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +26,7 @@ from dpsparse._checks import check_count, objects_of
 from dpsparse.exceptions import DomainError
 from dpsparse.preprocessing._step import (
     Plain,
-    PrivateStep,
+    SharingStep,
     Step,
     Want,
     example,
@@ -34,9 +35,6 @@ from dpsparse.preprocessing._step import (
 from dpsparse.preprocessing._tables import Table, texts
 from dpsparse.release import Releases
 from dpsparse.rows.columns import Names
-
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
 
 _BETWEEN = "\x1f"  # separates the number of a column from a name in what is released
 
@@ -91,7 +89,8 @@ class _OneHot(Step):
         ]
 
 
-class DPCategoryEncoder(_OneHot, PrivateStep):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPCategoryEncoder(_OneHot, SharingStep):
     """One-hot columns for the categories that enough rows have; which ones is learnt privately.
 
     Parameters
@@ -116,21 +115,7 @@ class DPCategoryEncoder(_OneHot, PrivateStep):
     (('blue', 'red'),)
     """
 
-    def __init__(
-        self,
-        *,
-        share: float = 0.1,
-        max_categories: int = 64,
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        adjacency: str = "add-remove",
-        ledger: Ledger | None = None,
-        n_samples: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.share, self.max_categories = share, max_categories
-        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
-        self.ledger, self.n_samples, self.random_state = ledger, n_samples, random_state
+    max_categories: int = 64
 
     def _check(self) -> None:
         super()._check()

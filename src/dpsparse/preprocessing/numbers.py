@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
@@ -25,7 +26,7 @@ from dpsparse._checks import is_number
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.preprocessing._step import (
     Plain,
-    PrivateStep,
+    SharingStep,
     Step,
     Want,
     named_like,
@@ -35,9 +36,6 @@ from dpsparse.preprocessing._tables import Table, numbers
 from dpsparse.release import Releases
 from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns
 from dpsparse.sensitivity import column_cells
-
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
 
 ROUNDS, CELLS = 3, 16
 FIRST_SHARE = 0.3
@@ -97,7 +95,8 @@ class _Scaled(Step):
         return make_pipeline(clip, fill, scale), unchanged
 
 
-class DPStandardizer(_Scaled, PrivateStep):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPStandardizer(_Scaled, SharingStep):
     """Centre and scale of columns of numbers, learnt privately; gaps are filled and, where frequent, flagged.
 
     Parameters
@@ -129,25 +128,10 @@ class DPStandardizer(_Scaled, PrivateStep):
     (True, True)
     """
 
-    scale_: np.ndarray
-    missing_share_: np.ndarray
-    clipped_share_: np.ndarray
-
-    def __init__(
-        self,
-        *,
-        share: float = 0.1,
-        flag_gaps: bool | str = "auto",
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        adjacency: str = "add-remove",
-        ledger: Ledger | None = None,
-        n_samples: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.share, self.flag_gaps, self.epsilon, self.delta = share, flag_gaps, epsilon, delta
-        self.adjacency, self.ledger = adjacency, ledger
-        self.n_samples, self.random_state = n_samples, random_state
+    flag_gaps: bool | str = "auto"
+    scale_: np.ndarray = field(init=False)
+    missing_share_: np.ndarray = field(init=False)
+    clipped_share_: np.ndarray = field(init=False)
 
     def _check(self) -> None:
         super()._check()

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,14 +39,12 @@ from dpsparse.release import Releases
 from dpsparse.rows.columns import NumberColumns
 from dpsparse.sensitivity import column_cells
 
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
-
 ROLES = ("auto", "number", "date", "category", "hash", "text", "words", "drop")
 KIND_SHARE = 0.01  # of the budget, for the kinds of columns: a majority is all that is asked for
 Part = tuple[str, Step, tuple[str, ...]]
 
 
+@dataclass(eq=False, repr=False)
 class DPTablePreparer(PrivateStep):
     """Numbers, categories, texts and gaps of a table to rows of bounded length.
 
@@ -91,37 +89,21 @@ class DPTablePreparer(PrivateStep):
     """
 
     _declares = True
-    kinds_: dict[str, str]
-    parts_: list[Part]
 
-    def __init__(
-        self,
-        columns: Any = None,
-        *,
-        rest: str | None = None,
-        fill: Any = None,
-        flag_gaps: bool = True,
-        number_share: float = 0.1,
-        category_share: float = 0.1,
-        word_share: float = 0.1,
-        count_clipped: bool = True,
-        kind_share: float = KIND_SHARE,
-        max_categories: int = 64,
-        hash_features: int = 64,
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        adjacency: str = "add-remove",
-        ledger: Ledger | None = None,
-        n_samples: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.columns, self.fill, self.flag_gaps = columns, fill, flag_gaps
-        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
-        self.ledger, self.n_samples, self.random_state = ledger, n_samples, random_state
-        self.rest, self.kind_share = rest, kind_share
-        self.number_share, self.category_share = number_share, category_share
-        self.word_share, self.max_categories = word_share, max_categories
-        self.hash_features, self.count_clipped = hash_features, count_clipped
+    columns: Any = None
+    _: KW_ONLY
+    rest: str | None = None
+    fill: Any = None
+    flag_gaps: bool = True
+    number_share: float = 0.1
+    category_share: float = 0.1
+    word_share: float = 0.1
+    count_clipped: bool = True
+    kind_share: float = KIND_SHARE
+    max_categories: int = 64
+    hash_features: int = 64
+    kinds_: dict[str, str] = field(init=False)
+    parts_: list[Part] = field(init=False)
 
     @classmethod
     def from_domain(cls, domain: Domain, roles: Any = None, **parameters: Any) -> DPTablePreparer:
@@ -139,7 +121,7 @@ class DPTablePreparer(PrivateStep):
                 f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {self.rest!r}."
             )
         check_positive("kind_share", self.kind_share)
-        self._check_terms()
+        super()._check()
         if self.columns is not None and not isinstance(self.columns, Mapping):
             raise DomainError(
                 'columns must name a role for every column, for instance {"age": (0, 120), "sex": "category"}.'

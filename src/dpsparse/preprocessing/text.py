@@ -9,7 +9,8 @@ from all rows (the vocabulary, `min_df`, `max_df`, inverse document frequencies)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,16 +18,14 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
 from dpsparse._checks import check_choice, check_count, is_whole
 from dpsparse.exceptions import ParameterError
-from dpsparse.preprocessing._step import Plain, PrivateStep, Want, unchanged
+from dpsparse.preprocessing._step import Plain, SharingStep, Want, unchanged
 from dpsparse.preprocessing._tables import LONGEST, documents
 from dpsparse.release import Releases
 from dpsparse.rows.columns import Names
 
-if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
 
-
-class DPVectorizer(PrivateStep):
+@dataclass(eq=False, repr=False)
+class DPVectorizer(SharingStep):
     """Texts as rows of word weights of length one.
 
     Parameters
@@ -59,28 +58,13 @@ class DPVectorizer(PrivateStep):
     (2, 16)
     """
 
-    vocabulary_: tuple[str, ...]
-
-    def __init__(
-        self,
-        mode: str = "hash",
-        *,
-        n_features: int = 2**18,
-        max_features: int = 2**14,
-        words_per_row: int = 100,
-        ngram_range: tuple[int, int] = (1, 1),
-        share: float = 0.1,
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        adjacency: str = "add-remove",
-        ledger: Ledger | None = None,
-        n_samples: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.mode, self.n_features, self.max_features = mode, n_features, max_features
-        self.words_per_row, self.ngram_range, self.share = words_per_row, ngram_range, share
-        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
-        self.ledger, self.n_samples, self.random_state = ledger, n_samples, random_state
+    mode: str = "hash"
+    _: KW_ONLY
+    n_features: int = 2**18
+    max_features: int = 2**14
+    words_per_row: int = 100
+    ngram_range: tuple[int, int] = (1, 1)
+    vocabulary_: tuple[str, ...] = field(init=False)
 
     def _check(self) -> None:
         super()._check()

@@ -12,19 +12,9 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
+from dpsparse.privacy import events as ev
 from dpsparse.privacy.adaptive import Profile, bounded_range_profile, pure_profile
 from dpsparse.privacy.dominance import SLACK, bounded_range_mu, perturbation_mu
-from dpsparse.privacy.events import (
-    Event,
-    Exponential,
-    Gaussian,
-    Geometric,
-    Laplace,
-    NoisyMax,
-    ObjectivePerturbation,
-    Pure,
-    RoundedGaussian,
-)
 from dpsparse.privacy.gaussian import log_profile, smallest_epsilon
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 from dpsparse.privacy.objective import delta_profiles
@@ -38,10 +28,10 @@ _LARGE = 5.0
 
 
 # What a step is: ("range", eta), ("pure", epsilon) or ("objective", event), and how often.
-Kind = tuple[str, float | ObjectivePerturbation, int]
+Kind = tuple[str, float | ev.ObjectivePerturbation, int]
 
 
-def gaussian_parameter(event: Event) -> tuple[float, float]:
+def gaussian_parameter(event: ev.Event) -> tuple[float, float]:
     """(mu, slack): with probability 1 - slack the run reveals no more than N(mu, 1) against N(0, 1).
 
     Runs compose by adding mu^2 and slack, in any order and interleaved, also when a later run is
@@ -59,7 +49,7 @@ def gaussian_parameter(event: Event) -> tuple[float, float]:
     return math.sqrt(square) * (1.0 + 1e-15), slack
 
 
-def total_square(counts: dict[Event, int]) -> tuple[float, float]:
+def total_square(counts: dict[ev.Event, int]) -> tuple[float, float]:
     """(mu^2, slack) of a run of several kinds of steps, in any order and interleaved.
 
     Every kind is charged as if it were alone. A step that comes *before* a Gaussian costs less beside it, but one whose
@@ -72,11 +62,11 @@ def total_square(counts: dict[Event, int]) -> tuple[float, float]:
     return square, min(1.0, slack)
 
 
-def leaf_parameter(leaf: Event, count: int) -> tuple[float, float]:
+def leaf_parameter(leaf: ev.Event, count: int) -> tuple[float, float]:
     """(mu, slack) of `count` adaptive uses of one elementary event."""
-    if isinstance(leaf, (Gaussian, RoundedGaussian)):
+    if isinstance(leaf, (ev.Gaussian, ev.RoundedGaussian)):
         return leaf.sensitivity / leaf.scale * math.sqrt(count), 0.0
-    if isinstance(leaf, ObjectivePerturbation):
+    if isinstance(leaf, ev.ObjectivePerturbation):
         mu, slack = perturbation_mu(leaf)
         return mu * math.sqrt(count), slack * count
     eta = bounded_range(leaf)
@@ -85,19 +75,19 @@ def leaf_parameter(leaf: Event, count: int) -> tuple[float, float]:
     return bounded_range_mu(eta, count), (SLACK * count if count > 1 else 0.0)
 
 
-def bounded_range(leaf: Event) -> float | None:
+def bounded_range(leaf: ev.Event) -> float | None:
     """The range of the log-ratio of a step that has one: twice the epsilon of a pure step."""
     size = _loss(leaf)
-    return size if size is None or isinstance(leaf, Exponential) else 2.0 * size
+    return size if size is None or isinstance(leaf, ev.Exponential) else 2.0 * size
 
 
-def _loss(leaf: Event) -> float | None:
+def _loss(leaf: ev.Event) -> float | None:
     """The range of a bounded-range step, the epsilon of a pure one, else None."""
-    if isinstance(leaf, Exponential):
+    if isinstance(leaf, ev.Exponential):
         return float(leaf.eta)
-    if isinstance(leaf, (Pure, NoisyMax)):
+    if isinstance(leaf, (ev.Pure, ev.NoisyMax)):
         return float(leaf.epsilon)
-    if isinstance(leaf, (Laplace, Geometric)):
+    if isinstance(leaf, (ev.Laplace, ev.Geometric)):
         return leaf.sensitivity / leaf.scale
     return None
 
@@ -160,19 +150,19 @@ class AdaptiveRun:
 
 
 @lru_cache(maxsize=128)
-def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
+def adaptive_run(key: tuple[tuple[ev.Event, int], ...]) -> AdaptiveRun | None:
     """The product for these steps and counts, or None if one of them is dominated by no pair."""
-    kinds: dict[tuple[str, float | ObjectivePerturbation], int] = {}
+    kinds: dict[tuple[str, float | ev.ObjectivePerturbation], int] = {}
     square, slack, spread = 0.0, 0.0, 0.0
     renyi_may_win = False
     for leaf, count in key:
         size = _loss(leaf)
         if size is not None and count <= _FEW:
-            kind = "range" if isinstance(leaf, Exponential) else "pure"
+            kind = "range" if isinstance(leaf, ev.Exponential) else "pure"
             kinds[kind, size] = kinds.get((kind, size), 0) + count
             spread += count * (size / 2.0 if kind == "range" else size) ** 2
             renyi_may_win = renyi_may_win or kind == "pure" or count < 32
-        elif isinstance(leaf, ObjectivePerturbation) and count <= 3:
+        elif isinstance(leaf, ev.ObjectivePerturbation) and count <= 3:
             kinds["objective", leaf] = count
             spread += count * _spread(leaf) ** 2
             renyi_may_win = True
@@ -180,7 +170,7 @@ def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
             mu, leak = leaf_parameter(leaf, count)
             square, slack = square + mu * mu, slack + leak
             renyi_may_win = renyi_may_win or (
-                size is not None and not isinstance(leaf, Exponential)
+                size is not None and not isinstance(leaf, ev.Exponential)
             )
     scale = math.sqrt(square + spread)
     if not 1e-100 < scale < _LARGE:
@@ -194,7 +184,7 @@ def adaptive_run(key: tuple[tuple[Event, int], ...]) -> AdaptiveRun | None:
     )
 
 
-def _spread(event: ObjectivePerturbation) -> float:
+def _spread(event: ev.ObjectivePerturbation) -> float:
     """About the standard deviation of the loss, for the width of a grid."""
     mu = event.gradient_bound / event.scale * (2.0 if event.adjacency == "replace-one" else 1.0)
     return mu + math.log1p(event.curvature / event.ridge) / 5.0
@@ -208,9 +198,9 @@ def _product(kinds: tuple[Kind, ...], smallest: float) -> Profile:
 
 
 def _profile(
-    kind: str, size: float | ObjectivePerturbation, count: int, smallest: float, coarse: int
+    kind: str, size: float | ev.ObjectivePerturbation, count: int, smallest: float, coarse: int
 ) -> Profile:
-    if isinstance(size, ObjectivePerturbation):
+    if isinstance(size, ev.ObjectivePerturbation):
         return reduce(Profile.times, [_perturbation_profile(size, smallest)] * count)
     if kind == "pure":
         return pure_profile(size, count)
@@ -218,7 +208,7 @@ def _profile(
     return bounded_range_profile(size, count, max(16, resolution // coarse), smallest)
 
 
-def _perturbation_profile(event: ObjectivePerturbation, smallest: float) -> Profile:
+def _perturbation_profile(event: ev.ObjectivePerturbation, smallest: float) -> Profile:
     """The proven deltas on a grid: the true profile is convex, so its chords lie above it."""
     mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
     replace_one = event.adjacency == "replace-one"

@@ -27,22 +27,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpsparse.exceptions import ParameterError
+from dpsparse.privacy import events as ev
 from dpsparse.privacy.composition import adaptive_run, gaussian_parameter
-from dpsparse.privacy.events import (
-    Event,
-    Exponential,
-    Gaussian,
-    Geometric,
-    Laplace,
-    NoisyMax,
-    NonPrivate,
-    ObjectivePerturbation,
-    Pure,
-    RandomStopping,
-    RenyiCurve,
-    RoundedGaussian,
-    ThresholdedGaussian,
-)
 from dpsparse.privacy.gaussian import log_profile, smallest_epsilon
 from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
@@ -59,7 +45,7 @@ _NOTHING_TO_WIN = 1.0 + 1e-9
 _FAR = 1e-30
 
 
-def epsilon(event: Event, delta: float) -> float:
+def epsilon(event: ev.Event, delta: float) -> float:
     """The smallest proven epsilon of `event` at `delta`; infinite if there is none.
 
     `delta = 0` has a finite answer for pure events only.
@@ -74,7 +60,7 @@ def epsilon(event: Event, delta: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def best_bound(event: Event, delta: float) -> tuple[float, str]:
+def best_bound(event: ev.Event, delta: float) -> tuple[float, str]:
     """The smallest proven epsilon at `delta`, and the name of the bound that gives it."""
     if not 0.0 <= delta < 1.0:
         raise ParameterError(f"delta must be in [0, 1), got {delta!r}.")
@@ -94,7 +80,7 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
     if delta > 0.0 and mu is not None:
         exact = _epsilon_with_slack(lambda d: gaussian_epsilon(mu, d), counts, delta)
         bounds.append((exact, "Gaussian"))
-    elif delta > 0.0 and NonPrivate() not in counts:
+    elif delta > 0.0 and ev.NonPrivate() not in counts:
         run = adaptive_run(tuple(counts.items()))
         if run is not None:
             bounds.append((_epsilon_with_slack(run.epsilon, counts, delta), "adaptive"))
@@ -113,7 +99,7 @@ def best_bound(event: Event, delta: float) -> tuple[float, str]:
 
 
 @lru_cache(maxsize=1024)
-def delta(event: Event, epsilon: float) -> float:
+def delta(event: ev.Event, epsilon: float) -> float:
     """The smallest proven delta of `event` at `epsilon`; 1 if there is none.
 
     Examples
@@ -125,7 +111,7 @@ def delta(event: Event, epsilon: float) -> float:
     if not epsilon >= 0.0:
         raise ParameterError(f"epsilon must be a number >= 0, got {epsilon!r}.")
     counts = leaves(event)
-    if NonPrivate() in counts:
+    if ev.NonPrivate() in counts:
         return 1.0
     if not counts or math.isinf(epsilon):
         return leaked_delta(counts)
@@ -156,7 +142,7 @@ def delta(event: Event, epsilon: float) -> float:
     return min(1.0, max(0.0, min(bounds)) + leaked_delta(counts))
 
 
-def renyi_epsilon(event: Event, delta: float) -> float:
+def renyi_epsilon(event: ev.Event, delta: float) -> float:
     """Epsilon at `delta` > 0 by the Renyi curve alone, samplers taken as ideal."""
     counts, log_delta = leaves(event), math.log(delta)
 
@@ -166,11 +152,11 @@ def renyi_epsilon(event: Event, delta: float) -> float:
     return max(0.0, _minimise(bound, counts))
 
 
-def _renyi_log_delta(counts: dict[Event, int], epsilon: float, a: Array, y: Array) -> Array:
+def _renyi_log_delta(counts: dict[ev.Event, int], epsilon: float, a: Array, y: Array) -> Array:
     return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
 
 
-def _minimise(bound: Callable[[Array, Array], Array], counts: dict[Event, int]) -> float:
+def _minimise(bound: Callable[[Array, Array], Array], counts: dict[ev.Event, int]) -> float:
     """Grid, two zooms and a parabola through the best three points: about 1e-12 of the best."""
 
     def values(y: Array) -> Array:
@@ -180,7 +166,7 @@ def _minimise(bound: Callable[[Array, Array], Array], counts: dict[Event, int]) 
         return np.where(np.isnan(out), np.inf, out)
 
     # A tabulated curve has kinks, where the best order often lies: try those too.
-    kinks = [math.log(a - 1.0) for e in counts if isinstance(e, RenyiCurve) for a in e.orders]
+    kinks = [math.log(a - 1.0) for e in counts if isinstance(e, ev.RenyiCurve) for a in e.orders]
     y = np.union1d(_GRID, kinks) if kinks else _GRID
     width = float(_GRID[1] - _GRID[0])
     best = math.inf
@@ -201,15 +187,15 @@ def _minimise(bound: Callable[[Array, Array], Array], counts: dict[Event, int]) 
     return best
 
 
-def _pure_epsilon(counts: dict[Event, int]) -> float | None:
+def _pure_epsilon(counts: dict[ev.Event, int]) -> float | None:
     """Sum of the pure epsilons (basic composition), or None if one event is not pure."""
     total = 0.0
     for event, count in counts.items():
-        if isinstance(event, Exponential):
+        if isinstance(event, ev.Exponential):
             total += count * event.eta
-        elif isinstance(event, (Pure, NoisyMax)):
+        elif isinstance(event, (ev.Pure, ev.NoisyMax)):
             total += count * event.epsilon
-        elif isinstance(event, (Laplace, Geometric)):
+        elif isinstance(event, (ev.Laplace, ev.Geometric)):
             total += count * (event.sensitivity / event.scale)
         else:
             return None
@@ -232,16 +218,18 @@ def _pure_to_delta(pure: float, epsilon: float) -> float:
 
 
 def _single_perturbation(
-    counts: dict[Event, int],
-) -> ObjectivePerturbation | RandomStopping | None:
+    counts: dict[ev.Event, int],
+) -> ev.ObjectivePerturbation | ev.RandomStopping | None:
     """The one event with a profile of its own of a run that does nothing else, else None."""
     event, count = next(iter(counts.items()))
-    known = isinstance(event, (ObjectivePerturbation, RandomStopping))
+    known = isinstance(event, (ev.ObjectivePerturbation, ev.RandomStopping))
     return event if len(counts) == 1 and count == 1 and known else None  # type: ignore[return-value]
 
 
-def _perturbation_delta(event: ObjectivePerturbation | RandomStopping, epsilon: float) -> float:
-    if isinstance(event, RandomStopping):
+def _perturbation_delta(
+    event: ev.ObjectivePerturbation | ev.RandomStopping, epsilon: float
+) -> float:
+    if isinstance(event, ev.RandomStopping):
         ideal = stopping_profile(event.mu, event.gamma, event.eta, epsilon)
         return min(1.0, ideal + _slack_delta(event.slack, epsilon))
     mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
@@ -249,7 +237,7 @@ def _perturbation_delta(event: ObjectivePerturbation | RandomStopping, epsilon: 
 
 
 def _perturbation_epsilon(
-    event: ObjectivePerturbation | RandomStopping, delta: float, known: float
+    event: ev.ObjectivePerturbation | ev.RandomStopping, delta: float, known: float
 ) -> float:
     """Smallest epsilon below `known` whose profile is at most `delta`, from the safe side."""
     if not math.isfinite(known) or _perturbation_delta(event, known) > delta:
@@ -264,26 +252,26 @@ def _perturbation_epsilon(
     return high
 
 
-def gaussian_mu(counts: dict[Event, int]) -> float | None:
+def gaussian_mu(counts: dict[ev.Event, int]) -> float | None:
     """mu of the Gaussian pair that dominates a run of Gaussian noise only, else None."""
     total = 0.0
     for event, count in counts.items():
-        if not isinstance(event, (Gaussian, RoundedGaussian)):
+        if not isinstance(event, (ev.Gaussian, ev.RoundedGaussian)):
             return None
         total += count * (event.sensitivity / event.scale) ** 2
     return math.sqrt(total)
 
 
-def sampler_slack(counts: dict[Event, int]) -> float:
+def sampler_slack(counts: dict[ev.Event, int]) -> float:
     """Total variation between the run and the same run with ideal samplers."""
-    known = (RoundedGaussian, RandomStopping)
+    known = (ev.RoundedGaussian, ev.RandomStopping)
     return sum(count * e.slack for e, count in counts.items() if isinstance(e, known))
 
 
-def leaked_delta(counts: dict[Event, int]) -> float:
+def leaked_delta(counts: dict[ev.Event, int]) -> float:
     """What thresholds add to delta: with probability at most D a run tells a name that is impossible without
     a row, and otherwise is the run without such names (docs/proofs/preparation.md, Lemma 4)."""
-    total = sum(n * e.leak for e, n in counts.items() if isinstance(e, ThresholdedGaussian))
+    total = sum(n * e.leak for e, n in counts.items() if isinstance(e, ev.ThresholdedGaussian))
     return total / (1.0 - total) * (1.0 + 1e-12) if total < 0.5 else 1.0
 
 
@@ -294,13 +282,13 @@ TAIL_LIMIT = 2.0**-19  # below it a run has fewer than 2^54 values, as SHIFT ass
 _TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43, 2.0**-21, 4.5
 
 
-def sampler_tail(counts: dict[Event, int], epsilon: float = math.inf) -> tuple[float, float]:
+def sampler_tail(counts: dict[ev.Event, int], epsilon: float = math.inf) -> tuple[float, float]:
     """(delta, shift) that samplers cost beside SHIFT, by the cheaper bound for each event."""
     delta, shift = leaked_delta(counts), 0.0
     for event, count in counts.items():
-        if isinstance(event, RandomStopping):
+        if isinstance(event, ev.RandomStopping):
             delta += count * _slack_delta(event.slack, epsilon)
-        if isinstance(event, RoundedGaussian):
+        if isinstance(event, ev.RoundedGaussian):
             mu = event.sensitivity / event.scale
             large = mu * mu if mu > 1.0 else 0.0  # at most so many values can move by more than 1
             tail = event.size * _TAIL_OF_A_VALUE + large * _TAIL_OF_MU2
@@ -320,7 +308,7 @@ def _slack_delta(slack: float, epsilon: float) -> float:
 
 
 def _epsilon_with_slack(
-    ideal: Callable[[float], float], counts: dict[Event, int], delta: float
+    ideal: Callable[[float], float], counts: dict[ev.Event, int], delta: float
 ) -> float:
     """An epsilon at which the ideal run leaves room for its samplers; `ideal` maps delta to it."""
     slack = sampler_slack(counts)
@@ -348,7 +336,7 @@ def _epsilon_with_slack(
 
 
 def _delta_with_slack(
-    ideal: Callable[[float], float], counts: dict[Event, int], epsilon: float
+    ideal: Callable[[float], float], counts: dict[ev.Event, int], epsilon: float
 ) -> float:
     """A delta that covers the samplers; `ideal` maps epsilon to the delta of the ideal run."""
     slack = sampler_slack(counts)

@@ -25,24 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsparse.exceptions import ParameterError, UnknownEventError
-from dpsparse.privacy.events import (
-    ZCDP,
-    DiscreteGaussian,
-    Event,
-    Exponential,
-    Gaussian,
-    Geometric,
-    Laplace,
-    NoisyMax,
-    NonPrivate,
-    ObjectivePerturbation,
-    Pure,
-    RandomStopping,
-    RenyiCurve,
-    Repeated,
-    RoundedGaussian,
-    Sequence,
-)  # fmt: skip
+from dpsparse.privacy import events as ev
 from dpsparse.privacy.objective import rdp_curve
 from dpsparse.privacy.stopping import stopping_curve
 
@@ -54,7 +37,7 @@ _LARGE = 600.0
 _SERIES: list[float] = (1.0 / np.cumprod(np.arange(2.0, 16.0))).tolist()
 
 
-def rdp(event: Event, orders: ArrayLike) -> Array:
+def rdp(event: ev.Event, orders: ArrayLike) -> Array:
     """The Renyi divergence bound of `event` at each order (> 1), in the shape of `orders`.
 
     Examples
@@ -69,16 +52,16 @@ def rdp(event: Event, orders: ArrayLike) -> Array:
     return spend(leaves(event), a)
 
 
-def leaves(event: Event) -> dict[Event, int]:
+def leaves(event: ev.Event) -> dict[ev.Event, int]:
     """Elementary events with their multiplicity: the one place that counts, and refuses."""
-    counts: dict[Event, int] = {}
+    counts: dict[ev.Event, int] = {}
 
-    def visit(node: Event, times: int) -> None:
+    def visit(node: ev.Event, times: int) -> None:
         if times == 0:
             return
-        if isinstance(node, Repeated):
+        if isinstance(node, ev.Repeated):
             visit(node.event, times * node.count)
-        elif isinstance(node, Sequence):
+        elif isinstance(node, ev.Sequence):
             for part in node.events:
                 visit(part, times)
         elif curve.dispatch(type(node)) is curve.dispatch(object):
@@ -93,7 +76,7 @@ def leaves(event: Event) -> dict[Event, int]:
     return counts
 
 
-def spend(counts: dict[Event, int], a: Array) -> Array:
+def spend(counts: dict[ev.Event, int], a: Array) -> Array:
     """Adaptive composition: the sum of the curves, each times its multiplicity."""
     total = np.zeros_like(a)
     # An overflow or 0/0 at an absurd parameter must cost infinity, never nothing.
@@ -110,50 +93,50 @@ def curve(event: object, a: Array) -> Array:
 
 
 @curve.register
-def _(event: NonPrivate, a: Array) -> Array:
+def _(event: ev.NonPrivate, a: Array) -> Array:
     return np.full_like(a, np.inf)
 
 
 @curve.register
-def _(event: ZCDP, a: Array) -> Array:
+def _(event: ev.ZCDP, a: Array) -> Array:
     return a * event.rho
 
 
-@curve.register(Gaussian)
-@curve.register(DiscreteGaussian)
-@curve.register(RoundedGaussian)
-def _(event: Gaussian | DiscreteGaussian | RoundedGaussian, a: Array) -> Array:
+@curve.register(ev.Gaussian)
+@curve.register(ev.DiscreteGaussian)
+@curve.register(ev.RoundedGaussian)
+def _(event: ev.Gaussian | ev.DiscreteGaussian | ev.RoundedGaussian, a: Array) -> Array:
     return a * (event.sensitivity / event.scale) ** 2 / 2.0
 
 
 @curve.register
-def _(event: ObjectivePerturbation, a: Array) -> Array:
+def _(event: ev.ObjectivePerturbation, a: Array) -> Array:
     mu, flatness = event.gradient_bound / event.scale, event.curvature / event.ridge
     return rdp_curve(mu, flatness, event.loss, event.adjacency == "replace-one", a)
 
 
 @curve.register
-def _(event: RandomStopping, a: Array) -> Array:
+def _(event: ev.RandomStopping, a: Array) -> Array:
     return stopping_curve(event.mu, event.gamma, event.eta, a)
 
 
 @curve.register
-def _(event: Exponential, a: Array) -> Array:
+def _(event: ev.Exponential, a: Array) -> Array:
     eta = float(event.eta)
     down = _worst_down(a, eta)
     return _cap(_two_point(a, eta - down, down), a * eta * eta / 8.0, eta)
 
 
-@curve.register(Pure)
-@curve.register(NoisyMax)
-def _(event: Pure | NoisyMax, a: Array) -> Array:
+@curve.register(ev.Pure)
+@curve.register(ev.NoisyMax)
+def _(event: ev.Pure | ev.NoisyMax, a: Array) -> Array:
     eps = float(event.epsilon)
     both = np.full_like(a, eps)
     return _cap(_two_point(a, both, both), a * eps * eps / 2.0, eps)
 
 
 @curve.register
-def _(event: Laplace, a: Array) -> Array:
+def _(event: ev.Laplace, a: Array) -> Array:
     loss = event.sensitivity / event.scale
     # The limit omega -> 0 of the geometric coefficients below.
     first, second = 2.0 * a / (2.0 * a - 1.0), 2.0 / (2.0 * a - 1.0)
@@ -161,7 +144,7 @@ def _(event: Laplace, a: Array) -> Array:
 
 
 @curve.register
-def _(event: Geometric, a: Array) -> Array:
+def _(event: ev.Geometric, a: Array) -> Array:
     step = 1.0 / event.scale
     norm = -np.expm1(-(2.0 * a - 1.0) * step)
     # (1+r) M = first e^{(a-1)loss} + (a-1) second e^{-a loss}, r = e^{-step}
@@ -172,7 +155,7 @@ def _(event: Geometric, a: Array) -> Array:
 
 
 @curve.register
-def _(event: RenyiCurve, a: Array) -> Array:
+def _(event: ev.RenyiCurve, a: Array) -> Array:
     # (a-1) RDP(a) is convex and vanishes at a = 1, so chords lie above it.
     nodes = np.array([1.0, *event.orders])
     moments = np.array(

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import dpsparse
 from dpsparse import proofs as notes
@@ -209,74 +210,83 @@ def coef_noise(model: Any) -> np.ndarray | None:
     noise = getattr(model, "coef_noise_", None)
     if noise is None:
         return None
-    return np.broadcast_to(np.asarray(noise, dtype=np.float64), np.atleast_2d(_coef(model)).shape)
+    return np.broadcast_to(np.asarray(noise, dtype=np.float64), _coef(model).shape)
 
 
-def _coef(model: Any) -> np.ndarray:
+def _coef(model: Any) -> sp.coo_array:
     coef = model.coef_
-    return np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
+    coef = sp.coo_array(np.atleast_2d(coef) if isinstance(coef, np.ndarray) else coef)
+    coef.eliminate_zeros()
+    return coef
 
 
-def _weights(model: Any) -> dict[str, Any]:
-    """The largest weights with names, and which of them stand out from their noise.
-
-    Among d weights of pure noise the largest is about sqrt(2 log d) standard deviations; a weight
-    above that is told from noise even though it was picked for being large.
-    """
-    coef, noise = _coef(model), coef_noise(model)
-    outputs, width = coef.shape
-    reach = _reach(model, width)
-    effect = np.abs(coef) * (1.0 if reach is None else reach)
-    bar = math.sqrt(2.0 * math.log(max(coef.size, 2)))
-    # Those that stand out come first: a column that hardly any row has may get a large weight of pure noise.
-    noisy = np.zeros(coef.shape, bool) if noise is None else np.abs(coef) <= bar * noise
-    order = np.lexsort((-effect.ravel(), noisy.ravel()))[:SHOWN_WEIGHTS]
-    order = order[coef.ravel()[order] != 0.0]
+def _names(model: Any) -> Any:
     names = getattr(model, "feature_names_", None)
-    if names is None:
-        names = getattr(model, "feature_names_in_", None)
+    return getattr(model, "feature_names_in_", None) if names is None else names
+
+
+def noise_bar(n_weights: int) -> float:
+    """Among so many weights of pure noise the largest is about this many standard deviations; a weight
+    above it is told from noise even though it was picked for being large."""
+    return math.sqrt(2.0 * math.log(max(n_weights, 2)))
+
+
+def largest_weights(model: Any, top: int, reach: np.ndarray | None = None) -> list[dict[str, Any]]:
+    """The largest weights, by size or by effect, with their names; those that stand out from their noise come
+    first: a column that hardly any row has may get a large weight of pure noise."""
+    coef, noise, names = _coef(model), coef_noise(model), _names(model)
+    bar = noise_bar(math.prod(coef.shape))
+    sds = None if noise is None else noise[coef.row, coef.col]
+    effects = coef.data * (1.0 if reach is None else reach[coef.col])
+    noisy = np.zeros(coef.nnz, bool) if sds is None else np.abs(coef.data) <= bar * sds
     rows: list[dict[str, Any]] = []
-    for flat in order:
-        output, j = divmod(int(flat), width)
-        name = str(names[j]) if names is not None else f"feature {j}"
-        if outputs > 1:
-            name += f" ({model.classes_[output]})"
-        value = float(coef[output, j])
-        sd = float(noise[output, j]) if noise is not None else None
+    for k in np.lexsort((-np.abs(effects), noisy))[:top]:
+        j = int(coef.col[k])
+        name = f"feature {j}" if names is None else str(names[j])
+        if coef.shape[0] > 1:
+            name += f" ({model.classes_[coef.row[k]]})"
         rows.append(
             {
                 "name": name,
-                "value": value,
-                "effect": None if reach is None else value * float(reach[j]),
-                "noise": sd,
-                "stands_out": None if sd is None else abs(value) > bar * sd,
+                "value": float(coef.data[k]),
+                "effect": None if reach is None else float(effects[k]),
+                "noise": None if sds is None else float(sds[k]),
+                "stands_out": None if sds is None else not noisy[k],
             }
         )
+    return rows
+
+
+def _weights(model: Any) -> dict[str, Any]:
+    """The weights that the card shows, and how many there are."""
+    coef, noise = _coef(model), coef_noise(model)
+    reach = _reach(model)
+    total = math.prod(coef.shape)
+    bar = noise_bar(total)
+    rows = largest_weights(model, SHOWN_WEIGHTS, reach)
     plotted = rows[:15]
-    sds = [row["noise"] for row in plotted]
     plot = ""
     if plotted:
         plot = plots.weight_dots(
             [_short(row["name"]) for row in plotted],
             [row["value"] for row in plotted],
-            None if noise is None else sds,
+            None if noise is None else [row["noise"] for row in plotted],
         )
+    clear = None if noise is None else np.abs(coef.data) > bar * noise[coef.row, coef.col]
     return {
         "rows": rows,
         "plot": plot,
-        "nonzero": int(np.count_nonzero(coef)),
-        "total": coef.size,
+        "nonzero": coef.nnz,
+        "total": total,
         "bar": bar,
         "by_effect": reach is not None,
-        "n_clear": None if noise is None else int(np.count_nonzero(np.abs(coef) > bar * noise)),
+        "n_clear": None if clear is None else int(np.count_nonzero(clear)),
     }
 
 
-def _reach(model: Any, width: int) -> np.ndarray | None:
+def _reach(model: Any) -> np.ndarray | None:
     """The declared size of each raw column, which makes weights comparable; None where columns have one scale."""
-    names = getattr(model, "feature_names_", None)
-    if names is None:
-        names = getattr(model, "feature_names_in_", None)
+    names = _names(model)
     scales, bounds = getattr(model, "scales_", None) or {}, model.domain.bounds
     if bounds is not None and not isinstance(bounds, dict):
         return np.asarray(np.abs(np.array(bounds)).max(axis=1))

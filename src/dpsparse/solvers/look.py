@@ -24,7 +24,7 @@ from dpsparse.rows.moments import squares
 
 COUNTS = 8  # noisy counts of a quantile
 EXACT_COUNTS = 80
-CUTOFF = 1.5  # of the .75-quantile of |y - mean|
+CUTOFF = 1.5  # of the .75-quantile of |y - mean|, unless a fit wants another
 
 
 class Look:
@@ -60,10 +60,10 @@ class Look:
             mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise, TINY)) ** 2)
         self.mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
 
-    def release_spread(self) -> None:
+    def release_spread(self, cutoff: float = CUTOFF) -> None:
         """Where residuals begin to count linearly."""
         near = partial(self.rows.count_near, self.mean)
-        self.cutoff = CUTOFF * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
+        self.cutoff = cutoff * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
 
     def look_at_rows(self) -> None:
         """Centre and scale of the columns, and the length that rows have then."""

@@ -1,6 +1,6 @@
 """Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
 
-    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = 3/2 q
+    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = q (3/2 q where columns are not scaled)
              l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
              v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
              l1 = median of |D (x_i - m)|
@@ -13,8 +13,8 @@ of the fit needs no declared bound. What is looked at depends on public numbers 
 
 | way | when (N = rows times budget) | what is released |
 |---|---|---|
-| "released" | N >= 2.5 sqrt d and (N >= 60, or 30 <= N < 4.5 sqrt d) | all of the above |
-| "declared" | else N >= 4.5 sqrt d, or N < 20 | the fit alone: m = 0, D = 1, l1 and c from the declared bounds |
+| "released" | N >= 60 and N >= 2.5 sqrt d | all of the above |
+| "declared" | else N >= 4.5 sqrt d, or N < 20, d <= 40 | the fit alone: m = 0, D = 1, l1 and c from declared bounds |
 | "mean" | else | the mean of y alone: nothing else can be learnt |
 
 Each line of "look" is a sum of whole numbers with Gaussian noise. Proof: docs/proofs/table_regression.md. Cost: a
@@ -31,9 +31,10 @@ import numpy as np
 from dpsparse.losses import get_loss, is_of_numbers
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solvers.look import Look
+from dpsparse.solvers.look import CUTOFF, Look
 from dpsparse.solvers.solution import Solution
 
+NARROW_CUTOFF = 1.0  # of q, where every column is scaled
 ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
 LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
 LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
@@ -106,7 +107,8 @@ class Run(Look):
         self.public = public
 
     def solve(self) -> Solution:
-        way, numbers = self.public.way, is_of_numbers(self.public.loss)
+        public, way = self.public, self.public.way
+        numbers = is_of_numbers(public.loss)
         if not numbers:
             self.cutoff = 1.0
         elif way != "declared":
@@ -116,13 +118,13 @@ class Run(Look):
         if way != "mean":
             if way == "released":
                 if numbers:
-                    self.release_spread()
+                    self.release_spread(NARROW_CUTOFF if public.scale_columns else CUTOFF)
                 self.look_at_rows()
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
-            if self.public.n_nonzero is not None:
-                theta = self.keep(stretch, theta, self.public.n_nonzero)
-        bound = self.public.target_bound
+            if public.n_nonzero is not None:
+                theta = self.keep(stretch, theta, public.n_nonzero)
+        bound = public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(np.sum(coef * self.centre))
         return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)

@@ -40,7 +40,7 @@ LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 SOFTMAX = 3
 EXACT, TOLERANCE, PUBLISHED = 0, 1, 2  # freshness
 DRAW, REPLAY, SERVE, MOVE = 0, 1, 2, 3  # what `advance` does with a step
-NOTHING, LAGS, PULL, CROWDED, REBUILD, RETUNE = 0, 1, 2, 3, 4, 5  # events: why it stopped
+NOTHING, LAGS, PULL, CROWDED, REBUILD, RETUNE, LOOK = 0, 1, 2, 3, 4, 5, 6  # events: why it stopped
 REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4  # verdicts on a proposal
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
@@ -52,6 +52,7 @@ QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
 # The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
 HEAVY = 1024
 NO_LABEL = 2**32 - 1  # of a column without entries
+GROUP = 256  # columns counted together while they are laid out
 
 _SCALARS = np.dtype(
     [
@@ -75,9 +76,12 @@ _SCALARS = np.dtype(
         ("theta", np.float64),  # half width of a box; -1 (published) makes every touch a renewal
         ("reserve", np.int64),  # lagging: sum of slope differences the slack allows
         ("lag", np.int64),  # that sum at the step `fresh_at`
+        ("distance", np.float64),  # at least the L2 norm of these differences
         ("fresh_at", np.int64),
         ("exact_at", np.int64),  # lagging: step at which all scores are exact, for one draw
         ("light", np.int64),  # largest |score| of a light column at the last pull of all
+        # Lagging: no light |score| can be larger, whatever the stored ones are; -1: they tell.
+        ("ceiling", np.int64),
         ("seek", np.int64),  # lagging: pulls of all columns until run.py looks for leaders again
         ("n_leavers", np.int64),  # rows that left their box since the last draw
         # Is it worth it? All in row renewals.
@@ -289,10 +293,15 @@ def lag_of_rows(rows, sc, t):
     else:
         for i in range(y.size):
             fresh[i] = _whole(_slope(loss, offset + scale * v[i], y[i], cutoff) * unit)
-    lag = np.int64(0)
+    # Squares in units of 2^-16, rounded up: whole numbers, so the loop vectorises.
+    lag, squares = np.int64(0), np.int64(0)
     for i in range(q.size):
-        lag += np.int64(abs(fresh[i] - q[i]))
+        d = np.int64(abs(fresh[i] - q[i]))
+        lag += d
+        coarse = (d + 4095) >> 12
+        squares += coarse * coarse
     sc.lag, sc.fresh_at = lag, t
+    sc.distance = 4096.0 * math.sqrt(squares) if q.size < 2**28 else np.inf  # no overflow
 
 
 # ---- boxes and calendar ----
@@ -455,6 +464,13 @@ def pull(colptr, entries, slopes, score, sc, first, last):
         lo = hi
 
 
+@_kernel
+def pull_some(colptr, entries, slopes, score, sc, labels):
+    """The same for some labels."""
+    for c in range(labels.size):
+        pull(colptr, entries, slopes, score, sc, labels[c], labels[c] + 1)
+
+
 @_inner
 def _exact_score(matrix, rows, sc, cell, t):
     """The score of one cell at the true margins."""
@@ -527,25 +543,28 @@ def rebuild(sampler, sc):
     score, slot, slack, limit = sampler.score, sampler.slot, sampler.slack, sampler.limit
     bins = sampler.bins
     n_heavy = min(HEAVY * K, score.size)
+    # Light cells of which only a ceiling is known cannot be listed, like columns without entries.
+    n_listed = n_heavy if sc.ceiling >= 0 else score.size
     light = np.int64(0)
-    for cell in range(n_heavy, score.size):
+    for cell in range(n_heavy, n_listed):
         light = max(light, abs(np.int64(score[cell])))
-    light += slack[HEAVY]
+    light = sc.ceiling if sc.ceiling >= 0 else light + slack[HEAVY]
     largest = light
     for cell in range(n_heavy):
         largest = max(largest, _upper(score, slack, K, cell))
     top = (largest // width + 1 + HEADROOM) * width
     bins[:] = 0  # quarter depths; the last bin is everything below
     # Where heavy columns lead by more than all depths, the others need no look.
-    n_seen = n_heavy if light <= top - B * width else score.size
-    bins[4 * B] = score.size - n_seen
+    n_seen = n_heavy if light <= top - B * width else n_listed
+    bins[4 * B] = n_listed - n_seen
     for cell in range(n_seen):
         gap = top - _upper(score, slack, K, cell)
         bins[4 * gap // width if gap < B * width else 4 * B] += 1
-    # Columns without entries have score 0 and no list to be in: the cold threshold stays above 0.
-    n_empty = sc.n_cells - score.size
-    lowest = min(4 * B, 4 * top // width) if n_empty > 0 else 4 * B
-    bins[lowest] += n_empty
+    # Columns without entries have score 0 and no list to be in: the cold threshold stays above what
+    # cells without a list can reach.
+    n_unlisted = sc.n_cells - n_listed
+    lowest = min(4 * B, 4 * (top - max(sc.ceiling, 0)) // width) if n_unlisted > 0 else 4 * B
+    bins[lowest] += n_unlisted
     mass = 0.0
     for b in range(4 * B + 1):
         mass += bins[b] * QUARTERS[b]
@@ -576,7 +595,7 @@ def rebuild(sampler, sc):
             count += bins[b]
         sampler.room[d] = count + count // 2 + 64
         at += sampler.room[d]
-    for cell in range(n_heavy if light <= cold_top else score.size):
+    for cell in range(n_heavy if light <= cold_top else n_listed):
         bound = _upper(score, slack, K, cell)
         if bound > cold_top:
             _append(sampler, sc, cell, (top - bound) // width)
@@ -623,7 +642,7 @@ def _zeros(rng, n):
 
 
 @_inner
-def _propose(sampler, sc, rng, sure):
+def _propose(colptr, sampler, sc, rng, sure):
     """Propose until one is accepted or in doubt, or too many were rejected (STALE).
 
     A proposal (cell, sign) of weight W is accepted with probability e^{kappa (s G - top)} 2^B / W.
@@ -659,7 +678,13 @@ def _propose(sampler, sc, rng, sure):
             log_weight = -d * LN2
         g, e = np.int64(0), np.int64(0)  # a column without entries has score 0, exactly
         if cell < score.size:
-            g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(cell // K, HEAVY)]
+            label = cell // K
+            g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(label, HEAVY)]
+            if sc.ceiling >= 0 and label >= HEAVY:
+                # An entry adds at most S: of a column with few the number says more than a score of long ago.
+                most_units = np.int64(colptr[label + 1] - colptr[label]) * sc.resolution
+                if most_units < e:
+                    g, e = np.int64(0), most_units
         if sc.exact_sign and (g < 0) != (sign < 0):
             continue
         least = max(log_weight + kappa * (top - sign * g - e), 0.0)  # - log of the upper end
@@ -694,7 +719,7 @@ def _draw(st, rng, t):
         return np.int64(-1), np.int64(0)
     sure = sc.exact_at == t and not sc.boxes
     while True:
-        cell, sign, verdict, log_weight, u = _propose(sampler, sc, rng, sure)
+        cell, sign, verdict, log_weight, u = _propose(st.matrix.colptr, sampler, sc, rng, sure)
         if verdict == STALE:
             sc.event = RETUNE
             return cell, sign
@@ -750,7 +775,7 @@ def _catch_up(matrix, rows, sampler, sc, t):
     light = np.int64(0)
     for cell in range(min(HEAVY * sc.outputs, score.size), score.size):
         light = max(light, abs(np.int64(score[cell])))
-    sc.light, sc.lag, sc.exact_at = light, 0, t
+    sc.light, sc.ceiling, sc.lag, sc.exact_at = light, -1, 0, t
     sc.pulls += 1
     sc.seek -= 1
     rebuild(sampler, sc)
@@ -797,7 +822,7 @@ def advance(st, rng, first, last, mode):
     free = mode == DRAW and sc.freshness == EXACT  # the law does not depend on boxes: end them
     for t in range(first, last):
         if free and not sc.boxes and t > sc.look:
-            sc.event = RETUNE
+            sc.event = LOOK
             return t
         if mode != MOVE and not _serve(st, t, mode == DRAW):
             return t
@@ -823,110 +848,173 @@ def advance(st, rng, first, last, mode):
 
 
 @_kernel
-def count_columns(indptr, indices, counts, cursor, n_blocks):
-    """Entries of each column; wide tables in blocks of columns, so that the counts stay cached."""
-    width = counts.size
-    if n_blocks == 1:
-        for j in indices[: indptr[-1]]:
-            counts[j] += 1
-        return
-    for block in range(n_blocks):
-        stop = width * (block + 1) // n_blocks
-        for i in range(cursor.size):
-            p, end = np.int64(cursor[i]), np.int64(indptr[i + 1])
-            while p < end and indices[p] < stop:
-                counts[indices[p]] += 1
-                p += 1
-            cursor[i] = p
+def count_columns(indices, counts):
+    """Entries of each column."""
+    for p in range(indices.size):
+        counts[np.uint64(indices[p])] += 1
 
 
 @_kernel
-def label_columns(counts, tally, colptr, stops):
-    """Labels for all columns with entries: the HEAVY fullest first, the others in their order.
+def fill_columns(indptr, indices, values, factor, label_of, places, entries):
+    """Every entry to its column; `places` are where the columns begin."""
+    for i in range(np.uint64(indptr.size - 1)):
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            label = np.uint64(label_of[np.uint64(indices[p])])
+            f = np.uint64(places[label])
+            places[label] = f + np.uint64(1)
+            entries[f] = _pack(i, _entry(values[p], factor))
 
-    `counts` becomes the first position of each column in the transpose. The columns below stops[b]
-    hold about (b + 1) / size of all light entries.
-    """
-    width, n_full, largest = counts.size, colptr.size - 1, np.int64(0)
-    for j in range(width):
-        largest = max(largest, np.int64(counts[j]))
-    # The HEAVY-th largest count, from the number of columns of each count.
-    for j in range(width):
+
+@_kernel
+def count_groups(indices, groups):
+    """Entries of each group of GROUP columns: few enough counts to stay cached."""
+    for p in range(indices.size):
+        groups[np.uint64(indices[p]) // np.uint64(GROUP)] += 1
+
+
+@_kernel
+def bound_buckets(groups, most, bucket_of, columns, ends):
+    """Runs of groups with about `most` entries and at most 2^16 columns: first column and end of each; how many."""
+    n, held, first, at = 0, np.int64(0), 0, np.int64(0)
+    for g in range(groups.size):
+        if g > first and (held + groups[g] > most or (g + 1 - first) * GROUP > 2**16):
+            columns[n + 1], ends[n] = g * GROUP, at
+            n, held, first = n + 1, np.int64(0), g
+        bucket_of[g] = n
+        held += groups[g]
+        at += groups[g]
+    columns[n + 1], ends[n] = groups.size * GROUP, at
+    return n + 1
+
+
+@_kernel
+def scatter_rows(indptr, indices, values, factor, bucket_of, columns, places, entries, low):
+    """Every entry to its bucket, and beside it what its column is called there: few places are written to."""
+    for i in range(np.uint64(indptr.size - 1)):
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            j = np.uint64(indices[p])
+            b = np.uint64(bucket_of[j // np.uint64(GROUP)])
+            f = np.uint64(places[b])
+            places[b] = f + np.uint64(1)
+            entries[f] = _pack(i, _entry(values[p], factor))
+            low[f] = j - np.uint64(columns[b])
+
+
+@_kernel
+def sort_buckets(columns, ends, counts, low, entries, room, places):
+    """The entries of each bucket by columns, in the order of rows, and their number in each column."""
+    lo = np.uint64(0)
+    for b in range(ends.size):
+        hi, first = np.uint64(ends[b]), columns[b]
+        width = min(columns[b + 1], counts.size) - first
+        places[:width] = 0
+        for f in range(lo, hi):
+            places[np.uint64(low[f])] += 1
+            room[f - lo] = entries[f]
+        at = np.int64(lo)
+        for c in range(width):
+            n = places[c]
+            counts[first + c] = n
+            places[c] = at
+            at += n
+        for f in range(lo, hi):
+            c = np.uint64(low[f])  # type: ignore[assignment]
+            entries[np.uint64(places[c])] = room[f - lo]
+            places[c] += 1
+        lo = hi
+
+
+@_kernel
+def choose_heavy(counts, tally, heavy):
+    """The fullest columns in their order; returns how many. `tally` becomes the number of columns of each count."""
+    for j in range(counts.size):
         tally[counts[j]] += 1
-    floor, n_above = largest + 1, np.int64(0)
-    while floor > 1 and n_above + tally[floor - 1] <= HEAVY:
+    floor, n_above = tally.size, np.int64(0)
+    while floor > 1 and n_above + tally[floor - 1] <= heavy.size:
         floor -= 1
         n_above += tally[floor]
-    spare = min(HEAVY, n_full) - n_above  # columns of count floor - 1 that are heavy as well
-    heavy, at = 0, np.int64(0)
+    spare = (
+        heavy.size - n_above if floor > 1 else 0
+    )  # the first ones of count floor - 1 are heavy as well
+    n = 0
+    for j in range(counts.size):
+        c = np.int64(counts[j])
+        if c >= floor or (c == floor - 1 and spare > 0):
+            spare -= c < floor
+            heavy[n] = j
+            n += 1
+    return n
+
+
+@_kernel
+def label_columns(label_of, heavy, front, entries, colptr):
+    """Counts become labels and pointers, heavy columns move to the front.
+
+    `front` is room for their entries, or nothing where no entry has to move.
+    """
+    at, end, h = np.int64(0), np.int64(0), 0
     colptr[0] = 0
-    light_total = np.int64(0)
-    for j in range(width):
-        c = np.int64(counts[j])
-        if c >= floor or (c == floor - 1 and c > 0 and spare > 0):
-            spare -= c < floor
-            heavy += 1
-            colptr[heavy] = c  # summed below
+    for j in range(label_of.size):
+        c = np.int64(label_of[j])
+        if h < heavy.size and j == heavy[h]:
+            for k in range(min(c, front.size)):
+                front[end + k] = entries[at + k]
+            end += c
+            h += 1
+            colptr[h] = end
+        at += c
+    # From the last column to the first no entry is written over before it has moved.
+    to, label = at, colptr.size - 1
+    colptr[label] = at
+    for j in range(label_of.size - 1, -1, -1):
+        c = np.int64(label_of[j])
+        at -= c
+        if h > 0 and j == heavy[h - 1]:
+            h -= 1
+            label_of[j] = h
+        elif c == 0:
+            label_of[j] = NO_LABEL
         else:
-            light_total += c
-    for h in range(1, heavy + 1):
-        at += colptr[h]
-        colptr[h] = at
-    spare = min(HEAVY, n_full) - n_above
-    label, light_label, block = 0, heavy, 0
-    light_start = at
-    for j in range(width):
-        c = np.int64(counts[j])
-        if c >= floor or (c == floor - 1 and c > 0 and spare > 0):
-            spare -= c < floor
-            counts[j] = colptr[label]
-            label += 1
-        elif c > 0:
-            counts[j] = at
-            at += c
-            light_label += 1
-            colptr[light_label] = at
-            if (at - light_start) * stops.size > light_total * (block + 1):
-                stops[block] = j + 1
-                block += 1
-    stops[block:] = width
+            to -= c
+            label -= 1
+            label_of[j] = label
+            colptr[label] = to
+            if to > at and front.size > 0:
+                for k in range(c - 1, -1, -1):
+                    entries[to + k] = entries[at + k]
+    for f in range(front.size):
+        entries[f] = front[f]
 
 
 @_kernel
-def fill_columns(indptr, indices, values, factor, place, entries, cursor, stops):
-    """The transpose; blocks of columns keep the places written to in the cache."""
-    for block in range(stops.size):
-        stop = stops[block]
-        for i in range(cursor.size):
-            p, end = np.uint64(cursor[i]), np.uint64(indptr[i + 1])
-            while p < end and indices[p] < stop:
-                j = indices[p]
-                f = np.uint64(place[j])
-                place[j] = f + np.uint64(1)
-                entries[f] = _pack(i, _entry(values[p], factor))
-                p += np.uint64(1)
-            cursor[i] = p
-
-
-@_kernel
-def label_of_places(place, colptr, n_heavy):
-    """Turn the ends of the filled columns into labels; columns without entries get the largest."""
-    heavy, light = 0, n_heavy
-    for j in range(place.size):
-        end = np.int64(place[j])
-        if end == 0:
-            place[j] = NO_LABEL
-        elif end <= colptr[n_heavy]:
-            place[j] = heavy
-            heavy += 1
-        else:
-            place[j] = light
+def find_columns(label_of, n_labels, wanted, first, found):
+    """The columns of rising labels; those after the last are columns without entries. `first` is room for HEAVY."""
+    light, empty, n_empty = 0, wanted.size, n_labels
+    while light < wanted.size and wanted[light] < HEAVY:
+        light += 1
+    n_heavy = light
+    while empty > 0 and wanted[empty - 1] >= n_labels:
+        empty -= 1
+    for j in range(label_of.size):
+        label = np.int64(label_of[j])
+        if label < HEAVY:
+            first[label] = j
+        elif label == NO_LABEL:
+            if empty < wanted.size and wanted[empty] == n_empty:
+                found[empty] = j
+                empty += 1
+            n_empty += 1
+        elif light < wanted.size and wanted[light] == label:
+            found[light] = j
             light += 1
+    for h in range(min(n_heavy, empty)):
+        if wanted[h] < n_labels:
+            found[h] = first[wanted[h]]
 
 
 @_summing
-def column_bounds(colptr, entries, mass, count):
-    """Sum of magnitudes and number of entries of the heavy columns; the largest of all others.
+def column_bounds(colptr, entries, mass, norm, count):
+    """Sum of magnitudes, L2 norm and number of entries of the heavy columns; the largest of all others.
 
     The order of a sum is free here: bounds have a margin for rounding.
     """
@@ -934,8 +1022,10 @@ def column_bounds(colptr, entries, mass, count):
         c = min(label, HEAVY)
         n = np.int64(colptr[label + 1]) - np.int64(colptr[label])
         count[c] = max(count[c], n)
-        if n > mass[c]:  # entries are at most 1: fewer cannot weigh more
-            total = 0.0
+        if n > min(mass[c], norm[c] * norm[c]):  # entries are at most 1: fewer cannot weigh more
+            total, squares = 0.0, 0.0
             for p in range(colptr[label], colptr[label + 1]):
-                total += abs(_share(entries[p]))
-            mass[c] = max(mass[c], total)
+                x = np.float64(abs(_share(entries[p])))
+                total += x
+                squares += x * x
+            mass[c], norm[c] = max(mass[c], total), max(norm[c], math.sqrt(squares))

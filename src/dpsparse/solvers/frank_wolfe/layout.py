@@ -15,12 +15,12 @@ import scipy.sparse as sp
 
 from dpsparse.domain import BoundedData
 from dpsparse.solvers.frank_wolfe import kernel
-from dpsparse.solvers.frank_wolfe.kernel import HEAVY, B
+from dpsparse.solvers.frank_wolfe.kernel import GROUP, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
-# Bytes of the transpose written in one pass over the rows, and of counts in another: parts of the caches.
-_BLOCK_BYTES, _COUNT_BYTES = 2**24, 2**22
+# So many entries go to their columns directly; of more, buckets of so many are sorted within the caches.
+_DIRECT, _BUCKET = 2**22, 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,37 +56,60 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
     """
     n, p = rows.indptr.size - 1, rows.n_features
     width = p + int(problem.fit_intercept)
-    nnz = rows.indices.size + (n if problem.fit_intercept else 0)
+    indptr, indices = rows.indptr, rows.indices[: rows.indptr[-1]]
+    nnz = indices.size + (n if problem.fit_intercept else 0)
     # One type of pointers for nearly all data: one compiled kernel.
-    pointer = np.int32 if nnz <= INT32_MAX else np.int64
-    place = np.zeros(width, np.uint32 if nnz <= INT32_MAX else np.int64)
-    indptr, values = rows.indptr, rows.values
-    cursor = indptr[:-1].copy()
-    kernel.count_columns(indptr, rows.indices, place, cursor, 1 + 4 * width // _COUNT_BYTES)
-    if problem.fit_intercept:
-        place[p] = n
-    colptr = np.empty(int(np.count_nonzero(place)) + 1, pointer)
-    stops = np.empty(1 + 8 * nnz // _BLOCK_BYTES, np.int64)
-    kernel.label_columns(place, np.zeros(n + 1, np.int64), colptr, stops)
+    pointer, name = (np.int32, np.uint32) if nnz <= INT32_MAX else (np.int64, np.int64)
+    label_of = np.zeros(width, name)  # at first the number of entries of each column
     entries = np.empty(nnz, np.uint64)
+    in_buckets = nnz > _DIRECT
+    if in_buckets:
+        _sort_by_columns(rows, indices, problem, label_of[:p], entries)
+    else:
+        kernel.count_columns(indices, label_of)
     if problem.fit_intercept:
-        first = int(place[p])
+        label_of[p] = n
+    tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
+    heavy = heavy[: kernel.choose_heavy(label_of, tally, heavy)]
+    n_full, n_long = width - int(tally[0]), int(label_of[heavy].sum(dtype=np.int64))
+    colptr = np.empty(n_full + 1, pointer)
+    front = np.empty(n_long if in_buckets and n_long < nnz else 0, np.uint64)
+    kernel.label_columns(label_of, heavy, front, entries, colptr)
+    if not in_buckets:
+        factor = 1.0 / problem.feature_bound
+        kernel.fill_columns(
+            indptr, indices, rows.values, factor, label_of, colptr[:-1].copy(), entries
+        )
+    if problem.fit_intercept and n > 0:
         one = np.float32(1.0).view(np.uint32).astype(np.uint64)
-        entries[first : first + n] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
-        place[p] = first + n
-    cursor[:] = indptr[:-1]
-    kernel.fill_columns(
-        indptr,
-        rows.indices,
-        values,
-        1.0 / problem.feature_bound,
-        place,
-        entries,
-        cursor,
-        stops,
-    )
-    kernel.label_of_places(place, colptr, min(HEAVY, colptr.size - 1))
-    return kernel.Matrix(indptr, rows.indices, values, place, colptr, entries)
+        start = int(colptr[label_of[p]])
+        entries[start : start + n] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
+    return kernel.Matrix(indptr, rows.indices, rows.values, label_of, colptr, entries)
+
+
+def _sort_by_columns(
+    rows: RowArrays, indices: np.ndarray, problem: Problem, counts: np.ndarray, entries: np.ndarray
+) -> None:
+    """Entries by columns, in the order of columns and rows, and their numbers; few places are written to at a time."""
+    groups = np.zeros(counts.size // GROUP + 1, np.int64)
+    kernel.count_groups(indices, groups)
+    bucket_of = np.empty(groups.size, np.int32)
+    columns, ends = np.zeros(groups.size + 1, np.int64), np.empty(groups.size, np.int64)
+    ends = ends[: kernel.bound_buckets(groups, _BUCKET, bucket_of, columns, ends)]
+    begins = np.append(0, ends[:-1])
+    low = np.empty(indices.size, np.uint16)
+    kernel.scatter_rows(
+        rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, bucket_of, columns,
+        begins.copy(), entries, low,
+    )  # fmt: skip
+    room, places = np.empty(int((ends - begins).max()), np.uint64), np.empty(2**16, np.int64)
+    kernel.sort_buckets(columns, ends, counts, low, entries, room, places)
+
+
+def nanoseconds_of_a_row(matrix: kernel.Matrix, n: int, K: int) -> float:
+    """What a new box costs, roughly: labels and scores of its entries, which may lie outside of the caches."""
+    read = 4 * (matrix.label_of.size + matrix.colptr.size * K)
+    return 100 + 3 * K * (1 + read / 2**22) * matrix.entries.size / max(n, 1)
 
 
 def make_state(
@@ -103,13 +126,14 @@ def make_state(
     sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
     sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
     sc.cutoff, sc.fresh_at, sc.exact_at = getattr(problem.loss, "cutoff", 0.0), -1, -1
-    sc.width = 1
+    sc.width, sc.ceiling = 1, -1
     if not math.isinf(problem.kappa):
         sc.kappa = problem.unit_kappa
         sc.width = math.ceil(math.log(2.0) / sc.kappa * (1.0 + 1e-12))
     sc.debt_limit = cells // 8 + nnz // 16 + 1000
     # A refresh of all rows and scores in new boxes of rows, from rough costs in nanoseconds.
-    sc.refresh_cost = 1 + (K * (3 * n + 0.7 * nnz) + 2 * cells) / (100 + 3 * K * nnz / max(n, 1))
+    row = nanoseconds_of_a_row(matrix, n, K)
+    sc.refresh_cost = 1 + (K * (3 * n + 0.7 * nnz) + 2 * cells) / row
     pool = (cells if cells <= 10**6 else cells // 8) * 2 + 64 * (B + 2) if drawing else 1
     return kernel.State(
         matrix,

@@ -38,7 +38,7 @@ from dpsparse.selection.scan import Selection
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY
 from dpsparse.solvers.frank_wolfe.layout import RowArrays
-from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, History, Problem
+from dpsparse.solvers.frank_wolfe.problem import History, Problem
 from dpsparse.solvers.frank_wolfe.scores import Scores
 
 _PATIENCE = 4  # stops of the kernel at one step, after which the step is made without doubt
@@ -223,6 +223,8 @@ class Run(Scores):
             sc.renewed = spent
         elif event == kernel.RETUNE:
             self._retune()
+        elif event == kernel.LOOK:
+            self._look()
         if self._drawing:
             kernel.rebuild(self.state.sampler, sc)
 
@@ -283,19 +285,10 @@ class Run(Scores):
 
     def _features_of(self, labels: np.ndarray) -> np.ndarray:
         label_of, n_labels = self.state.matrix.label_of, self.state.matrix.colptr.size - 1
-        features = np.empty(labels.size, np.int64)
-        full = labels < n_labels
-        wanted = np.zeros(n_labels + 1, bool)
-        wanted[labels[full]] = True
-        place = np.zeros(n_labels, np.int32 if label_of.size < INT32_MAX else np.int64)
-        for start in range(0, label_of.size, 2**18):  # no copy of all labels
-            some = label_of[start : start + 2**18]
-            owners = np.flatnonzero(wanted[np.minimum(some, n_labels)])
-            place[some[owners]] = start + owners
-        features[full] = place[labels[full]]
-        if not full.all():  # labels after the last are the columns without entries, in their order
-            features[~full] = self._empty_columns()[labels[~full] - n_labels]
-        return features
+        wanted, inverse = np.unique(labels, return_inverse=True)
+        found = np.empty(wanted.size, np.int64)
+        kernel.find_columns(label_of, n_labels, wanted, np.empty(HEAVY, np.int64), found)
+        return found[inverse]
 
     def labels_of(self, features: np.ndarray) -> np.ndarray:
         label_of, n_labels = self.state.matrix.label_of, self.state.matrix.colptr.size - 1

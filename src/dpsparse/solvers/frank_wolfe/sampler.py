@@ -60,7 +60,7 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     sc = kernel.make_scalars()
     sc.outputs, sc.freshness, sc.n_cells, sc.kappa = 1, kernel.TOLERANCE, n, kappa
     sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
-    sc.debt_limit, sc.exact_at = n // 8 + 1000, -1
+    sc.debt_limit, sc.exact_at, sc.ceiling = n // 8 + 1000, -1, -1
     whole, reals = np.zeros(0, np.int32), np.zeros(0)
     places, entries = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
     return kernel.State(

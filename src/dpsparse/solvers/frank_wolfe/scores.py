@@ -15,7 +15,7 @@ import numpy as np
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.curve import Curve
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY, SLOPE_UNITS
-from dpsparse.solvers.frank_wolfe.layout import RowArrays, lay_out, make_state
+from dpsparse.solvers.frank_wolfe.layout import RowArrays, lay_out, make_state, nanoseconds_of_a_row
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
 
 # Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
@@ -30,12 +30,18 @@ class Scores:
         self.problem, self.n_features, self.step = problem, rows.n_features, 0
         self._track_all = track_all
         matrix = lay_out(rows, problem)
-        self.column_mass, self.column_count = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1, np.int64)
-        kernel.column_bounds(matrix.colptr, matrix.entries, self.column_mass, self.column_count)
+        self.column_mass, self.column_norm = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
+        self.column_count = np.zeros(HEAVY + 1, np.int64)
+        kernel.column_bounds(
+            matrix.colptr, matrix.entries, self.column_mass, self.column_norm, self.column_count
+        )
         # The width of the sums is invisible in the law: the sums are exact either way.
         bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
         self.state = make_state(rows, problem, matrix, bound > INT32_MAX, track_all)
-        self._drift = np.zeros(HEAVY + 1)  # lagging: of slopes since a column was pulled
+        # Lagging: how far a column's score may have moved since it was pulled (S / 2^28), without rounding; infinite
+        # where the score was forgotten.
+        self._drift = np.zeros(HEAVY + 1)
+        self._caught = 0  # step of the last pull without boxes
         self._wait = 8  # pulls of all columns (`sc.seek`) after leaders were sought in vain
         self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         self._curve: Curve | None = None  # narrow tables: scores follow their curvature
@@ -64,6 +70,7 @@ class Scores:
         if light.size:
             state.sc.light = max(int(light.max()), -int(light.min()))
         self._drift[:] = 0.0
+        state.sc.ceiling = -1
         state.sc.rebuild = 1
         state.sc.pulls += 1
 
@@ -77,49 +84,87 @@ class Scores:
     def _catch_up(self) -> None:
         """The slopes have moved further than the slack allows: pull the columns that matter.
 
-        A column pulled now is exact. One that is not has drifted by at most the sum of the lags
-        since its last pull. Those that cannot win anyway need not be pulled: with little noise a
-        few heavy columns lead, and the millions of others are left alone for many steps.
+        A column pulled now is exact. One that is not has drifted by at most what the lags since its
+        last pull allow. Those that hardly ever win need not be pulled.
         """
         state, sc = self.state, self.state.sc
         np.copyto(state.rows.q, state.rows.fresh)
-        self._drift += float(sc.lag)
-        sc.lag = 0
-        if sc.seek == 0 and self._pull_leaders():
+        # By Hoelder with |x| <= 1, and by Cauchy-Schwarz, which is far less for long columns.
+        self._drift += np.minimum(float(sc.lag), sc.distance * self.column_norm * (1.0 + 1e-6))
+        # Where a single step uses the reserve up, it is only a doubt: draws go without.
+        hasty = sc.lag > self._reserve * max(self.step - self._caught, 1)
+        self._caught, sc.lag = self.step, 0
+        if sc.seek == 0 and self._drawing and self._pull_leaders(0 if hasty else self._reserve):
             self._wait = 8
-        else:
-            self._pull()
-            sc.exact_at = self.step
-            if sc.seek == 0:  # they were sought in vain: not soon again
-                sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
-            sc.seek -= 1
-        self._set_reserve()
+            self._set_reserve(0 if hasty else self._reserve)
+            return
+        self._pull()
+        sc.exact_at = self.step
+        if sc.seek == 0:  # they were sought in vain: not soon again
+            sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
+        sc.seek -= 1
+        self._set_reserve(self._reserve)
 
-    def _pull_leaders(self) -> bool:
-        """Pull the heavy columns that may hold the largest score; False if all should be pulled.
+    def _pull_leaders(self, reserve: int) -> bool:
+        """Pull the heavy columns that may well be drawn; False if all should be pulled.
 
-        No column reaches further than its stale score and its slack, nor than its entries allow.
-        From the furthest reach down, columns are pulled until the next one stays 30 / kappa below
-        the best: there it has e^-30 of the weight, exact or not.
+        No column reaches further than its stale score and its slack, nor than its entries allow. From the furthest
+        reach down, columns are pulled until the next one has less than a 32nd of the weight of all cells: as a
+        proposal it would be in doubt, and read, but more rarely than it would be pulled. Light columns are left
+        alone where the most that one of them can reach makes few proposals that are rejected.
         """
-        K, n_heavy = self.problem.n_outputs, min(HEAVY, self.state.matrix.colptr.size - 1)
+        state, sc, K = self.state, self.state.sc, self.problem.n_outputs
+        n_heavy = min(HEAVY, state.matrix.colptr.size - 1)
+        heavy = state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
         size = np.zeros(HEAVY + 1, np.int64)
-        heavy = self.state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
         size[:n_heavy] = np.abs(heavy.astype(np.int64)).max(axis=1)
-        size[HEAVY] = self.state.sc.light
-        most = self.problem.resolution * self.column_mass * (1.0 + 1e-6) + self.column_count
-        reach = np.minimum(size + self._slack_of(self._drift), most)
-        floor, work = 0.0, 0
-        for label in np.argsort(-reach).tolist():
-            if reach[label] <= floor:
-                return True
-            work += 3 * int(self.column_count[label])
-            if label == HEAVY or work > self.state.matrix.entries.size:
+        size[HEAVY] = sc.light
+        reach = size + self._slack_of(self._drift + float(reserve))
+        # Where the entries say more than a score of long ago: forget it.
+        forget = reach[:n_heavy] > self._most()[:n_heavy]
+        heavy[forget], self._drift[:n_heavy][forget] = 0, math.inf
+        reach = np.minimum(reach, self._most())
+        order = np.argsort(-reach[:n_heavy])
+        done, chunk, work, best = 0, 4, 0, 0
+        while done < n_heavy:
+            some = order[done : done + chunk]
+            some = some[reach[some] > self._floor(best)]
+            if some.size == 0:
+                break
+            work += int(self.column_count[some].sum())
+            if 2 * work > state.matrix.entries.size:
                 return False
-            self._pull_labels(label, label + 1)
-            self._drift[label] = 0.0
-            floor = max(floor, float(np.abs(heavy[label]).max()) - 30.0 / self._kappa)
-        return False
+            kernel.pull_some(
+                state.matrix.colptr,
+                state.matrix.entries,
+                state.rows.q,
+                state.sampler.score,
+                sc,
+                some,
+            )
+            self._drift[some] = 0.0
+            best = max(best, int(np.abs(heavy[some].astype(np.int64)).max()))
+            done, chunk = done + some.size, 2 * chunk
+        if self._proposals(float(reach[HEAVY]), best) > state.matrix.entries.size // 160:
+            return False
+        sc.ceiling = int(reach[HEAVY])
+        return True
+
+    def _most(self) -> np.ndarray:
+        """No |score| can be larger."""
+        mass = self.problem.resolution * self.column_mass * (1.0 + 1e-6)
+        return np.ceil(mass).astype(np.int64) + self.column_count
+
+    def _floor(self, best: float) -> float:
+        """A score with a 32nd of the weight of all cells together, which is at least that of the best and 1 each."""
+        return (
+            max(best, math.log(self.state.sc.n_cells) / self._kappa) - math.log(32.0) / self._kappa
+        )
+
+    def _proposals(self, light: float, best: float) -> float:
+        """How often a draw proposes if light columns may reach so far."""
+        n = math.log(max(self.state.sc.n_cells, 1))
+        return math.exp(min(n + self._kappa * light - max(n, self._kappa * best), 700.0))
 
     def exact_scores(self) -> np.ndarray:
         """Scores at the true margins, (features, outputs), the intercept last; refreshes all."""
@@ -158,17 +203,25 @@ class Scores:
     def _slack_of(self, drift: np.ndarray) -> np.ndarray:
         """How far scores can be off if all slopes together moved by `drift` (in 2^-28).
 
-        A contribution moves by S |dq| |x| and its rounding by 1 unit; |x| <= 1, |dq| <= 2.
+        A contribution moves by S |dq| |x| and its rounding by 1 unit; |x| <= 1, |dq| <= 2. A forgotten score is
+        stored as 0, and its drift is infinite.
         """
         S = self.problem.resolution
         moved = np.minimum(drift * (S / SLOPE_UNITS), 2.0 * S * self.column_mass * (1.0 + 1e-6))
-        return np.ceil(moved).astype(np.int64) + self.column_count
+        slack = np.ceil(moved).astype(np.int64) + self.column_count
+        return np.where(np.isinf(drift), self._most(), slack)
 
-    def _set_reserve(self) -> None:
-        """Let all slopes together move by so much that a score is uncertain by `_DOUBT` / kappa."""
-        sc = self.state.sc
-        sc.reserve = min(int(_DOUBT / self._kappa * SLOPE_UNITS / self.problem.resolution), 2**62)
-        self.state.sampler.slack[:] = self._slack_of(self._drift + float(sc.reserve))
+    @property
+    def _reserve(self) -> int:
+        """The move of all slopes together that makes a score uncertain by `_DOUBT` / kappa."""
+        return min(int(_DOUBT / self._kappa * SLOPE_UNITS / self.problem.resolution), 2**62)
+
+    def _set_reserve(self, reserve: int) -> None:
+        """Let all slopes together move by so much; with 0 a column that was pulled now is exact."""
+        slack = self._slack_of(self._drift + float(reserve))
+        if reserve == 0:
+            slack[self._drift == 0.0] = 0
+        self.state.sc.reserve, self.state.sampler.slack[:] = reserve, slack
 
     def set_tau(self, tau: float) -> None:
         """Boxes in which every slope stays within tau * slope_bound, and the slack that follows."""
@@ -182,8 +235,17 @@ class Scores:
     def _retune(self) -> None:
         """Exact scores, and the better of the two ways; only exact freshness may refresh here."""
         if self.problem.freshness == "exact":
+            if self.state.sc.ceiling >= 0:  # leaders alone were not enough: not soon again
+                self.state.sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
             self.refresh()
             self._choose_way()
+
+    def _look(self) -> None:
+        """Would boxes pay by now? Where light columns are left alone they stay so, unless the answer is yes."""
+        if self.state.sc.ceiling >= 0:
+            self._choose_way()
+        else:
+            self._retune()
 
     def _choose_way(self) -> None:
         """Boxes with the tau of `_choose_tau`, or no boxes where they would not pay."""
@@ -194,16 +256,19 @@ class Scores:
         sc.renewed, sc.look = 0, t + t // 2 + 16
         # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
         n, K = self.state.rows.y.size, self.problem.n_outputs
-        row = 100 + 3 * K * self.state.matrix.entries.size / max(n, 1)
+        row = nanoseconds_of_a_row(self.state.matrix, n, K)
         sc.afford = 1 + 2 * K * n / row + self.pull_rate * sc.refresh_cost
         tau = self._choose_tau()
         if tau > 0.0:
+            if sc.ceiling >= 0:
+                self.refresh()
             self.set_tau(tau)
             kernel.schedule_all(self.state.rows, self.state.calendar, sc, t)
             sc.renewed = 0
         else:
             sc.boxes, sc.theta = 0, 0.0
-            self._set_reserve()
+            # A ceiling holds for the slopes that it was taken at: any change of them must be answered.
+            self._set_reserve(0 if sc.ceiling >= 0 else self._reserve)
             if self._drawing and Curve.pays(self):
                 self._curve = Curve(self)
 

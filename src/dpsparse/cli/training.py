@@ -1,0 +1,267 @@
+"""Rows of files as models take them, and the way of a paid model into its file: what `fit` and `tune` share."""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dpsparse
+from dpsparse._checks import did_you_mean, no_column
+from dpsparse.cli import prepare as preparation
+from dpsparse.cli.budget import budget_line
+from dpsparse.cli.options import Options, make_estimator
+from dpsparse.cli.output import say, stage
+from dpsparse.exceptions import DomainError, ModelFileError, ParameterError, SchemaError
+from dpsparse.readers import column_names, read_columns, read_table
+from dpsparse.readers.tables import NotNumericTable, format_of, name_array, target_array
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dpsparse.domain_file import Facts
+    from dpsparse.preprocessing import DPPipeline
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a method is fitted to, and what takes its weights back to the columns of the file."""
+
+    X: Any
+    y: Any = None
+    persons: np.ndarray | None = None
+    feature_names: Any = None
+    factors: np.ndarray | None = None  # that the columns of the file were multiplied by
+    unscaled: Any = None
+
+
+def prepared(
+    data: str, options: Options, facts: Facts, ledger: Any
+) -> tuple[DPPipeline, list[str]]:
+    """The pipeline for a raw table, and the names of all of its columns; only the header is read."""
+    domain, roles = preparation.declared(options, facts.domain, facts.roles)
+    model = make_estimator(options, domain, ledger)
+    names = column_names(data, options["file_format"])
+    return preparation.make_pipeline(model, domain, roles, names, options), names
+
+
+def read_raw(path: str, options: Options) -> Training:
+    """Raw feature columns, targets and persons of a table that the pipeline prepares."""
+    target, person = _target(options), options["person"]
+    with stage(f"reading {Path(path).name}"):
+        columns = read_columns(path, format=options["file_format"])
+        for name in (target, person):
+            if name is not None and name not in columns:
+                raise no_column(name, list(columns), (target, person))
+        y = target_array(columns.pop(target).tolist())
+        persons = None if person is None else name_array(columns.pop(person).tolist())
+        return Training(columns, y, persons)
+
+
+def read_numbers(path: str, options: Options, scales: dict[str, float], model: Any) -> Training:
+    """A table of numbers, scaled by the public constants of its columns."""
+    with stage(f"reading {Path(path).name}"):
+        try:
+            table = read_table(
+                path,
+                target=options["target"],
+                person=options["person"],
+                drop=preparation.names_of(options["drop"]),
+                n_features=options["n_features"],
+                zero_based=options["zero_based"],
+                format=options["file_format"],
+            )
+        except NotNumericTable as error:
+            raise preparation.undecided(path, options, error) from None
+        if table.y is None:
+            _target(options)
+        factors = _factors(table.feature_names, scales, model)
+        X = table.X
+        if factors is not None:
+            X = X.copy()
+            X.data *= factors[X.indices]
+    return Training(X, table.y, table.persons, table.feature_names, factors, table.X)
+
+
+def stream(
+    paths: tuple[str, ...], options: Options, scales: dict[str, float], model: Any
+) -> Training:
+    """Rows of several files, or of more than memory holds: read, clipped and stored by `fit`, then streamed."""
+    from dpsparse.rows import Rows
+
+    kinds = {options["file_format"] or format_of(Path(path)) for path in paths}
+    if len(kinds) > 1:
+        raise ParameterError("All files must have the same format; convert some of them.")
+    if options["person"] is not None:
+        raise ParameterError("--person needs one file that memory holds; leave out --memory.")
+    kind = kinds.pop()
+    common: Any = {"memory": options["memory"] or "2GB"}
+    source: Any
+    if kind == "svmlight":
+        if options["n_features"] is None:
+            raise ParameterError(
+                "Several svmlight files, or --memory, need the public width: --n-features."
+            )
+        source = Rows.from_svmlight(
+            paths, n_features=options["n_features"], zero_based=options["zero_based"], **common
+        )
+    else:
+        common |= {"target": _target(options), "drop": preparation.names_of(options["drop"])}
+        if kind == "parquet":
+            source = Rows.from_parquet(paths, **common)
+        else:
+            source = Rows.from_csv(paths, separator="\t" if kind == "tsv" else ",", **common)
+    source.factors = _factors(source.feature_names, scales, model)
+    return Training(source, feature_names=source.feature_names, factors=source.factors)
+
+
+def rows_for(fitted: Any, data: str, options: Options) -> Any:
+    """The rows of a file as a fitted model takes them: by name, raw where the model prepares them itself."""
+    inner = getattr(fitted, "model_", None)
+    raw = getattr(fitted, "feature_names_in_", None) if inner is not None else None
+    if raw is not None:
+        return read_columns(data, columns=list(raw), format=options["file_format"])
+    names = None if inner is not None else fitted.feature_names_
+    unnamed = [options["target"]] if options["target"] and names is None else []
+    table = read_table(
+        data,
+        features=names,
+        drop=() if names is not None else [*preparation.names_of(options["drop"]), *unnamed],
+        n_features=fitted.n_features_in_,
+        zero_based=options["zero_based"],
+        format=options["file_format"],
+    )
+    if table.X.shape[1] != fitted.n_features_in_:
+        raise SchemaError(
+            f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
+        )
+    return table.X
+
+
+def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
+    """Rows for a fitted model with their targets, and the person of every row if a column names them."""
+    person = options["person"]
+    if (options["file_format"] or format_of(Path(data))) == "svmlight":
+        if person is not None:
+            raise SchemaError("--person needs named columns (CSV, Parquet).")
+        table = read_table(
+            data, n_features=fitted.n_features_in_, zero_based=options["zero_based"], format=options["file_format"]
+        )  # fmt: skip
+        return Training(table.X, table.y)
+    wanted = [_target(options), *([person] if person is not None else [])]
+    X = rows_for(fitted, data, {**options, "drop": [*options["drop"], *wanted[1:]]})
+    cells = read_columns(data, columns=wanted, format=options["file_format"])
+    persons = None if person is None else name_array(cells[person].tolist())
+    return Training(X, target_array(cells[wanted[0]].tolist()), persons)
+
+
+def _target(options: Options) -> str:
+    if options["target"] is None:
+        raise SchemaError("A table needs --target, the name of the column to predict.")
+    return str(options["target"])
+
+
+def _factors(names: Any, scales: dict[str, float], model: Any) -> np.ndarray | None:
+    """One factor per column. Without any, named columns are not clipped to a bound that nobody stated."""
+    if scales:
+        if names is None:
+            raise ParameterError("Only named columns (CSV, Parquet) can be scaled.")
+        for unknown in (name for name in scales if name not in names):
+            near = did_you_mean(unknown, names, names)
+            raise ParameterError(f"There is no feature column {unknown!r} to scale.{near}")
+        import numpy as np
+
+        return np.array([1.0 / scales.get(name, 1.0) for name in names])
+    try:
+        model._check_parameters()
+        model._check_scales(names)
+    except DomainError:
+        if names is None:
+            raise
+        raise ParameterError(
+            f"The method needs the public scale of these columns: {preparation.shown(names, names)}. State --bounds "
+            "COLUMN=LOW..HIGH for each, --feature-bound 1 if all entries lie in [-1, 1], or have scales learnt: "
+            "--prepare private. Nothing was spent."
+        ) from None
+    return None
+
+
+# ---- the way out --------------------------------------------------------------------------------
+
+
+def keep(
+    model: Any, rows: Training, scales: dict[str, float], options: Options, data: str
+) -> tuple[Path, dict[str, Any]]:
+    """The model in its file, with weights for the columns as they are in the data, and the record about it."""
+    if rows.factors is not None:
+        model.coef_ = model.coef_ * rows.factors
+        if hasattr(model, "coef_noise_"):
+            model.coef_noise_ = model.coef_noise_ * abs(rows.factors)
+        model.scales_ = scales
+    # What the card calls the data and the target: names that were typed, nothing of the rows.
+    model.about_ = {
+        "data": options["data_name"] or Path(data).name,
+        "target": options["target"] or "",
+        "fitted": datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
+    }
+    path = _save_paid(model, options["output"], rows.feature_names, options["overwrite"])
+    return path, {"model": path, **facts_of(model)}
+
+
+def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) -> Path:
+    """The saved model. Where its place fails, another one: what is paid for is not thrown away."""
+    from dpsparse.models import dumps, save
+
+    try:
+        return save(model, output, feature_names=feature_names, overwrite=overwrite)
+    except ModelFileError as error:
+        reason = f"{error} The fit is done and its epsilon is spent"
+    for folder in (tempfile.gettempdir(), Path.home(), Path.cwd()):
+        try:
+            rescue = Path(tempfile.mkdtemp(prefix="dpsparse-", dir=folder))  # ours alone
+        except OSError:
+            continue
+        try:
+            kept = save(model, rescue / output.name, feature_names=feature_names)
+        except ModelFileError:
+            rescue.rmdir()
+            continue
+        raise ModelFileError(f"{reason}; the model is kept in {kept}, move it from there.")
+    say(dumps(model, feature_names=feature_names))
+    raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
+
+
+def with_budget(record: dict[str, Any], text: str, ledger: Any) -> str:
+    """The text with a line on the account that paid, which is added to the record as well."""
+    if ledger is None:
+        return text
+    record["budget"] = {
+        "spent": ledger.spent(),
+        "remaining": ledger.remaining(),
+        "head": ledger.head,
+    }
+    return f"{text}\n{budget_line(ledger)}"
+
+
+def facts_of(model: Any) -> dict[str, Any]:
+    inner = getattr(model, "model_", model)
+    return {
+        "estimator": type(inner).__name__,
+        "prepared": inner is not model,
+        "dpsparse": dpsparse.__version__,
+        "n_columns": model.n_features_in_,
+        "n_features": inner.n_features_in_,
+        "n_nonzero": inner.n_nonzero_,
+        "guarantee": model.privacy_.to_dict(),
+    }
+
+
+def summary(model: Any) -> str:
+    inner = getattr(model, "model_", model)
+    raw = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
+    return (
+        f"{type(inner).__name__}, {raw}{inner.n_features_in_:,} features, "
+        f"{inner.n_nonzero_:,} non-zero weights"
+    )
