@@ -1,6 +1,7 @@
 """Domain: the bounds hold afterwards, nothing is said about rows, nothing of the user's is touched."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpsparse import Domain
+from dpsparse.domain import by_person
 from dpsparse.exceptions import DomainError, SchemaError
 
 FINITE = st.floats(-1e200, 1e200, allow_nan=False)
@@ -164,3 +166,13 @@ def test_observed_classes_are_an_explicit_choice():
     )
     with pytest.raises(DomainError, match="one class only"):
         Domain(classes="observed").class_labels(np.array([1, 1]))
+
+
+def test_no_person_is_two_because_names_have_no_exact_order():
+    """As floats of NumPy 2**53 + 1 equals 2.0**53, which equals 2**53, which is another; sets have no order at all."""
+    one, other = np.int64(2**53 + 1), np.int64(2**53)
+    order, starts = by_person([one, 2.0**53, other, one], 4)
+    assert [sorted(order[a:b].tolist()) for a, b in pairwise(starts)] == [[1, 2], [0, 3]]
+    sets = [frozenset({1}), frozenset({2}), frozenset({1})]
+    with pytest.raises(SchemaError, match="by numbers or by text"):
+        by_person(sets, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpsparse import Domain, DPGradientRegressor
+from dpsparse import Domain, DPGradientRegressor, PrivateCount
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms import GeometricNoise
@@ -102,3 +102,11 @@ def test_the_mean_of_a_fit_is_recorded_and_told_once(adjacency):
     assert entry.bound == Fraction(plan.phases[0].event.sensitivity)
     with pytest.raises(CalibrationError, match="more than it pays"):
         releases.geometric("mean", rows.target_total())
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.3, 0.7, 1.1, 1.3, 4.9, 1.0 - 2.0**-53])
+def test_no_scale_is_rounded_below_what_epsilon_pays_for(eps):
+    count = PrivateCount(low=5, high=200, epsilon=eps)
+    for event in (plan_of("add-remove", eps).phases[0].event, count.event):
+        assert Fraction(event.sensitivity) / Fraction(event.scale) <= Fraction(eps)
+        assert event.scale <= math.nextafter(event.sensitivity / eps, math.inf)

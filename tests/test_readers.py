@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers import iter_svmlight, read_columns, read_svmlight, read_table, tables
 from dpsparse.readers.svmlight import _number, _powers_of_ten
-from dpsparse.readers.tables import label_list
+from dpsparse.readers.tables import label_list, name_array
 
 
 def write(folder, text, name="data.svm"):
@@ -375,3 +375,8 @@ def test_a_column_of_lists_is_read_whatever_their_lengths(cells, tmp_path):
     path = tmp_path / "lists.jsonl"
     path.write_text(f'{{"a": {cells}, "b": 1}}\n' * 3)
     assert len(read_columns(path)["a"]) == 3
+
+
+def test_a_person_has_one_name_however_their_number_is_written():
+    names = name_array([7, 7.0, "7", " 7 ", "7.0", "17", "7.05"])
+    assert names.tolist() == ["7"] * 5 + ["17", "7.05"]

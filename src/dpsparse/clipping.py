@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import quietly
+from dpsparse._checks import objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.jit import njit
 
@@ -26,6 +26,7 @@ _NORM_MARGIN = 1e-12
 # of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
 # Smaller entries are flushed to zero at the door, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
+_NAMES = "groups must name persons by numbers or by text, one kind throughout."
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
@@ -163,8 +164,7 @@ def refuse_non_finite(values: np.ndarray, name: str) -> None:
 
 def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows ordered by person (their own order is kept), and where each person begins."""
-    sentence = "groups must name persons by numbers or by text, one kind throughout."
-    return quietly(sentence, _by_person, groups, n_rows)
+    return quietly(_NAMES, _by_person, groups, n_rows)
 
 
 def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -175,8 +175,13 @@ def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     missing = np.array([name is None for name in names]) if names.dtype.kind == "O" else False
     if np.any(missing | np.asarray(names != names, bool)):
         raise SchemaError("groups must name the person of every row; some names are missing.")
-    # Equal numbers of different types are one person: two names for a person would halve the protection.
+    # Equal numbers of different types are one person: two names for a person would halve the protection. Numbers of
+    # Python are compared exactly; 2**53 + 1 of NumPy would equal 2.0**53, and so stand on either side of 2**53.
+    if names.dtype.kind == "O":
+        names = objects_of([n.item() if isinstance(n, np.generic) else n for n in names])
     _, person, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    if names.dtype.kind == "O" and len(set(names.tolist())) != len(sizes):
+        raise SchemaError(_NAMES)  # names without an order, such as sets: sorting parts equal ones
     return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
 
 

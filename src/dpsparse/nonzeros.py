@@ -85,7 +85,7 @@ class PrivateCount:
     @property
     def scale(self) -> float:
         """Noise scale: P(noise = k) is proportional to exp(-|k|/scale)."""
-        return (self.high - self.low) / self.epsilon
+        return Geometric.for_epsilon(self.epsilon, self.high - self.low).scale
 
     @property
     def event(self) -> Event:

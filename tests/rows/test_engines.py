@@ -290,3 +290,15 @@ def test_refusals_come_before_anything_is_spent(tmp_path):
         Rows.from_svmlight(tmp_path / "nowhere.svm", n_features=3)
     assert read_size("2GB") == 2 * 10**9
     assert read_size("1.5 mb") == 1_500_000
+
+
+@pytest.mark.parametrize("n_rows", [0, 3])
+def test_a_last_part_without_entries_is_read_again(n_rows):
+    """A fit must not fail where the rows of the last part happen to be empty: an error would tell."""
+    domain = Domain(classes=[0, 1], unit="person")
+    part = domain.part(sp.csr_array((n_rows, 2)), np.zeros(n_rows), labels=np.array([0, 1]))
+    store = Stored()
+    store.append(dataclasses.replace(part, persons=np.arange(n_rows + 1)))
+    units = Rows(store, domain, 2).unit(np.ones(2))
+    for _ in range(3):  # the view is stored in its second pass
+        assert np.array_equal(units.masses().whole(1.0), [0, 0])

@@ -57,7 +57,7 @@ def mean_plan(model: BaseDPLinearModel, effective: float) -> Plan:
         target_bound=float(model._domain.require("target_bound", name)),
     )  # fmt: skip
     return model._planned(
-        [Phase("mean", Geometric(STEPS / model.epsilon, STEPS), note)],
+        [Phase("mean", Geometric.for_epsilon(float(model.epsilon), STEPS), note)],
         public,
         source="docs/proofs/table_regression.md",
         parameters={"n_iter": 1, "way": "mean", "effective_rows": effective},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -226,6 +227,14 @@ class Geometric(Event):
                 "Geometric.sensitivity must be a whole number: integer noise on a query that "
                 "moves by fractions is not private. Round the bounds of the count."
             )
+
+    @classmethod
+    def for_epsilon(cls, epsilon: float, sensitivity: int) -> Geometric:
+        """The noise that costs `epsilon`: a quotient that float64 rounds down would cost more, by one last digit."""
+        scale = sensitivity / epsilon
+        if Fraction(scale) * Fraction(epsilon) < sensitivity:
+            scale = math.nextafter(scale, math.inf)
+        return cls(scale, sensitivity)
 
 
 @dataclass(frozen=True)

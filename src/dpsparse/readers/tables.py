@@ -462,8 +462,8 @@ def target_array(cells: list[Any] | np.ndarray) -> np.ndarray:
 
 
 def name_array(cells: list[Any]) -> np.ndarray:
-    """Names of persons as text, without spaces around them: "7" and " 7" are one person."""
-    names = ["" if cell is None else str(cell).strip() for cell in cells]
+    """Names of persons as text, without spaces around them: "7", " 7" and 7.0 are one person."""
+    names = ["" if cell is None else str(cell).strip().removesuffix(".0") for cell in cells]
     if not all(names):
         raise SchemaError("The column of persons has missing cells.")
     return np.array(names)

@@ -91,6 +91,7 @@ class Stored(Streamed):
         values, size = self._write(part, start, 0)
         self._records.append(_Record(type(part), start, size, values))
         self._end = start + size
+        self._file.truncate(self._end)  # empty arrays at the end of a part have places, too
 
     def __len__(self) -> int:
         return len(self._records)
