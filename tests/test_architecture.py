@@ -35,7 +35,7 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "sensitivity"},
-    "rows": {"clipping", "domain", "losses", "noise", "sensitivity", "arithmetic", "readers"},  # clipped as they are read
+    "rows": {"clipping", "domain", "losses", "noise", "sensitivity", "arithmetic", "readers"},  # clipped while read
     "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
     "release": {"mechanisms", "noise", "privacy", "rows"},
     "published": {"losses"},  # the papers as printed stand alone
