@@ -15,7 +15,8 @@ from sklearn.linear_model import LinearRegression
 
 import _screening_data as sd
 from _common import promise
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.clipping import BoundedData
+from dpsparse.domain import Domain
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.losses import get_loss
 from dpsparse.published.khanna_lu_raff_2023_screening import (

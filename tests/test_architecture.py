@@ -35,36 +35,42 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "sensitivity"},
-    "rows": {"domain", "losses", "noise", "sensitivity", "arithmetic", "readers"},  # readers: clipped as they are read
+    "rows": {"clipping", "domain", "losses", "noise", "sensitivity", "arithmetic", "readers"},  # clipped while read
     "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
     "release": {"mechanisms", "noise", "privacy", "rows"},
     "published": {"losses"},  # the papers as printed stand alone
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
-    "solvers": {"arithmetic", "random", "rows", "release", "selection", "losses", "domain", "sensitivity", "nonzeros"},
+    "solvers": {
+        "arithmetic", "random", "rows", "release", "selection", "losses", "clipping", "domain", "sensitivity",
+        "nonzeros",
+    },
     "estimators": {
-        "_lazy", "published", "solvers", "rows", "release", "selection", "losses", "domain", "random", "noise",
-        "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
+        "_lazy", "published", "solvers", "rows", "release", "selection", "losses", "clipping", "domain", "random",
+        "noise", "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
     },
     "models": {"estimators", "domain", "privacy", "preprocessing", "_files", "_model_values"},
     "_model_values": {"domain", "nonzeros", "preprocessing", "privacy"},
     "preprocessing": {
-        "estimators", "rows", "release", "domain", "random", "privacy", "models", "model_selection", "sensitivity",
+        "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "models", "model_selection",
+        "sensitivity",
     },
     "evaluation": {
-        "estimators", "rows", "release", "domain", "random", "privacy", "report", "sensitivity",
+        "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "report", "sensitivity",
     },
     "model_selection": {
-        "estimators", "rows", "release", "domain", "random", "privacy", "selection", "sensitivity",
+        "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "selection", "sensitivity",
         "evaluation", "losses", "solvers", "datasets", "noise", "report", "nonzeros",
     },
-    "inference": {"rows", "release", "domain", "random", "privacy", "sensitivity", "estimators", "evaluation"},
+    "inference": {
+        "rows", "release", "clipping", "domain", "random", "privacy", "sensitivity", "estimators", "evaluation",
+    },
     "proofs": set(),
     "readers": set(),
     "datasets": {"_lazy", "readers", "random"},
     "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
-        "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "domain",
-        "random", "privacy", "sensitivity", "losses", "_files", "_lazy", "progress",
+        "estimators", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros", "clipping",
+        "domain", "random", "privacy", "sensitivity", "losses", "_files", "_lazy", "progress",
     },
     "cli": {
         "estimators", "models", "privacy", "readers", "rows", "report", "datasets", "domain", "domain_file",

@@ -17,14 +17,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import is_real, is_whole, quietly
-from dpsparse.clipping import HUGE as HUGE
-from dpsparse.clipping import TINY as TINY
-from dpsparse.clipping import BoundedData as BoundedData
-from dpsparse.clipping import Part as Part
-from dpsparse.clipping import by_person as by_person
-from dpsparse.clipping import clipped_rows, refuse_non_finite
-from dpsparse.clipping import refuse_malformed as refuse_malformed
-from dpsparse.clipping import within_limits as within_limits
+from dpsparse.clipping import (
+    HUGE,
+    TINY,
+    BoundedData,
+    Part,
+    by_person,
+    clipped_rows,
+    refuse_non_finite,
+)
 from dpsparse.exceptions import DomainError, SchemaError
 
 OBSERVED = "observed"

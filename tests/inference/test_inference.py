@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from dpsparse import Domain, Ledger
-from dpsparse.domain import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY
 from dpsparse.exceptions import BudgetError, DomainError, ParameterError, SchemaError
 from dpsparse.inference import DPFeatureTest, dp_inference
 from dpsparse.inference.feature_test import discoveries, statistic

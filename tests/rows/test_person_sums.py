@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse.domain import HUGE, TINY, Domain
+from dpsparse.clipping import HUGE, TINY
+from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, SchemaError
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows

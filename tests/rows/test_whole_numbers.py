@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse.domain import HUGE, TINY, Domain
+from dpsparse.clipping import HUGE, TINY
+from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.mechanisms import GaussianNoise
 from dpsparse.privacy import NonPrivate, Phase, Plan

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpsparse.domain import TINY, Domain
+from dpsparse.clipping import TINY
+from dpsparse.domain import Domain
 from dpsparse.estimators import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.exceptions import DomainError
 from dpsparse.rows import Rows

@@ -14,7 +14,7 @@ from dpsparse import (
     DPScreenedLassoRegressor,
 )
 from dpsparse.audit.replay import check
-from dpsparse.domain import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows import Rows
 from dpsparse.solvers.frank_wolfe.limit import onto_ball

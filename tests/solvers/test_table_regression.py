@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from dpsparse import Domain, DPRidgeRegressor
 from dpsparse.audit.replay import check
-from dpsparse.domain import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators.ridge import choose_way, effective_rows
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy import Plan

@@ -21,7 +21,8 @@ from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, is_number, is_whole
-from dpsparse.domain import Domain, Undeclared, refuse_malformed, within_limits
+from dpsparse.clipping import refuse_malformed, within_limits
+from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._docs import completed
 from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task

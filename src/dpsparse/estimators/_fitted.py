@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse.domain import refuse_malformed
+from dpsparse.clipping import refuse_malformed
 from dpsparse.estimators._schema import checked_data
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan

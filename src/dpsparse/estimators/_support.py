@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpsparse._checks import check_share
-from dpsparse.domain import HUGE, BoundedData, Domain
+from dpsparse.clipping import HUGE, BoundedData
+from dpsparse.domain import Domain
 from dpsparse.estimators._base import (
     BaseDPLinearModel,
     check_count,

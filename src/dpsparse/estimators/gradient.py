@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.domain import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,

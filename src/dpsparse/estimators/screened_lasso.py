@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData
+from dpsparse.clipping import BoundedData
 from dpsparse.estimators._ball_scales import ReleasesScales, sizes_of
 from dpsparse.estimators._base import (
     BaseDPClassifier,

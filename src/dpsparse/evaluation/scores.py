@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import check_positive, quietly
-from dpsparse.domain import by_person
+from dpsparse.clipping import by_person
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data
 from dpsparse.evaluation.plan import Subject

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpsparse._checks import check_terms
-from dpsparse.domain import Domain, refuse_malformed
+from dpsparse.clipping import refuse_malformed
+from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.estimators._schema import check_labels, checked_data
 from dpsparse.exceptions import NotPrivateWarning, ParameterError

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_count, check_share, check_terms
-from dpsparse.domain import refuse_malformed, within_limits
+from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._schema import checked_data
 from dpsparse.exceptions import ParameterError

@@ -372,7 +372,7 @@ def check_enough(
 
 def check_persons(groups: Any, read: Any) -> None:
     """Refuse groups that do not name one person per row, before anything is spent."""
-    from dpsparse.domain import by_person
+    from dpsparse.clipping import by_person
 
     if groups is not None:
         by_person(groups, read.n_rows if isinstance(read, Table) else len(read))

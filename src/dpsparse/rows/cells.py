@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.domain import Part
+from dpsparse.clipping import Part
 from dpsparse.jit import njit
 from dpsparse.noise import cores, in_threads
 from dpsparse.rows.parts import Parts

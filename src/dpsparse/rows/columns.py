@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsparse.domain import by_person
+from dpsparse.clipping import by_person
 from dpsparse.rows import kernels
 from dpsparse.rows.query import Query, remember
 from dpsparse.sensitivity import column_cells, shared_names

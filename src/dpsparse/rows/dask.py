@@ -29,7 +29,8 @@ import distributed
 import numpy as np
 from distributed.comm.core import CommClosedError
 
-from dpsparse.domain import Domain, Part
+from dpsparse.clipping import Part
+from dpsparse.domain import Domain
 from dpsparse.exceptions import (
     ClusterError,
     DPSparseError,

@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import Part
+from dpsparse.clipping import Part
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, remember, units_in_one

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData, Domain, Part, by_person
+from dpsparse.clipping import BoundedData, Part, by_person
+from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows import sources
 from dpsparse.rows.cells import CellsAt, cell_scores

@@ -41,7 +41,7 @@ from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 
 if TYPE_CHECKING:
-    from dpsparse.domain import Part
+    from dpsparse.clipping import Part
     from dpsparse.rows.memory import Rows
 
 LOGISTIC, RESIDUAL = 0, 1

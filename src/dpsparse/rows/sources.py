@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import Domain, Part, by_person
+from dpsparse.clipping import Part, by_person
+from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers.blocks import Block, csv_blocks, parquet_blocks, svmlight_blocks
 from dpsparse.rows.spool import Stored

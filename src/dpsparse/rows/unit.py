@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse.domain import Part
+from dpsparse.clipping import Part
 from dpsparse.noise import cores, in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins

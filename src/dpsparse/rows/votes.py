@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import Part
+from dpsparse.clipping import Part
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import votes

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from dpsparse.domain import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
 from dpsparse.rows.moments import squares

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData
+from dpsparse.clipping import BoundedData
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import GROUP, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem

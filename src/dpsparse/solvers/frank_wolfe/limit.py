@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsparse.domain import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.frank_wolfe.scales import Scales

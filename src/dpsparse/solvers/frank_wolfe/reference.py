@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain import BoundedData
+from dpsparse.clipping import BoundedData
 from dpsparse.selection.scan import DenseMax, GumbelScan, LaplaceScan, Selection
 from dpsparse.solvers.frank_wolfe.kernel import SLOPE_UNITS
 from dpsparse.solvers.frank_wolfe.problem import History, Problem

@@ -32,7 +32,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpsparse.domain import BoundedData
+from dpsparse.clipping import BoundedData
 from dpsparse.random import make_generator
 from dpsparse.selection.scan import Selection
 from dpsparse.solvers.frank_wolfe import kernel

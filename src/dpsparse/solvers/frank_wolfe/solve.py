@@ -19,7 +19,8 @@ from functools import partial
 import numpy as np
 
 from dpsparse import arithmetic
-from dpsparse.domain import BoundedData, Domain
+from dpsparse.clipping import BoundedData
+from dpsparse.domain import Domain
 from dpsparse.losses import Loss
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
 from dpsparse.release import Releases
