@@ -399,6 +399,18 @@ def led_run(n_picks=20):
     return data, problem, run
 
 
+def test_distance_is_a_number_where_squares_might_overflow():
+    """It was infinite from 2^28 slopes on, times the norm 0 of a column without weight: a drift that is no number."""
+    rows, sc = led_run(1)[2].state.rows, kernel.make_scalars()
+    sc.slope_bound = sc.reach = sc.outputs = 1
+    many = [
+        np.lib.stride_tricks.as_strided(np.zeros(1, np.int32), (2**28,), (0,)) for _ in range(2)
+    ]
+    kernel.lag_of_rows(rows._replace(q=many[0], fresh=many[1], y=rows.y[:1], v=0 * rows.v), sc, 0)
+    assert sc.lag == 2**55  # every slope moved by a half
+    assert 2**41 <= sc.distance < np.inf
+
+
 @pytest.mark.parametrize("doubt", [0.0, 1.75])
 def test_columns_left_alone_stay_below_their_ceiling(monkeypatch, doubt):
     monkeypatch.setattr(scores, "_DOUBT", doubt)

@@ -301,7 +301,8 @@ def lag_of_rows(rows, sc, t):
         coarse = (d + 4095) >> 12
         squares += coarse * coarse
     sc.lag, sc.fresh_at = lag, t
-    sc.distance = 4096.0 * math.sqrt(squares) if q.size < 2**28 else np.inf  # no overflow
+    # Squares of more rows might overflow: there the L2 norm is only known to be at most the L1 norm.
+    sc.distance = 4096.0 * math.sqrt(squares) if q.size < 2**28 else float(lag)
 
 
 # ---- boxes and calendar ----

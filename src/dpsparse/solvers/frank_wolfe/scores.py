@@ -90,7 +90,7 @@ class Scores:
         state, sc = self.state, self.state.sc
         np.copyto(state.rows.q, state.rows.fresh)
         # By Hoelder with |x| <= 1, and by Cauchy-Schwarz, which is far less for long columns.
-        self._drift += np.minimum(float(sc.lag), sc.distance * self.column_norm * (1.0 + 1e-6))
+        self._drift += np.minimum(float(sc.lag), sc.distance * self.column_norm) * (1.0 + 1e-6)
         # Where a single step uses the reserve up, it is only a doubt: draws go without.
         hasty = sc.lag > self._reserve * max(self.step - self._caught, 1)
         self._caught, sc.lag = self.step, 0
