@@ -21,7 +21,7 @@ from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
     noisy_count,
     private_lasso,
 )
-from dpsparse.random import make_generator
+from dpsparse.random import make_generator, two_sided_geometric
 from engine import (
     AFTER_THE_FACT,
     AS_PRINTED,
@@ -119,7 +119,8 @@ def proven_sparsifier(X, y, epsilon, rng):
     model.set_params(n_nonzero=None, epsilon=epsilon - COUNT_EPSILON)
     exact = np.count_nonzero(private_lasso(X, y, RADIUS, 200, 0.0, None))
     weights = np.ravel(model.fit(X, y).coef_)
-    return keep_largest(weights, count.release(exact, p, rng)), guarantee
+    noisy = count.clipped(exact) + two_sided_geometric(rng, count.scale)
+    return keep_largest(weights, count.kept(noisy, p)), guarantee
 
 
 def configurations1(quick):

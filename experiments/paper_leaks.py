@@ -30,7 +30,7 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     screening_scores,
 )
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import listed_count, noisy_count
-from dpsparse.random import make_generator
+from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.sensitivity import raj_sensitivity
 from engine import Experiment
 
@@ -154,7 +154,9 @@ def counts(quick):
         ]
         return attack(*tables, 0.0).epsilon
 
-    ours = refuted(lambda count, rng: rule.release(count, p, rng))
+    ours = refuted(
+        lambda count, rng: rule.kept(rule.clipped(count) + two_sided_geometric(rng, rule.scale), p)
+    )
     listed = refuted(lambda count, rng: listed_count(count, 10, 20))
     printed = refuted(lambda count, rng: noisy_count(count, p, 0.05, rng))
     name = "Khanna, Lu, Raff 2023 (Sparsifier)"

@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from dpsparse.mechanisms import GaussianNoise, Picks
+from dpsparse.mechanisms import GaussianNoise, GeometricNoise, Picks
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
 
 class Recorder(Releases):
-    """`ratios` holds |q - q'| unit / scale of every Gaussian answer of a replay, phase by phase."""
+    """`ratios` holds |q - q'| unit / scale of every Gaussian or geometric answer of a replay, phase by phase."""
 
     def __init__(self, plan, seed=0, script=None):
         super().__init__(plan, make_generator(seed))
         self.script, self.record, self.ratios, self.picks = script, [], [], []
 
     def _release(self, phase, mechanism):
-        assert isinstance(mechanism, GaussianNoise | Picks)
+        assert isinstance(mechanism, GaussianNoise | GeometricNoise | Picks)
         whole, step = mechanism.question(), mechanism.step
         answer = mechanism.draw(whole.copy(), self.rng)
         if not np.isfinite(step):

@@ -35,6 +35,7 @@ from dpsparse.exceptions import (
     ParameterError,
     SchemaError,
 )
+from dpsparse.privacy import Geometric
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.release import Releases
 from dpsparse.release import _squares as squares
@@ -134,7 +135,9 @@ def test_replay_of_whole_persons(family):
 
 
 def _squares(event):
-    """mu^2 of a phase that is paid by Gaussian noise, None of one that is not."""
+    """mu^2 of a phase that is paid by Gaussian noise (epsilon^2 of geometric noise), None of any other."""
+    if isinstance(event, Geometric):
+        return (event.sensitivity / event.scale) ** 2
     try:
         return squares(event)
     except CalibrationError:
