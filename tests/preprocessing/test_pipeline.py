@@ -71,6 +71,24 @@ def table_pipeline(model=None, roles=ROLES, **parameters):
 # ---- price ----------------------------------------------------------------------------------------
 
 
+def test_an_account_of_the_same_delta_holds_many_preparations():
+    """Names take so little of delta that epsilon decides, and such a fit opens a Gaussian account."""
+    ledger = Ledger(epsilon=4.0, delta=1e-6)
+    plan = table_pipeline(epsilon=0.25, delta=1e-6).plan()
+    for _ in range(40):
+        ledger.reserve(plan)
+    assert ledger.spent() < 4.0
+
+
+def test_a_refusal_for_delta_says_so():
+    ledger = Ledger(epsilon=4.0, delta=1e-6)
+    greedy = table_pipeline(epsilon=0.5, delta=1e-6, leak_share=2.0**-16).plan()
+    ledger.reserve(greedy)
+    with pytest.raises(BudgetError, match="smaller delta than 1e-06, such as 6e-08"):
+        ledger.reserve(greedy)
+    ledger.reserve(table_pipeline(epsilon=0.5, delta=6e-8, leak_share=2.0**-16).plan())
+
+
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_everything_together_costs_what_was_asked(adjacency, epsilon):

@@ -81,7 +81,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     adjacency : {"add-remove", "replace-one"}
     ledger : Ledger or None
         Account that pays, once, before any noise is drawn.
-    leak_share : float, default=2**-16
+    leak_share : float, default=2**-22
         Of delta, for names that one row alone knows (`DPCategoryEncoder`, vocabularies). More finds rarer names; a
         ledger pays more than its reserve for a first fit only.
     random_state : int or None

@@ -234,6 +234,13 @@ class Ledger(Chain):
             return (math.inf if book.unproven else total), None
         asked = price(plan.event, self.terms.delta)
         before = book.spent_epsilon(self.partition)
+        if total <= self.terms.epsilon and not book.has_room(self.partition, plan.event):
+            return total, (
+                f"{plan.method} asks epsilon {asked:.4g}, for which there is room, but not for its delta: an account "
+                "keeps a small part of its own for rare failures (a name told that one row alone has, the tail of a "
+                f"sampler), and that part is used up. Fit with a smaller delta than {self.terms.delta:g}, such as "
+                f"{plan.guarantee.delta / 16:.1g}. Nothing was spent."
+            )
         left = self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "

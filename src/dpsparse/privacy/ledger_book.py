@@ -105,6 +105,10 @@ class Book:
         limit = self.terms.epsilon * (1 + SLACK)
         return all(view.filtered() <= limit for view in self._views(partition, extra))
 
+    def has_room(self, partition: str | None, extra: Event) -> bool:
+        """Whether the reserve also pays for all that may go wrong in `extra`."""
+        return all(view.has_room for view in self._views(partition, extra))
+
     def is_gaussian(self, partition: str | None) -> bool:
         """Whether every row of `partition` still has a Gaussian budget."""
         return all(view.left is not None for view in self._views(partition))

@@ -323,12 +323,12 @@ class Spending:
     @property
     def left(self) -> float | None:
         """What is left of the Gaussian budget; None in an account or on a path that has none."""
-        if self.kind != GAUSSIAN or not self._has_room or math.isinf(self.square):
+        if self.kind != GAUSSIAN or not self.has_room or math.isinf(self.square):
             return None
         return max(0.0, self.terms.budget - self.square)
 
     @property
-    def _has_room(self) -> bool:
+    def has_room(self) -> bool:
         """Whether the reserve pays for all that may go wrong: one sum, whatever the class.
 
         Half of it, as the other half pays for the same under the law of the other data set.
@@ -346,7 +346,7 @@ class Spending:
         if self.n_fits == 1:  # nothing was adaptive yet
             return epsilon(self.first[1], self.terms.delta)
         bounds = [self.pure]  # basic composition of pure events
-        if self._has_room:
+        if self.has_room:
             kind, shift = self.kind, self.terms.shift
             if kind == GAUSSIAN and math.isfinite(self.square):
                 mu = math.sqrt(self.square)
