@@ -1,5 +1,6 @@
 """Fits on a local cluster of two processes: the same bits, one barrier, no draw on a worker, typed refusals."""
 
+import dataclasses
 import math
 import os
 import subprocess
@@ -29,6 +30,7 @@ from dpsparse.exceptions import (  # noqa: E402
 )
 from dpsparse.rows.dask import OnDask, packed, unpacked  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
+from dpsparse.rows.sources import meetings  # noqa: E402
 from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
 
 pytestmark = [
@@ -320,6 +322,112 @@ def test_lasso_on_shards(client):
     spread.fit(Rows.from_dask(*cut(X, y, 5), step_timeout=60.0))
     thread.join()
     assert_same(whole, spread)
+
+
+# ---- persons --------------------------------------------------------------------------------------
+
+
+def of_persons(kind, most=None, **options):
+    made = model(kind, n_iter=10, **options)
+    made.domain = dataclasses.replace(made.domain, unit="person", rows_per_unit=most)
+    return made
+
+
+def cut_names(names, X, n_parts, as_chunk=np.asarray):
+    """Delayed names with the cuts of `cut`, which depend on the number of rows only."""
+    return [dask.delayed(as_chunk)(part.compute()) for part in cut(X, names, n_parts)[1]]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("2", None), ("2", 3), ("5", 3), ("regression", None)])
+def test_rows_of_a_person_meet_wherever_they_stand_in_the_parts(client, kind, most):
+    """The bits of the table in memory; one person has rows in all parts, and a cap draws among them."""
+    X, y = table(kind, "narrow")
+    names = np.random.default_rng(1).integers(0, 300, len(y))
+    names[::3] = 77
+    whole = of_persons(kind, most).fit(X, y, groups=names)
+    source = Rows.from_dask(*cut(X, y, 7))
+    assert_same(whole, of_persons(kind, most).fit(source, groups=names))
+    assert_same(whole, of_persons(kind, most).fit(source, groups=cut_names(names, X, 7)))
+    arrays = as_arrays(X, y, 3)
+    assert_same(whole, of_persons(kind, most).fit(*arrays, groups=da.from_array(names, 100)))
+
+
+def test_names_of_different_types_are_compared_exactly_across_parts(client):
+    """7 in one part is 7.0 in another; 2^53 and 2^53 + 1 are two persons although float64 has one number for them."""
+    X, y = table("2", "narrow")
+    names = np.arange(len(y)) % 90
+    edges = [len(part.compute()) for part in cut(X, y, 2)[1]]
+    floats = [np.asarray, lambda own: np.asarray(own, float)]
+    mixed = [
+        dask.delayed(f)(part.compute()) for f, part in zip(floats, cut(X, names, 2)[1], strict=True)
+    ]
+    whole = of_persons("2").fit(X, y, groups=names)
+    source = Rows.from_dask(*cut(X, y, 2))
+    assert_same(whole, of_persons("2").fit(source, groups=mixed))
+    far = [np.full(edges[0], 2**53 + 1), np.full(edges[1], 2.0**53)]
+    rows = source.clipped(of_persons("2").domain, np.array([0, 1]), list(map(dask.delayed, far)))
+    assert len(rows) == 2
+
+
+def test_one_person_in_all_parts_moves_a_sum_by_one_bound(client):
+    """Sixty rows of one direction, cut into five parts: without a meeting they would move it five times as far."""
+    X, y = table("2", "narrow")
+    rng = np.random.default_rng(4)
+    names = np.arange(len(y)) + 1
+    theirs = rng.permutation(len(y))[:60]
+    names[theirs] = 0
+    X = sp.lil_array(X)
+    X[theirs] = 0.0
+    X[theirs, 0] = 1.0
+    X = X.tocsr()
+    domain, labels = of_persons("2").domain, np.array([0, 1])
+    y[theirs] = 1
+    sums = []
+    for kept in (np.arange(len(y)), np.flatnonzero(names)):
+        source = Rows.from_dask(*cut(X[kept], y[kept], 5))
+        units = source.clipped(domain, labels, names[kept]).unit(np.ones(X.shape[1]))
+        at = np.zeros((X.shape[1], 1))
+        query = units.gradient("logistic", at, np.zeros(1), clip=1.0)
+        sums.append(query.whole(2.0**-20))
+    moved = float(np.linalg.norm((sums[0] - sums[1]).astype(float))) * 2.0**-20
+    assert 0.99 <= moved <= query.sensitivity("add-remove").value
+
+
+def test_names_that_do_not_fit_are_refused_and_nothing_is_spent(client, tmp_path):
+    X, y = table("2", "narrow")
+    ledger = Ledger(tmp_path / "ledger.db", epsilon=100.0, delta=1e-3)
+    source = Rows.from_dask(*cut(X, y, 4))
+    secret = np.arange(len(y), dtype=float) + 918273645.0
+    holes = secret.copy()
+    holes[-1] = np.nan
+    texts = [dask.delayed(np.asarray)(["918273645"] * n) for n in (1, 2, 3, 4)]
+    for names in (
+        secret[:-1], holes, cut_names(secret, X, 3), cut_names(holes, X, 4), texts,
+        cut_names(secret[::-1][:-1], X[:-1], 4),
+    ):  # fmt: skip
+        with pytest.raises(SchemaError) as caught:
+            of_persons("2", ledger=ledger).fit(source, groups=names)
+        assert "918273645" not in str(caught.value)
+    assert ledger.history() == []
+
+
+def test_a_killed_worker_brings_persons_together_again(client):
+    X, y = table("2", "wide")
+    names = np.random.default_rng(2).integers(0, 200, len(y))
+    whole = of_persons("2").fit(X, y, groups=names)
+    source = Rows.from_dask(*cut(X, y, 4), step_timeout=60.0)
+    thread = kill_one_at(client, 0.5)
+    fitted = of_persons("2").fit(source, groups=names)
+    thread.join()
+    assert_same(whole, fitted)
+
+
+def test_a_table_sorted_by_person_stays_where_it_is():
+    found = meetings([1, 1, 2, 3, 3, 3, 4, 5], [3, 3, 2])
+    assert [[list(rows) for rows in one.taken] for one in found] == [
+        [[0, 1, 2], [], []], [[], [0, 1, 2], []], [[], [], [0, 1]],
+    ]  # fmt: skip
+    assert [list(one.persons) for one in found] == [[0, 2, 3], [0, 3], [0, 1, 2]]
 
 
 # ---- kill -9, many times -------------------------------------------------------------------------

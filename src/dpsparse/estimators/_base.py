@@ -178,8 +178,8 @@ class BaseDPLinearModel(FittedLinearModel):
         y : array of shape (n_samples,)
             Private targets; left out where X is a source of rows, which has them.
         groups : array of shape (n_samples,), optional
-            The person of every row, by number or by name, with ``Domain(unit="person")``. Pipelines and searches
-            pass it on after ``set_fit_request(groups=True)``.
+            The person of every row, by number or by name, with ``Domain(unit="person")``; with rows on a cluster also a
+            Dask collection. Pipelines and searches pass it on after ``set_fit_request(groups=True)``.
 
         Returns
         -------

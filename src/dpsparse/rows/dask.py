@@ -4,6 +4,7 @@
     map      f(part) on the worker that has the part
     sum      one task a worker for all parts it has; whole numbers come back and are added here
     regroup  rows that must meet go from worker to worker, never here
+    persons  their names come here once; then their rows meet on the workers, as new parts
 
 Tasks are pure functions of parts and released numbers. What a lost worker had is made again from its source, by Dask's
 lineage: so numbers go to workers as the result of a task, never by `client.scatter`, which has none and hangs. Every
@@ -20,7 +21,7 @@ import hashlib
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ from dpsparse.exceptions import (
 )
 from dpsparse.noise import use_cores
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.sources import Source
+from dpsparse.rows.sources import Meeting, Source, meetings, rows_of
 
 _SMALL = (
     2**18
@@ -86,10 +87,11 @@ class OnDask:
         settings: _Settings,
         futures: Sequence[Any],
         digests: Sequence[bytes],
-        groups: Sequence[Sequence[int]],
+        groups: Sequence[Sequence[int]] | None = None,
     ) -> None:
         self._settings, self._futures, self._digests = settings, list(futures), list(digests)
-        self._groups = groups  # parts by the worker that loaded them: one task a worker and sum
+        # Parts by the worker that has made them: one task a worker and sum.
+        self._groups = settings.by_worker(futures) if groups is None else groups
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> OnDask:
         run, own = self._settings, each or [None] * len(self._futures)
@@ -138,6 +140,25 @@ class OnDask:
             tasks.append(run.submit(_joined, made, self._digests, pieces))
         return run.gathered(tasks)
 
+    def moved(self, all_met: Sequence[Meeting]) -> OnDask:
+        """New parts in which persons meet. Rows go from worker to worker once; what is lost is made again from the old
+        parts, which are freed meanwhile: the scheduler knows how to load them."""
+        run, futures, digests = self._settings, [], []
+        for meeting in all_met:
+            some = [i for i, rows in enumerate(meeting.taken) if len(rows)]
+            own = [self._digests[i] for i in some]
+            pieces = [
+                run.submit(
+                    _made, rows_of, meeting.taken[i], True, self._digests[i], self._futures[i]
+                )
+                for i in some
+            ]
+            digests.append(hashlib.blake2b(b"".join(own), digest_size=16).digest())
+            bare = replace(meeting, taken=[])
+            futures.append(run.submit(_met, bare.part, digests[-1], own, pieces))
+        run.gathered([run.submit(_facts, future) for future in futures])  # a barrier, as for loads
+        return OnDask(run, futures, digests)
+
 
 @dataclass(frozen=True, eq=False)
 class _Settings:
@@ -156,6 +177,16 @@ class _Settings:
             return self.client.submit(
                 _guarded, task, *arguments, pure=False, retries=self.retries, priority=10
             )
+
+    def computed(self, task: Callable[..., Any], chunks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """task(*chunk) of delayed chunks, on workers."""
+        load = dask.delayed(_guarded, pure=False)
+        try:
+            return self.client.compute(
+                [load(task, *chunk) for chunk in chunks], retries=self.retries
+            )
+        except _LOST:
+            raise ClusterError("The Dask scheduler cannot be reached.") from None
 
     def sent(self, f: Callable[..., Any], n_tasks: int) -> Any:
         """A function with its released numbers: as it is if short, else as a task, which has lineage."""
@@ -182,6 +213,13 @@ class _Settings:
             if isinstance(result, _Refusal):
                 raise result.kind(result.text)
         return list(results)
+
+    def by_worker(self, futures: Sequence[Any]) -> list[list[int]]:
+        """The places of what every worker has, where it is made already."""
+        who, found = self.client.who_has(list(futures)), dict[str, list[int]]()
+        for i, future in enumerate(futures):
+            found.setdefault(next(iter(who.get(future.key, ())), ""), []).append(i)
+        return list(found.values())
 
 
 # ---- tasks ---------------------------------------------------------------------------------------
@@ -272,6 +310,17 @@ def _joined(f: Callable[[list[Any]], Any], digests: Sequence[bytes], held: Seque
     return f([_checked(one, digest) for one, digest in zip(held, digests, strict=True)])
 
 
+def _met(
+    f: Callable[[list[Any]], Any], digest: bytes, digests: Sequence[bytes], held: Sequence[Any]
+) -> _Held:
+    return _Held(_joined(f, digests, held), digest)
+
+
+def _names(names: Any) -> np.ndarray:
+    """One name a row as an array; a list keeps its numbers and texts apart."""
+    return np.ravel(np.asarray(names, None if hasattr(names, "dtype") else object))
+
+
 def packed(numbers: np.ndarray) -> _Packed:
     """The lowest bytes of every number, as many as the largest needs with its sign."""
     numbers = np.ascontiguousarray(numbers, "<i8")
@@ -298,7 +347,11 @@ class OnCluster(Source):
         self._client, self._timeout, self._retries = client, step_timeout, retries
         if not step_timeout > 0 or retries < 0:
             raise ParameterError("step_timeout must be positive and retries 0 or more.")
-        self._chunks = list(zip(_chunks("X", X), _matching(X, y), strict=True))
+        if y is None:
+            raise SchemaError(
+                "fit on a Dask collection requires y to be passed, one target per row."
+            )
+        self._X, self._chunks = X, list(zip(_chunks("X", X), _matching("y", X, y), strict=True))
         if not self._chunks:
             raise SchemaError("X holds no parts.")
         columns = getattr(X, "columns", None)
@@ -309,9 +362,9 @@ class OnCluster(Source):
         elif hasattr(X, "shape"):
             self.n_features = int(X.shape[1])
         else:  # delayed parts say their width when they are made
-            width = dask.delayed(_guarded, pure=False)(_n_columns, self._chunks[0][0])
             run = self._settings()
-            self.n_features = int(run.gathered([run.client.compute(width, retries=retries)])[0])
+            first = [(self._chunks[0][0],)]
+            self.n_features = int(run.gathered(run.computed(_n_columns, first))[0])
 
     def _settings(self) -> _Settings:
         try:
@@ -323,32 +376,34 @@ class OnCluster(Source):
         return _Settings(client, self._timeout, self._retries)
 
     def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
-        if domain.unit == "person":
-            raise ParameterError(
-                "On a cluster nobody brings the rows of a person together: write them to files and fit "
-                "Rows.from_parquet(...) with groups, or declare Domain(unit='row')."
-            )
         run = self._settings()
-        load = dask.delayed(_guarded, pure=False)
         to_part = partial(_loaded, domain, labels, self.n_features)
-        try:
-            # Where parts go is left to Dask. Told to prefer a worker (`workers=`, even with `allow_other_workers`), it
-            # never makes a part again once every worker it knew is gone: new ones do not count as others.
-            futures = run.client.compute(
-                [load(to_part, X, y) for X, y in self._chunks], retries=self._retries
-            )
-        except _LOST:
-            raise ClusterError("The Dask scheduler cannot be reached.") from None
+        # Where parts go is left to Dask. Told to prefer a worker (`workers=`, even with `allow_other_workers`), it
+        # never makes a part again once every worker it knew is gone: new ones do not count as others.
+        futures = run.computed(to_part, self._chunks)
         # The barrier: no fit goes on before every row everywhere was validated.
         facts = run.gathered([run.submit(_facts, future) for future in futures])
-        if sum(n_rows for _, n_rows in facts) == 0:
+        sizes = [n_rows for _, n_rows in facts]
+        if sum(sizes) == 0:
             raise SchemaError("X holds no rows.")
-        who = run.client.who_has(futures)
-        by_worker: dict[str, list[int]] = {}
-        for i, future in enumerate(futures):
-            by_worker.setdefault(next(iter(who.get(future.key, ())), ""), []).append(i)
-        parts = OnDask(run, futures, [digest for digest, _ in facts], list(by_worker.values()))
+        parts = OnDask(run, futures, [digest for digest, _ in facts])
+        if groups is not None:
+            parts = parts.moved(meetings(self._names(run, groups, sizes), sizes))
         return Rows(parts, domain, self.n_features)
+
+    def _names(self, run: _Settings, groups: Any, sizes: list[int]) -> Any:
+        """The person of every row, here: names are compared exactly, which no worker can do alone."""
+        if not dask.is_dask_collection(groups) and not (
+            isinstance(groups, (list, tuple)) and groups and dask.is_dask_collection(groups[0])
+        ):
+            return groups
+        parts = [(part,) for part in _matching("groups", self._X, groups)]
+        names = run.gathered(run.computed(_names, parts))
+        if [len(own) for own in names] != sizes:
+            raise SchemaError("groups must name one person per row, part by part as X is cut.")
+        if len({own.dtype for own in names}) == 1:
+            return np.concatenate(names)
+        return [name for own in names for name in own.tolist()]  # NumPy would round some of them
 
 
 def _n_columns(X: Any) -> int:
@@ -368,17 +423,16 @@ def _chunks(name: str, collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed()))
 
 
-def _matching(X: Any, y: Any) -> list[Any]:
+def _matching(name: str, X: Any, y: Any) -> list[Any]:
     """Parts of y that have the rows of the parts of X, as far as that is known before they are loaded."""
-    if y is None:
-        raise SchemaError("fit on a Dask collection requires y to be passed, one target per row.")
     if hasattr(X, "chunks") and hasattr(y, "chunks") and X.chunks[0] != y.chunks[0]:
         known = not np.isnan([*X.chunks[0], *y.chunks[0]]).any()
         if known and sum(X.chunks[0]) == sum(y.chunks[0]):
             y = y.rechunk({0: X.chunks[0]})
-    parts = _chunks("y", y)
+    parts = _chunks(name, y)
     if len(parts) != len(_chunks("X", X)):
         raise SchemaError(
-            "X and y have different numbers of parts; give y the partitions of X (y.rechunk, y.repartition)."
+            f"X and {name} have different numbers of parts; give {name} the partitions of X "
+            "(rechunk, repartition)."
         )
     return parts

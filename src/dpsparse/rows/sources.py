@@ -132,22 +132,44 @@ def joined(parts: Sequence[Part]) -> Part:
     )
 
 
-def by_persons(store: Stored, groups: Any) -> Stored:
-    """The same rows sorted by person, as `Domain.part` sorts them, no person in two parts: about as many parts as
-    before, each by a pass over all of them."""
-    ends = np.cumsum([0, *store.collect(len)])
+@dataclass(frozen=True, eq=False)
+class Meeting:
+    """How the rows of some persons meet in a new part: these rows of every old one, then in this order."""
+
+    taken: list[np.ndarray]
+    order: np.ndarray
+    persons: np.ndarray
+
+    def part(self, pieces: Sequence[Part]) -> Part:
+        return joined(pieces).take(self.order, self.persons)
+
+
+def meetings(groups: Any, sizes: Sequence[int]) -> list[Meeting]:
+    """New parts, each about as large as an old one, whose rows are sorted by person as `Domain.part` sorts them and
+    no two of which share a person. A table that is sorted already stays as it is cut."""
+    ends = np.cumsum([0, *sizes])
     order, starts = by_person(groups, int(ends[-1]))
-    edges = starts[np.searchsorted(starts, np.linspace(0, ends[-1], len(store) + 1).astype(int))]
-    grouped = Stored(store.directory)
-    for a, b in pairwise(np.unique(edges)):
+    found = []
+    for a, b in pairwise(np.unique(starts[np.searchsorted(starts, ends)])):
         wanted = np.sort(order[a:b])
-        cuts = np.searchsorted(wanted, ends)
-        pieces = []
-        for part, first, lo, hi in zip(store.each(), ends[:-1], cuts[:-1], cuts[1:], strict=True):
-            rows = wanted[lo:hi] - first
-            pieces.append(part.take(rows, np.arange(len(rows) + 1)))
+        cuts = pairwise(np.searchsorted(wanted, ends))
+        taken = [wanted[lo:hi] - first for (lo, hi), first in zip(cuts, ends[:-1], strict=True)]
         persons = starts[(starts >= a) & (starts <= b)] - a
-        grouped.append(joined(pieces).take(np.searchsorted(wanted, order[a:b]), persons))
+        found.append(Meeting(taken, np.searchsorted(wanted, order[a:b]), persons))
+    return found
+
+
+def rows_of(part: Part, rows: np.ndarray) -> Part:
+    """These rows, whose persons are named later."""
+    return part.take(rows, np.arange(len(rows) + 1))
+
+
+def by_persons(store: Stored, groups: Any) -> Stored:
+    """The same rows sorted by person, one pass over all parts for every new one."""
+    grouped = Stored(store.directory)
+    for meeting in meetings(groups, store.collect(len)):
+        pieces = [rows_of(p, rows) for p, rows in zip(store.each(), meeting.taken, strict=True)]
+        grouped.append(meeting.part(pieces))
     return grouped
 
 
