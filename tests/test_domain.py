@@ -176,3 +176,22 @@ def test_no_person_is_two_because_names_have_no_exact_order():
     sets = [frozenset({1}), frozenset({2}), frozenset({1})]
     with pytest.raises(SchemaError, match="by numbers or by text"):
         by_person(sets, 3)
+    times = [np.datetime64("2020-01-01", "ns"), np.datetime64("2020-01-01", "ps")]
+    assert times[0] == times[1]  # and their numbers are not
+    with pytest.raises(SchemaError, match="by numbers or by text"):
+        by_person(times, 2)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        np.ma.array([1, 1, 2], mask=[0, 1, 1]),
+        np.array(["a", np.nan, np.nan], np.dtypes.StringDType(na_object=np.nan)),
+        np.array(["a", None, None], np.dtypes.StringDType(na_object=None)),
+        np.array(["2020-01-01", "NaT"], "datetime64[ns]"),
+    ],
+    ids=["masked", "NaN of texts", "None of texts", "NaT"],
+)
+def test_a_missing_name_is_no_person(groups):
+    with pytest.raises(SchemaError, match="names are missing"):
+        by_person(groups, len(groups))

@@ -3,11 +3,14 @@
 import bz2
 import gzip
 import lzma
+import math
 import struct
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -380,3 +383,37 @@ def test_a_column_of_lists_is_read_whatever_their_lengths(cells, tmp_path):
 def test_a_person_has_one_name_however_their_number_is_written():
     names = name_array([7, 7.0, "7", " 7 ", "7.0", "17", "7.05"])
     assert names.tolist() == ["7"] * 5 + ["17", "7.05"]
+    names = name_array(
+        [10**16, 1e16, 1e16 + 2, -0.0, 0, "-0.0", Decimal("7.00"), 7, 2**53 + 1, 2.0**53]
+    )
+    assert [names.tolist().index(name) for name in names] == [0, 0, 2, 3, 3, 3, 6, 6, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "gap", [None, "", " ", math.nan, np.nan, "nan", "NULL", np.datetime64("NaT"), Decimal("nan")]
+)
+def test_persons_without_a_name_are_not_one_person(gap):
+    with pytest.raises(SchemaError, match="missing cells"):
+        name_array(["a", gap, gap])
+
+
+@pytest.mark.parametrize("cell", [{"a": 1, "b": 2}, [1], (1,), np.array([1, 2])])
+def test_a_name_that_can_be_written_in_two_ways_is_no_name(cell):
+    with pytest.raises(SchemaError, match="numbers or text"):
+        name_array([cell, "a"])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    "cells", [[7.0, None, None], ["a", None, "b"]], ids=["floats", "dictionary"]
+)
+def test_a_gap_among_the_persons_of_a_file_is_seen_by_every_reader(cells, kind, tmp_path):
+    column = pa.array(cells)
+    column = column if pa.types.is_floating(column.type) else column.dictionary_encode()
+    table = pa.table({"p": column, "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]})
+    path = tmp_path / f"persons.{kind}"
+    (pq.write_table if kind == "parquet" else feather.write_feather)(table, path)
+    with pytest.raises(SchemaError, match="missing cells"):
+        read_table(path, target="y", person="p")
+    with pytest.raises(SchemaError, match="missing cells"):
+        name_array(read_columns(path)["p"].tolist())

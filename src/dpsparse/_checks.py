@@ -149,8 +149,13 @@ def array_of(column: Any) -> np.ndarray:
     Their `to_numpy` turns a whole column of integers into floats where *one* row has a gap, and integers above 2^53
     are then no longer what they were, in all rows: so one row would change the cells of others. Whatever comes out as
     floats and was not declared so is therefore taken cell by cell. And an Arrow array (or batch) that has a gap is
-    refused by `to_numpy` unless it may be copied: one row would decide whether a table can be read.
+    refused by `to_numpy` unless it may be copied: one row would decide whether a table can be read. A chunked column of
+    Arrow that is encoded by a dictionary (a categorical of pandas in a Parquet file) gets the *last name of the
+    dictionary* for every gap, so that whoever brings that name decides the cells of others: it is decoded first.
     """
+    encoded = getattr(column, "type", None)
+    if hasattr(encoded, "index_type"):
+        column = column.cast(encoded.value_type)
     inner = getattr(column, "array", column)  # of a pandas series or index
     if hasattr(inner, "codes") and hasattr(inner, "categories"):
         return _named_by_codes(np.asarray(inner.codes), array_of(inner.categories))

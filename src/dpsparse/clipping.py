@@ -172,17 +172,30 @@ def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     names = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     if names.shape != (n_rows,):
         raise SchemaError("groups must name one person per row of X, as a 1d array.")
-    missing = np.array([name is None for name in names]) if names.dtype.kind == "O" else False
+    if names.dtype.kind == "T":  # texts with gaps, which `np.unique` takes for their neighbours
+        names = names.astype(object)
+    missing = np.ma.getmaskarray(groups) if np.ma.isMaskedArray(groups) else False
+    if names.dtype.kind == "O":
+        missing = missing | np.array([name is None for name in names])
     if np.any(missing | np.asarray(names != names, bool)):
         raise SchemaError("groups must name the person of every row; some names are missing.")
     # Equal numbers of different types are one person: two names for a person would halve the protection. Numbers of
     # Python are compared exactly; 2**53 + 1 of NumPy would equal 2.0**53, and so stand on either side of 2**53.
     if names.dtype.kind == "O":
-        names = objects_of([n.item() if isinstance(n, np.generic) else n for n in names])
+        names = objects_of([_of_python(n) if isinstance(n, np.generic) else n for n in names])
     _, person, sizes = np.unique(names, return_inverse=True, return_counts=True)
     if names.dtype.kind == "O" and len(set(names.tolist())) != len(sizes):
         raise SchemaError(_NAMES)  # names without an order, such as sets: sorting parts equal ones
     return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _of_python(name: np.generic) -> Any:
+    """A scalar of NumPy as what it is in Python. A time is refused: its number says nothing without its unit, and the
+    units of a list may differ."""
+    found = name.item()
+    if isinstance(name, (np.datetime64, np.timedelta64)) or isinstance(found, np.generic):
+        raise SchemaError(_NAMES)
+    return found
 
 
 @njit(cache=True)

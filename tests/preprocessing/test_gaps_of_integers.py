@@ -6,7 +6,7 @@ import pytest
 
 from dpsparse import Domain, DPRidgeRegressor, Ledger
 from dpsparse.preprocessing import DPPipeline, DPTablePreparer
-from dpsparse.preprocessing._tables import days, kinds, numbers, read_table
+from dpsparse.preprocessing._tables import days, kinds, numbers, read_table, texts
 from dpsparse.readers.raw import read_columns
 
 IDS = [2**53, 2**53 + 1, 2**60 + 3]
@@ -48,6 +48,37 @@ def test_a_gap_changes_no_other_cell(name, table):
     [alone] = read_table(table(IDS)).columns
     [beside] = read_table(table([*IDS, None])).columns
     assert [int(cell) for cell in beside[:3]] == [int(cell) for cell in alone] == IDS
+    assert np.isnan(numbers(beside)[3])  # and no other cell fills it
+
+
+def encoded_tables():
+    import pyarrow as pa
+
+    for cells in (
+        ["b", "a", None, "c"],
+        [5, 7, None, 6],
+        [0.5, 7.0, None, 6.0],
+        [False, True, None, True],
+    ):
+        yield pa.table({"a": pa.array(cells).dictionary_encode()}), cells
+
+
+@pytest.mark.parametrize(
+    ("table", "cells"), list(encoded_tables()), ids=lambda value: str(value)[:9]
+)
+def test_a_gap_is_not_filled_with_the_last_name_of_a_dictionary(table, cells, tmp_path):
+    """Otherwise the row that brings the last name decides the cells of all rows with a gap."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, tmp_path / "a.parquet")
+    pandas = table.to_pandas()
+    for [column] in (
+        read_table(table).columns,
+        read_table({"a": table["a"]}).columns,
+        read_table(pandas).columns,
+        read_columns(tmp_path / "a.parquet").values(),
+    ):
+        assert texts(column) == texts(np.array(cells, object))
 
 
 @pytest.mark.parametrize("unit", ["datetime64[us]", "timedelta64[us]"])

@@ -111,7 +111,9 @@ def stopping_design(setting: Setting) -> StoppingDesign:
         mu *= 1.0 - 1e-8
     fits = fits_at(mu)
     dearest = max(gaussian_parameter(fit.plan.event) or math.inf for fit in fits)
-    if dearest > mu * (1.0 + 1e-9):  # the plan charges mu for every run, whichever candidate it is
+    largest = 1 + max(_size(fit) for fit in fits)
+    # The plan charges mu, and the sampler's slack, for every run, whichever candidate it is.
+    if dearest > mu * (1.0 + 1e-9) or largest > size:
         raise CalibrationError("A candidate costs more than the search pays for a run; a bug.")
     mu = max(mu, dearest)
     event = RandomStopping(mu, gamma, ETA, slack)

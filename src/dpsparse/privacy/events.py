@@ -232,6 +232,10 @@ class Geometric(Event):
     def for_epsilon(cls, epsilon: float, sensitivity: int) -> Geometric:
         """The noise that costs `epsilon`: a quotient that float64 rounds down would cost more, by one last digit."""
         scale = sensitivity / epsilon
+        if math.isinf(scale):
+            raise ParameterError(
+                f"epsilon={epsilon!r} is too small: no number is as large as its noise."
+            )
         if Fraction(scale) * Fraction(epsilon) < sensitivity:
             scale = math.nextafter(scale, math.inf)
         return cls(scale, sensitivity)

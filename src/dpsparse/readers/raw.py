@@ -20,11 +20,9 @@ import numpy as np
 from dpsparse._checks import array_of, no_column, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import open_bytes
-from dpsparse.readers.tables import ROWS, format_of, table_header, text_lines
+from dpsparse.readers.tables import GAPS, ROWS, format_of, table_header, text_lines
 
 Columns = dict[str, np.ndarray]
-# Cells of text files that stand for nothing; a public rule, in whatever case they are written.
-GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?"})
 RAW_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 
 

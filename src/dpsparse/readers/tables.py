@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,6 +28,8 @@ from dpsparse.readers.files import COMPRESSIONS, open_bytes
 from dpsparse.readers.svmlight import read_svmlight
 
 _BLOCK = 2**24  # bytes that pyarrow cuts into cells at a time
+# Cells of text files that stand for nothing; a public rule, in whatever case they are written.
+GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?"})
 ROWS = 20_000  # rows converted at a time, so that the dense form never exists as a whole
 FORMATS = {
     ".svm": "svmlight",
@@ -462,11 +466,23 @@ def target_array(cells: list[Any] | np.ndarray) -> np.ndarray:
 
 
 def name_array(cells: list[Any]) -> np.ndarray:
-    """Names of persons as text, without spaces around them: "7", " 7" and 7.0 are one person."""
-    names = ["" if cell is None else str(cell).strip().removesuffix(".0") for cell in cells]
-    if not all(names):
+    """Names of persons as text, without spaces around them: "7", " 7" and 7.0 are one person, and so are 10**16 and
+    1e16, 0 and -0.0. Gaps of any kind are refused: whoever has none would be one person with all others."""
+    names = [_person(cell) for cell in cells]
+    if any(name.lower() in GAPS for name in names):
         raise SchemaError("The column of persons has missing cells.")
     return np.array(names)
+
+
+def _person(cell: Any) -> str:
+    if isinstance(cell, (dict, list, tuple, set, np.ndarray)):
+        raise SchemaError("The column of persons must hold numbers or text.")
+    if cell is None or cell != cell:  # NaN and NaT are not equal to themselves
+        return ""
+    if isinstance(cell, (float, Decimal)) and math.isfinite(cell) and cell == int(cell):
+        cell = int(cell)
+    name = str(cell).strip().removesuffix(".0")
+    return "0" if name == "-0" else name
 
 
 def label_list(text: str) -> list[Any]:

@@ -78,7 +78,8 @@ class Rows:
         edges = np.linspace(0, X.shape[0], n_parts + 1).astype(int)
         if groups is not None:  # a person is in one part
             order, starts = by_person(groups, X.shape[0])
-            X, y, groups = X[order], y[order], np.asarray(groups)[order]
+            X, y = X[order], y[order]
+            groups = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
             edges = starts[np.linspace(0, len(starts) - 1, n_parts + 1).astype(int)]
         parts = [
             domain.part(
