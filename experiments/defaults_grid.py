@@ -2,6 +2,7 @@
 
     python experiments/defaults_grid.py run [-j 2] [--sets a,b] [--methods a,b] [--seeds 5]     resumes where it stopped
     python experiments/defaults_grid.py table                                                   writes docs/defaults.md
+    python experiments/defaults_grid.py check                                                   what misses a goal
 
 Score: AUC (two classes), accuracy (more), R2 (numbers). delta 1e-6, add-remove, `n_samples` declared. A seed is a
 random 80/20 split and the noise of the fit; constants of the library were chosen on `--training` splits, where the
@@ -37,6 +38,7 @@ MOST_ROWS = 50_000
 NUMBERS = (
     "Sparse",
     "Ridge",
+    "Ridge-k",  # the largest weights of a ridge fit, where their number is declared
     "Gradient",
     "TwoStage",
     "HardThreshold",
@@ -54,7 +56,8 @@ CLASSES = (
     "ScreenedLasso",
     "ADMM",
 )
-TAKES_K = ("Sparse", "Gradient", "TwoStage", "HardThreshold", "Transfer")
+FIRST = ("Sparse", "sklearn", "sklearn-k", "Ridge-k")  # rows that are run before all others
+TAKES_K = ("Sparse", "Gradient", "TwoStage", "HardThreshold", "Transfer", "Ridge-k")
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Set:
     n_nonzero: int | None = None  # declared
     row_norm: float | None = None
     skip: tuple[str, ...] = ()  # methods that take minutes a fit here, and were left out
-    width: int = 100
+    text: bool = False  # two classes of texts: how good so few weights can be is measured too
 
 
 SETS = [
@@ -86,9 +89,9 @@ SETS = [
     Set("covtype"),
     Set("kddcup99"),
     Set("wide-40000x100000", None, 50, 1.0, ("ScreenedLasso", "ADMM")),
-    Set("news-bigrams", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer")),
-    Set("news20-halves", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer")),
-    Set("news20-one", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer")),
+    Set("news-bigrams", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer"), text=True),
+    Set("news20-halves", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer"), text=True),
+    Set("news20-one", None, 100, 1.0, ("ScreenedLasso", "ADMM", "Transfer"), text=True),
     Set("news20", None, 2000, 1.0, ("ScreenedLasso", "ADMM", "Transfer", "TwoStage")),
 ]
 BY_NAME = {one.name: one for one in SETS}
@@ -177,7 +180,8 @@ def estimator(one, method, epsilon, seed, n, classes, **parameters):
         if method in ("TwoStage", "Transfer") and len(classes or ()) > 2:
             k //= len(classes)
         parameters = {"n_nonzero": k, **parameters}
-    kind = getattr(dp, f"DP{method}{'Regressor' if one.target_range else 'Classifier'}")
+    name = method.removesuffix("-k")
+    kind = getattr(dp, f"DP{name}{'Regressor' if one.target_range else 'Classifier'}")
     return kind(domain, epsilon=epsilon, delta=DELTA, random_state=seed, verbose=-1, **parameters)
 
 
@@ -197,6 +201,26 @@ def plain(one, X, y, X_test, y_test):
     return best
 
 
+def few_plain(one, X, y, X_test, y_test):
+    """As many weights as are declared, without privacy: the least penalty of an L1 fit that keeps no more, then a
+    ridge fit on what it kept."""
+    from sklearn.linear_model import LogisticRegression
+
+    low, high = 1e-2, 1e2
+    for _ in range(10):
+        C = math.sqrt(low * high)
+        lasso = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear").fit(X, y)
+        if np.count_nonzero(lasso.coef_) <= one.n_nonzero:
+            low, kept = C, np.flatnonzero(lasso.coef_[0])
+        else:
+            high = C
+    best = 0.0
+    for C in (1.0, 100.0):
+        m = LogisticRegression(C=C, max_iter=300).fit(X[:, kept], y)
+        best = max(best, score(one, m, X_test[:, kept], y_test))
+    return best
+
+
 def trial(task):
     """One fit: (set, method, epsilon, seed, training) -> a record."""
     name, method, epsilon, seed, training = task
@@ -207,6 +231,8 @@ def trial(task):
     extra = {}
     if method == "sklearn":
         value = plain(one, X, y, X_test, y_test)
+    elif method == "sklearn-k":
+        value = few_plain(one, X, y, X_test, y_test)
     else:
         classes = None if one.target_range else np.unique(data(name)[1]).tolist()
         model = estimator(one, method, epsilon, seed, X.shape[0], classes).fit(X, y)
@@ -225,15 +251,21 @@ def trial(task):
     }
 
 
+def methods_of(one):
+    own = NUMBERS if one.target_range else CLASSES
+    return [m for m in own if m != "Ridge-k" or one.n_nonzero]
+
+
 def tasks(sets, methods, seeds, training, epsilons=EPSILONS):
     for one in SETS:
         if sets and one.name not in sets:
             continue
-        own = NUMBERS if one.target_range else CLASSES
         for seed in range(seeds):
             if not methods or "sklearn" in methods:
                 yield one.name, "sklearn", math.inf, seed, training
-            for method in own:
+            if one.text and (not methods or "sklearn-k" in methods):
+                yield one.name, "sklearn-k", math.inf, seed, training
+            for method in methods_of(one):
                 if (methods and method not in methods) or method in one.skip:
                     continue
                 for epsilon in epsilons:
@@ -259,106 +291,68 @@ def read(path=RESULTS):
     return found
 
 
+def cheapest_first(todo, done):
+    """The front estimator and its reference, then all others; within both what costs least. A fit that was never
+    timed is taken to cost a second for a million entries."""
+    seconds, shapes = defaultdict(list), {}
+    for record in done.values():
+        seconds[record["set"], record["method"]].append(record["seconds"])
+        shapes[record["set"]] = record["shape"]
+
+    def price(task):
+        name, method = task[:2]
+        known = seconds.get((name, method))
+        guess = math.prod(shapes.get(name, (10**5, 10**5))) / 1e6
+        cost = float(np.mean(known)) if known else guess
+        return method not in FIRST, cost, name, method, task[3], task[2]
+
+    return sorted(todo, key=price)
+
+
 def run(options):
     path = Path(options.output)
-    done = set(read(path))
+    done = read(path)
+    wanted = options.sets, options.methods, options.seeds, options.training, options.epsilons
     todo = [
         t
-        for t in tasks(options.sets, options.methods, options.seeds, options.training)
+        for t in tasks(*wanted)
         if (t[0], t[1], "inf" if math.isinf(t[2]) else str(t[2]), t[3], t[4]) not in done
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     start = time.time()
+    slow = set()  # set, method and epsilon whose fits take too long for more than one seed
+
+    def quick():
+        for task in cheapest_first(todo, done):
+            if task[:3] not in slow:
+                yield task
 
     def kept(records):
         with path.open("a") as file:
             for record in records:
                 file.write(json.dumps(record) + "\n")
                 file.flush()
+                if options.patience and record["seconds"] > options.patience:
+                    slow.add((record["set"], record["method"], float(record["epsilon"])))
                 if options.limit and time.time() - start > options.limit:
                     break
 
     if options.jobs == 1:
-        kept(map(trial, todo))
+        kept(map(trial, quick()))
     else:
         with ProcessPoolExecutor(options.jobs) as pool:
-            kept(pool.map(trial, todo))
+            kept(pool.map(trial, quick()))
 
 
-def table(options):
-    """Means over the seeds, one block for every data set, and what they say about the front estimator."""
-    cells = defaultdict(list)
-    seconds = defaultdict(list)
-    shapes, chosen = {}, {}
-    for r in read(Path(options.output)).values():
-        if r["training"] == options.training:
-            cells[r["set"], r["method"], str(r["epsilon"])].append(r["score"])
-            seconds[r["set"], r["method"]].append(r["seconds"])
-            shapes[r["set"]] = r["shape"]
-            if r.get("chosen"):
-                chosen[r["set"], str(r["epsilon"])] = r["chosen"]
-    lines = []
-    behind, checked, worst = [], 0, 0.0
-    for one in SETS:
-        rows = [
-            m
-            for m in (NUMBERS if one.target_range else CLASSES)
-            if any(c[:2] == (one.name, m) for c in cells)
-        ]
-        if not rows:
-            continue
-        n, d = shapes[one.name]
-        what = "R2" if one.target_range else "accuracy" if one.name == "news20" else "AUC"
-        reference = cells.get((one.name, "sklearn", "inf"), [math.nan])
-        declared = f", {one.n_nonzero} weights declared" if one.n_nonzero else ""
-        lines += [
-            "",
-            f"**{one.name}**, {n:,} training rows, {d:,} columns{declared}; {what}, scikit-learn without "
-            f"privacy {np.mean(reference):.3f}",
-            "",
-            "| | .1 | .5 | 1 | 3 | inf | seconds a fit |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        best = {}
-        for e in map(str, EPSILONS):
-            others = [
-                np.mean(cells[one.name, m, e])
-                for m in rows
-                if m != "Sparse"
-                # the same seeds, or a split would decide
-                and 0 < len(cells.get((one.name, m, e), ())) >= len(cells[one.name, "Sparse", e])
-            ]
-            best[e] = max(others, default=math.nan)
-            own = cells.get((one.name, "Sparse", e))
-            if own and others:
-                checked += 1
-                gap = best[e] - np.mean(own)
-                if gap > 0.01:
-                    behind.append(f"{one.name} at {e} ({gap:.3f})")
-                if one.target_range:
-                    worst = min(worst, float(np.mean(own)))
-        for m in rows:
-            shown = []
-            for e in map(str, EPSILONS):
-                values = cells.get((one.name, m, e))
-                if not values:
-                    shown.append("")
-                    continue
-                mean, error = np.mean(values), np.std(values) / math.sqrt(max(len(values) - 1, 1))
-                text = f"{mean:.3f} ± {error:.3f}" if len(values) > 1 else f"{mean:.3f}"
-                text += f" ({len(values)})" if len(values) < 5 else ""
-                shown.append(f"**{text}**" if m == "Sparse" else text)
-            label = f"DP{m}" if m != "Sparse" else "**DPSparse**"
-            lines.append(f"| {label} | {' | '.join(shown)} | {np.mean(seconds[one.name, m]):.2f} |")
-    seeds = max((len(v) for v in cells.values()), default=0)
-    summary = (
-        f"{len({c[0] for c in cells})} data sets, {sum(map(len, cells.values())):,} fits, up to {seeds} seeds a "
-        "cell. The front estimator is more than .01 "
-        f"behind the best of the others in {len(behind)} of {checked} cells"
-        + (f": {'; '.join(behind)}. " if behind else ". ")
-        + f"Its lowest mean R2 is {worst:.3f}."
-    )
-    text = "\n".join([BEGIN, summary, *lines, "", END])
+def report(options):
+    """The table, into the page or on the screen; or the goals, one by one."""
+    from _defaults_report import Cells, check_lines, table_text
+
+    cells = Cells(read(Path(options.output)).values(), options.training)
+    if options.command == "check":
+        print("\n".join(check_lines(cells, SETS, methods_of, EPSILONS)))
+        return
+    text = "\n".join([BEGIN, table_text(cells, SETS, methods_of, EPSILONS), "", END])
     if options.show:
         print(text)
         return
@@ -371,11 +365,14 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("run", "table"))
+    parser.add_argument("command", choices=("run", "table", "check"))
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--sets", type=lambda t: t.split(","), default=())
     parser.add_argument("--methods", type=lambda t: t.split(","), default=())
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--epsilons", type=lambda t: tuple(map(float, t.split(","))), default=EPSILONS
+    )
     parser.add_argument(
         "--training", action="store_true", help="split training rows again: to choose constants"
     )
@@ -385,12 +382,18 @@ def main():
         default=0.0,
         help="seconds after which no further record is waited for",
     )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=0.0,
+        help="with one job: seconds of a fit from which a cell gets no further seed",
+    )
     parser.add_argument("--output", default=str(RESULTS))
     parser.add_argument(
         "--show", action="store_true", help="print the table instead of writing the page"
     )
     options = parser.parse_args()
-    (run if options.command == "run" else table)(options)
+    (run if options.command == "run" else report)(options)
 
 
 if __name__ == "__main__":
