@@ -100,15 +100,17 @@ print(search.best_params_, search.privacy_.headline)
 # **5. Evaluate.** The test rows are as private as the others, so a score on them is paid as well. Its interval counts
 # both the luck of the test rows and the privacy noise.
 report = dp_evaluate(
-    pipe, test, test["dead"], epsilon=0.5, ledger=ledger, metrics=["auc", "accuracy"]
+    search, test, test["dead"], epsilon=0.5, ledger=ledger, metrics=["auc", "accuracy"]
 )
 print(report)
 
 # %%
-# **6. Report.** A model file that predicts from raw rows, a page for the data protection officer, and the account.
-# The total is less than the sum of the prices: that is how privacy adds up.
-save(pipe, folder / "model.json")
-(folder / "card.html").write_text(privacy_card(pipe, ledger=ledger), "utf-8")
+# **6. Report.** A model file that predicts from raw rows, a page for the data protection officer with the evaluation on
+# it, and the account. The total is less than the sum of the prices: that is how privacy adds up.
+best = search.best_estimator_
+save(best, folder / "model.json")
+card = privacy_card(best, ledger=ledger, evaluation=report)
+(folder / "card.html").write_text(card, "utf-8")
 for entry in ledger.history():
     print(entry.method, round(entry.epsilon, 3), "total", round(entry.total, 3))
 print(f"spent in total: epsilon {ledger.spent():.3f} of {ledger.terms.epsilon:g}")
@@ -118,7 +120,9 @@ print(f"spent in total: epsilon {ledger.spent():.3f} of {ledger.terms.epsilon:g}
 #
 #     dpsparse budget create budget.db --epsilon 4 --delta 1e-6
 #     dpsparse fit train.csv --target dead --classes alive,dead --epsilon 1 --prepare private \
-#         --ledger budget.db -o model.json
+#         --ledger budget.db -o first.json
+#     dpsparse tune train.csv --target dead --classes alive,dead --epsilon 1 --prepare private \
+#         --candidates candidates.toml --ledger budget.db -o model.json
 #     dpsparse evaluate model.json test.csv --target dead --epsilon 0.5 --ledger budget.db -o report.json
 #     dpsparse report model.json --ledger budget.db --evaluation report.json -o card.html
 fig, ax = plt.subplots(figsize=(5.6, 2.2))

@@ -127,7 +127,7 @@ def test_a_toy_is_recorded_replayed_and_compared_with_its_price(adjacency):
     one, two = PAIRS[adjacency]
     first = recorded(one, adjacency)
     second = recorded(two, adjacency, script=first)
-    complaints, tightness = compare_by_phase(plan(adjacency), first, second)
+    complaints, tightness = compare_by_phase(plan(adjacency).phases, first, second)
     assert not complaints
     assert tightness == {"counts": pytest.approx(1.0)}
     assert first[0].reach(second[0]) == (1.0, True)
@@ -144,7 +144,9 @@ def test_a_toy_that_takes_too_little_noise_is_refuted(adjacency, monkeypatch):
     monkeypatch.setattr(NoisyCounts, "paid_by", too_little)
     one, two = PAIRS[adjacency]
     first = recorded(one, adjacency)
-    complaints, _ = compare_by_phase(plan(adjacency), first, recorded(two, adjacency, script=first))
+    complaints, _ = compare_by_phase(
+        plan(adjacency).phases, first, recorded(two, adjacency, script=first)
+    )
     assert "times what it declared" in complaints[0]
 
 

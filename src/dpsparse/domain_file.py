@@ -91,6 +91,8 @@ def facts_of(content: Any, name: str) -> Facts:
         fill=by_column["fill"] or None,
         sources={**sources, **by_column["source"]} or None,
     )  # fmt: skip
+    if target is not None and target == person:
+        raise ParameterError(f"In {name}, target and person must be different columns.")
     scales = {**scales, **by_column["scale"]}
     texts = [t for t in (target, person, *by_column["prepare"].values()) if t is not None]
     if not all(isinstance(text, str) for text in texts):

@@ -9,6 +9,8 @@
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
     releases.capped(rows)                     at most m rows of every person, by secret draws; not a release
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
+    releases.drawn(what, draw)                secret numbers that depend on no row
+    releases.under(plan, name, part)          the releases of a fit inside a search, which has a plan of its own
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
 what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;
@@ -70,6 +72,13 @@ class Releases:
         self._noiseless = all(isinstance(event, NonPrivate) for event in self._events.values())
         self._used: dict[str, float] = defaultdict(float)
         self.progress: Callable[[str, float], None] = _untold
+
+    def under(self, plan: Plan, name: str, part: str = "") -> Releases:
+        """Releases of a run inside this one, such as a fit of a search, that follow a plan of their own.
+
+        `name` tells them apart and `part` ("A", "B") is the secret part of the rows they read, for those who write
+        releases down."""
+        return type(self)(plan, self.rng)
 
     # ---- what a solver calls -------------------------------------------------------------------
 
@@ -191,9 +200,16 @@ class Releases:
             raise CalibrationError(f"Phase {phase!r} does not pay for {made.kind}; a bug.")
         return self._release(phase, made)
 
-    def blocks(self, rows: Rows, n_blocks: int) -> Blocks:
-        """A block for every row or person, drawn without looking at them, for `rows.votes`; never told."""
-        return Blocks(self._blocks(len(rows), n_blocks), n_blocks)
+    def blocks(self, rows: Rows, n_blocks: int, equal: bool = False) -> Blocks:
+        """A block for every row or person, drawn without looking at them, for `rows.votes`; never told.
+
+        Each has a draw of its own, or (`equal`, for replace-one alone) a secret order cuts them into equal blocks.
+        """
+        return Blocks(self._blocks(len(rows), n_blocks, equal), n_blocks)
+
+    def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
+        """Secret numbers that depend on no row: which candidate is tried next, whether a search stops."""
+        return draw(self.rng)
 
     def capped(self, rows: Rows) -> Rows:
         """At most `Domain.rows_per_unit` rows of every person, chosen by secret draws that ignore their content."""
@@ -234,7 +250,9 @@ class Releases:
         minimiser = tilt.minimiser(tilt.tilt(self.rng)).whole(tilt.fine)
         return tilt.blurred(minimiser, self.rng)
 
-    def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
+    def _blocks(self, n_rows: int, n_blocks: int, equal: bool) -> np.ndarray:
+        if equal:
+            return np.asarray(self.rng.permutation(n_rows) % n_blocks)
         return self.rng.integers(n_blocks, size=n_rows)
 
     def _event(self, phase: str) -> Event:

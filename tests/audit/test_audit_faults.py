@@ -434,7 +434,7 @@ def noise_scaled_to_the_data(patch):
 
 @fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
 def contiguous_blocks(patch):
-    def blocks(self, n_rows, n_blocks):
+    def blocks(self, n_rows, n_blocks, equal):
         return np.arange(n_rows) * n_blocks // n_rows
 
     patch.setattr(Releases, "_blocks", blocks)

@@ -225,6 +225,29 @@ def cli_cases(model, sign):
         files = {key.replace("__", "."): content for key, content in files.items()}
         cases.append(Case(name, tuple(arguments), code, files))
 
+    pay_more = ("--epsilon", "0.5", *pay)
+    candidates = {"grid.toml": b"[grid]\nn_nonzero = [1, 2]\n"}
+    search = ("--candidates", "grid.toml", *classify)
+
+    def add_later(name, data, content, *more, model="model.json", told=target):
+        """The same file for commands that come after a fit, or choose its settings."""
+        add(f"{name}: evaluate", 3, ["evaluate", model, data, *told, *pay_more], **{data: content})
+        if more:
+            add(f"{name}: tune", 3, ["tune", data, *told, *more], **{data: content}, **candidates)
+
+    for kind, content in (TABLES | LABELS).items():
+        add_later(f"csv {kind}", "x.csv", content, *search)
+    for kind, content in NUMBERS.items():
+        add_later(f"target {kind}", "x.csv", content, model="numbers.json")
+    for kind, content in LINES.items():
+        numbers = tuple("0,1" if a == "no,yes" else a for a in search)
+        add_later(
+            f"svmlight {kind}", "x.svm", content, "--n-features", "2", *numbers, model="bare.json", told=()
+        )  # fmt: skip
+    for kind, content in COLUMNS.items():
+        add_later(f"parquet {kind}", "x.parquet", content, *search)
+    for kind, content in COLUMN_LABELS.items():
+        add_later(f"parquet label {kind}", "x.parquet", content, *search)
     for kind, content in TABLES.items():
         add(f"csv {kind}: fit", 3, ["fit", "x.csv", *target, *classify], x__csv=content)
         add(

@@ -29,7 +29,7 @@ from dpsparse.exceptions import (
     ParameterError,
 )
 from dpsparse.model_selection import candidates as candidates_module
-from dpsparse.model_selection import design as design_module
+from dpsparse.model_selection import search as search_module
 from dpsparse.model_selection import stopping as stopping_module
 from dpsparse.model_selection.design import Fit
 from dpsparse.model_selection.pricing import choice_parameter, gaussian_parameter
@@ -106,10 +106,7 @@ class Ears:
                 ears.heard.append(("choice", phase, self._event(phase).eta))
                 return super().top_k(phase, scores, k, unit, null)
 
-        for module in (design_module, stopping_module):
-            monkeypatch.setattr(module, "Releases", Listening)
-        for name in ("path", "refit"):
-            monkeypatch.setattr(f"dpsparse.model_selection.{name}.Releases", Listening)
+        monkeypatch.setattr(search_module, "Releases", Listening)  # and what is made under it
 
     @property
     def mu2(self):
@@ -236,13 +233,13 @@ def stubbed(monkeypatch, scores):
     design = made("stopping", chance=0.4).plan(6).public
     runs = []
 
-    def run(self, rows, rng):
+    def run(self, rows, releases):
         runs.append(self)
         return Solution(np.zeros((1, 6)), np.zeros(1), 1), len(runs)
 
     monkeypatch.setattr(Fit, "run", run)
     monkeypatch.setattr(
-        stopping_module.Releases,
+        Releases,
         "gaussian",
         lambda self, phase, query: np.array([scores(len(runs))]),
     )
@@ -253,11 +250,11 @@ def test_the_number_of_runs_is_geometric_and_candidates_are_drawn_by_weight(monk
     """False-alarm rate below 1e-6 a line (exact binomial tests)."""
     design, runs = stubbed(monkeypatch, lambda j: 0.0)
     rows = dpsparse.rows.Rows.clip(X[:9], y[:9], DOMAIN, labels=np.array([0, 1]))
-    rng, counts, drawn = make_generator(11), Counter(), Counter()
+    door, counts, drawn = Releases(design.score, make_generator(11)), Counter(), Counter()
     n = 1500
     for _ in range(n):
         runs.clear()
-        design.run(rows, rng)
+        design.run(rows, door)
         counts[len(runs)] += 1
         drawn.update(design.fits.index(fit) for fit in runs)
     for k in (1, 2, 3):
@@ -272,22 +269,22 @@ def test_the_best_run_wins_and_a_failed_one_is_the_worst_outcome(monkeypatch):
     scores = itertools.cycle([3.0, 1.0, 7.0, 7.0, 2.0])
     design, runs = stubbed(monkeypatch, lambda j: [3.0, 1.0, 7.0, 7.0, 2.0][(j - 1) % 5])
     rows = dpsparse.rows.Rows.clip(X[:9], y[:9], DOMAIN, labels=np.array([0, 1]))
-    rng, seen = make_generator(2), 0
+    door, seen = Releases(design.score, make_generator(2)), 0
     for _ in range(30):
         runs.clear()
-        winner = design.run(rows, rng)
+        winner = design.run(rows, door)
         best = max(next(scores) for _ in range(5)) if len(runs) >= 3 else 3.0
         assert winner.score == best
         assert winner.n_iter == (3 if len(runs) >= 3 else 1)  # the first of equals
         seen += len(runs) >= 3
     assert seen
 
-    def broken(self, rows, rng):
+    def broken(self, rows, releases):
         raise ZeroDivisionError("a value of a row")
 
     monkeypatch.setattr(Fit, "run", broken)
     with pytest.raises(CalibrationError, match="no model") as caught:
-        design.run(rows, rng)
+        design.run(rows, door)
     assert "value of a row" not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -323,7 +320,7 @@ def test_one_reservation_one_commit_and_nothing_of_the_losers(tmp_path, design, 
 def test_a_search_that_breaks_stays_paid_and_uncommitted(tmp_path, monkeypatch):
     ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
 
-    def broken(self, rows, rng):
+    def broken(self, rows, releases):
         raise RuntimeError
 
     monkeypatch.setattr(Fit, "run", broken)

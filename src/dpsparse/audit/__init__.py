@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpsparse.audit.blackbox import many_runs, one_run, one_run_epsilon
     from dpsparse.audit.law import epsilon_below, privacy_losses, profile
     from dpsparse.audit.replay import Subject, check, check_pair
+    from dpsparse.audit.searches import check_search
     from dpsparse.audit.verdict import Verdict, audit, first_complaint
 
 # Names load on first use, so that the command line can ask for help without SciPy.
@@ -19,6 +20,7 @@ _HOMES = {
     "blackbox": "many_runs one_run one_run_epsilon",
     "law": "epsilon_below privacy_losses profile",
     "replay": "Subject check check_pair",
+    "searches": "check_search",
     "verdict": "Verdict audit first_complaint",
 }
 
@@ -28,6 +30,7 @@ __all__ = [
     "audit",
     "check",
     "check_pair",
+    "check_search",
     "epsilon_below",
     "first_complaint",
     "many_runs",

@@ -29,6 +29,7 @@ import numpy as np
 
 from dpsparse.mechanisms import Answer, Release, Tilt, Vertices
 from dpsparse.privacy.plan import Plan
+from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Names, Query
 
@@ -51,15 +52,26 @@ class _Told:
     weights: Callable[[], Query]
 
 
-class ControlFlowError(Exception):
-    """The neighbour's run met other releases than the first run."""
+class ControlFlowError(BaseException):
+    """The neighbour's run met other releases than the first run. Not an `Exception`: a search takes those of its runs
+    for outcomes, and goes on."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run inside a recorded one: what it is, the part of the rows it reads, its own plan, what it released."""
+
+    name: str
+    part: str
+    plan: Plan
+    entries: list[Release]
 
 
 class RecordedReleases(Releases):
     """Releases of one fit, recorded; with a `script`, answered as another fit was.
 
     `origin` tells the row of the first table behind each row of this one (-1: a new row), for secrets that
-    a row keeps from one table to the other.
+    a row keeps from one table to the other. `scripts` are those of runs inside this one; None draws answers anew.
     """
 
     def __init__(
@@ -68,16 +80,47 @@ class RecordedReleases(Releases):
         rng: np.random.Generator,
         script: Sequence[Release] | None = None,
         origin: np.ndarray | None = None,
+        scripts: Sequence[Sequence[Release] | None] = (),
     ) -> None:
         super().__init__(plan, rng)
-        self.script, self.origin = script, origin
+        self.script, self.origin, self.scripts = script, origin, scripts
         self.entries: list[Release] = []
         self.complaints: list[str] = []
+        self.runs: list[Run] = []  # inside this one
         self.rows_per_unit = 1.0
+        # The blocks of the last secret split, on the first table and on this one.
+        self._split: tuple[np.ndarray, np.ndarray] | None = None
+
+    def under(self, plan: Plan, name: str, part: str = "") -> RecordedReleases:
+        """What a run inside this one releases is written down in a book of its own."""
+        number = len(self.runs)
+        if self.script is not None and number >= len(self.scripts):
+            raise ControlFlowError(f"run {number + 1} ({name}) exists on the neighbour only")
+        script = None if self.script is None else self.scripts[number]
+        inner = type(self)(plan, self.rng, script, self._origin_in(part))
+        inner.complaints, inner.rows_per_unit = self.complaints, self.rows_per_unit
+        self.runs.append(Run(name, part, plan, inner.entries))
+        return inner
+
+    def _origin_in(self, part: str) -> np.ndarray | None:
+        """`origin` among the units of a part: block 0 is part B, all others are part A."""
+        if not part or self.origin is None or self._split is None:
+            return self.origin
+        before, now = ((blocks == 0) == (part == "B") for blocks in self._split)
+        origin = self.origin[now]
+        return np.where(origin < 0, -1, (np.cumsum(before) - 1)[origin])
 
     def capped(self, rows: Rows) -> Rows:
         self.rows_per_unit = float(rows.rows_per_unit)
-        return super().capped(rows)
+        stream = self.rng
+        if (
+            self.entries
+        ):  # noise came first, and none is drawn in a replay: the stream is at another place there
+            self.rng = make_generator(len(self.entries))
+        try:
+            return super().capped(rows)
+        finally:
+            self.rng = stream
 
     def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
         """The question is asked of the rows at hand; the answer is drawn, or taken from the script."""
@@ -165,25 +208,34 @@ class RecordedReleases(Releases):
         self.entries += tilt.releases(phase, drawn, asked, whole.copy())
         return whole
 
-    def _blocks(self, n_rows: int, n_blocks: int) -> np.ndarray:
-        fresh = super()._blocks(n_rows, n_blocks)
+    def _blocks(self, n_rows: int, n_blocks: int, equal: bool) -> np.ndarray:
+        fresh = super()._blocks(n_rows, n_blocks, equal)
         past = self._past("draw", "blocks", np.empty(0))
+        if equal and self._adjacency == "add-remove":
+            self.complaints.append("equal blocks under add-remove: a row more moves the others")
         if past is not None:
             assert self.origin is not None
             old = self.origin >= 0
             fresh[old] = past.answer[self.origin[old]]
-        elif n_rows > 8 and n_blocks > 1:  # equal by chance once in n_blocks**n_rows
-            other = super()._blocks(n_rows, n_blocks)
+            self._split = past.answer, fresh
+        elif n_rows > 8 and n_blocks > 1:  # equal by chance once in n_blocks**n_rows (1e4 if cut)
+            other = super()._blocks(n_rows, n_blocks, equal)
             if np.array_equal(fresh, other):
                 self.complaints.append("blocks depend on the place of a row, not on a secret draw")
         self.entries.append(Release("blocks", "draw", np.empty(0), fresh, 0.0))
         return fresh.copy()
 
     def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
-        past = self._past("draw", "public rows", np.empty(0))
-        drawn = super().public_uniform(n_rows, n_columns) if past is None else past.answer
-        self.entries.append(Release("public rows", "draw", np.empty(0), drawn, 0.0))
-        return drawn.copy()
+        return self.drawn(
+            "public rows",
+            lambda rng: super(RecordedReleases, self).public_uniform(n_rows, n_columns),
+        )
+
+    def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
+        past = self._past("draw", what, np.empty(0))
+        found = draw(self.rng) if past is None else past.answer
+        self.entries.append(Release(what, "draw", np.empty(0), found, 0.0))
+        return found.copy()
 
     # ---- recording -----------------------------------------------------------------------------
 

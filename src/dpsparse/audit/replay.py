@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
-from dpsparse.audit.recorded import ControlFlowError, RecordedReleases
+from dpsparse.audit.recorded import ControlFlowError, RecordedReleases, Run
 from dpsparse.audit.same import differences
 from dpsparse.mechanisms import MECHANISMS, CommonNames, Release
 from dpsparse.privacy.events import (
@@ -40,7 +40,7 @@ from dpsparse.privacy.events import (
     Repeated,
     Sequence,
 )
-from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.privacy.rdp import leaves
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -57,6 +57,12 @@ class Record:
     entries: list[Release]
     left: dict[str, Any]
     complaints: list[str] = field(default_factory=list)
+    runs: tuple[Run, ...] = ()  # inside it: the fits and choices of a search
+
+    @property
+    def everything(self) -> list[Release]:
+        """Its own releases and those of the runs inside it."""
+        return [*self.entries, *(entry for run in self.runs for entry in run.entries)]
 
 
 @dataclass
@@ -67,16 +73,21 @@ class Subject:
     n_features: int
     plan: Plan = field(init=False)
     _plans: dict[tuple[int, str], Plan] = field(init=False, default_factory=dict, repr=False)
+    _planner: ClassVar[str] = "_make_plan"  # the estimator's method that makes its plan
 
     def __post_init__(self) -> None:
         self.estimator._check_parameters()
         self.plan = self._make_plan(self.n_features, self.estimator._labels(None))
 
+    def judge(self, first: Record, second: Record) -> tuple[list[str], dict[str, float]]:
+        """Complaints about what the releases cost on this pair, and how tight each phase became."""
+        return compare_by_phase(self.plan.phases, first.entries, second.entries)
+
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         """The estimator's plan, made once for the same facts: calibration takes longer than small fits."""
         facts = n_features, repr(labels)
         if facts not in self._plans:
-            self._plans[facts] = self.estimator._make_plan(n_features, labels)
+            self._plans[facts] = getattr(self.estimator, self._planner)(n_features, labels)
         return self._plans[facts]
 
     def run(self, X: Any, y: Any, rng: Any, groups: Any = None) -> dict[str, Any]:
@@ -94,7 +105,8 @@ class Subject:
     def replay(self, pair: Pair, first: Record, seed: int) -> Record:
         """A fit on the second table with the answers of the first."""
         record = self._recorded(pair.X2, pair.y2, pair.groups2, seed, first, pair.origin)
-        if len(record.entries) != len(first.entries):
+        books = [[len(r.entries), *(len(run.entries) for run in r.runs)] for r in (record, first)]
+        if books[0] != books[1]:
             raise ControlFlowError("the neighbour's run stopped early")
         return record
 
@@ -105,17 +117,18 @@ class Subject:
 
         def make(plan: Plan) -> RecordedReleases:
             script = None if first is None else first.entries
-            made.append(RecordedReleases(plan, make_generator(seed), script, origin))
+            scripts = [] if first is None else [run.entries or None for run in first.runs]
+            made.append(RecordedReleases(plan, make_generator(seed), script, origin, scripts))
             return made[-1]
 
         left = self._fit(X, y, groups, make)
-        return Record(made[0].entries, left, made[0].complaints)
+        return Record(made[0].entries, left, made[0].complaints, tuple(made[0].runs))
 
     def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
         """All attributes of a fitted model, and the warnings of the fit."""
         facts = {**self.estimator.get_params(deep=False), "random_state": None, "ledger": None}
         model = type(self.estimator)(**facts)
-        seams = {"_make_releases": make_releases, "_make_plan": self._make_plan}
+        seams = {"_make_releases": make_releases, self._planner: self._make_plan}
         for name, seam in seams.items():
             setattr(model, name, seam)
         with warnings.catch_warnings(record=True) as said:
@@ -153,12 +166,13 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0, first: Record | None
         for name in differences(first.left, second.left, type(subject.estimator).__name__)
     ]
     complaints += _not_finite(first.left)
-    if any(a.step != b.step for a, b in zip(first.entries, second.entries, strict=True)):
+    one, two = first.everything, second.everything
+    if any(a.step != b.step for a, b in zip(one, two, strict=True)):
         complaints.append("the noise of an answer depends on the rows")
     complaints += sorted(set(first.complaints + second.complaints))
-    complaints += reused(first.entries)
-    too_far, reached = _moves(first.entries, second.entries)
-    over, tightness = compare_by_phase(subject.plan, first.entries, second.entries)
+    complaints += reused(one)
+    too_far, reached = _moves(one, two)
+    over, tightness = subject.judge(first, second)
     return Finding((*complaints, *too_far, *over), tightness, pair, reached)
 
 
@@ -270,15 +284,16 @@ def reused(entries: list[Release]) -> list[str]:
 
 
 def compare_by_phase(
-    plan: Plan, first: list[Release], second: list[Release]
+    phases: Iterable[Phase], first: list[Release], second: list[Release]
 ) -> tuple[list[str], dict[str, float]]:
     """Each phase spends at most what the plan's phase of that name declares."""
-    declared = {phase.name: declared_costs(phase.event) for phase in plan.phases}
+    events = {phase.name: phase.event for phase in phases}
+    declared = {name: declared_costs(event) for name, event in events.items()}
     spent: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for a, b in zip(first, second, strict=True):
         if a.kind != "draw":
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
-    complaints = _volumes(plan, first, second) + _leaks(plan, first, second)
+    complaints = _volumes(events, first, second) + _leaks(events, first, second)
     tightness: dict[str, float] = {}
     for phase, kinds in spent.items():
         for kind, costs in kinds.items():
@@ -296,9 +311,8 @@ def compare_by_phase(
     return complaints, tightness
 
 
-def _leaks(plan: Plan, first: list[Release], second: list[Release]) -> list[str]:
+def _leaks(events: Mapping[str, Event], first: list[Release], second: list[Release]) -> list[str]:
     """Names that one table alone has are told with the declared probability, at most."""
-    events = {phase.name: phase.event for phase in plan.phases}
     for a, b in zip(first, second, strict=True):
         allowed = getattr(events.get(a.phase), "leak", 0.0)
         if a.kind == "names" and (
@@ -308,11 +322,11 @@ def _leaks(plan: Plan, first: list[Release], second: list[Release]) -> list[str]
     return []
 
 
-def _volumes(plan: Plan, first: list[Release], second: list[Release]) -> list[str]:
+def _volumes(events: Mapping[str, Event], first: list[Release], second: list[Release]) -> list[str]:
     """One row changes the volume of an objective by at most a factor 1 + curvature/ridge either way."""
     bounds = [
         math.log1p(leaf.curvature / leaf.ridge)
-        for leaf in leaves(plan.event)
+        for leaf in leaves(Sequence(tuple(events.values())))
         if isinstance(leaf, ObjectivePerturbation)
     ]
     moves = [abs(a.log_volume - b.log_volume) for a, b in zip(first, second, strict=True)]

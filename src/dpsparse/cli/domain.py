@@ -11,7 +11,7 @@ from dpsparse._checks import did_you_mean
 from dpsparse._files import check_output, write_whole
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import emit, say
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import ParameterError, SchemaError
 
 ABOUT = """\
 # Public facts about {name}: what is known without looking at its rows.
@@ -64,11 +64,14 @@ def init(
     """Write a file of facts for the columns of DATA: from its header and your answers. No row is read."""
     import sys
 
+    from dpsparse.domain_file import facts_of
     from dpsparse.readers import column_names
     from dpsparse.readers.tables import label_list
 
     check_output(output, overwrite, (data,))
     names = column_names(data, file_format)
+    if len(set(names)) < len(names):
+        raise SchemaError("Two columns have the same name; rename one.")
     for name in (target, person):
         if name is not None and name not in names:
             raise ParameterError(
@@ -86,6 +89,7 @@ def init(
     asked = sys.stdin.isatty() if ask is None else ask
     columns = [name for name in names if name not in (target, person)]
     facts["columns"] = {name: _ask(name) if asked else {"prepare": "auto"} for name in columns}
+    facts_of(facts, output.name)  # refuses now what the next command would refuse
     write_whole(output, file_text(Path(data).name, facts).encode(), overwrite)
     say(
         f"{output}: {len(columns)} columns; edit it, then dpsparse fit {data} --domain {output} ..."

@@ -49,7 +49,7 @@ def prepared(
 
 def read_raw(path: str, options: Options) -> Training:
     """Raw feature columns, targets and persons of a table that the pipeline prepares."""
-    target, person = _target(options), options["person"]
+    target, person = _target(options), _person(options)
     with stage(f"reading {Path(path).name}"):
         columns = read_columns(path, format=options["file_format"])
         for name in (target, person):
@@ -67,7 +67,7 @@ def read_numbers(path: str, options: Options, scales: dict[str, float], model: A
             table = read_table(
                 path,
                 target=options["target"],
-                person=options["person"],
+                person=_person(options),
                 drop=preparation.names_of(options["drop"]),
                 n_features=options["n_features"],
                 zero_based=options["zero_based"],
@@ -142,7 +142,7 @@ def rows_for(fitted: Any, data: str, options: Options) -> Any:
 
 def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
     """Rows for a fitted model with their targets, and the person of every row if a column names them."""
-    person = options["person"]
+    person = _person(options)
     if (options["file_format"] or format_of(Path(data))) == "svmlight":
         if person is not None:
             raise SchemaError("--person needs named columns (CSV, Parquet).")
@@ -161,6 +161,15 @@ def _target(options: Options) -> str:
     if options["target"] is None:
         raise SchemaError("A table needs --target, the name of the column to predict.")
     return str(options["target"])
+
+
+def _person(options: Options) -> str | None:
+    person: str | None = options["person"]
+    if person is not None and person == options["target"]:
+        raise ParameterError(
+            "--target and --person name the same column; a target names no person."
+        )
+    return person
 
 
 def _factors(names: Any, scales: dict[str, float], model: Any) -> np.ndarray | None:

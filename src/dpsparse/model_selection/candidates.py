@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from dpsparse._checks import is_real
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
 from dpsparse.privacy import Gaussian, Plan
 from dpsparse.privacy import epsilon as event_epsilon
@@ -51,7 +51,7 @@ def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> lis
                 "candidates must be a grid {'clip': [0.1, 0.5]} or a list of settings [{}, {'clip': 0.5}]."
             )
         found = [dict(point) for point in candidates]
-    if not found:
+    if not found or not candidates:
         raise ParameterError("There are no candidates; a search needs at least one.")
     known = estimator.get_params(deep=False)
     for name in {name for point in found for name in point}:
@@ -116,7 +116,10 @@ def configured(
 
 def priced(model: BaseDPLinearModel, mu: float, delta: float, context: tuple[int, Any]) -> Plan:
     """The plan of a fit whose budget is about that of a Gaussian of parameter `mu`."""
-    model.set_params(epsilon=event_epsilon(Gaussian(1.0 / mu), delta), delta=delta)
+    price = event_epsilon(Gaussian(1.0 / mu), delta)
+    if not price > 0.0:
+        raise CalibrationError("The steps of this search cannot be paid by so small an epsilon.")
+    model.set_params(epsilon=price, delta=delta)
     model._check_parameters()
     return model._priced(*context)
 

@@ -12,7 +12,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import Candidate
 from dpsparse.privacy import Phase, Plan
 from dpsparse.release import Releases
-from dpsparse.rows import Blocks, Rows
+from dpsparse.rows import Rows
 from dpsparse.rows.held_out import held_out
 from dpsparse.solvers.solution import Solution
 
@@ -78,7 +78,7 @@ class Design(Protocol):
     @property
     def facts(self) -> dict[str, Any]: ...
 
-    def run(self, rows: Rows, rng: np.random.Generator) -> Winner: ...
+    def run(self, rows: Rows, releases: Releases) -> Winner: ...
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,9 @@ class Fit:
     model: BaseDPLinearModel
     plan: Plan = field(repr=False)
 
-    def run(self, rows: Rows, rng: np.random.Generator) -> tuple[Solution, int]:
-        solution = self.model._run(rows, self.plan, Releases(self.plan, rng))
+    def run(self, rows: Rows, releases: Releases) -> tuple[Solution, int]:
+        """On releases that are `under` its plan."""
+        solution = self.model._run(rows, self.plan, releases)
         return solution, solution.n_iter
 
 
@@ -99,10 +100,7 @@ def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows
     Every one has its own draw, which serves both adjacencies; fixed sizes are for replace-one alone
     (docs/proofs/tuning.md, Lemma 1 and its counterexamples).
     """
-    if split == "draws":
-        return held_out(rows, releases.blocks(rows, PARTS))
-    order = releases.rng.permutation(len(rows))
-    return held_out(rows, Blocks(np.asarray(order % PARTS), PARTS))
+    return held_out(rows, releases.blocks(rows, PARTS, equal=split == "sizes"))
 
 
 def check_split(split: Any, adjacency: str) -> None:

@@ -15,8 +15,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpsparse.model_selection.candidates import configured, linear, priced, variant, widest
 from dpsparse.model_selection.design import Fit, Setting, Winner
 from dpsparse.model_selection.pricing import (
@@ -47,12 +45,12 @@ class PathDesign:
     kept: float
     facts: dict[str, Any]
 
-    def run(self, rows: Rows, rng: np.random.Generator) -> Winner:
+    def run(self, rows: Rows, releases: Releases) -> Winner:
         setting = self.setting
-        solution, n_iter = self.fit.run(rows, rng)
+        solution, n_iter = self.fit.run(rows, releases.under(self.fit.plan, "fit"))
         variants = [variant(solution, point, cut=True) for point in setting.candidates]
         models = [linear(v, rows.domain) for v in variants]
-        choice = Releases(self.choice, rng)
+        choice = releases.under(self.choice, "choice")
         best = int(choice.top_k("choice", centred_scores(rows, models), 1, setting.unit)[0])
         return Winner(best, variants[best], n_iter)
 

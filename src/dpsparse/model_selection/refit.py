@@ -51,16 +51,21 @@ class RefitDesign:
     kept: float
     facts: dict[str, Any]
 
-    def run(self, rows: Rows, rng: np.random.Generator) -> Winner:
-        setting, choice = self.setting, Releases(self.choice, rng)
-        training, testing = secret_split(rows, setting.split, choice)
-        searched = [fit.run(training, rng)[0] for fit in self.fits]
+    def run(self, rows: Rows, releases: Releases) -> Winner:
+        setting = self.setting
+        training, testing = secret_split(rows, setting.split, releases)
+        searched = [
+            fit.run(training, releases.under(fit.plan, f"search {i}", "A"))[0]
+            for i, fit in enumerate(self.fits)
+        ]
         models = [
             linear(variant(searched[i], point, cut=False), rows.domain)
             for i, point in zip(self.of_candidate, setting.candidates, strict=True)
         ]
+        choice = releases.under(self.choice, "choice", "B")
         best = int(choice.top_k("choice", centred_scores(testing, models), 1, setting.unit)[0])
-        solution, n_iter = self.finals[self.of_candidate[best]].run(rows, rng)
+        final = self.finals[self.of_candidate[best]]
+        solution, n_iter = final.run(rows, releases.under(final.plan, "refit"))
         return Winner(best, variant(solution, setting.candidates[best], cut=False), n_iter)
 
 

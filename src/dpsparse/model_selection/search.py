@@ -327,9 +327,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        rng = make_generator(self.random_state)
+        releases = self._make_releases(plan)
         design: Design = plan.public
-        winner = design.run(Releases(plan, rng).capped(rows), rng)
+        winner = design.run(releases.capped(rows), releases)
         model = self._winning(winner, design, plan, float(self.epsilon))
         model.n_features_in_ = self.n_features_in_
         if names is not None:
@@ -341,6 +341,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             receipt.commit()
         return self
 
+    def _make_releases(self, plan: Plan) -> Releases:
+        """The door out. The audit puts its own here, which writes down whatever leaves."""
+        return Releases(plan, make_generator(self.random_state))
+
     def _fit_pipeline(self, X: Any, y: Any, groups: Any) -> Self:
         """The same corridor with the releases of the steps before the search, all from one reservation."""
         pipeline = clone(self.estimator)
@@ -349,8 +353,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        rng = make_generator(self.random_state)
-        releases = Releases(plan, rng)
+        releases = self._make_releases(plan)
         rows = pipeline._learn_steps(X, groups, n_columns, releases)
         names = [*pipeline.steps_[-1][1]._names_out()]
         design, rows = fitting(plan.public.design, rows)
@@ -358,7 +361,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         given = design.setting.estimator
         table = checked_data(given, rows, ensure_all_finite=False)
         clipped = Rows.clip(table, y, given._domain, labels=labels, groups=groups)
-        winner = design.run(releases.capped(clipped), rng)
+        winner = design.run(releases.capped(clipped), releases)
         price = design.setting.epsilon
         inside = self._plan(design, design.phases, design.kept, design, price)
         inside = replace(inside, assumptions=(*inside.assumptions, GIVEN))

@@ -49,34 +49,38 @@ class StoppingDesign:
     kept: float
     facts: dict[str, Any]
 
-    def run(self, rows: Rows, rng: np.random.Generator) -> Winner:
+    def run(self, rows: Rows, releases: Releases) -> Winner:
         setting = self.setting
-        training, testing = secret_split(rows, setting.split, Releases(self.score, rng))
+        training, testing = secret_split(rows, setting.split, releases)
         stop = Fraction(self.gamma)
         best: tuple[float, Winner | None] = (-math.inf, None)
         while True:
-            index = int(rng.choice(len(self.fits), p=setting.weights))
-            score, winner = self._base(index, training, testing, rng)
+            index = int(releases.drawn("candidate", self._candidate))
+            score, winner = self._base(index, training, testing, releases)
             # The first of equally good runs: as runs are alike, that is any of them.
             if best[1] is None or score > best[0]:
                 best = score, winner
-            if integer_below(rng, stop.denominator) < stop.numerator:
+            if releases.drawn("stop", lambda rng: _coin(rng, stop)):
                 break
         if best[1] is None:
             raise CalibrationError("The best run of the search has no model; it is paid for.")
         return best[1]
 
+    def _candidate(self, rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(rng.choice(len(self.fits), p=self.setting.weights))
+
     def _base(
-        self, index: int, training: Rows, testing: Rows, rng: np.random.Generator
+        self, index: int, training: Rows, testing: Rows, releases: Releases
     ) -> tuple[float, Winner | None]:
         """One run. It always ends with an outcome: an error that a row could cause is one, the worst."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a run that nobody may hear of
-                solution, n_iter = self.fits[index].run(training, rng)
+                fit = self.fits[index]
+                solution, n_iter = fit.run(training, releases.under(fit.plan, "run", "A"))
                 final = variant(solution, self.setting.candidates[index], cut=False)
                 query = centred_scores(testing, [linear(final, training.domain)])
-                noisy = float(Releases(self.score, rng).gaussian("score", query)[0])
+                noisy = float(releases.under(self.score, "run", "B").gaussian("score", query)[0])
         except Exception:
             return -math.inf, None
         return noisy, Winner(index, final, n_iter, noisy)
@@ -137,6 +141,11 @@ def stopping_design(setting: Setting) -> StoppingDesign:
             IN_A_LEDGER: _renyi(event, setting.delta),
         },
     )
+
+
+def _coin(rng: np.random.Generator, chance: Fraction) -> np.ndarray:
+    """Heads with this probability, exactly."""
+    return np.asarray(integer_below(rng, chance.denominator) < chance.numerator)
 
 
 def _stopping_chance(least: float, chance: float) -> float:
