@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from dpsparse.published import wang_gu_2020_transfer as transfer
+
 
 def distinct(X, y):
     """The rows that occur in (X, y), their targets, and how often each occurs."""
@@ -65,25 +67,66 @@ def hard_threshold_runs(X, y, n_nonzero, n_iter, step, scale, rng, runs, *, coun
     return theta
 
 
-def frank_wolfe_runs(X, y, radius, lengths, scales, loss, rng):
-    """Algorithm 1 on sparse rows: run r takes lengths[r] steps with Laplace noise of scales[r]; (p, runs) weights.
+def in_step(X, runs):
+    """What each of `runs` (generators of dpsparse.published) returns, their products taken together.
 
-    The gradient of the squared loss is that of the last step, shrunk, and one column of X'X more; any other
-    loss takes one pass over the rows a step, for all runs together.
+    A dense X should be in Fortran order: then the few columns of a sparse vector lie together. Its gradients are
+    float32, whose rounding is far below every noise and spread here.
     """
-    if loss.name == "squared":
+    dense = isinstance(X, np.ndarray)
+    transposed = np.ascontiguousarray(X.T, dtype=np.float32) if dense else sp.csr_array(X.T)
+    results, asked = [None] * len(runs), {}
+
+    def send(k, answer):
+        try:
+            asked[k] = runs[k].send(answer)
+        except StopIteration as end:
+            results[k] = end.value
+
+    for k in range(len(runs)):
+        send(k, None)
+    while asked:
+        for of_rows in (True, False):
+            now = [k for k, (kind, _) in asked.items() if kind == of_rows]
+            if not now:
+                continue
+            vectors = np.stack([asked.pop(k)[1] for k in now], axis=1)
+            if of_rows and dense:
+                sizes = np.maximum(np.abs(vectors).max(axis=0), 1e-300)  # a fit may run away
+                answers = (transposed @ (vectors / sizes).astype(np.float32)) * sizes
+            elif of_rows:
+                answers = transposed @ vectors
+            elif dense:
+                answers = np.stack([transfer.margins(X, v) for v in vectors.T], axis=1)
+            else:
+                answers = X @ vectors
+            for k, answer in zip(now, answers.T, strict=True):
+                send(k, np.ascontiguousarray(answer))
+    return results
+
+
+def frank_wolfe_runs(X, y, radius, lengths, scales, loss, rng):
+    """Algorithm 1: run r takes lengths[r] steps with Laplace noise of scales[r]; (p, runs) weights.
+
+    The gradient of the squared loss on sparse rows is that of the last step, shrunk, and one column of X'X more; any
+    other takes one pass over the rows a step, for all runs together, in float32. `rng` may be a list, one for each
+    run: runs that share a generator draw from it as if they were alone.
+    """
+    rngs = rng if isinstance(rng, list) else [rng] * len(lengths)
+    dense = isinstance(X, np.ndarray)
+    if loss.name == "squared" and not dense:
         rows, columns, n = sp.csr_array(X), sp.csc_array(X), X.shape[0]
         start = -(columns.T @ y) / n
         paths = [
             _squared_path(
                 rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data, start,
-                radius, length, scale, rng,
+                radius, length, scale, own,
             )
-            for length, scale in zip(lengths, scales, strict=True)
+            for length, scale, own in zip(lengths, scales, rngs, strict=True)
         ]  # fmt: skip
         return np.stack(paths, axis=1)
     n, p = X.shape
-    columns = sp.csc_array(X, dtype=np.float32)
+    columns = np.asfortranarray(X, dtype=np.float32) if dense else sp.csc_array(X, dtype=np.float32)
     lengths, scales = np.asarray(lengths), np.asarray(scales, np.float32)[:, None]
     w, margins = np.zeros((len(lengths), p)), np.zeros((n, len(lengths)), np.float32)
     targets = y.astype(np.float32)[:, None]
@@ -92,15 +135,20 @@ def frank_wolfe_runs(X, y, radius, lengths, scales, loss, rng):
         slopes = loss.slope(margins[:, going], targets).astype(np.float32)
         gradient = np.ascontiguousarray((columns.T @ slopes).T) * np.float32(radius / n)
         both = np.concatenate([gradient, -gradient], axis=1)
-        if scales.any():  # the difference of two exponential draws is a Laplace draw
-            draws = rng.standard_exponential((2, *both.shape), dtype=np.float32)
-            both += scales[going] * (draws[0] - draws[1])
+        for own in dict.fromkeys(rngs if scales.any() else ()):
+            mine = [k for k, r in enumerate(going) if rngs[r] is own]
+            # the difference of two exponential draws is a Laplace draw
+            draws = own.standard_exponential((2, len(mine), 2 * p), dtype=np.float32)
+            both[mine] += scales[going[mine]] * (draws[0] - draws[1])
         best, step = np.argmin(both, axis=1), 2.0 / (t + 2.0)
         w[going] *= 1.0 - step
         margins *= np.float32(1.0 - step)
         for r, k in zip(going, best, strict=True):
             j, size = k % p, step * radius * (1.0 if k < p else -1.0)
             w[r, j] += size
+            if dense:
+                margins[:, r] += np.float32(size) * columns[:, j]
+                continue
             at = slice(columns.indptr[j], columns.indptr[j + 1])
             margins[columns.indices[at], r] += np.float32(size) * columns.data[at]
     return w.T

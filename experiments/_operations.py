@@ -18,17 +18,23 @@ def standard(X: sp.csr_array, y: np.ndarray, radius: float, n_iter: int):
     n, d = X.shape
     nnz = X.nnz
     Xt = X.T.tocsr()
-    w = np.zeros(d)
+    w, margins = (
+        np.zeros(d),
+        np.zeros(n),
+    )  # the margins are kept up, not recomputed: that is not counted
     gaps = np.empty(n_iter)
     per_step = 2 * nnz + 4 * n + 2 * nnz + 8 * d
     for t in range(1, n_iter + 1):
-        slopes = _sigmoid(X @ w) - y
-        alpha = Xt @ slopes
+        alpha = Xt @ (_sigmoid(margins) - y)
         j = int(np.argmax(np.abs(alpha)))
         gaps[t - 1] = alpha @ w + radius * abs(alpha[j])
         step = 2.0 / (t + 2.0)
+        move = -step * radius * np.sign(alpha[j])
         w *= 1.0 - step
-        w[j] -= step * radius * np.sign(alpha[j])
+        w[j] += move
+        margins *= 1.0 - step
+        at = slice(Xt.indptr[j], Xt.indptr[j + 1])
+        margins[Xt.indices[at]] += move * Xt.data[at]
     operations = 2.0 * nnz + per_step * np.arange(1, n_iter + 1, dtype=float)
     return w, gaps / n, operations
 
@@ -101,20 +107,27 @@ def _fast(rp, ri, rx, cp, ci, cx, y, d, radius, n_iter):
             v[i] += step * move * cx[r] / w_m
             change = 1.0 / (1.0 + np.exp(-w_m * v[i])) - q[i]
             q[i] += change
-            dot = 0.0
             for p in range(rp[i], rp[i + 1]):
                 alpha[ri[p]] += change * rx[p]
-                dot += rx[p] * w[ri[p]]
-            g += change * dot * w_m
+            g += change * v[i] * w_m  # v holds the products of the rows with w
             count += 12.0 + 4.0 * (rp[i + 1] - rp[i])
-        for r in range(cp[j], cp[j + 1]):  # line 29: only growing magnitudes move up
-            i = ci[r]
-            for p in range(rp[i], rp[i + 1]):
-                k = ri[p]
+        touched = 0
+        for r in range(cp[j], cp[j + 1]):
+            touched += rp[ci[r] + 1] - rp[ci[r]]
+        count += touched
+        if touched > d:  # line 29: only growing magnitudes move up; one look at each is the same
+            for k in range(d):
                 if abs(alpha[k]) > key[k]:
                     key[k] = abs(alpha[k])
                     _up(heap, place, key, place[k])
-            count += rp[i + 1] - rp[i]
+        else:
+            for r in range(cp[j], cp[j + 1]):
+                i = ci[r]
+                for p in range(rp[i], rp[i + 1]):
+                    k = ri[p]
+                    if abs(alpha[k]) > key[k]:
+                        key[k] = abs(alpha[k])
+                        _up(heap, place, key, place[k])
         operations[t - 1] = count
     return w * w_m, gaps, operations, pops
 

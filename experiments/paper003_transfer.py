@@ -12,13 +12,13 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from _batched import frank_wolfe_runs
+from _batched import frank_wolfe_runs, in_step
 from _common import plot_by_epsilon, promise, trial_number
 from dpsparse.losses import Logistic, Squared
 from dpsparse.published import khanna_lu_raff_2023_sparsifier as frank_wolfe
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as two_stage
+from dpsparse.published import wang_gu_2019_hard_threshold as hard_threshold
 from dpsparse.published import wang_gu_2020_transfer as transfer
-from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
 from dpsparse.random import make_generator
 from engine import Experiment, derive_seed
 
@@ -26,7 +26,7 @@ PANELS = [(s, t) for s in ("small", "large") for t in ("linear", "logistic")]
 SETTINGS = {"small": (800, 1000, 10), "large": (4000, 5000, 50)}
 EPSILONS = {"linear": (0.8, 1.5, 2.5, 3.5, 5.0), "logistic": (2.0, 4.0, 6.0, 8.0, 10.0)}
 DELTA = 0.01
-# Section 5. On the large tables, where a fit takes seconds, each grid keeps a few of its values (LARGE).
+# Section 5.
 C1 = tuple(
     10.0**k for k in range(-6, 2)
 )  # lambda of DPSL-KT in units of sqrt(s log d log(1/delta))/(n eps)
@@ -35,15 +35,7 @@ C3 = tuple(10.0**k for k in range(-3, 3))  # ridge of Two-Stage in units of s/ep
 STEPS = tuple(2.0**-k for k in range(7))  # of DP-IGHT
 LONGER = (4.0, 16.0)  # not printed: the grid above is short for the logistic loss
 ROUNDS = (10, 50)  # of DP-IGHT; not printed
-FULL = {"c1": C1, "c2": C2, "c3": C3, "steps": (*LONGER, *STEPS), "rounds": ROUNDS}
-LARGE = {
-    "c1": (1e-2, 10.0),
-    "c2": (0.5, 1.5),
-    "c3": C3,
-    "steps": (16.0, 1.0, 0.125),
-    "rounds": (10,),
-}
-LARGE_TRIALS = 5
+GRIDS = {"c1": C1, "c2": C2, "c3": C3, "steps": (*LONGER, *STEPS), "rounds": ROUNDS}
 
 
 # ---- Figure 2 -------------------------------------------------------------------------------------
@@ -52,12 +44,17 @@ LARGE_TRIALS = 5
 def configurations(quick):
     out = []
     for setting, task in PANELS[:2] if quick else PANELS:
-        for epsilon in EPSILONS[task][2:3] if quick else EPSILONS[task]:
-            panel = {"setting": setting, "task": task, "epsilon": epsilon}
-            few = {"trials": LARGE_TRIALS} if setting == "large" else {}
-            out.append(panel | {"mode": "published"} | few)
-            out.append(panel | {"mode": "proven"})
-            out.append(panel | {"mode": "proven", "part": "DP-IGHT"} | few)
+        epsilons = EPSILONS[task][2:3] if quick else EPSILONS[task]
+        panel = {"setting": setting, "task": task}
+        # one draw of the rows serves all budgets
+        out.append(
+            panel
+            | {"mode": "published", "part": "all budgets"}
+            | ({"budgets": list(epsilons)} if quick else {})
+        )
+        for epsilon in epsilons:
+            out.append(panel | {"epsilon": epsilon, "mode": "proven"})
+            out.append(panel | {"epsilon": epsilon, "mode": "proven", "part": "DP-IGHT"})
     return out
 
 
@@ -77,69 +74,134 @@ def make_data(setting, task, trial):
 
 def trial(config, seed):
     number = trial_number("003-figure2", seed)
-    setting, task, epsilon = config["setting"], config["task"], config["epsilon"]
+    setting, task = config["setting"], config["task"]
     X, y, truth = make_data(setting, task, number)
     s = SETTINGS[setting][2]
+
+    def error(weights):
+        return float(np.linalg.norm(weights - truth) / np.linalg.norm(truth))
+
     if config["mode"] == "published":
-        grids = LARGE if setting == "large" else FULL
-        fits = printed(X, y, task == "linear", s, epsilon, DELTA, number, grids)
-    else:
-        fits = proven(config, s, *X.shape, epsilon, number, X, y)
-    out = []
-    for method, mode, tuning, weights, guarantee in fits:
-        cell = {"method": method, "mode": mode, "tuning": tuning}
-        error = float(np.linalg.norm(weights - truth) / np.linalg.norm(truth))
-        out.append({"cell": cell, "error": error, "guarantee": guarantee})
-    return out
+        budgets = config.get("budgets", EPSILONS[task])
+        X = np.asfortranarray(X)
+        return [
+            {
+                "cell": {"epsilon": e, "method": method, "mode": mode, "tuning": tuning},
+                "error": error(weights),
+            }
+            for e, method, mode, tuning, weights in printed(
+                X, y, task == "linear", s, budgets, DELTA, number, GRIDS
+            )
+        ]
+    return [
+        {
+            "cell": {"method": method, "mode": mode, "tuning": tuning},
+            "error": error(weights),
+            "guarantee": guarantee,
+        }
+        for method, mode, tuning, weights, guarantee in proven(
+            config, s, *X.shape, config["epsilon"], number, X, y
+        )
+    ]
 
 
-def printed(X, y, linear, s, epsilon, delta, seed, grids, *, public=None, radius=None):
-    """(method, mode, tuning, weights, None) of every printed algorithm and grid value."""
+def printed(X, y, linear, s, epsilons, delta, seed, grids, *, public=None, radius=None):
+    """(epsilon, method, mode, tuning, weights) of every printed algorithm and grid value at all budgets."""
     n, d = X.shape
-    loss = Squared() if linear else Logistic()
-    rng = make_generator(derive_seed("printed", seed, epsilon))
+    loss, table = Squared() if linear else Logistic(), radius is not None
+    rngs = {e: make_generator(derive_seed("printed", seed, e)) for e in epsilons}
     if public is None:
-        public, beta = rng.uniform(-1.0, 1.0, (n, d)), 1.0 / 3.0
+        public = make_generator(derive_seed("public", seed)).uniform(-1.0, 1.0, (d, n)).T
+        beta = 1.0 / 3.0
     else:
         beta = transfer.top_eigenvalue(public)
-    yield "IGHT", "nonprivate", "", transfer.ight(X, y, loss, n_nonzero=s, n_iter=100), None
-
-    def knowledge(ridge, strict=False):
-        return transfer.transfer(
-            X, y, public, loss, rng, n_nonzero=s, n_iter=60, ridge=ridge, epsilon=epsilon, delta=delta,
-            public_variance=beta, strict=strict,
-        )  # fmt: skip
-
-    # on the real tables the printed grid and Corollary 4.7 are settings of one method, the best is shown
-    table = radius is not None
-    yield "DPSL-KT", "published", "lambda 0" if table else "", knowledge(0.0), None
-    if not linear and not table:
-        yield "DPSL-KT, strict mu", "published", "", knowledge(0.0, strict=True), None
-    unit = math.sqrt(s * math.log(d) * math.log(1.0 / delta)) / (n * epsilon)
-    for c1 in grids["c1"]:
-        name = "DPSL-KT" if table else "DPSL-KT, Theorem 4.3"
-        yield name, "published", f"c1 {c1:g}", knowledge(c1 * unit), None
+    yield from _transfers(X, y, public, beta, loss, s, delta, rngs, grids["c1"], table)
     if linear or table:
-        size = 0.8 * s if radius is None else radius
-        lengths = [max(round(c2 * s), 1) for c2 in grids["c2"]]
-        scales = [frank_wolfe.laplace_scale(size, T, n, epsilon, delta) for T in lengths]
-        if table:
-            runs = frank_wolfe_runs(X, y, size, lengths, scales, loss, rng).T
-        else:
-            runs = [
-                frank_wolfe.private_lasso(X, y, size, T, scale, rng, loss=loss)
-                for T, scale in zip(lengths, scales, strict=True)
-            ]
-        for c2, weights in zip(grids["c2"], runs, strict=True):
-            yield "Frank-Wolfe", "published", f"c2 {c2:g}", weights, None
+        size = radius if table else 0.8 * s
+        settings = [(e, c2, max(round(c2 * s), 1)) for e in epsilons for c2 in grids["c2"]]
+        runs = frank_wolfe_runs(
+            X, y, size, [T for *_, T in settings],
+            [frank_wolfe.laplace_scale(size, T, n, e, delta) for e, _, T in settings],
+            loss, [rngs[e] for e, *_ in settings],
+        )  # fmt: skip
+        for (epsilon, c2, _), weights in zip(settings, runs.T, strict=True):
+            yield epsilon, "Frank-Wolfe", "published", f"c2 {c2:g}", weights
+    for epsilon, rng in rngs.items():
+        for c3, weights in _two_stage(X, y, linear, s, epsilon, delta, rng, grids["c3"]):
+            yield epsilon, "Two-Stage", "published", f"c3 {c3:g}", weights
+    norms = np.sqrt(
+        np.ravel(X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X))
+    )
+    bound = float(
+        np.max(np.abs(loss.slope(np.zeros(n), y)) * norms)
+    )  # G at the start, off the rows
+    settings = [(e, step, T) for e in epsilons for step in grids["steps"] for T in grids["rounds"]]
+    runs = [
+        hard_threshold.threshold_steps(
+            X.shape, y, loss, n_nonzero=s, step=step,
+            noise=hard_threshold.noise_scale(n, T, e, delta, bound) * rngs[e].standard_normal((T, d)),
+        )
+        for e, step, T in settings
+    ]  # fmt: skip
+    for (epsilon, step, T), weights in zip(settings, in_step(X, runs), strict=True):
+        yield epsilon, "DP-IGHT", "published", f"step {step:g}, T {T}", weights
+
+
+def _transfers(X, y, public, beta, loss, s, delta, rngs, grid, table):
+    """IGHT and every DPSL-KT. Teachers that differ in the ridge take their steps together, and so do all students."""
+    n, d = X.shape
+    # on the real tables the printed grid and Corollary 4.7 are settings of one method, the best is shown
+    settings = []
+    for epsilon in rngs:
+        settings.append((epsilon, "DPSL-KT", "lambda 0" if table else "", 0.0, False))
+        if loss.name == "logistic" and not table:
+            settings.append((epsilon, "DPSL-KT, strict mu", "", 0.0, True))
+        unit = math.sqrt(s * math.log(d) * math.log(1.0 / delta)) / (n * epsilon)
+        name = "DPSL-KT" if table else "DPSL-KT, Theorem 4.3"
+        settings += [(epsilon, name, f"c1 {c1:g}", c1 * unit, False) for c1 in grid]
+    ridges = sorted({ridge for *_, ridge, _ in settings})
+    fits = [(100, 0.0), *((60, ridge) for ridge in ridges)]
+    alone, *found = in_step(
+        X, [transfer.ight_steps(X.shape, y, loss, n_nonzero=s, n_iter=T, ridge=r) for T, r in fits]
+    )
+    for epsilon in rngs:
+        yield epsilon, "IGHT", "nonprivate", "", alone
+    teachers, largest = dict(zip(ridges, found, strict=True)), transfer.largest_entries(X)
+    gamma = {
+        ridge: float(np.max(np.abs(loss.slope(transfer.margins(X, teacher), y)) * largest))
+        for ridge, teacher in teachers.items()
+    }
+    mu = {
+        strict: transfer.sparse_curvature(X, y, loss, teachers[0.0], strict=strict)
+        for strict in {strict for *_, strict in settings}
+    }
+    students = []
+    for epsilon, _, _, ridge, strict in settings:
+        scale = transfer.answer_scale(
+            n_public=public.shape[0], n_samples=n, n_nonzero=s, epsilon=epsilon, delta=delta, public_variance=beta,
+            gamma=gamma[ridge], curvature=ridge or mu[strict],
+        )  # fmt: skip
+        noise = scale * rngs[epsilon].standard_normal(public.shape[0])
+        answers = transfer.margins(public, teachers[ridge]) + noise
+        students.append(
+            transfer.ight_steps(public.shape, answers, Squared(), n_nonzero=s, n_iter=60)
+        )
+    for (epsilon, name, tuning, _, _), weights in zip(
+        settings, in_step(public, students), strict=True
+    ):
+        yield epsilon, name, "published", tuning, weights
+
+
+def _two_stage(X, y, linear, s, epsilon, delta, rng, grid):
+    """(c3, weights) on one private support."""
     support = two_stage.voted_support(
-        X, y, rng, n_nonzero=s, n_blocks=math.isqrt(n), epsilon=epsilon / 2
+        X, y, rng, n_nonzero=s, n_blocks=math.isqrt(X.shape[0]), epsilon=epsilon / 2
     )
     rows = X[:, support] if isinstance(X, np.ndarray) else X[:, support].toarray()
     scale = two_stage.tilt_scale(s, epsilon, delta, logistic=not linear)
     moments, products = (rows.T @ rows, rows.T @ y) if linear else (None, None)
-    for c3 in grids["c3"]:
-        weights, ridge = np.zeros(d), c3 * s / epsilon
+    for c3 in grid:
+        weights, ridge = np.zeros(X.shape[1]), c3 * s / epsilon
         if linear:
             tilt = scale * rng.standard_normal(s)
             weights[support] = two_stage.tilted_ridge(moments, products, ridge=ridge, tilt=tilt)
@@ -147,20 +209,7 @@ def printed(X, y, linear, s, epsilon, delta, seed, grids, *, public=None, radius
             weights[support] = two_stage.tilted_fit(
                 rows, y, rng, ridge=ridge, logistic=True, scale=scale
             )
-        yield "Two-Stage", "published", f"c3 {c3:g}", weights, None
-    norms = np.sqrt(
-        np.ravel(X.multiply(X).sum(axis=1) if hasattr(X, "multiply") else (X * X).sum(axis=1))
-    )
-    bound = float(
-        np.max(np.abs(loss.slope(np.zeros(n), y)) * norms)
-    )  # G at the start, off the rows
-    for step in grids["steps"]:
-        for n_iter in grids["rounds"]:
-            weights = private_hard_threshold(
-                X, y, loss, rng, n_nonzero=s, n_iter=n_iter, step=step, epsilon=epsilon, delta=delta,
-                gradient_bound=bound,
-            )  # fmt: skip
-            yield "DP-IGHT", "published", f"step {step:g}, T {n_iter}", weights, None
+        yield c3, weights
 
 
 def proven(config, s, n, d, epsilon, seed, X, y):
@@ -274,11 +323,17 @@ def table_configurations(name):
     def configs(quick):
         _, tables, *_, epsilons = TABLES[name]
         small = {"fraction": 0.05} if quick else {}
-        return [
-            {"data": data, "epsilon": e, "mode": mode, **small}
-            for mode in ("published", "proven")
-            for data in (tables[:1] if quick else tables)
-            for e in (epsilons[2:3] if quick else epsilons)
+        if quick:
+            tables, epsilons = tables[:1], epsilons[2:3]
+        budgets = {"budgets": list(epsilons)} if quick else {}
+        published = [
+            {"data": data, "mode": "published", "part": "all budgets", **small, **budgets}
+            for data in tables
+        ]
+        return published + [
+            {"data": data, "epsilon": e, "mode": "proven", **small}
+            for data in tables
+            for e in epsilons
         ]
 
     return configs
@@ -286,32 +341,24 @@ def table_configurations(name):
 
 def table_trial(name):
     def run(config, seed):
-        task, epsilon = TABLES[name][0], config["epsilon"]
+        task, *_, epsilons = TABLES[name]
         (X, y), public, (X_test, y_test), s = _parts(
             name, config["data"], config.get("fraction", 1.0), seed
         )
         linear = task == "regression"
         out = []
         if config["mode"] == "published":
-            for method, mode, tuning, weights, _ in printed(
-                X,
-                y,
-                linear,
-                s,
-                epsilon,
-                TABLE_DELTA,
-                seed,
-                FULL,
-                public=public,
-                radius=TABLE_RADIUS,
-            ):
-                cell = {"method": method, "mode": mode, "tuning": tuning}
+            for epsilon, method, mode, tuning, weights in printed(
+                X, y, linear, s, config.get("budgets", epsilons), TABLE_DELTA, seed, GRIDS,
+                public=public, radius=TABLE_RADIUS,
+            ):  # fmt: skip
+                cell = {"epsilon": epsilon, "method": method, "mode": mode, "tuning": tuning}
                 margins = X_test @ weights
                 out.append(
                     {"cell": cell, **_score(task, margins if linear else margins > 0, y_test)}
                 )
             return out
-        for method, model in _models(task, epsilon, s, X.shape[0], seed, public):
+        for method, model in _models(task, config["epsilon"], s, X.shape[0], seed, public):
             found = _score(task, model.fit(X, y).predict(X_test), y_test)
             guarantee = promise(model, X.shape[1])
             cell = {"method": method, "mode": "proven", "tuning": ""}

@@ -33,7 +33,9 @@ MIN_TRIALS = 5
 MODES = ("nonprivate", "published", "proven")
 _MARKS = {AS_PRINTED: "", AFTER_THE_FACT: " (reading)", BY_CONSTRUCTION: " (construction)"}
 # How a cell is run, not which cell it is.
-_NOT_NAMES = {"mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "quick"}
+_NOT_NAMES = {
+    "mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "quick", "budgets",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,27 @@ class Summary:
 
     def values(self, metric: str, mode: str | None = None, **cell: Any) -> list[Any]:
         """The metric of every matching row, in the order of the trials."""
+        wanted = cell if mode is None else cell | {"mode": mode}
+        # only the rows that share the rarest of the wanted values need a look
+        lists = [
+            self._by_value.get((k, _hashed(v)), []) for k, v in wanted.items() if v is not None
+        ]
         found = [
             (row["trial"], row["metrics"][metric])
-            for row in self.rows
-            if (mode is None or row["config"].get("mode") == mode)
-            and all(row["config"].get(k) == v for k, v in cell.items())
+            for row in min(lists, key=len, default=self.rows)
+            if all(row["config"].get(k) == v for k, v in wanted.items())
             and metric in row["metrics"]
         ]
         return [value for _, value in sorted(found, key=lambda pair: pair[0])]
+
+    @cached_property
+    def _by_value(self) -> dict[tuple[str, Any], list[Row]]:
+        """The rows by each name and value of their configurations."""
+        found: dict[tuple[str, Any], list[Row]] = {}
+        for row in self.rows:
+            for k, v in row["config"].items():
+                found.setdefault((k, _hashed(v)), []).append(row)
+        return found
 
     def average(self, metric: str, mode: str | None = None, **cell: Any) -> Average | None:
         """Mean and spread of a metric over the trials where it is defined; None if there are none."""
@@ -281,6 +296,11 @@ def _best_tuning(rows: list[Row], metric: str) -> list[Row]:
 def _mean_or_inf(rows: list[Row], metric: str) -> float:
     mean = float(np.mean([row["metrics"][metric] for row in rows]))
     return math.inf if math.isnan(mean) else mean
+
+
+def _hashed(value: Any) -> Any:
+    """A value of a configuration as a key: 2 and 2.0 stay the same."""
+    return str(value) if isinstance(value, list) else value
 
 
 def _cell(config: Config) -> Config:

@@ -225,3 +225,56 @@ def test_equal_rows_may_be_counted_once(operations):
         few, targets, 3, 20, 1.0, 0.0, make_generator(0), 2, counts=counts
     )
     assert once == pytest.approx(whole, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_runs_in_step_are_the_runs_alone(operations, kind):
+    """Products of several fits taken together give what each fit gives by itself."""
+    from _batched import in_step
+    from dpsparse.published import wang_gu_2019_hard_threshold as threshold
+    from dpsparse.published import wang_gu_2020_transfer as transfer
+
+    rng = make_generator(5)
+    X = rng.uniform(-1.0, 1.0, (120, 40)) * (rng.random((120, 40)) < 0.5)
+    y = X[:, :3] @ [2.0, -1.0, 1.5] + 0.1 * rng.standard_normal(120)
+    rows = np.asfortranarray(X) if kind == "dense" else sp.csr_array(X)
+    ridges = (0.0, 0.1, 1.0)
+    together = in_step(
+        rows,
+        [
+            transfer.ight_steps(X.shape, y, Squared(), n_nonzero=3, n_iter=30 + k, ridge=r)
+            for k, r in enumerate(ridges)
+        ],
+    )
+    for k, (ridge, weights) in enumerate(zip(ridges, together, strict=True)):
+        alone = transfer.ight(rows, y, Squared(), n_nonzero=3, n_iter=30 + k, ridge=ridge)
+        assert weights == pytest.approx(alone, abs=1e-5)
+        assert np.count_nonzero(weights) == 3
+    labels, facts = (y > 0).astype(int), {"n_nonzero": 4, "step": 2.0}
+    budget = {"epsilon": 2.0, "delta": 1e-3}
+    alone = threshold.private_hard_threshold(
+        rows,
+        labels,
+        Logistic(),
+        make_generator(3),
+        n_iter=20,
+        gradient_bound=1.0,
+        **facts,
+        **budget,
+    )
+    scale = threshold.noise_scale(120, 20, gradient_bound=1.0, **budget)
+    noise = scale * make_generator(3).standard_normal((20, 40))
+    steps = [threshold.threshold_steps(X.shape, labels, Logistic(), noise, **facts) for _ in "ab"]
+    for weights in in_step(rows, steps):
+        assert weights == pytest.approx(alone, abs=1e-4)
+
+
+def test_frank_wolfe_runs_on_dense_rows_are_single_runs(operations):
+    from _batched import frank_wolfe_runs
+
+    X, y = problem()
+    for loss in (Squared(), Logistic()):
+        runs = frank_wolfe_runs(X, y, 2.0, (5, 30), (0.0, 0.0), loss, make_generator(0))
+        for weights, length in zip(runs.T, (5, 30), strict=True):
+            alone = printed.private_lasso(X, y, 2.0, length, 0.0, None, loss=loss)
+            assert weights == pytest.approx(alone, abs=1e-5)

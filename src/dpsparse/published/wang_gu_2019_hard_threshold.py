@@ -11,12 +11,13 @@ nothing if it is not. The paper itself is not among ours. `DPHardThreshold*` cli
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from dpsparse.losses import Loss
-from dpsparse.published.wang_gu_2020_transfer import margins
+from dpsparse.published.wang_gu_2020_transfer import Steps, alone
 
 
 def concentrated(epsilon: float, delta: float) -> float:
@@ -39,14 +40,33 @@ def private_hard_threshold(
     gradient_bound: float,
 ) -> np.ndarray:
     """theta after `n_iter` rounds; `epsilon=math.inf` adds no noise."""
-    n, d = X.shape
-    scale = 0.0
-    if not math.isinf(epsilon):
-        scale = math.sqrt(n_iter / concentrated(epsilon, delta)) * gradient_bound / n
+    scale = noise_scale(X.shape[0], n_iter, epsilon, delta, gradient_bound)
+    noise = (scale * rng.standard_normal(X.shape[1]) for _ in range(n_iter))
+    return alone(X, threshold_steps(X.shape, y, loss, noise, n_nonzero=n_nonzero, step=step))
+
+
+def noise_scale(n: int, n_iter: int, epsilon: float, delta: float, gradient_bound: float) -> float:
+    """Standard deviation of the noise on every entry of the mean gradient."""
+    if math.isinf(epsilon):
+        return 0.0
+    return math.sqrt(n_iter / concentrated(epsilon, delta)) * gradient_bound / n
+
+
+def threshold_steps(
+    shape: tuple[int, int],
+    y: np.ndarray,
+    loss: Loss,
+    noise: Iterable[np.ndarray],
+    *,
+    n_nonzero: int,
+    step: float,
+) -> Steps:
+    """The rounds, one for each draw of `noise`, with their products left to the caller."""
+    n, d = shape
     theta = np.zeros(d)
-    for _ in range(n_iter):
-        gradient = X.T @ loss.slope(margins(X, theta), y) / n
-        moved = theta - step * (gradient + scale * rng.standard_normal(d))
+    for drawn in noise:
+        gradient = (yield True, loss.slope((yield False, theta), y)) / n
+        moved = theta - step * (gradient + drawn)
         theta = np.zeros(d)
         kept = np.argpartition(-np.abs(moved), min(n_nonzero, d) - 1)[:n_nonzero]
         theta[kept] = moved[kept]

@@ -23,11 +23,15 @@ could not (docs/proofs/transfer.md, experiments/paper_leaks.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
 from dpsparse.losses import Loss, Squared
+
+# Asks for X.T @ v (True, v) or X @ v (False, v), is sent the product, and returns weights.
+Steps = Generator[tuple[bool, np.ndarray], Any, np.ndarray]
 
 
 def transfer(
@@ -79,9 +83,13 @@ def answer_scale(
 
 def largest_gradient_entry(X: Any, y: np.ndarray, loss: Loss, theta: np.ndarray) -> float:
     """gamma: max_i |slope_i| max_j |x_ij| at `theta`."""
+    return float(np.max(np.abs(loss.slope(margins(X, theta), y)) * largest_entries(X)))
+
+
+def largest_entries(X: Any) -> np.ndarray:
+    """max_j |x_ij| of every row."""
     largest = abs(X).max(axis=1)
-    largest = np.ravel(largest if isinstance(largest, np.ndarray) else largest.toarray())
-    return float(np.max(np.abs(loss.slope(margins(X, theta), y)) * largest))
+    return np.ravel(largest if isinstance(largest, np.ndarray) else largest.toarray())
 
 
 def sparse_curvature(
@@ -115,13 +123,26 @@ def top_eigenvalue(rows: Any, n_rounds: int = 50) -> float:
 def ight(
     X: Any, y: np.ndarray, loss: Loss, *, n_nonzero: int, n_iter: int, ridge: float = 0.0
 ) -> np.ndarray:
-    """Algorithm 2, iterative gradient hard thresholding on the mean loss: not private.
+    """Algorithm 2, iterative gradient hard thresholding on the mean loss: not private."""
+    return alone(X, ight_steps(X.shape, y, loss, n_nonzero=n_nonzero, n_iter=n_iter, ridge=ridge))
+
+
+def ight_steps(
+    shape: tuple[int, int],
+    y: np.ndarray,
+    loss: Loss,
+    *,
+    n_nonzero: int,
+    n_iter: int,
+    ridge: float = 0.0,
+) -> Steps:
+    """Algorithm 2 with its products left to the caller, who may take those of many runs together.
 
     The paper leaves the step size open; this is the normalised one: exact for the current support
     and halved while a change of support would overshoot. Margins move with theta, so that a round
     multiplies with the rows once for the gradient and once for every step that is tried.
     """
-    n, d = X.shape
+    n, d = shape
     theta, reached = np.zeros(d), np.zeros(n)
     support = np.empty(0, dtype=np.intp)
 
@@ -132,12 +153,12 @@ def ight(
         return length / bend if bend > 0.0 else 0.0
 
     for _ in range(n_iter):
-        gradient = X.T @ loss.slope(reached, y) / n + ridge * theta
+        gradient = (yield True, loss.slope(reached, y)) / n + ridge * theta
         if not len(support):
             support = _largest(gradient, n_nonzero)
         direction = np.zeros(d)
         direction[support] = gradient[support]
-        step = best_step(direction, margins(X, direction))
+        step = best_step(direction, (yield False, direction))
         if step == 0.0:
             break
         while True:
@@ -146,7 +167,7 @@ def ight(
             new = np.zeros(d)
             new[kept] = moved[kept]
             change = new - theta
-            moves = margins(X, change)
+            moves = yield False, change
             if np.array_equal(kept, support) or step <= 0.99 * best_step(change, moves):
                 break
             step /= 2.0
@@ -155,6 +176,17 @@ def ight(
         if converged:
             break
     return theta
+
+
+def alone(X: Any, steps: Steps) -> np.ndarray:
+    """What `steps` returns after all its products."""
+    answer: np.ndarray | None = None
+    while True:
+        try:
+            of_rows, vector = steps.send(answer)
+        except StopIteration as end:
+            return np.asarray(end.value)
+        answer = np.asarray(X.T @ vector) if of_rows else margins(X, vector)
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
