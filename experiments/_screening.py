@@ -195,6 +195,18 @@ def part_adp_wide(trial: int) -> Iterator[dict]:
         yield {"data": name, "method": "adp", "trace": trace, **scores(it.weights, truth != 0)}
 
 
+def part_uniform(trial: int) -> Iterator[dict]:
+    """RNM-Screen with so much screening noise that every step drops a feature drawn uniformly."""
+    for correlated in (False, True):
+        X, y, truth = sd.synthetic(trial, correlated)
+        run = published(
+            prepare(X, y, "squared", 1.0, 50.0), "squared", 50.0, T, trial, rule="rnm", screen_scale=1e12,
+            vertex_scale=rnm_scale(50.0 / 3000, 4.9, 1 / 4000, T), screen_steps=SCHEDULES["every"],
+        )  # fmt: skip
+        name = "correlated" if correlated else "uncorrelated"
+        yield {"data": name, "method": "rnm, uniform", **scores(last(run).weights, truth != 0)}
+
+
 def part_chance(trial: int) -> Iterator[dict]:
     """Theorem 4 of the sequel: uniform update and screening, limits (d-1)^2/((d-1)d+1) printed, (d-1)/(2d-1) true."""
     for d in (10, 40, 160):

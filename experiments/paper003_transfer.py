@@ -42,20 +42,16 @@ GRIDS = {"c1": C1, "c2": C2, "c3": C3, "steps": (*LONGER, *STEPS), "rounds": ROU
 
 
 def configurations(quick):
-    out = []
+    published, proven = [], []
     for setting, task in PANELS[:2] if quick else PANELS:
         epsilons = EPSILONS[task][2:3] if quick else EPSILONS[task]
         panel = {"setting": setting, "task": task}
-        # one draw of the rows serves all budgets
-        out.append(
-            panel
-            | {"mode": "published", "part": "all budgets"}
-            | ({"budgets": list(epsilons)} if quick else {})
-        )
+        budgets = {"budgets": list(epsilons)} if quick else {}
+        published.append(panel | {"mode": "published", "part": "all budgets"} | budgets)
         for epsilon in epsilons:
-            out.append(panel | {"epsilon": epsilon, "mode": "proven"})
-            out.append(panel | {"epsilon": epsilon, "mode": "proven", "part": "DP-IGHT"})
-    return out
+            proven.append(panel | {"epsilon": epsilon, "mode": "proven"})
+            proven.append(panel | {"epsilon": epsilon, "mode": "proven", "part": "DP-IGHT"})
+    return published + proven
 
 
 def make_data(setting, task, trial):
