@@ -386,8 +386,8 @@ EXPERIMENTS = (
         reasons={
             "splice, Sparsifier": "65.5 and 83.1 for 71.34 and 86.84 on random splits; with the source's own test "
             "file and a uniform index the AUC agrees, the accuracy does not (004-readings). Tried in pilots: features "
-            "divided (58, 73), |gradient| + noise (66, 84), noise from 0.03 to 3 times (64 to 71, 80 to 85), the printed step "
-            "(57, 72)",
+            "divided (58, 73), |gradient| + noise (66, 84), noise from 0.03 to 3 times (64 to 71, 80 to 85), the "
+            "printed step (57, 72)",
             "phishing, Sparsifier": "AUC 80.2 for 77.23, a little more than two standard errors; "
             "the other three numbers agree",
             "colon-cancer": "accuracies 73 and 73 for 83.67 and 83.33 on random splits of 12 test rows; one split "
