@@ -195,7 +195,7 @@ def run(shape, quick):
         publish, _ = cpu(lambda r=run_: r.history().weights())
         step = loop / n_steps
         state, matrix = run_.state, run_.state.matrix
-        per_column = np.append(np.diff(matrix.colptr), 0) * (X.nnz / n)
+        per_column = np.append(matrix.end - matrix.begin, 0) * (X.nnz / n)
         touched = per_column[np.minimum(state.cells[:n_steps], per_column.size - 1)].mean()
         if freshness == "exact":
             # Where dense columns are picked a draw may read them: fewer draws will do.

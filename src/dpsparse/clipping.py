@@ -154,8 +154,7 @@ def _rows_of_dense(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def refuse_non_finite(values: np.ndarray, name: str) -> None:
     """Refuse NaN and infinity without saying where."""
-    # min and max propagate NaN, so two passes without a temporary find NaN and both infinities.
-    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+    if _holds_non_finite(np.ravel(values)):
         raise SchemaError(
             f"Input {name} contains NaN or infinity; replace missing values by a public constant "
             "before fitting (a private mean would leak)."
@@ -209,6 +208,15 @@ def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     for p in range(indptr[-1]):
         outside |= indices[p] < 0 or indices[p] >= minor
     return not outside
+
+
+@njit(cache=True)
+def _holds_non_finite(values):  # type: ignore[no-untyped-def]
+    """Whether some number is NaN or infinite: one pass that counts without a branch."""
+    n = 0
+    for p in range(values.size):
+        n += values[p] - values[p] != 0.0
+    return n > 0
 
 
 @njit(cache=True)

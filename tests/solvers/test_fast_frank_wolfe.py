@@ -1046,7 +1046,7 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
     X.sort_indices()
     rows = RowArrays(X.indptr, X.indices, X.data, np.zeros(60), width)
     problem = Problem(Logistic(), 1.0, 1, 1.0, 1.0, 2**8, fit_intercept=fit_intercept)
-    m = lay_out(rows, problem)
+    m, largest = lay_out(rows, problem)
     dense = np.hstack([X.toarray(), np.ones((60, 1))]) if fit_intercept else X.toarray()
     counts = np.count_nonzero(dense, axis=0)
     labels = m.label_of.astype(np.int64)
@@ -1054,11 +1054,16 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
     assert sorted(labels[counts > 0]) == list(range(np.count_nonzero(counts)))
     again = np.zeros_like(dense)
     for j in np.flatnonzero(counts):
-        part = slice(m.colptr[labels[j]], m.colptr[labels[j] + 1])
-        owners = m.entries[part] >> 32
+        begin, end = m.begin[labels[j]], m.end[labels[j]]
+        if counts[j] == 60:  # a full column keeps its numbers alone
+            again[:, j] = m.shares[2 * begin : 2 * begin + 60]
+            continue
+        owners = m.entries[begin:end] >> 32
         assert (owners[1:] > owners[:-1]).all()
-        again[owners, j] = m.entries[part].astype(np.uint32).view(np.float32)
+        again[owners, j] = m.entries[begin:end].astype(np.uint32).view(np.float32)
     np.testing.assert_array_equal(again, dense.astype(np.float32))
+    light = (labels >= kernel.HEAVY) & (counts > 0)
+    assert largest >= np.abs(again[:, light]).max(initial=0.0)
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():
         assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()

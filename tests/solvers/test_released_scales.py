@@ -14,10 +14,14 @@ from dpsparse import (
     DPScreenedLassoRegressor,
 )
 from dpsparse.audit.replay import check
-from dpsparse.clipping import HUGE, TINY
+from dpsparse.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
+from dpsparse.losses import Logistic
 from dpsparse.rows import Rows
+from dpsparse.solvers.frank_wolfe import Problem, RowArrays
+from dpsparse.solvers.frank_wolfe.layout import lay_out
 from dpsparse.solvers.frank_wolfe.limit import onto_ball
+from dpsparse.solvers.frank_wolfe.reference import with_intercept
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -36,10 +40,14 @@ def test_no_entry_is_above_a_released_bound(bound):
         rows,
         rows.standardised(np.array([0.1, 1e-30]), np.array([1e20, 7.0])),
     ):
-        _, _, values, _, _ = mapped.bounded(bound).arrays()
-        assert np.all(np.abs(values.astype(np.float64)) <= bound)
+        arrays = RowArrays(*mapped.bounded(bound).arrays())
+        problem = Problem(Logistic(), 1.0, 1, 1.0 / bound, 1.0, 2**8, feature_bound=bound)
+        kernel_has, _ = lay_out(arrays, problem)
+        shares = np.abs(kernel_has.entries.astype(np.uint32).view(np.float32))
+        assert shares.max() == 1.0
+        table = BoundedData(arrays.matrix(), arrays.targets, FREE)
+        assert np.abs(with_intercept(table, problem).data).max() == 1.0
     assert rows.bounded(bound).domain.feature_bound == bound
-    assert np.abs(values).max() > 0.999 * bound
 
 
 @pytest.mark.parametrize("size", [TINY, 1e-3, 1.0, HUGE])

@@ -30,7 +30,7 @@ from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.short import count, short_sum
-from dpsparse.rows.standard import bounded, small, standardised, with_targets
+from dpsparse.rows.standard import small, standardised, with_targets
 from dpsparse.rows.unit import UnitRows
 from dpsparse.rows.votes import Blocks, Selector, block_votes
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
@@ -201,9 +201,12 @@ class Rows:
         return self._made_of(self._parts.map(partial(with_targets, middle, unit)))
 
     def bounded(self, bound: float) -> Rows:
-        """Rows whose entries are clipped to a released bound, which their domain then states."""
+        """The same rows under a domain that states a released bound of entries.
+
+        Nothing is copied: Frank-Wolfe cuts entries to the bound where they become whole numbers, in every engine.
+        """
         domain = replace(self.domain, feature_bound=bound, row_norm=None, bounds=None)
-        return Rows(self._parts.map(partial(bounded, bound)), domain, self.n_features)
+        return Rows(self._parts, domain, self.n_features)
 
     def count_small(self, size: float) -> Query:
         """Rows whose non-zero entries have a root mean square of at most `size`."""

@@ -2,7 +2,6 @@
 
     x_i <- (x_i - centre) * scaling        column by column, stored as at the door: float32 in 2^-100..2^100, or zero
     y_i <- (y_i - middle) / unit
-    x_ij <- x_ij clipped to +-bound
 
 A map of one row, given released numbers: it costs nothing, and whatever is asked of the new rows has the bound of
 its own kernel. A centred row has an entry in every column, so this is for narrow tables.
@@ -42,12 +41,6 @@ def standardised(
 def with_targets(middle: float, unit: float, part: Part) -> Part:
     """The rows of a part with other targets."""
     return replace(part, targets=(part.targets - middle) / unit)
-
-
-def bounded(bound: float, part: Part) -> Part:
-    """The rows of a part, entries clipped to +-bound."""
-    largest = np.nextafter(np.float32(bound), np.float32(0.0))  # a float32 that is not above it
-    return replace(part, values=np.clip(part.values, -largest, largest))
 
 
 def small(size: float, part: Part) -> np.ndarray:

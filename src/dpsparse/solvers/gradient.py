@@ -175,11 +175,10 @@ class Run:
     def publish(self, weights: np.ndarray, noise: float) -> Solution:
         """The model on the original features, in the units of the targets."""
         bound = self.public.target_bound
+        kept = self.units.kept
         coef = np.zeros((self.n_outputs, self.width))
-        for k in range(self.n_outputs):
-            coef[k, self.units.kept] = weights[:, k]
-        coef *= self.scaling
-        coef *= bound
+        for k in range(self.n_outputs):  # millions of others stay untouched zeros
+            coef[k, kept] = weights[:, k] * self.scaling[kept] * bound
         sd = np.float32(min(noise * bound, 1e30))  # where weights are that large, so is this
         coef_noise = np.multiply(self.scaling, sd, out=self.scaling)
         coef_noise[~coef.any(axis=0)] = 0.0  # a weight that was dropped has no noise to speak of
@@ -234,6 +233,7 @@ class Run:
         query = self.rows.unit(np.ones(self.width, np.float32)).masses()
         scale = self.releases.scale("masses", query)
         noisy = self.releases.gaussian("masses", query)
+        del query  # and with it rows on all columns
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         drops = scale > 0 and (self.wide or self.width > MANY)
         dropped = noisy <= DROP * scale if drops else None
@@ -372,6 +372,7 @@ class Run:
             limit *= 1.0 - 1e-6  # keep what is equal
         stays = sizes > limit
         self.scaling[self.units.kept[~stays]] = 0.0
+        del self.units  # the rows of the round before need not lie beside the new ones
         self.units = self.unit_rows()
         if self.few:
             self.remember(noise, share, stays, first=by_noise)

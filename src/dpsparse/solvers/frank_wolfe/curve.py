@@ -123,7 +123,7 @@ class Curve:
 
     def __init__(self, run: Scores) -> None:
         matrix, problem = run.state.matrix, run.problem
-        self._run, d, n = run, matrix.colptr.size - 1, run.state.rows.y.size
+        self._run, d, n = run, matrix.begin.size, run.state.rows.y.size
         S, reach = problem.resolution, float(run.state.sc.reach)
         self._unit = S / problem.slope_bound
         # Floats: sums of n products and of n_iter steps, each right to 2^-52, of margins up to `reach`.
@@ -153,11 +153,13 @@ class Curve:
     @staticmethod
     def pays(run: Scores) -> bool:
         """Whether following curvature is expected to cost less than scores that lag."""
-        problem, n_labels = run.problem, run.state.matrix.colptr.size - 1
+        problem, n_labels = run.problem, run.state.matrix.begin.size
         if problem.n_outputs > 1 or problem.loss.name not in THIRD or n_labels > HEAVY:
             return False
         cost, left = _Cost(run), problem.n_iter - run.step
-        saved = 0.7 * cost.lagging - cost.step - cost.anchor * cost.anchors_per_step()
+        # Twice: anchors are charged with as much again for the hessians between them (`_anchor`).
+        anchors = 2.0 * cost.anchor * cost.anchors_per_step()
+        saved = 0.7 * cost.lagging - cost.step - anchors
         return saved * left > 4.0 * cost.hessian
 
     def advance(self, rng: np.random.Generator, last: int) -> bool:
@@ -210,7 +212,7 @@ class Curve:
 
     def _products(self, weight: np.ndarray) -> np.ndarray:
         matrix = self._run.state.matrix
-        d = matrix.colptr.size - 1
+        d = matrix.begin.size
         out, room = np.zeros((d, d)), d + 1
         add_products(
             matrix, self._run.state.sc, weight, np.empty(room, np.int64), np.empty(room), out
@@ -221,7 +223,7 @@ class Curve:
 
     def _moved(self) -> np.ndarray:
         run = self._run
-        d, picks = run.state.matrix.colptr.size - 1, run.state.cells[: run.step]
+        d, picks = run.state.matrix.begin.size, run.state.cells[: run.step]
         steps = -run.state.signs[: run.step] * (np.arange(run.step) + 2.0)
         full = picks < d
         return np.bincount(picks[full], steps[full], d)
@@ -232,7 +234,7 @@ class _Cost:
 
     def __init__(self, run: Scores) -> None:
         matrix = run.state.matrix
-        n, d, nnz = run.state.rows.y.size, matrix.colptr.size - 1, matrix.entries.size
+        n, d, nnz = run.state.rows.y.size, matrix.begin.size, matrix.entries.size
         lengths = np.diff(matrix.indptr).astype(np.float64) + (run.state.sc.intercept >= 0)
         self._run = run
         self.lagging = 3.0 * n + run.pull_rate * nnz

@@ -121,10 +121,11 @@ class Matrix(NamedTuple):
     indices: np.ndarray
     values: np.ndarray  # float32 or float64, not yet divided by the feature bound
     label_of: np.ndarray  # feature -> label: the HEAVY fullest columns first, no empty ones
-    colptr: np.ndarray  # by label
-    entries: (
-        np.ndarray
-    )  # by columns, uint64: a row, and the bits of entry / feature bound in float32
+    # Entries by columns, in the order of columns, each uint64: a row, and the bits of entry / feature bound in float32.
+    entries: np.ndarray
+    shares: np.ndarray  # the same memory as float32: a column that owns all rows keeps its numbers alone, side by side
+    begin: np.ndarray  # by label: where its entries begin
+    end: np.ndarray
 
 
 class Rows(NamedTuple):
@@ -227,6 +228,23 @@ def _owner(entry):
 @_inner
 def _share(entry):
     return np.uint32(entry & np.uint64(0xFFFFFFFF)).view(np.float32)
+
+
+@_inner
+def _row_at(entries, full, lo, p):
+    """The row of place p in a column that begins at lo; one that owns all rows (`full`) does not name them."""
+    return p - lo if full else _owner(entries[p])
+
+
+@_inner
+def _share_at(entries, shares, full, lo, p):
+    return shares[p + lo] if full else _share(entries[p])  # 2 lo + (p - lo)
+
+
+@_inner
+def _size_bits(entry):
+    """The bits of |share|, which are in the order of the numbers."""
+    return np.uint32(entry & np.uint64(0x7FFFFFFF))
 
 
 # ---- slopes ----
@@ -438,18 +456,17 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
 
 
 @_kernel
-def pull(colptr, entries, slopes, score, sc, first, last):
+def pull(matrix, slopes, score, sc, first, last):
     """Scores of the labels first..last-1 from the given slopes, column by column."""
-    K, unit = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS
-    lo = np.uint64(colptr[first])  # unsigned positions allow vector instructions
+    K, unit, entries = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS, matrix.entries
     for label in range(first, last):
-        hi = np.uint64(colptr[label + 1])
-        if K == 1 and hi - lo == np.uint64(
-            slopes.size
-        ):  # a full column owns all rows in their order
+        # Unsigned positions allow vector instructions.
+        lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+        full = (hi - lo) * K == np.uint64(slopes.size)
+        if K == 1 and full:
             g = np.int64(0)
             for i in range(hi - lo):
-                g += _part(slopes[i], unit, _share(entries[lo + i]))
+                g += _part(slopes[i], unit, matrix.shares[lo + lo + i])
             score[label] = g
         elif K == 1:
             g = np.int64(0)
@@ -460,16 +477,16 @@ def pull(colptr, entries, slopes, score, sc, first, last):
             for k in range(K):
                 g = np.int64(0)
                 for p in range(lo, hi):
-                    g += _part(slopes[_owner(entries[p]) * K + k], unit, _share(entries[p]))
+                    x = _share_at(entries, matrix.shares, full, lo, p)
+                    g += _part(slopes[_row_at(entries, full, lo, p) * K + k], unit, x)
                 score[np.uint64(label) * K + k] = g
-        lo = hi
 
 
 @_kernel
-def pull_some(colptr, entries, slopes, score, sc, labels):
+def pull_some(matrix, slopes, score, sc, labels):
     """The same for some labels."""
     for c in range(labels.size):
-        pull(colptr, entries, slopes, score, sc, labels[c], labels[c] + 1)
+        pull(matrix, slopes, score, sc, labels[c], labels[c] + 1)
 
 
 @_inner
@@ -477,33 +494,36 @@ def _exact_score(matrix, rows, sc, cell, t):
     """The score of one cell at the true margins."""
     K, unit, scale = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t)
     label, k = cell // K, cell % K
-    entries, units = matrix.entries, rows.units
+    entries, shares, units = matrix.entries, matrix.shares, rows.units
     g = np.int64(0)
-    if label >= matrix.colptr.size - 1:
+    if label >= matrix.begin.size:
         return g
-    lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
-    sc.verified += hi - lo
+    lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+    n = np.int64(hi - lo)
+    full = n == rows.y.size
+    sc.verified += n
     if sc.fresh_at == t:  # the slopes are known: a fast read
-        sc.debt += (hi - lo) // 32
+        sc.debt += n // 32
         for p in range(lo, hi):
-            i = np.int64(_owner(entries[p]))
-            g += _part(rows.fresh[i * K + k], unit, _share(entries[p]))
+            i = np.int64(_row_at(entries, full, lo, p))
+            g += _part(rows.fresh[i * K + k], unit, _share_at(entries, shares, full, lo, p))
         return g
-    sc.debt += (hi - lo) // 4
-    sc.renewed += (hi - lo) // 8
+    sc.debt += n // 4
+    sc.renewed += n // 8
     if (
         sc.loss != SOFTMAX
     ):  # the same formulas, in a loop that the processor can take several at a time
         v, y, offset, loss, cutoff = rows.v, rows.y, rows.offset[0], sc.loss, sc.cutoff
         bound = SLOPE_UNITS / sc.slope_bound
         for p in range(lo, hi):
-            i = _owner(entries[p])
+            i = _row_at(entries, full, lo, p)
             q = _whole(_slope(loss, offset + scale * v[i], y[i], cutoff) * bound)
-            g += _part(q, unit, _share(entries[p]))
+            g += _part(q, unit, _share_at(entries, shares, full, lo, p))
         return g
     for p in range(lo, hi):
-        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, np.int64(_owner(entries[p])))
-        g += _part(units[k], unit, _share(entries[p]))
+        i = np.int64(_row_at(entries, full, lo, p))
+        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, i)
+        g += _part(units[k], unit, _share_at(entries, shares, full, lo, p))
     return g
 
 
@@ -643,7 +663,7 @@ def _zeros(rng, n):
 
 
 @_inner
-def _propose(colptr, sampler, sc, rng, sure):
+def _propose(matrix, sampler, sc, rng, sure):
     """Propose until one is accepted or in doubt, or too many were rejected (STALE).
 
     A proposal (cell, sign) of weight W is accepted with probability e^{kappa (s G - top)} 2^B / W.
@@ -683,7 +703,7 @@ def _propose(colptr, sampler, sc, rng, sure):
             g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(label, HEAVY)]
             if sc.ceiling >= 0 and label >= HEAVY:
                 # An entry adds at most S: of a column with few the number says more than a score of long ago.
-                most_units = np.int64(colptr[label + 1] - colptr[label]) * sc.resolution
+                most_units = np.int64(matrix.end[label] - matrix.begin[label]) * sc.resolution
                 if most_units < e:
                     g, e = np.int64(0), most_units
         if sc.exact_sign and (g < 0) != (sign < 0):
@@ -720,7 +740,7 @@ def _draw(st, rng, t):
         return np.int64(-1), np.int64(0)
     sure = sc.exact_at == t and not sc.boxes
     while True:
-        cell, sign, verdict, log_weight, u = _propose(st.matrix.colptr, sampler, sc, rng, sure)
+        cell, sign, verdict, log_weight, u = _propose(st.matrix, sampler, sc, rng, sure)
         if verdict == STALE:
             sc.event = RETUNE
             return cell, sign
@@ -772,7 +792,7 @@ def _catch_up(matrix, rows, sampler, sc, t):
     score, q, fresh = sampler.score, rows.q, rows.fresh
     for i in range(q.size):
         q[i] = fresh[i]
-    pull(matrix.colptr, matrix.entries, q, score, sc, 0, matrix.colptr.size - 1)
+    pull(matrix, q, score, sc, 0, matrix.begin.size)
     light = np.int64(0)
     for cell in range(min(HEAVY * sc.outputs, score.size), score.size):
         light = max(light, abs(np.int64(score[cell])))
@@ -786,18 +806,19 @@ def _catch_up(matrix, rows, sampler, sc, t):
 def _move(st, t, cell, sign):
     """Move along the vertex (the shrink is in _scale) and note the rows that leave their box."""
     matrix, rows, calendar, sc = st.matrix, st.rows, st.calendar, st.sc
-    v, mref, due, entries = rows.v, rows.mref, calendar.due, matrix.entries
+    v, mref, due, entries, shares = rows.v, rows.mref, calendar.due, matrix.entries, matrix.shares
     K, theta, boxes = sc.outputs, sc.theta, sc.boxes
     label, k = cell // K, cell % K
-    if label >= matrix.colptr.size - 1:
+    if label >= matrix.begin.size:
         return  # a column without entries: no row moves
     step = -sign * (t + 2.0)
     scale = _scale(sc, t + 1)
     n = sc.n_leavers
-    lo, hi = np.int64(matrix.colptr[label]), np.int64(matrix.colptr[label + 1])
+    lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+    full = np.int64(hi - lo) == rows.y.size
     for p in range(lo, hi):
-        i = np.int64(_owner(entries[p]))
-        v[i * K + k] += step * np.float64(_share(entries[p]))
+        i = np.int64(_row_at(entries, full, lo, p))
+        v[i * K + k] += step * np.float64(_share_at(entries, shares, full, lo, p))
         if not boxes:
             continue
         if _outside(v, mref, K, theta, i, scale):
@@ -808,7 +829,7 @@ def _move(st, t, cell, sign):
             # The box must also hold at the step the row is due (or at the last step).
             _schedule(v, mref, due, calendar.after, calendar.before, calendar.head, sc, i, t + 1)
     sc.n_leavers = n
-    sc.debt = max(0, sc.debt - (hi - lo) // 4)
+    sc.debt = max(0, sc.debt - np.int64(hi - lo) // 4)
     sc.renewed = max(0, sc.renewed - sc.afford)
 
 
@@ -857,13 +878,17 @@ def count_columns(indices, counts):
 
 @_kernel
 def fill_columns(indptr, indices, values, factor, label_of, places, entries):
-    """Every entry to its column; `places` are where the columns begin."""
+    """Every entry to its column; `places` are where the columns begin. The largest magnitude, as bits."""
+    largest = np.uint32(0)
     for i in range(np.uint64(indptr.size - 1)):
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             label = np.uint64(label_of[np.uint64(indices[p])])
             f = np.uint64(places[label])
             places[label] = f + np.uint64(1)
-            entries[f] = _pack(i, _entry(values[p], factor))
+            entry = _pack(i, _entry(values[p], factor))
+            entries[f] = entry
+            largest = max(largest, _size_bits(entry))
+    return largest
 
 
 @_kernel
@@ -890,15 +915,22 @@ def bound_buckets(groups, most, bucket_of, columns, ends):
 
 @_kernel
 def scatter_rows(indptr, indices, values, factor, bucket_of, columns, places, entries, low):
-    """Every entry to its bucket, and beside it what its column is called there: few places are written to."""
+    """Every entry to its bucket, and beside it what its column is called there: few places are written to.
+
+    Returns the largest magnitude, as bits.
+    """
+    largest = np.uint32(0)
     for i in range(np.uint64(indptr.size - 1)):
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             j = np.uint64(indices[p])
             b = np.uint64(bucket_of[j // np.uint64(GROUP)])
             f = np.uint64(places[b])
             places[b] = f + np.uint64(1)
-            entries[f] = _pack(i, _entry(values[p], factor))
+            entry = _pack(i, _entry(values[p], factor))
+            entries[f] = entry
             low[f] = j - np.uint64(columns[b])
+            largest = max(largest, _size_bits(entry))
+    return largest
 
 
 @_kernel
@@ -912,7 +944,7 @@ def sort_buckets(columns, ends, counts, low, entries, room, places):
         for f in range(lo, hi):
             places[np.uint64(low[f])] += 1
             room[f - lo] = entries[f]
-        at = np.int64(lo)
+        at = np.int64(0)
         for c in range(width):
             n = places[c]
             counts[first + c] = n
@@ -920,7 +952,7 @@ def sort_buckets(columns, ends, counts, low, entries, room, places):
             at += n
         for f in range(lo, hi):
             c = np.uint64(low[f])  # type: ignore[assignment]
-            entries[np.uint64(places[c])] = room[f - lo]
+            entries[lo + np.uint64(places[c])] = room[f - lo]
             places[c] += 1
         lo = hi
 
@@ -948,43 +980,30 @@ def choose_heavy(counts, tally, heavy):
 
 
 @_kernel
-def label_columns(label_of, heavy, front, entries, colptr):
-    """Counts become labels and pointers, heavy columns move to the front.
-
-    `front` is room for their entries, or nothing where no entry has to move.
-    """
-    at, end, h = np.int64(0), np.int64(0), 0
-    colptr[0] = 0
+def label_columns(label_of, heavy, begin, end):
+    """Counts become labels, heavy columns first; entries stay where they are, in the order of columns."""
+    at, h, label = np.int64(0), 0, heavy.size
     for j in range(label_of.size):
         c = np.int64(label_of[j])
         if h < heavy.size and j == heavy[h]:
-            for k in range(min(c, front.size)):
-                front[end + k] = entries[at + k]
-            end += c
+            label_of[j], begin[h], end[h] = h, at, at + c
             h += 1
-            colptr[h] = end
-        at += c
-    # From the last column to the first no entry is written over before it has moved.
-    to, label = at, colptr.size - 1
-    colptr[label] = at
-    for j in range(label_of.size - 1, -1, -1):
-        c = np.int64(label_of[j])
-        at -= c
-        if h > 0 and j == heavy[h - 1]:
-            h -= 1
-            label_of[j] = h
         elif c == 0:
             label_of[j] = NO_LABEL
         else:
-            to -= c
-            label -= 1
-            label_of[j] = label
-            colptr[label] = to
-            if to > at and front.size > 0:
-                for k in range(c - 1, -1, -1):
-                    entries[to + k] = entries[at + k]
-    for f in range(front.size):
-        entries[f] = front[f]
+            label_of[j], begin[label], end[label] = label, at, at + c
+            label += 1
+        at += c
+
+
+@_kernel
+def close_ranks(begin, end, n_rows, entries, shares):
+    """The numbers of columns that own all rows move together: half the memory is read."""
+    for label in range(begin.size):
+        lo = np.uint64(begin[label])
+        if np.int64(end[label]) - np.int64(lo) == n_rows:
+            for i in range(np.uint64(n_rows)):  # never ahead of what is still to be read
+                shares[lo + lo + i] = _share(entries[lo + i])
 
 
 @_kernel
@@ -1014,19 +1033,22 @@ def find_columns(label_of, n_labels, wanted, first, found):
 
 
 @_summing
-def column_bounds(colptr, entries, mass, norm, count):
+def column_bounds(matrix, largest, mass, norm, count):
     """Sum of magnitudes, L2 norm and number of entries of the heavy columns; the largest of all others.
 
-    The order of a sum is free here: bounds have a margin for rounding.
+    The order of a sum is free here: bounds have a margin for rounding. No entry is above `largest`, so a short column
+    need not be read to know that others weigh more.
     """
-    for label in range(colptr.size - 1):
+    for label in range(matrix.begin.size):
         c = min(label, HEAVY)
-        n = np.int64(colptr[label + 1]) - np.int64(colptr[label])
+        lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+        n = np.int64(hi - lo)
         count[c] = max(count[c], n)
-        if n > min(mass[c], norm[c] * norm[c]):  # entries are at most 1: fewer cannot weigh more
+        if c < HEAVY or n * largest > mass[c] or n * largest * largest > norm[c] * norm[c]:
             total, squares = 0.0, 0.0
-            for p in range(colptr[label], colptr[label + 1]):
-                x = np.float64(abs(_share(entries[p])))
+            full = n == matrix.indptr.size - 1
+            for p in range(lo, hi):
+                x = np.float64(abs(_share_at(matrix.entries, matrix.shares, full, lo, p)))
                 total += x
                 squares += x * x
             mass[c], norm[c] = max(mass[c], total), max(norm[c], math.sqrt(squares))

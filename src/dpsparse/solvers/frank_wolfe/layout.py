@@ -49,8 +49,8 @@ class RowArrays:
         return cls(X.indptr, X.indices, X.data, data.y, X.shape[1])
 
 
-def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
-    """The transpose of the rows, and a label for every column that has entries.
+def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
+    """The transpose of the rows, a label for every column that has entries, and the largest entry.
 
     Cells are named label * K + output; the intercept is a column of ones, in the transpose only.
     """
@@ -62,35 +62,41 @@ def lay_out(rows: RowArrays, problem: Problem) -> kernel.Matrix:
     pointer, name = (np.int32, np.uint32) if nnz <= INT32_MAX else (np.int64, np.int64)
     label_of = np.zeros(width, name)  # at first the number of entries of each column
     entries = np.empty(nnz, np.uint64)
-    in_buckets = nnz > _DIRECT
+    largest, in_buckets = 0, nnz > _DIRECT
     if in_buckets:
-        _sort_by_columns(rows, indices, problem, label_of[:p], entries)
+        largest = _sort_by_columns(rows, indices, problem, label_of[:p], entries)
     else:
         kernel.count_columns(indices, label_of)
     if problem.fit_intercept:
         label_of[p] = n
     tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
     heavy = heavy[: kernel.choose_heavy(label_of, tally, heavy)]
-    n_full, n_long = width - int(tally[0]), int(label_of[heavy].sum(dtype=np.int64))
-    colptr = np.empty(n_full + 1, pointer)
-    front = np.empty(n_long if in_buckets and n_long < nnz else 0, np.uint64)
-    kernel.label_columns(label_of, heavy, front, entries, colptr)
+    begin, end = (np.empty(width - int(tally[0]), pointer) for _ in range(2))
+    kernel.label_columns(label_of, heavy, begin, end)
     if not in_buckets:
         factor = 1.0 / problem.feature_bound
-        kernel.fill_columns(
-            indptr, indices, rows.values, factor, label_of, colptr[:-1].copy(), entries
+        largest = kernel.fill_columns(
+            indptr, indices, rows.values, factor, label_of, begin.copy(), entries
         )
+    most = float(np.uint32(largest).view(np.float32))
     if problem.fit_intercept and n > 0:
         one = np.float32(1.0).view(np.uint32).astype(np.uint64)
-        start = int(colptr[label_of[p]])
-        entries[start : start + n] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
-    return kernel.Matrix(indptr, rows.indices, rows.values, label_of, colptr, entries)
+        entries[nnz - n :] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
+        most = 1.0 if label_of[p] >= HEAVY else most  # heavy columns are read in any case
+    shares = entries.view(np.float32)
+    if tally[n] > 0:
+        kernel.close_ranks(begin, end, n, entries, shares)
+    matrix = kernel.Matrix(indptr, rows.indices, rows.values, label_of, entries, shares, begin, end)
+    return matrix, most
 
 
 def _sort_by_columns(
     rows: RowArrays, indices: np.ndarray, problem: Problem, counts: np.ndarray, entries: np.ndarray
-) -> None:
-    """Entries by columns, in the order of columns and rows, and their numbers; few places are written to at a time."""
+) -> int:
+    """Entries by columns, in the order of columns and rows, and their numbers; few places are written to at a time.
+
+    Returns the largest magnitude, as bits.
+    """
     groups = np.zeros(counts.size // GROUP + 1, np.int64)
     kernel.count_groups(indices, groups)
     bucket_of = np.empty(groups.size, np.int32)
@@ -98,17 +104,20 @@ def _sort_by_columns(
     ends = ends[: kernel.bound_buckets(groups, _BUCKET, bucket_of, columns, ends)]
     begins = np.append(0, ends[:-1])
     low = np.empty(indices.size, np.uint16)
-    kernel.scatter_rows(
+    largest = kernel.scatter_rows(
         rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, bucket_of, columns,
         begins.copy(), entries, low,
     )  # fmt: skip
-    room, places = np.empty(int((ends - begins).max()), np.uint64), np.empty(2**16, np.int64)
+    largest_bucket = int((ends - begins).max())
+    room = np.empty(largest_bucket, np.uint64)
+    places = np.empty(2**16, np.int32 if largest_bucket <= INT32_MAX else np.int64)  # in a bucket
     kernel.sort_buckets(columns, ends, counts, low, entries, room, places)
+    return int(largest)
 
 
 def nanoseconds_of_a_row(matrix: kernel.Matrix, n: int, K: int) -> float:
     """What a new box costs, roughly: labels and scores of its entries, which may lie outside of the caches."""
-    read = 4 * (matrix.label_of.size + matrix.colptr.size * K)
+    read = 4 * (matrix.label_of.size + matrix.begin.size * K)
     return 100 + 3 * K * (1 + read / 2**22) * matrix.entries.size / max(n, 1)
 
 
@@ -116,7 +125,7 @@ def make_state(
     rows: RowArrays, problem: Problem, matrix: kernel.Matrix, wide: bool, track_all: bool
 ) -> kernel.State:
     n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
-    nnz, cells = matrix.entries.size, (matrix.colptr.size - 1) * K
+    nnz, cells = matrix.entries.size, matrix.begin.size * K
     drawing = not math.isinf(problem.kappa) and not track_all
     sc = kernel.make_scalars()
     sc.outputs, sc.loss, sc.steps = K, kernel.LOSSES[problem.loss.name], T

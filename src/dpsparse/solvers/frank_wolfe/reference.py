@@ -100,10 +100,10 @@ def score_cells(
 
 
 def with_intercept(data: BoundedData, problem: Problem) -> sp.csr_array:
-    """Entries x / feature_bound rounded to float32, and a column of ones for the intercept."""
+    """Entries x / feature_bound cut to [-1, 1] and rounded to float32, and a column of ones for the intercept."""
     X = sp.csr_array(data.X)
     factor = 1.0 / problem.feature_bound
-    values = (X.data * factor).astype(np.float32).astype(np.float64)
+    values = np.clip(X.data * factor, -1.0, 1.0).astype(np.float32).astype(np.float64)
     X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
     if problem.fit_intercept:
         X = sp.csr_array(sp.hstack([X, sp.csr_array(np.ones((X.shape[0], 1)))], format="csr"))

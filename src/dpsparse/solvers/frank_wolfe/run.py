@@ -284,14 +284,14 @@ class Run(Scores):
         )
 
     def _features_of(self, labels: np.ndarray) -> np.ndarray:
-        label_of, n_labels = self.state.matrix.label_of, self.state.matrix.colptr.size - 1
+        label_of, n_labels = self.state.matrix.label_of, self.state.matrix.begin.size
         wanted, inverse = np.unique(labels, return_inverse=True)
         found = np.empty(wanted.size, np.int64)
         kernel.find_columns(label_of, n_labels, wanted, np.empty(HEAVY, np.int64), found)
         return found[inverse]
 
     def labels_of(self, features: np.ndarray) -> np.ndarray:
-        label_of, n_labels = self.state.matrix.label_of, self.state.matrix.colptr.size - 1
+        label_of, n_labels = self.state.matrix.label_of, self.state.matrix.begin.size
         labels: np.ndarray = label_of[features].astype(np.int64)
         empty = labels == kernel.NO_LABEL
         if empty.any():

@@ -62,9 +62,10 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
     sc.debt_limit, sc.exact_at, sc.ceiling = n // 8 + 1000, -1, -1
     whole, reals = np.zeros(0, np.int32), np.zeros(0)
-    places, entries = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    labels, entries, shares = (np.zeros(0, kind) for kind in (np.uint32, np.uint64, np.float32))
+    begin, end = np.zeros(n, np.int32), np.zeros(n, np.int32)
     return kernel.State(
-        kernel.Matrix(whole, whole, reals, places, np.zeros(n + 1, np.int32), entries),
+        kernel.Matrix(whole, whole, reals, labels, entries, shares, begin, end),
         kernel.Rows(reals, reals, reals, whole, whole, reals, whole, whole),
         kernel.Calendar(whole, whole, whole, whole),
         kernel.Sampler(

@@ -1,7 +1,7 @@
 """Scales of Frank-Wolfe that are released instead of asked for.
 
     "table"     x <- D (x - m) sqrt(d)/l1, entries of typical size one (look.py), clipped to ENTRY
-    "entries"   b = median over the rows of |x_i|/sqrt(non-zeros of x_i), by noisy counts; entries clipped to b
+    "entries"   b = median over the rows of |x_i|/sqrt(non-zeros of x_i), by noisy counts; the kernel cuts entries to b
     numbers     y <- (y - mean)/c, Huber's loss with cutoff 1: slopes have a bound whatever the ball is
     ball        radius r/b: margins of at most r, in cutoffs
 

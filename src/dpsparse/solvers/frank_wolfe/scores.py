@@ -29,12 +29,10 @@ class Scores:
         """`track_all` makes every touched cell a riser, for a sampler outside the kernel."""
         self.problem, self.n_features, self.step = problem, rows.n_features, 0
         self._track_all = track_all
-        matrix = lay_out(rows, problem)
+        matrix, largest = lay_out(rows, problem)
         self.column_mass, self.column_norm = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
         self.column_count = np.zeros(HEAVY + 1, np.int64)
-        kernel.column_bounds(
-            matrix.colptr, matrix.entries, self.column_mass, self.column_norm, self.column_count
-        )
+        kernel.column_bounds(matrix, largest, self.column_mass, self.column_norm, self.column_count)
         # The width of the sums is invisible in the law: the sums are exact either way.
         bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
         self.state = make_state(rows, problem, matrix, bound > INT32_MAX, track_all)
@@ -65,7 +63,9 @@ class Scores:
     def _pull(self) -> None:
         """All scores from the stored slopes."""
         state = self.state
-        self._pull_labels(0, state.matrix.colptr.size - 1)
+        kernel.pull(
+            state.matrix, state.rows.q, state.sampler.score, state.sc, 0, state.matrix.begin.size
+        )
         light = state.sampler.score[HEAVY * self.problem.n_outputs :]
         if light.size:
             state.sc.light = max(int(light.max()), -int(light.min()))
@@ -73,13 +73,6 @@ class Scores:
         state.sc.ceiling = -1
         state.sc.rebuild = 1
         state.sc.pulls += 1
-
-    def _pull_labels(self, first: int, last: int) -> None:
-        matrix, sampler = self.state.matrix, self.state.sampler
-        kernel.pull(
-            matrix.colptr, matrix.entries, self.state.rows.q, sampler.score,
-            self.state.sc, first, last,
-        )  # fmt: skip
 
     def _catch_up(self) -> None:
         """The slopes have moved further than the slack allows: pull the columns that matter.
@@ -114,7 +107,7 @@ class Scores:
         alone where the most that one of them can reach makes few proposals that are rejected.
         """
         state, sc, K = self.state, self.state.sc, self.problem.n_outputs
-        n_heavy = min(HEAVY, state.matrix.colptr.size - 1)
+        n_heavy = min(HEAVY, state.matrix.begin.size)
         heavy = state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
         size = np.zeros(HEAVY + 1, np.int64)
         size[:n_heavy] = np.abs(heavy.astype(np.int64)).max(axis=1)
@@ -134,14 +127,7 @@ class Scores:
             work += int(self.column_count[some].sum())
             if 2 * work > state.matrix.entries.size:
                 return False
-            kernel.pull_some(
-                state.matrix.colptr,
-                state.matrix.entries,
-                state.rows.q,
-                state.sampler.score,
-                sc,
-                some,
-            )
+            kernel.pull_some(state.matrix, state.rows.q, state.sampler.score, sc, some)
             self._drift[some] = 0.0
             best = max(best, int(np.abs(heavy[some].astype(np.int64)).max()))
             done, chunk = done + some.size, 2 * chunk
@@ -293,7 +279,7 @@ class Scores:
         likely = np.exp(kappa * (np.abs(score[cells].astype(np.float64)) - largest))
         likely[n_heavy:] *= stride
         labels = cells // K
-        length = state.matrix.colptr[labels + 1] - state.matrix.colptr[labels]
+        length = state.matrix.end[labels] - state.matrix.begin[labels]
         column = np.minimum(labels, HEAVY)
         mass = np.bincount(column, likely, HEAVY + 1)
         work = np.bincount(column, likely * length, HEAVY + 1)
