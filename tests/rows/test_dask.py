@@ -28,7 +28,7 @@ from dpsparse.exceptions import (  # noqa: E402
     SchemaError,
     SourceChangedError,
 )
-from dpsparse.rows.dask import OnDask, packed, unpacked  # noqa: E402
+from dpsparse.rows.dask import OnDask, _names, _together, packed, unpacked  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
 from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
@@ -428,6 +428,18 @@ def test_a_table_sorted_by_person_stays_where_it_is():
         [[0, 1, 2], [], []], [[], [0, 1, 2], []], [[], [], [0, 1]],
     ]  # fmt: skip
     assert [list(one.persons) for one in found] == [[0, 2, 3], [0, 3], [0, 1, 2]]
+
+
+def test_names_of_parts_keep_gaps_and_units():
+    """What is masked is no name; times of two units are told apart by no number."""
+    for other in (np.ma.array([1.0, 2.0], mask=[0, 1]), np.array([1.0, np.nan])):
+        with pytest.raises(SchemaError, match="names are missing"):
+            meetings(_together([_names(np.array([1, 2])), _names(other)]), [2, 2])
+    times = [np.array(["2020-01-01"], f"M8[{unit}]") for unit in ("ns", "ps")]
+    with pytest.raises(SchemaError, match="by numbers or by text"):
+        meetings(_together([_names(own) for own in times]), [1, 1])
+    one, other = np.array([2**53 + 1]), np.array([2.0**53])
+    assert len(meetings(_together([_names(one), _names(other)]), [1, 1])) == 2
 
 
 # ---- kill -9, many times -------------------------------------------------------------------------

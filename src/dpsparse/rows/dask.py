@@ -317,8 +317,18 @@ def _met(
 
 
 def _names(names: Any) -> np.ndarray:
-    """One name a row as an array; a list keeps its numbers and texts apart."""
+    """One name a row as an array; a list keeps its numbers and texts apart, and what is masked stays a gap."""
+    if np.ma.isMaskedArray(names):
+        names = np.where(np.ma.getmaskarray(names), None, names.data.astype(object))
     return np.ravel(np.asarray(names, None if hasattr(names, "dtype") else object))
+
+
+def _together(parts: Sequence[np.ndarray]) -> Any:
+    """The names of all parts. Where their types differ as cells of their own: NumPy would round some of them, and a
+    time would be a number without its unit."""
+    if len({own.dtype for own in parts}) == 1:
+        return np.concatenate(parts)
+    return [name for own in parts for name in own]
 
 
 def packed(numbers: np.ndarray) -> _Packed:
@@ -401,9 +411,7 @@ class OnCluster(Source):
         names = run.gathered(run.computed(_names, parts))
         if [len(own) for own in names] != sizes:
             raise SchemaError("groups must name one person per row, part by part as X is cut.")
-        if len({own.dtype for own in names}) == 1:
-            return np.concatenate(names)
-        return [name for own in names for name in own.tolist()]  # NumPy would round some of them
+        return _together(names)
 
 
 def _n_columns(X: Any) -> int:
