@@ -13,7 +13,14 @@ from dpsparse import Domain, DPGradientRegressor, PrivateCount
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms import GeometricNoise
-from dpsparse.privacy import Geometric, NonPrivate, epsilon
+from dpsparse.privacy import (
+    Exponential,
+    Geometric,
+    NonPrivate,
+    Repeated,
+    RoundedGaussian,
+    epsilon,
+)
 from dpsparse.random import make_generator
 from dpsparse.rows import Query, Rows
 from dpsparse.sensitivity import signed_sum
@@ -85,6 +92,9 @@ def test_a_number_that_the_event_does_not_pay_for_is_refused():
         GeometricNoise.paid_by(Geometric(9.0, 3), query(1.0), "add-remove")
     with pytest.raises(CalibrationError, match="another number"):
         GeometricNoise.paid_by(Geometric(9.0, 4), query(1.0, 2), "add-remove")
+    for other in (RoundedGaussian(1.0, 1.0, 1), Exponential(0.1), Repeated(Geometric(9.0, 4), 2)):
+        with pytest.raises(CalibrationError, match="does not pay"):  # not: no noise at all
+            GeometricNoise.paid_by(other, query(1.0), "add-remove")
     exact = GeometricNoise.paid_by(NonPrivate(), query(1.0), "add-remove")
     assert exact.sd == exact.scale == 0.0
     far = GeometricNoise(query(1.0), 1.0, 1e300)

@@ -17,7 +17,7 @@ import numpy as np
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Release, difference, fresh
 from dpsparse.mechanisms.gaussian import exact_unit
-from dpsparse.privacy.events import Event, Geometric
+from dpsparse.privacy.events import Event, Geometric, NonPrivate
 from dpsparse.random import Generator, two_sided_geometric
 
 if TYPE_CHECKING:
@@ -42,9 +42,12 @@ class GeometricNoise(Answer):
 
     @classmethod
     def paid_by(cls, event: Event, query: Query, adjacency: str) -> GeometricNoise:
-        """The noise that `event` pays for: its whole numbers are units of the sensitivity of the query."""
-        if not isinstance(event, Geometric):
+        """The noise that `event` pays for: its whole numbers are units of the sensitivity of the query. No noise
+        where nothing is paid; a phase that pays for other noise is refused, or its number would leave as it is."""
+        if isinstance(event, NonPrivate):
             return cls(query, exact_unit(query), 0.0)
+        if not isinstance(event, Geometric):
+            raise CalibrationError("The phase does not pay for geometric noise; a bug.")
         reach = query.sensitivity(adjacency).value
         unit = reach / event.sensitivity
         # Noise in whole numbers hides no fraction of one: the sensitivity must be so many units, exactly.
