@@ -12,17 +12,21 @@ from dpsparse import (
     DPGradientRegressor,
     DPLassoClassifier,
     DPPipeline,
+    DPScreenedLassoClassifier,
     DPSearchCV,
     DPVectorizer,
     Ledger,
 )
 from dpsparse.exceptions import BudgetError, DPSparseError, NotPrivateWarning, ParameterError
 from dpsparse.model_selection import search as search_module
+from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.pricing import choice_parameter
 from dpsparse.preprocessing import DPStandardizer, DPTablePreparer
 from dpsparse.privacy import epsilon
 from dpsparse.privacy.rdp import leaves
+from dpsparse.random import make_generator
 from dpsparse.release import Releases, _squares
+from dpsparse.rows import Rows
 
 RNG = np.random.default_rng(3)
 N = 3000
@@ -185,6 +189,25 @@ def test_a_method_that_cannot_do_with_fewer_columns_gets_empty_ones():
     assert found.score(X, y) > 0.55
     assert found.privacy_.proven
     assert found.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("kind", [DPLassoClassifier, DPScreenedLassoClassifier])
+@pytest.mark.parametrize(("planned", "width"), [(45, 3), (120, 20), (2000, 1)])
+def test_fewer_columns_take_no_more_steps_than_were_paid_for(kind, planned, width):
+    """Frank-Wolfe wants more steps on fewer columns: a fit that asked for them failed after it had paid."""
+    model, labels = kind(Domain(classes=[0, 1], n_samples=1000), epsilon=5.0), np.array([0, 1])
+    reserved = model._priced(planned, labels)
+    actual = told(model, reserved, width, labels)
+    assert {phase.name: phase for phase in actual.phases}.items() <= {
+        phase.name: phase for phase in reserved.phases
+    }.items()
+    wanted, steps = (plan.parameters["n_iter"] for plan in (model._priced(width, labels), actual))
+    assert steps == reserved.parameters["n_iter"] < wanted
+    rows = Rows.clip(
+        RNG.uniform(-1, 1, (50, width)), np.arange(50) % 2, model._domain, labels=labels
+    )
+    model._carry_out(rows, actual, Releases(reserved, make_generator(1)), labels)
+    assert model.n_iter_ == steps
 
 
 def test_persons_are_protected_with_all_of_their_rows():

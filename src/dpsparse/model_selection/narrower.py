@@ -10,31 +10,58 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError
 from dpsparse.model_selection.design import Design, Fit
-from dpsparse.privacy import ObjectivePerturbation, Phase, Plan
+from dpsparse.privacy import Exponential, ObjectivePerturbation, Phase, Plan
 from dpsparse.privacy.rdp import leaves
 
 
 def told(
     model: BaseDPLinearModel, reserved: Plan, width: int, labels: np.ndarray | None
 ) -> Plan | None:
-    """The plan for `width` columns with the noise that was reserved, or None if the model has no such plan."""
-    try:
-        plan = model._priced(width, labels)
-    except DPSparseError:
-        return None
+    """The plan for `width` columns with the noise that was reserved, or None if the model has no such plan.
+
+    Fewer columns may call for more steps of Frank-Wolfe; then those that were paid for have to do.
+    """
     paid = {phase.name: phase for phase in reserved.phases}
-    if not all(_pays(paid.get(phase.name), phase) for phase in plan.phases):
+    plan = _plan_of(model, width, labels)
+    if plan is not None and (steps := _most_steps(paid, plan)) is not None:
+        plan = _plan_of(clone(model).set_params(n_iter=steps), width, labels)
+    if plan is None or not all(_pays(paid.get(phase.name), phase) for phase in plan.phases):
         return None
     return replace(plan, phases=tuple(paid[phase.name] for phase in plan.phases))
 
 
+def _plan_of(model: BaseDPLinearModel, width: int, labels: np.ndarray | None) -> Plan | None:
+    try:
+        return model._priced(width, labels)
+    except DPSparseError:
+        return None
+
+
+def _most_steps(paid: dict[str, Phase], plan: Plan) -> int | None:
+    """The steps that a reserved phase pays for where the plan wants more; None where it wants none too many."""
+    short = [
+        _picks(paid[phase.name])
+        for phase in plan.phases
+        if phase.name in paid and 0 < _picks(paid[phase.name]) < _picks(phase)
+    ]
+    return min(short, default=None)
+
+
+def _picks(phase: Phase) -> int:
+    """Draws of the exponential mechanism."""
+    counts = leaves(phase.event).items()
+    return sum(count for leaf, count in counts if isinstance(leaf, Exponential))
+
+
 def _pays(reserved: Phase | None, phase: Phase) -> bool:
-    """Whether the noise of a reserved phase serves this one; a tilt serves no steeper and no flatter objective."""
-    if reserved is None:
+    """Whether the noise of a reserved phase serves this one: as many draws, and a tilt serves no steeper and no flatter
+    objective."""
+    if reserved is None or _picks(reserved) < _picks(phase):
         return False
     for have, need in zip(_tilts(reserved), _tilts(phase), strict=False):
         if have.gradient_bound < need.gradient_bound or have.curvature < need.curvature:
