@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import log_ndtr
 
 from dpsparse import sensitivity
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax
+from dpsparse.rows import Rows
+from dpsparse.rows.columns import Names, NumberColumns
+from dpsparse.rows.moments import squares
 
 AR, RP = "add-remove", "replace-one"
 SLACK = 1 + 1e-9  # rounding of float sums
@@ -339,6 +343,88 @@ def test_ridge_minimiser_is_attained(adjacency, tol):
     moved = np.linalg.norm(solve(*first, -away) - solve(X, np.array([99.0]), away))
     bound = sensitivity.ridge_minimiser(1.0, r, n0, ridge, adjacency, tol).value
     assert 0.99 * bound <= moved <= bound * SLACK  # random tables do not test the share of tol
+
+
+@both
+def test_tilted_minimiser_is_attained(adjacency):
+    """Two searches may stop tol/ridge away from the exact minimiser, on opposite sides of it: 2 tol/ridge apart."""
+    ridge, tol, tilt = 0.4, 0.3, np.array([1.5, -2.0])
+    exact, away = -tilt / ridge, np.array([0.6, 0.8]) * (tol / ridge)
+    for found in (exact + away, exact - away):
+        assert np.linalg.norm(ridge * found + tilt) <= tol * SLACK
+    bound = sensitivity.tilted_minimiser(ridge, tol, 2, 1e-9, adjacency)
+    moved = 2.0 * np.linalg.norm(away)
+    assert bound.norm == "L2"
+    assert 0.99 * bound.value <= moved <= bound.value * SLACK
+
+
+# ---- queries of rows, in whole numbers, whose bound is attained by two rows or a row and none ----
+
+
+def targets_of(*y):
+    return Rows.clip(np.ones((len(y), 1)), np.array(y), Domain(target_bound=1.0))
+
+
+def cells_of(*lines):
+    return NumberColumns(np.array(lines)).between(np.tile([0.0, 1.0], (3, 1)))
+
+
+def squares_of(*lines):
+    return squares(
+        Rows.clip(np.array(lines), np.zeros(len(lines)), Domain()).unit(np.ones(2, np.float32))
+    )
+
+
+def along_of(*lines):
+    units = Rows.clip(np.array(lines), np.zeros(len(lines)), Domain()).unit(np.ones(2, np.float32))
+    return units.along(np.array([[1.0], [0.0], [0.0]]))
+
+
+UNIT = 2.0**-20
+ATTAINED = {
+    "count": (lambda y: targets_of(y).count_near(0.0, 0.5), (0.0,), (1.0,)),
+    "number and total": (lambda y: targets_of(y).count_and_total(), (1.0,), (-1.0,)),
+    "total": (lambda y: targets_of(y).target_total(), (1.0,), (-1.0,)),
+    "cells": (cells_of, ([-1.0, 0.5, 2.0],), ([0.5, 2.0, -1.0],)),
+    "squares": (squares_of, ([1.0, 0.0],), ([0.0, 1.0],)),
+    "along": (along_of, ([1.0, 0.0],), ([0.0, 1.0],)),
+}
+
+
+@both
+@pytest.mark.parametrize("name", ATTAINED)
+def test_whole_numbers_attain_the_lemma_of_their_query(name, adjacency):
+    ask, one, other = ATTAINED[name]
+    moved = ask(*one).whole(UNIT).ravel()
+    if adjacency == RP:
+        moved = moved - ask(*other).whole(UNIT).ravel()
+    bound = ask(*one).sensitivity(adjacency).value / UNIT
+    assert 0.99 * bound <= np.linalg.norm(moved.astype(float)) <= bound
+
+
+@both
+def test_names_attain_their_lemma(adjacency):
+    def weights(*names):
+        asked = Names([names], 4)
+        return dict(zip(asked.known, asked.weights().whole(UNIT).tolist(), strict=True))
+
+    one, other = weights("a", "b", "c", "d"), weights("e")
+    moved = [*one.values(), *(other.values() if adjacency == RP else ())]
+    bound = sensitivity.shared_names(adjacency).value / UNIT
+    assert 0.99 * bound <= np.linalg.norm(moved) <= bound
+
+
+@both
+@pytest.mark.parametrize("most", [1, 5])
+def test_a_name_of_one_row_is_told_with_the_probability_of_the_leak(adjacency, most):
+    """The worst number of own names uses the leak up; two rows have names of their own under replace-one."""
+    scale, leak = 3.0, 1e-4
+    threshold = sensitivity.name_threshold(scale, most, leak, adjacency)
+    told = max(
+        -math.expm1(t * log_ndtr((threshold - 1.0 / math.sqrt(t)) / scale))
+        for t in range(1, most + 1)
+    )
+    assert 0.99 * leak <= told * (2.0 if adjacency == RP else 1.0) <= leak
 
 
 # ---- the record and its errors ----------------------------------------------------------------
