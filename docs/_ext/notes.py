@@ -2,6 +2,7 @@
 
 * a mention of `docs/x.md` in a docstring or a note becomes a link to that page;
 * proofs in plain text are shown as formulas (plain_math.py), set by a copy of MathJax that needs no network;
+* the book of the experiments, a file of its own outside docs/, becomes a page with its findings and a page a chapter;
 * a public name that the reference does not list stands on a page of its own, "Other names";
 * a page that no table of contents names is listed under "More pages" of the guide, so that a page somebody adds has a
   way to it from the first build on.
@@ -36,6 +37,8 @@ ROOMS = (
     "report",
 )
 MORE = "% more pages\n"
+BOOK = DOCS.parent / "experiments" / "book" / "reproduction.md"
+FINDINGS = "% the findings of the book\n"
 # Files of the repository that notes link to and that are no pages: the name stays, the link goes.
 _OUTSIDE = re.compile(
     r"(?<!!)\[([^\]]+)\]\((?:\.\./)*(?:src|experiments|benchmarks|tests|examples)/[^)]*\)"
@@ -46,6 +49,15 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
     if not (DOCS / f"{docname}.md").exists():
         return
     text = source[0]
+    if FINDINGS in text:
+        text = text.replace(
+            FINDINGS, _book()[""].replace("](figures/", "](../experiments/book/figures/")
+        )
+    text = re.sub(
+        r"\]\((?:reproduction\.md)?#((?:\d{3}|screening)-[a-z]+\d*|leaks|frontier)-[^)]*\)",
+        r"](book/\1.md)",
+        text,
+    )
     text = _OUTSIDE.sub(r"`\1`", text)
     depth = "../" * docname.count("/")
     text = re.sub(
@@ -65,10 +77,26 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
     source[0] = text.replace(MORE, _more_pages())
 
 
-def on_book(app: Any, path: Path, docname: str, source: list[str]) -> None:
-    """The book of the experiments is a page of the site and a file of its own outside docs/."""
-    if docname == "reproduction":
-        on_source(app, docname, source)
+def _book() -> dict[str, str]:
+    """Chapters of the book by name; under the empty name what comes before them."""
+    parts = re.split(r"\n(?=## (?:[\w-]+): )", BOOK.read_text("utf-8"))
+    return {"": parts[0]} | {part[3:].split(":")[0]: part for part in parts[1:]}
+
+
+def write_book() -> None:
+    """docs/book/, a page a chapter: all of it on one page is three hundred screens long."""
+    folder = DOCS / "book"
+    folder.mkdir(exist_ok=True)
+    chapters = {name: text for name, text in _book().items() if name}
+    for page in folder.glob("*.md"):
+        if page.stem not in chapters:
+            page.unlink()
+    for name, text in chapters.items():
+        text = re.sub(r"^#(#+ )", r"\1", text, flags=re.MULTILINE)
+        text = text.replace("](figures/", "](../../experiments/book/figures/") + "\n"
+        page = folder / f"{name}.md"
+        if not page.exists() or page.read_text("utf-8") != text:
+            page.write_text(text, "utf-8")
 
 
 def public_names() -> list[str]:
@@ -230,8 +258,8 @@ def on_finished(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     write_other_names()
+    write_book()
     app.connect("source-read", on_source)
-    app.connect("include-read", on_book)
     app.connect("autodoc-process-docstring", on_public_name, priority=100)
     app.connect("autodoc-process-docstring", on_docstring, priority=900)
     app.connect("build-finished", on_finished)

@@ -144,11 +144,18 @@ def formulas(text: str) -> str:
         elif block and not line.strip():
             out += [*_display(block), line]
             block = []
-        elif fenced or line.startswith(("#", "|", "```")):
+        elif fenced or line.startswith(("#", "```")):
             out.append(line)
+        elif re.match(r"\|(?!\|).*\|$", line):
+            out.append("|".join(_cell(cell) for cell in line.split("|")))
         else:
             out.append(_inline(line))
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _cell(text: str) -> str:
+    """A cell of a table; rulers and what ends inside code stay."""
+    return text if text.count("`") % 2 or not text.strip("-: ") else _inline(text)
 
 
 def _display(block: list[str]) -> list[str]:
@@ -203,9 +210,22 @@ def _runs(text: str) -> str:
             if re.search(r"[.;:]$", pieces[j]) and kinds[j] != "operator":
                 break
             j += 2
+        j = _balanced(pieces, kinds, i, j)
         out.append(_run(pieces[i : j + 1], kinds[i : j + 1]))
         i = j + 1
     return "".join(out)
+
+
+def _balanced(pieces: list[str], kinds: list[str], i: int, j: int) -> int:
+    """The end of a run that stops inside a bracket, as N(v, s^2 I) does before I: on to where it closes, over words
+    that may be letters only."""
+    end = j
+    while _open("".join(pieces[i : end + 1])) > 0 and end + 2 < len(pieces):
+        end += 2
+        word = pieces[end].strip(".,;:()[]")
+        if kinds[end] == "prose" and (len(word) > 2 or not word.isalpha()):
+            return j
+    return end if _open("".join(pieces[i : end + 1])) <= 0 else j
 
 
 def _run(pieces: list[str], kinds: list[str]) -> str:
@@ -217,13 +237,18 @@ def _run(pieces: list[str], kinds: list[str]) -> str:
         head, body = head + body[0], body[1:]
     while body and body[-1] in ")]" and _open(body) < 0:
         tail, body = body[-1] + tail, body[:-1]
-    strong = "strong" in kinds or ("letter" in kinds and (len(pieces) == 1 or "operator" in kinds))
+    rooted = pieces[0] in ("sqrt", "<=", ">=") and len(pieces) > 1
+    strong = (
+        rooted
+        or "strong" in kinds
+        or ("letter" in kinds and (len(pieces) == 1 or "operator" in kinds))
+    )
     letters = "letter" in kinds
     if (
         not (strong or letters)
         or not body
         or pieces[-1] in _OPERATORS
-        or pieces[0] in _OPERATORS - {"-"}
+        or pieces[0] in _OPERATORS - {"-", "<=", ">="}
     ):
         return text
     try:
@@ -250,7 +275,7 @@ def _kind(piece: str) -> str:
         return "prose"
     if re.fullmatch(r"[-+]?\d[\d,]*\.?\d*|\.\d+", bare):
         return "weak"
-    if bare.rstrip("'") in GREEK:
+    if bare.rstrip("'") in GREEK or bare == "lam":
         return "letter"
     if re.fullmatch(r"\([ivx]+\)|\(?\d+-\d+\)?", word):  # an enumeration, a range of sections
         return "prose"
@@ -262,7 +287,7 @@ def _kind(piece: str) -> str:
         return "prose"
     for match in re.finditer(r"[A-Za-z]+", word):
         name, before, after = match[0], word[: match.start()][-1:], word[match.end() :][:1]
-        if len(name) < 3 or name in GREEK or name in FUNCTIONS:
+        if len(name) < 3 or name in GREEK or name in FUNCTIONS or name == "lam":
             continue
         if before in ("_", "^", "{") or after in ("(", "_", "^"):
             continue

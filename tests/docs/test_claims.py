@@ -1,4 +1,4 @@
-"""A page with measured numbers names the command that makes them."""
+"""A page with measured numbers names the command that makes them, and every command that a page names exists."""
 
 import re
 from pathlib import Path
@@ -6,33 +6,52 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMAND = re.compile(
-    r"(python (-m )?[\w./]+|pytest [\w./]+|dpsparse [a-z]+|make [a-z-]+|benchmarks/\w+\.py)"
-)
 PAGES = [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"]
+CODE = re.compile(r"```.*?```|`[^`\n]+`|^ {4}.*$", re.DOTALL | re.MULTILINE)
+# What makes a number: a script, a test, a paper's table, a plan or a check of the project; not `dpsparse fit`.
+COMMAND = re.compile(
+    r"python (-m |-c )?[\w./\"]|pytest tests/|benchmarks/\w+\.py|experiments/[\w/]+\.py|print\("
+    r"|dpsparse (reproduce|demo|plan|tune|audit|sbom)\b|make (demo|docs|wheel|bench-check|test[\w-]*)\b"
+)
+DECIMAL = re.compile(r"(?<![\w./-])\d*\.\d+\b(?!\.\d)")
+
+
+def code_and_prose(text: str) -> tuple[str, str]:
+    return "\n".join(CODE.findall(text)), CODE.sub("", text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_tables_of_numbers_name_their_command(page):
-    """A row of a table with two decimal numbers or more is taken for a measurement; its section or the
-    introduction of the page has the command."""
+def test_measured_numbers_name_their_command(page):
+    """A row of a table, a point of a list or a paragraph with two decimal numbers or more is taken for a measurement;
+    its section or the introduction of the page has the command, as code. Numbers inside code are settings."""
     introduction, *sections = re.split(r"\n(?=## )", page.read_text("utf-8"))
     for section in [introduction, *sections]:
-        told = re.sub(r"`[^`\n]*`", "", section)  # numbers inside code are settings
-        measured = [
-            row
-            for row in told.splitlines()
-            if row.startswith("|") and len(re.findall(r"\d?\.\d", row)) > 1
-        ]
-        named = COMMAND.search(introduction) or COMMAND.search(section)
+        code, prose = code_and_prose(section)
+        pieces = re.split(r"\n\s*\n|\n(?=[-*|])", prose)
+        measured = [piece for piece in pieces if len(DECIMAL.findall(piece)) > 1]
+        named = COMMAND.search(code) or COMMAND.search(code_and_prose(introduction)[0])
         assert not measured or named, f"{page.name}: {measured[0]}"
 
 
+def test_a_word_is_no_command():
+    assert not COMMAND.search("make sure that dpsparse is private; dpsparse fit makes a model")
+
+
 def test_the_commands_exist():
-    """Scripts that pages name are in the repository."""
+    """Scripts, targets of make and subcommands that pages name are there."""
+    from dpsparse.cli.commands import program
+
+    targets = re.findall(
+        r"^([a-z-]+):", (DOCS.parent / "Makefile").read_text("utf-8"), re.MULTILINE
+    )
     for page in PAGES:
+        text = page.read_text("utf-8")
         for script in re.findall(
-            r"\b((?:benchmarks|experiments|examples|tests|docs)/[\w/]+\.py)\b",
-            page.read_text("utf-8"),
+            r"\b((?:benchmarks|experiments|examples|tests|docs)/[\w/]+\.py)\b", text
         ):
             assert (DOCS.parent / script).exists(), f"{page.name}: {script}"
+        code, _ = code_and_prose(text)
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", code, re.MULTILINE):
+            assert target in targets, f"{page.name}: make {target}"
+        for name in re.findall(r"(?:^|`) *dpsparse ([a-z][a-z-]*)", code, re.MULTILINE):
+            assert name in program.commands, f"{page.name}: dpsparse {name}"

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit
+from dpsparse.cli.output import Group, emit
 
 _one_account = opt.option("--dataset", about="One account only.  [default: all]")
 
 
-@click.group()
+@click.group(cls=Group)
 def budget() -> None:
     """Accounts of privacy budget; LEDGER is a file or a postgresql:// URL."""
 

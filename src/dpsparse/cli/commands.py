@@ -19,7 +19,7 @@ from dpsparse.cli import prepare as preparation
 from dpsparse.cli.budget import budget
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
-from dpsparse.cli.output import emit, emit_price, say, stage
+from dpsparse.cli.output import Group, emit, emit_price, say, stage
 from dpsparse.cli.papers import bill, papers, registry
 from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
@@ -34,7 +34,7 @@ EXIT_HELP = (
 )
 
 
-@click.group(epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(dpsparse.__version__, prog_name="dpsparse")
 def program() -> None:
     """Differentially private sparse linear models, from files."""

@@ -10,7 +10,7 @@ import click
 from dpsparse._checks import did_you_mean
 from dpsparse._files import check_output, write_whole
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, say
+from dpsparse.cli.output import Group, emit, say
 from dpsparse.exceptions import ParameterError, SchemaError
 
 ABOUT = """\
@@ -23,7 +23,7 @@ ABOUT = """\
 """
 
 
-@click.group()
+@click.group(cls=Group)
 def domain() -> None:
     """Files of public facts: write one for a table, or check one."""
 

@@ -15,6 +15,18 @@ from dpsparse._json import plain, readable
 from dpsparse.exceptions import ModelFileError
 
 
+class Group(click.Group):
+    """A list of commands in which no sentence is cut short."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [
+            (name, one.get_short_help_str(limit=1_000))
+            for name, one in sorted(self.commands.items())
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 @contextmanager
 def stage(text: str) -> Iterator[None]:
     """Progress on a terminal; silent in a pipe or a log."""

@@ -272,5 +272,17 @@ def summary(model: Any) -> str:
     raw = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
     return (
         f"{type(inner).__name__}, {raw}{inner.n_features_in_:,} features, "
-        f"{inner.n_nonzero_:,} non-zero weights"
+        f"{inner.n_nonzero_:,} non-zero weights{_kinds(model)}"
+    )
+
+
+def _kinds(model: Any) -> str:
+    """What columns were taken for where that was learnt: a code that looks like a number is one."""
+    found: dict[str, list[str]] = {}
+    for _, step in getattr(model, "steps_", []):
+        for column, kind in getattr(step, "kinds_", {}).items():
+            found.setdefault(kind, []).append(column)
+    return "".join(
+        f"\ntaken for {kind}: {', '.join(names[:12])}{', ...' * (len(names) > 12)}"
+        for kind, names in sorted(found.items())
     )

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 Plain = tuple[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]
 
 SOURCE = "docs/proofs/preparation.md"
-# Of delta, for names that only one row knows. A ledger of the same delta keeps 2^-15 of it for all that may go wrong, so
-# it holds more than a hundred fits with such names (2^-16 filled it with one); thresholds are 8 % higher for it.
+# Of delta, for names that only one row knows. A ledger of the same delta keeps 2^-15 of it for all that may go wrong,
+# so it holds more than a hundred fits with such names (2^-16 filled it with one); thresholds are 8 % higher for it.
 LEAK_SHARE = 2.0**-22
 MOST_NAMES = 2**40  # a public bound on the different names of a table: memory holds fewer
 # Rows times mu over the sensitivity: below, noise is as large as what it should measure.

@@ -37,6 +37,17 @@ class Event:
 
     proof: ClassVar[str] = ""
 
+    def __str__(self) -> str:
+        """As people read it, six digits a number; `repr` has them all."""
+        shown = (f"{field.name}={_short(getattr(self, field.name))}" for field in fields(self))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
 
 class _Positive:
     """Events of positive numbers and nothing else, whose curves stand in one note."""

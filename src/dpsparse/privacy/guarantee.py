@@ -149,8 +149,9 @@ class Guarantee:
                 if self.adjacency == "add-remove"
                 else "is in the data or replaced by any other"
             )
+            who = self.unit.replace(", all of their rows", " with all of their rows")
             lines.append(
-                f"Whether {self.unit} {change} changes the probability of any outcome by at most "
+                f"Whether {who} {change} changes the probability of any outcome by at most "
                 f"a factor e^epsilon = {_factor(self.epsilon)}, apart from an additional "
                 f"probability of {rounded_up(self.delta)}."
             )
@@ -236,7 +237,7 @@ class Guarantee:
             "unit_of_privacy": self.unit,
             "adjacency": self.neighbours,
             "trust_model": TRUST_MODEL,
-            "mechanisms": [f"{name}: {event}" for name, event in self.events],
+            "mechanisms": [f"{name}: {event!r}" for name, event in self.events],
             "randomness": self.randomness,
             "arithmetic_and_assumptions": list(self.assumptions),
             "proof": self.source,

@@ -27,6 +27,7 @@ from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerR
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
 from dpsparse.privacy.events import ZCDP, Event, Gaussian, to_dict
+from dpsparse.privacy.guarantee import ROW
 from dpsparse.privacy.html import ledger_html
 from dpsparse.privacy.ledger_book import (
     UNITS,
@@ -46,6 +47,14 @@ from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.policy import policies
 
 _OPEN = "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)"
+
+
+# What to do where a plan protects rows and the account persons, and the reverse.
+_FOR_ROWS = "Say whose row each one is, with groups=ids, on the command line with --person COLUMN."
+_FOR_PERSONS = (
+    "Open an account for persons: Ledger(path, dataset='persons', epsilon=..., delta=..., unit='person'), "
+    "on the command line `dpsparse budget create --unit person`."
+)
 
 
 class Ledger(Chain):
@@ -264,7 +273,7 @@ class Ledger(Chain):
         if plan.unit != self.terms.unit:
             raise BudgetError(
                 f"The plan protects {plan.unit}, and the ledger {self.terms.unit}; neither implies the other. "
-                "Nothing was spent. Use an account of its own: Ledger(path, dataset=..., unit='person')."
+                f"Nothing was spent. {_FOR_ROWS if plan.unit == ROW else _FOR_PERSONS}"
             )
 
     def spent(self) -> float:

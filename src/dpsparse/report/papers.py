@@ -40,14 +40,14 @@ def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -
     """
     g: Guarantee = model.privacy_
     return _paper(
-        f"DPIA annex: {type(model).__name__}",
+        f"DPIA annex: {name_of(model)}",
         _state(model),
         [
             "## 1. The processing (Article 35(7)(a))",
             _list(
                 [
-                    f"Product: a sparse linear model with {_nonzero(model)} of {model.n_features_in_} weights, to be published.",
-                    f"Method: {type(model).__name__}, dpsparse {dpsparse.__version__}.",
+                    f"Product: a sparse linear model with {_inner(model).n_nonzero_:,} of {math.prod(_inner(model).coef_.shape):,} weights, to be published.",
+                    f"Method: {name_of(model)}, dpsparse {dpsparse.__version__}.",
                     f"Purpose, categories of data and data subjects, recipients, retention: {_OPEN}.",
                 ]
             ),
@@ -128,7 +128,7 @@ def nist_page(model: Any, *, ledger: Ledger | None = None, audit: Any = None) ->
         (_BASE, "data collection exposure", "not the library's business", "collect no more than is needed; protect what is collected before it is used"),
     ]  # fmt: skip
     return _paper(
-        f"NIST SP 800-226: {type(model).__name__}",
+        f"NIST SP 800-226: {name_of(model)}",
         _state(model),
         [
             "The publication orders what an evaluation must look at as a pyramid: direct measures of the guarantee rest on "
@@ -190,7 +190,7 @@ def iso_mapping(model: Any, *, ledger: Ledger | None = None, audit: Any = None) 
         ("9.4 mitigation in case of incident", "a ledger entry cannot be taken back; SECURITY.md says how to report", _OPEN + ": plan for a breach of the raw rows"),
     ]  # fmt: skip
     return _paper(
-        f"Mapping to ISO/IEC 27559:2022: {type(model).__name__}",
+        f"Mapping to ISO/IEC 27559:2022: {name_of(model)}",
         _state(model),
         [
             "Clauses are named as in the contents of the 2022 edition; the text of the clauses is sold by ISO and was not at hand, so "
@@ -285,8 +285,17 @@ def _audit(audit: Any) -> str:
     return f"Not being refuted is no proof.\n\n```\n{str(audit).strip()}\n```"
 
 
-def _nonzero(model: Any) -> int:
-    return int(getattr(model, "n_nonzero_", None) or getattr(model, "model_", model).n_nonzero_)
+def name_of(model: Any) -> str:
+    """What was fitted, in a word or, behind private preparation, in a few."""
+    inner = _inner(model)
+    behind = (
+        f" on {model.n_features_in_:,} privately prepared columns" if inner is not model else ""
+    )
+    return f"{type(inner).__name__}{behind}"
+
+
+def _inner(model: Any) -> Any:
+    return getattr(model, "model_", model)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

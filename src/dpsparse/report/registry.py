@@ -16,6 +16,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger
 from dpsparse.privacy.guarantee import NOT_PROTECTED, TRUST_MODEL
 from dpsparse.privacy.html import describe, rounded_up
+from dpsparse.report.papers import name_of
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 # What only people know: name -> (required, what is asked)
@@ -213,7 +214,7 @@ def _mechanisms(model: Any) -> str:
     g: Guarantee = model.privacy_
     steps = "; ".join(f"{name}: {describe(event)}" for name, event in g.events)
     return (
-        f"{type(model).__name__} of dpsparse {dpsparse.__version__}. Mechanisms in order: {steps}. Floating point: a "
+        f"{name_of(model)}, dpsparse {dpsparse.__version__}. Mechanisms in order: {steps}. Floating point: a "
         "row's contribution is bounded as whole numbers, noise is drawn on a public grid, selections are exact. "
         f"Randomness: {g.randomness}. Timing and memory are not protected. Proof: {g.source}, shipped with the package."
     )
