@@ -244,17 +244,24 @@ class Ledger(Chain):
         asked = price(plan.event, self.terms.delta)
         before = book.spent_epsilon(self.partition)
         if total <= self.terms.epsilon and not book.has_room(self.partition, plan.event):
-            return total, (
-                f"{plan.method} asks epsilon {asked:.4g}, for which there is room, but not for its delta: an account "
-                "keeps a small part of its own for rare failures (a name told that one row alone has, the tail of a "
-                f"sampler), and that part is used up. Fit with a smaller delta than {self.terms.delta:g}, such as "
-                f"{plan.guarantee.delta / 16:.1g}. Nothing was spent."
-            )
+            return total, self._no_room_for_delta(plan, asked)
         left = self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
             f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
             f"is room for one further fit of up to about {left:.4g}. Nothing was spent."
+        )
+
+    def _no_room_for_delta(self, plan: Plan, asked: float) -> str:
+        taken = price_of(plan.event, self.terms)
+        if taken.leak > taken.tail + taken.slack:  # which shrinks with the delta of the fit
+            advice = f"Fit with a smaller delta than {self.terms.delta:g}, such as {plan.guarantee.delta / 16:.1g}."
+        else:
+            advice = "Such fits need an account with a larger delta or a lower ceiling."
+        return (
+            f"{plan.method} asks epsilon {asked:.4g}, for which there is room, but not for its delta: an account "
+            "keeps a small part of its own for rare failures (a name told that one row alone has, the tail of a "
+            f"sampler), and that part is used up. {advice} Nothing was spent."
         )
 
     def _commit(self, seq: int, digest: str) -> None:
