@@ -192,6 +192,7 @@ def cluster(n: int) -> None:
     from dask.distributed import Client, LocalCluster
 
     from dpsparse import Domain, Rows
+    from dpsparse.rows.cells import CellsAt
 
     warnings.simplefilter("ignore")
     dask.config.set(
@@ -228,6 +229,11 @@ def cluster(n: int) -> None:
                 sent[d], busiest[d, n_workers] = step["sent"], step["worker"]
                 print(f"{n_workers} workers, {n * per_row:.1e} non-zeros, {d} columns: a step {step['least']:.0f} ms at best ({step['median']:.0f} as a rule), "
                       f"{step['worker']:.0f} ms of the busiest worker's processor", flush=True)  # fmt: skip
+                weights = np.random.default_rng(0).normal(size=(d + 1, 1))
+                cells = CellsAt(weights, np.zeros(1), "logistic", 0.0, 1.0, 1.0, 1.0, 2**11, True)
+                step = of_one_query(client, lambda r=rows, at=cells: r.cell_scores(at), 6)
+                print(f"{n_workers} workers, {d} columns: scores of Frank-Wolfe on shards {step['least']:.0f} ms at best ({step['median']:.0f} as a rule), "
+                      f"{step['sent'] / d:.1f} bytes per column", flush=True)  # fmt: skip
                 del rows, units
             slope = (sent[200_000] - sent[20_000]) / 180_000
             print(f"{n_workers} workers: {slope:.1f} bytes per column and step, all hops together", flush=True)  # fmt: skip

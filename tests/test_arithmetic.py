@@ -141,6 +141,15 @@ def test_nor_do_fits_of_any_family():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+def test_nor_do_fits_of_any_family_follow_the_linear_algebra():
+    """Another kernel of OpenBLAS adds in another order: weights and prices stay, bit for bit."""
+    here = json.loads(all_families())
+    there = json.loads(elsewhere("all_families", OPENBLAS_CORETYPE="Prescott"))
+    assert [name for name in here if here[name] != there[name]] == []
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 def test_nor_what_numba_compiles_for(tmp_path):
     """Compiles every kernel anew for a processor without vector units beyond the first: a minute."""
     there = elsewhere(

@@ -47,3 +47,10 @@ def logit(p: np.ndarray | float) -> np.ndarray:
 def expit(x: np.ndarray | float) -> np.ndarray:
     """1/(1 + e^-x)."""
     return np.asarray(1.0 / (1.0 + exp(-np.asarray(x, np.float64))))
+
+
+def leading_bits(x: np.ndarray | float) -> np.ndarray:
+    """x to 26 bits: what linear algebra of different machines agrees about, as a rule."""
+    x = np.asarray(x, np.float64)
+    c = 134217729.0 * x  # 2^27 + 1
+    return np.asarray(c - (c - x))

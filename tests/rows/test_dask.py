@@ -175,7 +175,7 @@ def test_other_families(client, name, monkeypatch):
     made[1].fit(Rows.from_dask(*cut(X, y, 4)))
     assert_same(*made)
     wide = [f for f in brought if f is _same or getattr(f, "args", ("",))[0] is None]
-    assert bool(wide) == (name in ("admm", "lasso", "screened"))
+    assert bool(wide) == (name in ("lasso", "screened"))
 
 
 # ---- the rules -----------------------------------------------------------------------------------

@@ -30,12 +30,22 @@ from dpsparse.sensitivity import ridge_minimiser, tilted_minimiser
 CODES = np.array([0, 1])
 
 
-def columns(X, y, *, loss="logistic", row_clip=100.0, constant=0.0, n_parts=1, longest=math.inf):
+def columns(
+    X,
+    y,
+    *,
+    loss="logistic",
+    row_clip=100.0,
+    constant=0.0,
+    n_parts=1,
+    longest=math.inf,
+    spread=False,
+):
     """All columns of a table as ridge rows; targets of huber in [-1, 1]."""
     domain = Domain(feature_bound=None, target_bound=1.0, classes=[0, 1])
     labels = CODES if loss == "logistic" else None
     rows = Rows.clip(sp.csr_array(X), np.asarray(y), domain, labels=labels, n_parts=n_parts)
-    return rows.ridge(None, constant=constant, row_clip=row_clip, longest=longest)
+    return rows.ridge(None, constant=constant, row_clip=row_clip, longest=longest, spread=spread)
 
 
 def problem(X, y, *, loss="logistic", ridge=1.0, tol=1e-6, cutoff=1.0, centre=None, **options):
@@ -87,14 +97,17 @@ def true_gradient_norm(task, theta, tilt):
 
 @pytest.mark.parametrize("ridge_", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("dense", [True, False])
-def test_gradient_norm_is_reached(monkeypatch, ridge_, scale, dense):
-    if not dense:
+@pytest.mark.parametrize("way", ["dense", "sparse", "spread"])
+def test_gradient_norm_is_reached(monkeypatch, ridge_, scale, way):
+    if way == "sparse":
         monkeypatch.setattr(ridge, "_DENSE_HESSIAN", 0)
     X, margins = sample()
     tilt = scale * np.random.default_rng(1).standard_normal(X.shape[1])
     for loss, y in (("logistic", margins > 0), ("huber", np.clip(margins, -1, 1))):
-        task = problem(X, y * 1, loss=loss, ridge=ridge_, cutoff=0.1, row_clip=1.0)
+        task = problem(
+            X, y * 1, loss=loss, ridge=ridge_, cutoff=0.1, row_clip=1.0, spread=way == "spread",
+            n_parts=3 if way == "spread" else 1,
+        )  # fmt: skip
         assert true_gradient_norm(task, ridge.minimise(task, tilt), tilt) <= 1e-6
 
 
@@ -104,8 +117,9 @@ def test_hard_cases_end():
     X[1] = 1.0
     for y in (np.zeros(5, int), np.array([0, 1, 0, 0, 1])):
         for part in (slice(0, 5), slice(0, 1), slice(0, 0)):
-            task = problem(X[part], y[part], ridge=1e-4, tol=1e-7)
-            assert true_gradient_norm(task, ridge.minimise(task), None) <= 1e-7
+            for spread in (False, True):
+                task = problem(X[part], y[part], ridge=1e-4, tol=1e-7, spread=spread)
+                assert true_gradient_norm(task, ridge.minimise(task), None) <= 1e-7
 
 
 BIG, SMALL = 2.0**100, 2.0**-100
@@ -120,9 +134,9 @@ BOUNDARY = np.array([
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("row_clip", [BIG, 1.0, 1e-20, SMALL])
 @pytest.mark.parametrize("relative", [ridge.LEAST_RIDGE, 1e-3, 10.0])
-@pytest.mark.parametrize("constant", [0.0, 1.0])
+@pytest.mark.parametrize(("constant", "spread"), [(0.0, False), (1.0, False), (1.0, True)])
 def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
-    loss, row_clip, relative, constant
+    loss, row_clip, relative, constant, spread
 ):
     """Huge and vanishing entries, cancelling pairs, a clip of 2^-100 of a row: the true gradient
     (120 digits) is below tol, nothing raises, nothing is infinite."""
@@ -131,7 +145,7 @@ def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
     curvature = ridge.COMPILED[loss].smoothness * row_clip * longest
     task = problem(
         BOUNDARY, y, loss=loss, ridge=relative * curvature, tol=1e-6 * 0.25 * row_clip, cutoff=0.25,
-        row_clip=row_clip, constant=constant, longest=longest * (1 + 1e-9),
+        row_clip=row_clip, constant=constant, longest=longest * (1 + 1e-9), spread=spread,
     )  # fmt: skip
     for tilt in (None, row_clip * np.linspace(-3.0, 2.0, 3 + int(constant))):
         theta = ridge.minimise(task, tilt)
@@ -243,13 +257,33 @@ def test_sensitivity_of_the_ridge_minimiser_is_attained(adjacency, size):
     assert worst >= 0.99 * lemma / unit
 
 
-def test_parts_do_not_matter():
+@pytest.mark.parametrize("spread", [False, True])
+def test_parts_do_not_matter(spread):
     X, margins = sample(n=50)
-    answers = [
-        problem(X, (margins > 0) * 1, n_parts=parts, ridge=5.0).minimiser().whole(1e-9)
-        for parts in (1, 7)
+    thetas = [
+        ridge.minimise(problem(X, (margins > 0) * 1, n_parts=parts, ridge=5.0, spread=spread))
+        for parts in (1, 2, 7)
     ]
-    np.testing.assert_array_equal(*answers)
+    for theta in thetas[1:]:
+        np.testing.assert_array_equal(theta, thetas[0])
+
+
+def test_sums_of_rows_keep_what_float64_would_lose():
+    """A million rows of opposite slopes that cancel but for 2^-40 of one: two words have it exactly."""
+    n = 2**18
+    X = np.full((2 * n, 1), 0.5)
+    X[0] += 2.0**-22
+    y = np.repeat([0, 1], n)
+    task = problem(X, y, row_clip=1.0, tol=1e-9)
+    found = task.evaluate(ridge.Precise(np.zeros(1), np.zeros(1)))
+    assert found[0] == 2.0**-23
+
+
+def test_a_point_without_numbers_has_no_gradient():
+    """Margins that overflow must not look like a small gradient: not a number is cast to whole ones that cancel."""
+    task = problem(np.full((2, 2), 2.0**90) * [[1, -1], [1, -1]], [0, 1], spread=True)
+    for far in (2.0**1000, np.inf, np.nan):
+        assert np.isnan(task.evaluate(ridge.Precise(np.full(2, far), np.zeros(2)))).all()
 
 
 def law_accepts(noise, scale, alpha=1e-6):
@@ -382,7 +416,8 @@ def test_losses_agree_with_the_house():
         ("huber", Huber(0.3), np.clip(margins, -1, 1)),
     ):
         task = problem(X, y, loss=name, cutoff=0.3, ridge=0.7)
-        gradient, bend = task.evaluate(ridge.Precise(theta, np.zeros(6)))
+        at = ridge.Precise(theta, np.zeros(6))
+        gradient, bend = task.evaluate(at), task._slopes_and_bends(theta)[1]
         weights = task.rows._parts[0].weights
         expected = X.T @ (weights * loss.slope(X @ theta, y)) + 0.7 * theta
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-10)
@@ -391,4 +426,8 @@ def test_losses_agree_with_the_house():
         smooth = np.abs(np.abs(X @ theta - y) - 0.3) > 1e-5
         np.testing.assert_allclose(
             bend[smooth], (weights * (slopes[1] - slopes[0]) / (2 * step))[smooth], atol=1e-8
+        )
+        v = np.linspace(1, -2, 6)
+        np.testing.assert_allclose(
+            task.curved(at, v), X.T @ (bend * (X @ v)) + 0.7 * v, rtol=1e-9, atol=1e-9
         )

@@ -93,7 +93,7 @@ class Profile:
         A hinge w_j (g_j - g)_+ becomes w_j g_j G_mu(g/g_j): one sum.
         """
         y, weights, floor = self.hinges
-        total = float(weights @ gaussian_profile(mu, epsilon - y)) + floor
+        total = float(np.sum(weights * gaussian_profile(mu, epsilon - y))) + floor
         return min(1.0, total * (1.0 + 1e-12))
 
     def times(self, other: Profile) -> Profile:
@@ -161,7 +161,8 @@ def pure_profile(epsilon: float, count: int) -> Profile:
     paid = -np.expm1(np.minimum(0.0, nodes[:, None] - losses))
     # The logarithms above are as large as count and lose that many units in the last place.
     rounding = 1.0 + 1e-15 * (20.0 + count * (3.0 + epsilon + math.log(count + 1.0)))
-    return Profile(epsilon, np.minimum(1.0, (paid @ masses) * rounding))
+    paid *= masses  # and added by NumPy: the order of linear algebra depends on the machine
+    return Profile(epsilon, np.minimum(1.0, paid.sum(axis=1) * rounding))
 
 
 class BoundedRangeStep:

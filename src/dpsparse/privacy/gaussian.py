@@ -31,7 +31,7 @@ def log_profile(mu: float, y: Array) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         if mu < 0.5:  # m(x) - m(x+mu) would cancel: integrate -m'(z) = 1 - z m(z)
             z = x[..., None] + mu * _NODES
-            gap = mu * ((1.0 - z * _mills(z)) @ _WEIGHTS)
+            gap = mu * np.sum((1.0 - z * _mills(z)) * _WEIGHTS, axis=-1)
         else:
             gap = _mills(x) - _mills(x + mu)
         value = -0.5 * x * x - 0.5 * math.log(2.0 * math.pi) + np.log(np.maximum(gap, 1e-300))

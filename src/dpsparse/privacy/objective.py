@@ -100,7 +100,7 @@ def _logistic_delta(mu: float, flatness: float, epsilon: float) -> float:
     """Upper sum: the loss increases with Z, so every cell is charged its right end."""
     masses, losses, beyond = _logistic_cells(mu, flatness)
     paid = -np.expm1(np.minimum(0.0, epsilon - losses))
-    return float(masses @ paid + beyond)
+    return float(np.sum(masses * paid) + beyond)
 
 
 def _logistic_deltas(mu: float, flatness: float, epsilons: Array) -> Array:
@@ -149,8 +149,8 @@ def _hats() -> tuple[Array, Array]:
     right = (points + 1.0) / 2.0  # position inside a cell, as the share of its right node
     density = np.exp(-((nodes[:-1, None] + width * right) ** 2) / 2) / math.sqrt(2 * math.pi)
     mass = np.zeros_like(nodes)
-    mass[1:] += density @ (weights * right) * width / 2
-    mass[:-1] += density @ (weights * (1.0 - right)) * width / 2
+    mass[1:] += np.sum(density * (weights * right), axis=1) * width / 2
+    mass[:-1] += np.sum(density * (weights * (1.0 - right)), axis=1) * width / 2
     mass[0] += ndtr(-_Z_LAST)
     return nodes, np.log(mass) + 1e-12  # the last digits of the quadrature are charged
 

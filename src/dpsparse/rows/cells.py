@@ -20,14 +20,12 @@ import numpy as np
 
 from dpsparse.clipping import Part
 from dpsparse.jit import njit
-from dpsparse.noise import cores, in_threads
-from dpsparse.rows.parts import Parts
+from dpsparse.rows.parts import Parts, sum_over_rows
 
 SQUARED, SOFTMAX = 1, 3
 LOSSES = {"logistic": 0, "squared": SQUARED, "huber": 2, "softmax": SOFTMAX}
 UNITS = 2.0**28
 LN2 = math.log(2.0)
-_WIDE = 2**22  # more sums than this get one accumulator for all threads
 
 _jit: Any = njit(cache=True, nogil=True, error_model="numpy")
 _inner: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload, unused-ignore]
@@ -54,23 +52,17 @@ def cell_scores(parts: Parts, at: CellsAt) -> np.ndarray:
 
 
 def _add_scores(at: CellsAt, part: Part, out: np.ndarray) -> None:
-    n = len(part)
-    threads = 1 if out.size > _WIDE or len(part.values) < 2**15 else cores()
-    edges = [int(e) for e in np.linspace(0, n, threads + 1)]
-    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(threads - 1)]
     y = part.targets if part.targets.dtype.kind == "i" else part.targets * at.target_unit
     y = np.ascontiguousarray(y, np.float64)
 
-    def one(b: int) -> None:
+    def add(start: int, stop: int, sums: np.ndarray) -> None:
         _scores(
             part.indptr, part.indices, part.values, y, at.weights, at.offset, LOSSES[at.loss],
             at.cutoff, at.slope_bound, at.factor, at.resolution / UNITS, at.fit_intercept,
-            edges[b], edges[b + 1], mine[b],
+            start, stop, sums,
         )  # fmt: skip
 
-    in_threads(one, range(threads))
-    for other in mine[1:]:
-        out += other
+    sum_over_rows(len(part), len(part.values), out, add)
 
 
 @_inner

@@ -184,11 +184,14 @@ class Rows:
         row_clip: float,
         longest: float,
         squared: bool = False,
+        spread: bool = False,
     ) -> RidgeRows:
-        """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
+        """Rows on the columns of a released support (None: on all), for problems with a minimiser; `spread` leaves
+        them where they are."""
         return RidgeRows(
-            self, support, constant=constant, row_clip=row_clip, longest=longest, squared=squared
-        )
+            self, support, constant=constant, row_clip=row_clip, longest=longest, squared=squared,
+            spread=spread,
+        )  # fmt: skip
 
     def standardised(
         self, centre: np.ndarray, scaling: np.ndarray, *, middle: float = 0.0, unit: float = 1.0

@@ -23,7 +23,6 @@ import numpy as np
 
 from dpsparse.clipping import Part
 from dpsparse.jit import njit
-from dpsparse.noise import in_threads
 
 PRODUCT = 2.0**53  # a slope of its clip times an entry of a row of length one: SLOPE * ROW
 ROOM = 9  # 2^9 products of 2^53 fit 63 bits; the sums of persons with more rows lose low bits
@@ -57,25 +56,20 @@ class Persons:
         z: np.ndarray,
         constant: np.ndarray,
         slopes: np.ndarray,
-        *,
-        fine: float,
-        longest: float,
-        largest: float,
-        edges: list[int],
-        outs: list[np.ndarray],
+        lengths: tuple[float, float, float],
+        start: int,
+        stop: int,
+        out: np.ndarray,
     ) -> None:
-        """outs[b][:-1] += contributions of the persons between edges b and b + 1, outs[b][-1] those of the constant.
+        """out[:-1] += contributions of the persons from `start` to `stop`, out[-1] those of the constant.
 
-        Each has norm at most `longest` products and, before that, entries of at most `largest` products."""
-
-        def one(b: int) -> None:
-            run: Any = _sums
-            run(
-                self.starts, self.first, self.columns, self.slot, indptr, z, constant, slopes,
-                fine, longest, largest, edges[b], edges[b + 1], outs[b][:-1], outs[b][-1],
-            )  # fmt: skip
-
-        in_threads(one, range(len(edges) - 1))
+        `lengths` are a step, the longest and the largest: a person's contribution has norm at most `longest` products
+        and, before that, entries of at most `largest` products."""
+        run: Any = _sums
+        run(
+            self.starts, self.first, self.columns, self.slot, indptr, z, constant, slopes, *lengths,
+            start, stop, out[:-1], out[-1],
+        )  # fmt: skip
 
 
 def means(starts: np.ndarray | None, values: np.ndarray) -> np.ndarray:

@@ -4,9 +4,13 @@
     f_i = (x_i on the support, constant),  a_i = min(1, row_clip/|f_i|), or its square
 
 The answer is a point where |grad J| <= tol, rounded to a public grid; its sensitivity (docs/proofs/ridge.md)
-holds because that norm is really reached, on every table. Two things make sure of it. Margins and
-sums are added with twice the digits of a float64 and theta is a sum of two float64s, so what is compared with
-tol is the true gradient up to 2^-24 of a row's (Lemma 2). And the search cannot stop early, fail or cycle.
+holds because that norm is really reached, on every table. Two things make sure of it. Margins are added with twice
+the digits of a float64, theta is a sum of two float64s, and sums over rows are whole numbers of 66 bits, so what is
+compared with tol is the true gradient up to a fraction of a row's (Lemma 2). And the search cannot stop early, fail
+or cycle.
+
+Rows come here, on the columns of the support, or stay where they are ("spread"): whole numbers do not tell how rows
+are cut, nor do the directions of the search, which are conjugate gradients of whole-number sums there.
 
 | symbol | variable | meaning |
 |---|---|---|
@@ -30,13 +34,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
 
 from dpsparse import arithmetic
 from dpsparse.exceptions import ParameterError
 from dpsparse.jit import njit
 from dpsparse.losses import get_loss
-from dpsparse.noise import in_threads
+from dpsparse.rows.parts import InMemory, Parts, sum_over_rows
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 
@@ -51,10 +54,7 @@ ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
 _HALVINGS, _ROUGH_STEPS = 60, 30
-_LONG, _BLOCKS = (
-    2**15,
-    4,
-)  # entries from which threads pay; a fixed number of blocks, so that bits do not depend on cores
+BITS = 33  # of either word of a contribution: 2^29 of them fit 63
 
 # ln 2, and in two parts, the first of 32 bits, so that its product with an exponent is exact.
 LN2, LN2_HIGH, LN2_LOW = 0.6931471805599453, 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -121,17 +121,17 @@ class RidgeRows:
         row_clip: float,
         longest: float,
         squared: bool = False,
+        spread: bool = False,
     ) -> None:
         self.row_clip, self.longest, self._constant = row_clip, longest, constant
-        self.squared = squared
+        self.squared, self.spread = squared, spread
         self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
-        # Sums of minimisers are not whole: one table, brought here, in the order of the rows.
-        parts = rows._parts.collect(
-            partial(_ridge_part, support, constant, row_clip, longest, squared)
+        make = partial(_ridge_part, support, constant, row_clip, longest, squared)
+        self._parts: Parts = (
+            rows._parts.map(make) if spread else InMemory([_joined(rows._parts.collect(make))])
         )
-        self._parts = [_joined(parts)]
 
     def problem(
         self,
@@ -155,34 +155,30 @@ class RidgeRows:
     @cached_property
     def table(self) -> Any:
         """The columns for Newton systems: dense where they are few, with the constant as the last."""
+        part = self.gathered
         if self.width <= _DENSE_HESSIAN:
-            table = np.full((sum(len(p.weights) for p in self._parts), self.width), self._constant)
-            first = 0
-            for part in self._parts:
-                last = first + len(part.weights)
-                _fill(part.indptr, part.columns, part.values, table[first:last, : self.n_columns])
-                first = last
+            table = np.full((len(part.weights), self.width), self._constant)
+            _fill(part.indptr, part.columns, part.values, table[:, : self.n_columns])
             return table
-        tables: list[Any] = [
-            sp.csr_array(
-                (part.values.astype(np.float64), part.columns, part.indptr),
-                shape=(len(part.weights), self.n_columns),
-            )
-            for part in self._parts
-        ]
-        columns = tables[0] if len(tables) == 1 else sp.csr_array(sp.vstack(tables))
+        columns: Any = sp.csr_array(
+            (part.values.astype(np.float64), part.columns, part.indptr),
+            shape=(len(part.weights), self.n_columns),
+        )
         if self.width == self.n_columns:
             return columns
         constants = sp.csr_array(np.full((columns.shape[0], 1), self._constant))
         return sp.csr_array(sp.hstack([columns, constants]))
 
     @cached_property
-    def weights(self) -> np.ndarray:
-        return np.concatenate([part.weights for part in self._parts])
+    def gathered(self) -> _RidgePart:
+        """All rows here, as one part."""
+        return _joined(self._parts.collect(_same))
 
     @cached_property
-    def targets(self) -> np.ndarray:
-        return np.concatenate([part.targets for part in self._parts])
+    def size(self) -> tuple[int, float]:
+        """The number of rows and the largest a_i |f_i|^2."""
+        found = self._parts.collect(partial(_size, self._constant))
+        return sum(n for n, _ in found), max((most for _, most in found), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +225,9 @@ class RidgeProblem:
         )
         if public_rows is None:
             return self._query(lambda adjacency: lemma(adjacency=adjacency), None, None)
-        norm = float(np.linalg.norm(public_rows, 2)) * (1.0 + 1e-9)
+        # Rounded up to 36 bits, because the last digits are those of the machine's linear algebra.
+        part, power = math.frexp(float(np.linalg.norm(public_rows, 2)) * (1.0 + 1e-9))
+        norm = math.ldexp(math.ceil(part * 2.0**36), power - 36)
         return self._query(
             lambda adjacency: linear_answers(lemma(adjacency=adjacency), norm), None, public_rows
         )
@@ -254,55 +252,59 @@ class RidgeProblem:
             return np.asarray(_to_grid(at.high, at.low, unit))
 
         def reached() -> bool:
-            return float(np.linalg.norm(self.evaluate(found[0], tilt)[0])) <= self.tol
+            return _norm(self.evaluate(found[0], tilt)) <= self.tol
 
         size = self.rows.width if public_rows is None else len(public_rows)
         return Query((size,), lemma, whole, rounded=True, certificate=reached)
 
-    def evaluate(
-        self, theta: Precise, tilt: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """grad J at theta, right to the digits Lemma 2 promises, and a_i l'' of every row."""
-        width = self.rows.width
+    def evaluate(self, theta: Precise, tilt: np.ndarray | None = None) -> np.ndarray:
+        """grad J at theta, right to the digits Lemma 2 promises; no number where margins could overflow."""
+        if not np.max(np.abs(theta.high), initial=0.0) < 2.0**800:
+            return np.full(self.rows.width, np.nan)
         first = _leading_bits(theta.high)
         split = np.column_stack([first, theta.high - first, theta.low])
-        total, rest, bends = np.zeros(width), np.zeros(width), []
-        for part in self.rows._parts:
-            n = len(part.weights)
-            edges = np.linspace(0, n, _BLOCKS + 1 if len(part.values) >= _LONG else 2).astype(int)
-            sums, bend = np.zeros((len(edges) - 1, width, 2)), np.empty(n)
-
-            def add(b: int, p: Any = part, e: Any = edges, s: Any = sums, out: Any = bend) -> None:
-                _add_gradient(
-                    p.indptr, p.columns, p.values, self.rows._constant, p.weights, p.targets,
-                    COMPILED[self.loss].code, self.slope_bound, split, e[b], e[b + 1], s[b], out,
-                )  # fmt: skip
-
-            in_threads(add, range(len(edges) - 1))
-            for block in sums:
-                total, lost = _two_sum(total, block[:, 0])
-                rest += block[:, 1] + lost
-            bends.append(bend)
+        unit = 2.0 ** (BITS - math.frexp(self.gradient_bound)[1])  # a power of two: nothing is lost
+        sums = self.rows._parts.sum((len(split), 2), self._adds(_add_gradient, split, unit))
+        whole = sums[:, 0] + (sums[:, 1] >> BITS)
+        total = whole.astype(np.float64)
+        rest = (whole - total.astype(np.int64)) + (sums[:, 1] & (2**BITS - 1)) * 2.0**-BITS
         pull = self.ridge * ((theta.high - self.centre) + theta.low)
-        gradient = total + (rest + (pull if tilt is None else pull + tilt))
-        return gradient, np.concatenate(bends)
+        return np.asarray(total / unit + (rest / unit + (pull if tilt is None else pull + tilt)))
 
-    def guess(
-        self, theta: Precise, tilt: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The same in plain float64: fast, and right enough far from the minimiser."""
-        table, weights, targets = self.rows.table, self.rows.weights, self.rows.targets
-        known = COMPILED[self.loss].slopes_and_bends
-        slopes, bends = known(table @ theta.high, targets, self.slope_bound)
+    def curved(self, theta: Precise, direction: np.ndarray) -> np.ndarray:
+        """The Hessian at theta times a direction, by a sum of whole numbers: right enough to search by."""
+        n, most = self.rows.size
+        most *= COMPILED[self.loss].smoothness * math.sqrt(_dot(direction, direction))
+        pull = self.ridge * direction
+        if not 2.0**-900 < most < math.inf:
+            return np.asarray(pull)
+        unit = 2.0 ** (61 - n.bit_length() - math.frexp(most)[1])
+        both = np.column_stack([theta.high, direction])
+        sums = self.rows._parts.sum((self.rows.width, 1), self._adds(_add_curved, both, unit))
+        return np.asarray(sums[:, 0] / unit + pull)
+
+    def _adds(self, kernel: Any, at: np.ndarray, unit: float) -> Callable[..., None]:
+        code, cutoff = COMPILED[self.loss].code, self.slope_bound
+        return partial(_add, kernel, self.rows._constant, code, cutoff, at, unit)
+
+    def guess(self, theta: Precise, tilt: np.ndarray | None = None) -> np.ndarray:
+        """The gradient in plain float64: fast, and right enough far from the minimiser."""
+        slopes, _ = self._slopes_and_bends(theta.high)
         pull = self.ridge * (theta.high - self.centre)
-        gradient = table.T @ (weights * slopes) + (pull if tilt is None else pull + tilt)
-        return gradient, weights * bends
+        return np.asarray(self.rows.table.T @ slopes + (pull if tilt is None else pull + tilt))
+
+    def _slopes_and_bends(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """a_i l' and a_i l'' of every row, in plain float64."""
+        part = self.rows.gathered
+        known = COMPILED[self.loss].slopes_and_bends
+        slopes, bends = known(self.rows.table @ theta, part.targets, self.slope_bound)
+        return part.weights * slopes, part.weights * bends
 
     def stationarity(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Gradient and log determinant of the Hessian of the untilted objective at a released theta: what
         the density of objective perturbation is made of. For the audit."""
-        gradient, bend = self.evaluate(Precise(theta, np.zeros_like(theta)))
-        table = self.rows.table
+        gradient = self.evaluate(Precise(theta, np.zeros_like(theta)))
+        table, bend = self.rows.table, self._slopes_and_bends(theta)[1]
         table = table if isinstance(table, np.ndarray) else table.toarray()
         hessian = table.T @ (bend[:, None] * table) + self.ridge * np.eye(self.rows.width)
         return gradient, float(np.linalg.slogdet(hessian)[1])
@@ -311,13 +313,14 @@ class RidgeProblem:
 def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
     """A point where the gradient norm is at most tol/2, whatever it takes; the other half is for rounding.
 
-    Some steps in plain float64 come near; what counts is decided with all digits, and needs one look as a rule.
+    Where rows are here, some steps in plain float64 come near; what counts is decided with all digits.
     """
     start = Precise(problem.centre.copy(), np.zeros(problem.rows.width))
     if tilt is not None:
         start = start.plus(-tilt / problem.ridge)
-    near = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
-    start = near if np.all(np.isfinite(near.high)) else start
+    if not problem.rows.spread:
+        near = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
+        start = near if np.all(np.isfinite(near.high)) else start
     return _search(problem, tilt, start, problem.evaluate, problem.tol / 2, math.inf)
 
 
@@ -325,65 +328,104 @@ def _search(
     problem: RidgeProblem,
     tilt: np.ndarray | None,
     theta: Precise,
-    evaluate: Callable[..., tuple[np.ndarray, np.ndarray]],
+    evaluate: Callable[..., np.ndarray],
     enough: float,
     n_steps: float,
 ) -> Precise:
     """Newton's direction, halved until J has fallen for certain: J is convex, so it fell if it still falls at the end
     of the step. A step that halves the smallest norm so far is taken as well; that can happen only so
     often. (To accept a smaller norm or a smaller J at any time can cycle.)"""
-    newton = _Newton(problem)
-    gradient, bend = evaluate(theta, tilt)
-    norm = best = float(np.linalg.norm(gradient))
+    gradient = evaluate(theta, tilt)
+    norm = best = _norm(gradient)
     while norm > enough and n_steps > 0:
-        for step in newton.steps(gradient, bend, norm):
+        for step in _steps(problem, theta, gradient, norm):
             trial = theta.plus(-step)
-            new, new_bend = evaluate(trial, tilt)
-            new_norm = float(np.linalg.norm(new))
-            if new_norm <= best / 2 or float(step @ new) >= 0.0:
+            new = evaluate(trial, tilt)
+            new_norm = _norm(new)
+            if new_norm <= best / 2 or _dot(step, new) >= 0.0:
                 break
-        theta, gradient, bend, norm = trial, new, new_bend, new_norm
+        theta, gradient, norm = trial, new, new_norm
         best, n_steps = min(best, norm), n_steps - 1
     return theta
 
 
-class _Newton:
-    """Directions for `minimise`: exactly, or by conjugate gradients where there are many columns."""
+def _steps(
+    problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: float
+) -> Iterator[np.ndarray]:
+    """The Newton step, its halves, and at last one that is short enough for any rows."""
+    # To 26 bits, because the last digits are those of the machine's linear algebra.
+    step = _leading_bits(_newton(problem, theta, gradient, norm))
+    if np.all(np.isfinite(step)) and _dot(step, gradient) > 0.0:
+        for halving in range(_HALVINGS):
+            yield step * 0.5**halving
+    # Between theta and here the curvature is at most that of all rows at once, at their largest.
+    n, most = problem.rows.size
+    yield gradient / (problem.ridge + n * most)
 
-    def __init__(self, problem: RidgeProblem) -> None:
-        self.ridge, self.unit = problem.ridge, problem.gradient_bound
-        self.width, self._rows = problem.rows.width, problem.rows
 
-    def steps(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> Iterator[np.ndarray]:
-        """The Newton step, its halves, and at last one that is short enough for any rows."""
-        # To 26 bits, because the last digits are those of the machine's linear algebra.
-        step = _leading_bits(self._solve(gradient, bend, norm))
-        if np.all(np.isfinite(step)) and float(step @ gradient) > 0.0:
-            for halving in range(_HALVINGS):
-                yield step * 0.5**halving
-        table = self._rows.table
-        squares = table**2 if isinstance(table, np.ndarray) else table.power(2)
-        # Between theta and here the curvature is at most that of all rows at once, at their largest.
-        yield gradient / (self.ridge + float(np.sum(squares)))
+def _newton(problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: float) -> np.ndarray:
+    """The Newton step: exactly, or by conjugate gradients where there are many columns or rows are elsewhere."""
+    ridge, rows = problem.ridge, problem.rows
+    rtol = min(0.1, (norm / problem.gradient_bound) ** 0.5)
+    if rows.spread:
+        return _conjugate(partial(problem.curved, theta), gradient, rtol)
+    table, bend = rows.table, problem._slopes_and_bends(theta.high)[1]
+    if not isinstance(table, np.ndarray):
+        return _conjugate(lambda v: table.T @ (bend * (table @ v)) + ridge * v, gradient, rtol)
+    hessian = table.T @ (bend[:, None] * table)
+    corner = np.diag_indices(rows.width)
+    hessian[corner] += ridge
+    try:
+        return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
+    except LinAlgError:  # rounding hides the ridge
+        hessian[corner] += 2.0**-40 * np.trace(hessian)
+        return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
 
-    def _solve(self, gradient: np.ndarray, bend: np.ndarray, norm: float) -> np.ndarray:
-        table = self._rows.table
-        if isinstance(table, np.ndarray):
-            hessian = table.T @ (bend[:, None] * table)
-            corner = np.diag_indices(self.width)
-            hessian[corner] += self.ridge
-            try:
-                return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
-            except LinAlgError:  # rounding hides the ridge
-                hessian[corner] += 2.0**-40 * np.trace(hessian)
-                return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
 
-        def times(v: np.ndarray) -> np.ndarray:
-            return np.asarray(table.T @ (bend * (table @ v)) + self.ridge * v)
+def _conjugate(
+    times: Callable[[np.ndarray], np.ndarray], target: np.ndarray, rtol: float
+) -> np.ndarray:
+    """x with |times(x) - target| <= rtol |target|, or what 2 p steps reach."""
+    x, rest, way = np.zeros_like(target), target, target
+    left = _dot(rest, rest)
+    enough = rtol**2 * left
+    for _ in range(2 * len(target)):
+        if not left > enough:
+            break
+        bent = times(way)
+        far = left / _dot(way, bent)
+        x, rest = x + far * way, rest - far * bent
+        left, before = _dot(rest, rest), left
+        way = rest + left / before * way
+    return x
 
-        operator = LinearOperator((self.width, self.width), matvec=times, dtype=np.float64)
-        rtol = min(0.1, (norm / self.unit) ** 0.5)
-        return np.asarray(cg(operator, gradient, rtol=rtol, maxiter=2 * self.width)[0])
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """NumPy adds in one order on every processor; its linear algebra does not."""
+    return float(np.sum(a * b))
+
+
+def _norm(a: np.ndarray) -> float:
+    return math.sqrt(_dot(a, a))
+
+
+def _same(part: _RidgePart) -> _RidgePart:
+    return part
+
+
+def _size(constant: float, part: _RidgePart) -> tuple[int, float]:
+    return len(part.weights), float(_most(part.indptr, part.values, constant, part.weights))
+
+
+def _add(
+    kernel: Any, constant: float, code: int, cutoff: float, at: np.ndarray, unit: float,
+    part: _RidgePart, out: np.ndarray,
+) -> None:  # fmt: skip
+    rows = part.indptr, part.columns, part.values, constant, part.weights, part.targets
+    sum_over_rows(
+        len(part.weights), len(part.values), out,
+        partial(kernel, *rows, code, cutoff, at, unit),
+    )  # fmt: skip
 
 
 def _joined(parts: list[_RidgePart]) -> _RidgePart:
@@ -509,12 +551,42 @@ def _weigh(indptr, values, constant, row_clip, longest, squared, out):
 
 
 @_jit
+def _most(indptr, values, constant, weights):
+    """The largest a_i |f_i|^2."""
+    most = 0.0
+    for i in range(weights.size):
+        squares = constant * constant
+        for p in range(indptr[i], indptr[i + 1]):
+            squares += np.float64(values[p]) ** 2
+        most = max(most, weights[i] * squares)
+    return most
+
+
+@_jit
+def _slope(loss, cutoff, margin, lost, target):
+    """Slope and curvature of a row; a residual is exact where margin and target nearly cancel."""
+    if loss == LOGISTIC:
+        sign = 1.0 - 2.0 * target
+        slope = 1.0 / (1.0 + _exp(-sign * (margin + lost)))
+        return sign * slope, slope * (1.0 - slope)
+    residual = (margin - target) + lost
+    return min(max(residual, -cutoff), cutoff), 1.0 if abs(residual) <= cutoff else 0.0
+
+
+@_jit
+def _put(value, sums, j):
+    """Two words += value, which is at most 2^33: whole numbers, and 33 more bits."""
+    high = np.rint(value)
+    sums[j, 0] += np.int64(high)
+    sums[j, 1] += np.int64(np.rint((value - high) * 2.0**BITS))
+
+
+@_jit
 def _add_gradient(
-    indptr, columns, values, constant, weights, targets, loss, cutoff, split, start, stop,
-    sums, bend,
+    indptr, columns, values, constant, weights, targets, loss, cutoff, split, unit, start, stop, sums
 ):  # fmt: skip
-    """sums (in two parts) += sum_i a_i l'(f_i.theta) f_i; bend_i <- a_i l''. theta is split into three
-    parts, so that products of the first two with a float32 are exact."""
+    """sums += sum_i a_i l'(f_i.theta) f_i in units of 1/unit. theta is split into three parts, so that products of
+    the first two with a float32 are exact."""
     last = split.shape[0] - 1
     for i in range(start, stop):
         m, lost = 0.0, 0.0
@@ -526,24 +598,33 @@ def _add_gradient(
         if constant > 0.0:
             m, first = _two_sum(m, constant * (split[last, 0] + split[last, 1]))
             lost += first + constant * split[last, 2]
-        if loss == LOGISTIC:
-            sign = 1.0 - 2.0 * targets[i]
-            slope = 1.0 / (1.0 + _exp(-sign * (m + lost)))
-            curvature = slope * (1.0 - slope)
-            slope *= sign
-        else:
-            residual = (m - targets[i]) + lost  # exact where the two nearly cancel
-            curvature = 1.0 if abs(residual) <= cutoff else 0.0
-            slope = min(max(residual, -cutoff), cutoff)
-        bend[i] = weights[i] * curvature
-        slope *= weights[i]
+        slope = _slope(loss, cutoff, m, lost, targets[i])[0] * weights[i] * unit
         for p in range(indptr[i], indptr[i + 1]):
-            j = columns[p]
-            sums[j, 0], first = _two_sum(sums[j, 0], slope * np.float64(values[p]))
-            sums[j, 1] += first
+            _put(slope * np.float64(values[p]), sums, columns[p])
         if constant > 0.0:
-            sums[last, 0], first = _two_sum(sums[last, 0], slope * constant)
-            sums[last, 1] += first
+            _put(slope * constant, sums, last)
+
+
+@_jit
+def _add_curved(
+    indptr, columns, values, constant, weights, targets, loss, cutoff, both, unit, start, stop, sums
+):  # fmt: skip
+    """sums += sum_i a_i l''(f_i.theta) (f_i.v) f_i in units of 1/unit; theta and v are the columns of `both`."""
+    last = both.shape[0] - 1
+    for i in range(start, stop):
+        m, along = 0.0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            x = np.float64(values[p])
+            m += x * both[columns[p], 0]
+            along += x * both[columns[p], 1]
+        if constant > 0.0:
+            m += constant * both[last, 0]
+            along += constant * both[last, 1]
+        bend = _slope(loss, cutoff, m, 0.0, targets[i])[1] * weights[i] * along * unit
+        for p in range(indptr[i], indptr[i + 1]):
+            sums[columns[p], 0] += np.int64(np.rint(bend * np.float64(values[p])))
+        if constant > 0.0:
+            sums[last, 0] += np.int64(np.rint(bend * constant))
 
 
 @_jit

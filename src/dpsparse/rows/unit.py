@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsparse.clipping import Part
-from dpsparse.noise import cores, in_threads
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
-from dpsparse.rows.parts import Parts
+from dpsparse.rows.parts import Parts, over_rows, sum_over_rows
 from dpsparse.rows.persons import Persons
 from dpsparse.rows.query import Query
 from dpsparse.rows.short import count, short_sum
@@ -34,8 +33,6 @@ LOSSES = {
     "squared": kernels.RESIDUAL,
     "huber": kernels.RESIDUAL,
 }
-_LONG = 2**15  # non-zeros from which threads pay
-_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,27 +194,25 @@ def _unit_part(
     indptr, columns = part.indptr, part.indices
     if len(place):
         indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
-        cuts = _edges(n, len(part.values))
         count: Any = kernels.count_kept
-        in_threads(
-            lambda b: count(part.indptr, part.indices, scaling, cuts[b], cuts[b + 1], indptr),
-            range(len(cuts) - 1),
+        over_rows(
+            n,
+            len(part.values),
+            lambda a, b: count(part.indptr, part.indices, scaling, a, b, indptr),
         )
         np.cumsum(indptr, out=indptr)
         columns = np.empty(indptr[-1], np.int32)
     z = np.empty(len(columns), np.int32)
     constants = np.empty(n, np.int32)
     norm, length = np.empty(n), np.empty(n)
-    edges = _edges(n, len(z))
     run: Any = kernels.unit_rows
-
-    def one(b: int) -> None:
-        run(
-            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths),
-            edges[b], edges[b + 1], indptr, columns, z, constants, norm, length,
-        )  # fmt: skip
-
-    in_threads(one, range(len(edges) - 1))
+    over_rows(
+        n, len(z),
+        lambda a, b: run(
+            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths), a, b,
+            indptr, columns, z, constants, norm, length,
+        ),
+    )  # fmt: skip
     persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
     return UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)
 
@@ -275,8 +270,7 @@ def _squares(part: UnitPart, start: int, stop: int, out: np.ndarray) -> None:
 def _slopes(at: _At, part: UnitPart) -> np.ndarray:
     run: Any = kernels.slopes
     out = np.empty((len(part.length), at.weights.shape[1]))
-    edges = _edges(len(part.length), len(part.z))
-    in_threads(lambda b: run(*at.of(part), edges[b], edges[b + 1], out), range(len(edges) - 1))
+    over_rows(len(out), len(part.z), lambda a, b: run(*at.of(part), a, b, out))
     return out
 
 
@@ -288,11 +282,7 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     """Margins of the original rows."""
     run: Any = kernels.margins
     out = np.empty((len(part.length), weights.shape[1]))
-    edges = _edges(len(part.length), len(part.z))
-    in_threads(
-        lambda b: run(*part.rows, weights, last, edges[b], edges[b + 1], out),
-        range(len(edges) - 1),
-    )
+    over_rows(len(out), len(part.z), lambda a, b: run(*part.rows, weights, last, a, b, out))
     return MarginPart(out, part.targets, part.starts)
 
 
@@ -308,12 +298,7 @@ def _along(towards: np.ndarray, part: UnitPart) -> np.ndarray:
 def _add_rows(
     add: Callable[[UnitPart, int, int, np.ndarray], None], part: UnitPart, out: np.ndarray
 ) -> None:
-    """Sums over the rows of a part; each thread has its own accumulator where they are small."""
-    edges = _edges(len(part.length), 0 if out.size > _WIDE else len(part.z))
-    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(len(edges) - 2)]
-    in_threads(lambda b: add(part, edges[b], edges[b + 1], mine[b]), range(len(edges) - 1))
-    for other in mine[1:]:
-        out += other
+    sum_over_rows(len(part.length), len(part.z), out, partial(add, part))
 
 
 def _add_by_person(
@@ -328,19 +313,8 @@ def _add_by_person(
     """The same, the rows of a person bounded together; of masses the entries without their signs."""
     persons = part.persons
     assert persons is not None
-    edges = _edges(len(persons.starts) - 1, 0 if out.size > _WIDE else len(part.z))
-    mine = [out] + [np.zeros(out.shape, np.int64) for _ in range(len(edges) - 2)]
     z, constant = part.z, part.constant
     if mass:
         z, constant = np.abs(z), np.zeros_like(constant)
-    persons.sums(
-        part.indptr, z, constant, slopes(part), fine=fine, longest=longest,
-        largest=largest, edges=edges, outs=mine,
-    )  # fmt: skip
-    for other in mine[1:]:
-        out += other
-
-
-def _edges(n_rows: int, n_nonzero: int) -> list[int]:
-    threads = cores() if n_nonzero >= _LONG else 1
-    return [int(e) for e in np.linspace(0, n_rows, threads + 1)]
+    rows, lengths = (part.indptr, z, constant, slopes(part)), (fine, longest, largest)
+    sum_over_rows(len(persons.starts) - 1, len(z), out, partial(persons.sums, *rows, lengths))

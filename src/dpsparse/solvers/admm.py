@@ -52,8 +52,9 @@ def solve(rows: Rows, public: Admm, releases: Releases) -> Solution:
     for k in range(outputs):
         mine = rows if outputs == 1 else rows.against_rest(k)
         columns = mine.ridge(
-            None, constant=public.constant, row_clip=public.row_clip, longest=public.longest
-        )
+            None, constant=public.constant, row_clip=public.row_clip, longest=public.longest,
+            spread=True,
+        )  # fmt: skip
         z = descend(columns, public, releases)
         coef[k] = z[:d] if public.n_nonzero is None else top_k(z[:d], public.n_nonzero)
         if public.constant > 0.0:

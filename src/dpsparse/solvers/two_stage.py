@@ -185,7 +185,7 @@ def fit(rows: Rows, support: np.ndarray, public: SupportFirst, releases: Release
         return releases.gaussian("fit", problem.minimiser(), share)
     public_rows = rows_on(support, public, releases)
     answers = releases.gaussian("fit", problem.minimiser(public_rows), share)
-    return np.asarray(np.linalg.lstsq(public_rows, answers, rcond=None)[0])
+    return arithmetic.leading_bits(np.linalg.lstsq(public_rows, answers, rcond=None)[0])
 
 
 def rows_on(support: np.ndarray, public: SupportFirst, releases: Releases) -> np.ndarray:
