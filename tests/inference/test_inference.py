@@ -6,6 +6,7 @@ correct method fails one of them for fewer than one choice of seeds in a million
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -279,6 +280,53 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
     expected = np.r_[plain.coef_[0], plain.intercept_]
     np.testing.assert_allclose(found.estimate, expected, atol=2e-4)
     assert not found.privacy_.proven
+
+
+STATED = {
+    "row_norm": (Domain(classes=[0, 1], row_norm=1e3), "length 1000"),
+    "feature_bound": (Domain(classes=[0, 1], feature_bound=50.0), "entries to +-50"),
+    "bounds": (
+        Domain(classes=[0, 1], bounds=[(-9.0, 9.0), (-6.0, 50.0)] * 2),
+        "their declared bounds",
+    ),
+}
+
+
+@pytest.mark.parametrize("fact", STATED)
+def test_a_bound_that_nobody_declared_clips_nothing(fact):
+    """Entries of these rows reach 3; clipped to 1 they would have other weights, and covers would not say so."""
+    domain, said = STATED[fact]
+    exact = {"epsilon": math.inf, "n_steps": 9}
+    found = dp_inference(TABLE, Y, [3, 0], domain, **exact)
+    plain = dp_inference(TABLE, Y, [3, 0], DOMAIN, row_clip=1e3, **exact)
+    np.testing.assert_allclose(found.estimate, plain.estimate, atol=1e-3)
+    np.testing.assert_allclose(found.high, plain.high, atol=1e-3)
+    assert said in found.covers
+    narrow = replace(domain, row_norm=0.5) if fact == "row_norm" else None
+    if narrow is not None:
+        assert (
+            np.abs(dp_inference(TABLE, Y, [3, 0], narrow, **exact).estimate - plain.estimate).max()
+            > 0.05
+        )
+
+
+def test_bounds_by_column_are_used_and_a_start_is_in_the_units_of_the_columns():
+    domain, _ = STATED["bounds"]
+    plain = dp_inference(TABLE, Y, [3, 0], DOMAIN, row_clip=1e3, epsilon=math.inf, n_steps=9)
+    again = dp_inference(
+        TABLE, Y, [3, 0], domain, start=plain.estimate, epsilon=math.inf, n_steps=1
+    )
+    np.testing.assert_allclose(again.estimate, plain.estimate, atol=1e-3)
+    huge = TABLE * 1e5  # far beyond the bounds: clipped, not refused
+    assert np.isfinite(dp_inference(huge, Y, [3, 0], domain, epsilon=1.0).estimate).all()
+    assert np.isfinite(DPFeatureTest(domain).fit(huge, Y).pvalues_).all()
+    with pytest.raises(DomainError, match="4 pairs for 3 columns"):
+        dp_inference(TABLE[:, :3], Y, [0], domain)
+
+
+def test_the_length_of_rows_has_to_be_stated():
+    with pytest.raises(ParameterError, match="State row_clip"):
+        dp_inference(TABLE, Y, [0], Domain(classes=[0, 1]))
 
 
 def test_columns_by_name_and_in_any_order():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpsparse._checks import check_terms
-from dpsparse.clipping import refuse_malformed
+from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
-from dpsparse.estimators._schema import check_labels, checked_data
+from dpsparse.estimators._schema import check_labels, checked_data, column_names
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.privacy import NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
 from dpsparse.privacy.guarantee import PERSON, ROW
@@ -82,11 +83,20 @@ def price(
     return plan.seeded()
 
 
-def read(X: Any, y: Any, domain: Domain, groups: Any) -> Rows:
-    """Clipped rows with class codes."""
+def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray | None]:
+    """Clipped rows with class codes, and what each column was divided by where its bounds are declared.
+
+    Rows are brought to a bounded length here, so an entry bound that nobody declared clips nothing: it would change
+    what is estimated, and no result could say so.
+    """
     if (groups is None) != (domain.unit == "row"):
         raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
     refuse_malformed(X)
+    names = column_names(X)
     X, y = checked_data(BaseDPClassifier(domain), X, y, ensure_all_finite=False)
     check_labels(y)
-    return Rows.clip(X, y, domain, labels=np.asarray(domain.class_labels()), groups=groups)
+    limits = domain.column_limits(names, X.shape[1])
+    clipping = replace(domain, feature_bound=domain.declared_bound)
+    labels = np.asarray(domain.class_labels())
+    rows = Rows.clip(within_limits(X, limits), y, clipping, labels=labels, groups=groups)
+    return rows, None if limits is None else np.abs(limits).max(axis=1)

@@ -112,7 +112,7 @@ class DPFeatureTest(_Fitted):
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Test every column of X; `groups` with ``Domain(unit="person", rows_per_unit=1)``."""
-        rows = _plan.read(X, y, self._check(), groups)
+        rows, _ = _plan.read(X, y, self._check(), groups)
         plan, names = self.plan(rows.n_features), column_names(X)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None

@@ -44,6 +44,7 @@ class Inference:
     level: float
     row_clip: float
     plan_: Plan
+    clipped: str = ""  # how the domain bounds rows, where it does
 
     @property
     def privacy_(self) -> Guarantee:
@@ -55,9 +56,9 @@ class Inference:
         return (
             f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, "
             "the weight that minimises the logistic loss over the population the rows were drawn from, "
-            f"independently, on these columns, for rows (x, 1) scaled down to length {self.row_clip:g}. It counts "
-            "sampling and privacy noise, and holds whether or not the logistic model is true. It does not hold for "
-            "columns chosen on the same rows, for all weights at once, or for causes."
+            f"independently, on these columns, for rows (x, 1) scaled down to length {self.row_clip:g}{self.clipped}. "
+            "It counts sampling and privacy noise, and holds whether or not the logistic model is true. It does not "
+            "hold for columns chosen on the same rows, for all weights at once, or for causes."
         )
 
     def to_frame(self) -> Any:
@@ -128,7 +129,8 @@ def dp_inference(
     support : list of column numbers, or of names if X is a data frame
         Public, or chosen on other rows than these; at most 79.
     domain : Domain
-        Needs `classes`, and `row_norm` or `feature_bound` unless `row_clip` is given.
+        Needs `classes`, and `row_norm`, `feature_bound` or `bounds` by column unless `row_clip` is given. Rows outside
+        these bounds are clipped to them, which changes what is estimated, and the result says so.
     epsilon, delta, adjacency : the price, paid by `ledger` if one is given.
     start : array of len(support) + 1 weights, or None
         Where the steps begin, intercept last: public, or the weights of an earlier private fit. None is zero.
@@ -177,7 +179,7 @@ def dp_inference(
     if first.shape != (len(columns) + 1,) or not np.all(np.isfinite(first)):
         raise _no_weights()
     clip = _row_clip(row_clip, domain, len(columns))
-    rows = _plan.read(X, y, domain, groups)
+    rows, scales = _plan.read(X, y, domain, groups)
     if max(columns) >= rows.n_features:
         raise ParameterError(f"support names column {max(columns)} of {rows.n_features}.")
 
@@ -189,14 +191,19 @@ def dp_inference(
     # Rows hold their columns in rising order; what is asked and told is in the order of `support`.
     rising = np.append(np.argsort(columns), len(columns))
     asked = np.argsort(rising)
-    found = newton(units, first[rising] * clip, steps, releases)
-    covariance = found.covariance[np.ix_(asked, asked)] / clip**2
+    # Weights of the columns as they are, and of the rows that the steps see.
+    factors = np.full(len(columns) + 1, clip)
+    if scales is not None:
+        factors[:-1] *= scales[columns]
+    found = newton(units, (first * factors)[rising], steps, releases)
+    covariance = found.covariance[np.ix_(asked, asked)] / np.outer(factors, factors)
     half = quantile(level) * np.sqrt(np.diag(covariance))
-    estimate = found.psi[asked] / clip
+    estimate = found.psi[asked] / factors
     if receipt is not None:
         receipt.commit()
     return Inference(
         (*labels, "intercept"), estimate, estimate - half, estimate + half, covariance, level, clip, plan,
+        _clipped(domain),
     )  # fmt: skip
 
 
@@ -229,10 +236,26 @@ def _row_clip(row_clip: Any, domain: Domain, n_columns: int) -> float:
         check_positive("row_clip", row_clip)
         return float(row_clip)
     bounds = [] if domain.row_norm is None else [domain.row_norm]
-    if domain.feature_bound is not None:
-        bounds.append(domain.feature_bound * math.sqrt(n_columns))
+    entry = (
+        1.0 if domain.bounds is not None else domain.declared_bound
+    )  # by column they are divided by their bound
+    if entry is not None:
+        bounds.append(entry * math.sqrt(n_columns))
     if not bounds:
         raise ParameterError(
             "State row_clip, or Domain(row_norm=...): noise follows the longest row."
         )
     return math.hypot(1.0, min(bounds))
+
+
+def _clipped(domain: Domain) -> str:
+    """What the declared bounds do to rows that do not keep them."""
+    parts = []
+    if domain.bounds is not None:
+        parts.append("columns to their declared bounds")
+    if domain.declared_bound is not None:
+        parts.append(f"entries to +-{domain.declared_bound:g}")
+    if domain.row_norm is not None:
+        divided = " (columns divided by their bounds)" if domain.bounds is not None else ""
+        parts.append(f"rows of all columns{divided} to length {domain.row_norm:g}")
+    return f", after clipping {' and '.join(parts)}" if parts else ""
