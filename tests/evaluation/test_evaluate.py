@@ -24,6 +24,7 @@ from dpsparse import (
     make_dp_scorer,
 )
 from dpsparse.evaluation import Report, api
+from dpsparse.evaluation.scores import describe_model, score_rows
 from dpsparse.exceptions import (
     BudgetError,
     BudgetWarning,
@@ -473,3 +474,103 @@ def test_auc_of_several_classes_is_paid_and_planned():
     assert make_dp_scorer("roc_auc_ovr", epsilon=2.0, ledger=Ledger(epsilon=3, delta=1e-5))(
         MODEL3, X, Y3
     ) == pytest.approx(0.5, abs=0.5)
+
+
+# ---- models of others ----------------------------------------------------------------------------
+
+
+class Together:
+    """Scores a row by its rank among all: what one row adds depends on the others."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        rank = np.argsort(np.argsort(X[:, 0])) / max(len(X), 1)
+        return np.column_stack([1 - rank, rank])
+
+    def predict(self, X):
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+
+def test_shown_one_row_at_a_time_a_row_moves_only_its_own_score():
+    """A model that ranks rows moves everybody's score; alone, a row has the same score in every table."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    subject = describe_model(Together())
+
+    def cells(n, **more):
+        rows = score_rows(Together(), X[:n], y[:n], subject, **more)
+        return rows.histogram(np.linspace(-3, 3, 20)).whole(0.5)
+
+    assert np.count_nonzero(cells(60) - cells(59)) > 1  # what the report assumes is not true of it
+    alone = cells(60, one_by_one=True) - cells(59, one_by_one=True)
+    assert np.count_nonzero(alone) == alone.sum() == 1
+
+
+@pytest.mark.parametrize("form", ["array", "sparse", "frame", "list"])
+def test_one_by_one_says_the_same_of_a_model_of_single_rows(form):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(40, 3))
+    y = (dense[:, 0] > 0).astype(int)
+    X = {
+        "array": dense,
+        "sparse": sp.csr_array(dense),
+        "frame": pandas.DataFrame(dense, columns=list("abc")),
+        "list": dense.tolist(),
+    }[form]
+    for model, more in (
+        (LogisticRegression().fit(X, y), {}),
+        (LinearRegression().fit(X, y), {"target_bound": 1.0}),
+    ):
+        said = {"epsilon": math.inf, **more}
+        one, all_ = (dp_evaluate(model, X, y, one_by_one=alone, **said) for alone in (True, False))
+        for name, estimate in one.estimates.items():
+            assert float(estimate) == pytest.approx(float(all_.estimates[name]), abs=1e-9)
+        assert any("keeps nothing" in text for text in one.privacy_.assumptions)
+        assert any("does not depend on other rows" in text for text in all_.privacy_.assumptions)
+
+
+def test_a_guarantee_says_that_the_model_is_taken_as_public():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    y = (X[:, 0] > 0).astype(int)
+    plain = DPGradientClassifier(Domain(classes=[0, 1], row_norm=1.0), epsilon=math.inf).fit(X, y)
+    private = DPGradientClassifier(Domain(classes=[0, 1], row_norm=1.0)).fit(X, y)
+    told = [
+        any(
+            "the model is public" in text
+            for text in dp_evaluate(m, X, y, epsilon=1.0).privacy_.assumptions
+        )
+        for m in (plain, private, LogisticRegression().fit(X, y))
+    ]
+    assert told == [True, False, True]
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function", "predict"])
+def test_scores_that_are_no_numbers_are_not_quoted(method):
+    class Talking:
+        if method != "predict":
+            classes_ = np.array([0, 1])
+
+        def predict(self, X):
+            return (
+                np.array(["zq7-SECRET"] * len(X)) if method == "predict" else np.zeros(len(X), int)
+            )
+
+    def said(self, X):
+        return np.array([["zq7-SECRET", "zq7-SECRET"]] * len(X))
+
+    if method != "predict":
+        setattr(Talking, method, said)
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    more = {"target_bound": 1.0} if method == "predict" else {}
+    with pytest.raises(SchemaError) as caught:
+        dp_evaluate(
+            Talking(), np.zeros((5, 2)), np.zeros(5, int), epsilon=0.5, ledger=ledger, **more
+        )
+    link = caught.value
+    while link is not None:
+        assert "SECRET" not in str(link)
+        link = link.__cause__ or link.__context__
+    assert ledger.history() == []

@@ -8,6 +8,7 @@ would show that row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,12 @@ from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.rows import kernels
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
 
+Ask = Callable[[Callable[[Any], Any], Any], np.ndarray]  # (method of a model, rows) -> what it says
 ONE_BY_ONE = (
     "the model scores every row by itself: the score of a row does not depend on other rows"
 )
+ALONE = "what the model says of a row is a function of that row: it keeps nothing from one call to the next"
+PUBLIC = "the model is public: it was not fitted on these rows without privacy"
 NOT_EMPTY = "tables have at least one row"
 
 
@@ -75,17 +79,21 @@ def name_of(model: Any) -> str:
     return type(steps[-1][1] if steps else model).__name__
 
 
-def assumptions(model: Any) -> tuple[str, ...]:
-    """Our linear models are evaluated row by row here; of others this is assumed."""
+def assumptions(model: Any, one_by_one: bool = False) -> tuple[str, ...]:
+    """What a guarantee rests on. Our linear models are evaluated row by row here; of others this is assumed, unless
+    they are shown one row at a time."""
     own = isinstance(model, BaseDPLinearModel)
-    return (NOT_EMPTY,) if own else (NOT_EMPTY, ONE_BY_ONE)
+    private = own and getattr(getattr(model, "privacy_", None), "proven", False)
+    facts = (NOT_EMPTY,) if private else (NOT_EMPTY, PUBLIC)
+    return facts if own else (*facts, ALONE if one_by_one else ONE_BY_ONE)
 
 
 def score_rows(
-    model: Any, X: Any, y: Any, subject: Subject, groups: Any = None
+    model: Any, X: Any, y: Any, subject: Subject, groups: Any = None, one_by_one: bool = False
 ) -> ScoredLabels | ScoredNumbers:
     """Private rows with what the model says about them."""
     n = _n_rows(X)
+    ask = partial(_ask, n=n, one_by_one=one_by_one)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -95,7 +103,7 @@ def score_rows(
         raise SchemaError("There are no rows to evaluate on. Nothing was spent.")
     persons = _persons(groups, n)
     if subject.n_classes == 0:
-        return _score_numbers(model, X, y, subject, persons)
+        return _score_numbers(model, X, y, subject, persons, ask)
     labels = np.asarray(model.classes_)
     truth = _codes(y, labels, "y holds a label that the model does not know (classes_).")
     if isinstance(model, BaseDPLinearModel):
@@ -105,13 +113,13 @@ def score_rows(
         guess = (margins[:, 0] > 0).astype(np.intp) if margins.shape[1] == 1 else margins.argmax(1)
         score = margins[:, 0] if margins.shape[1] == 1 else log_odds(chances.max(axis=1))
         return ScoredLabels(truth, guess, score, chances, len(labels), persons)
-    given = _ask(model.predict, X, n)
+    given = ask(model.predict, X)
     guess = _codes(given, labels, "The model predicts a label that is not in its classes_.")
-    chance_table = _ask(model.predict_proba, X, n) if subject.has_chances else None
+    chance_table = _numbers(ask(model.predict_proba, X)) if subject.has_chances else None
     return ScoredLabels(
         truth,
         guess,
-        _scores(model, X, n, subject, chance_table),
+        _scores(model, X, n, subject, chance_table, ask),
         chance_table,
         len(labels),
         persons,
@@ -119,7 +127,7 @@ def score_rows(
 
 
 def _scores(
-    model: Any, X: Any, n: int, subject: Subject, chances: np.ndarray | None
+    model: Any, X: Any, n: int, subject: Subject, chances: np.ndarray | None, ask: Ask
 ) -> np.ndarray | None:
     """The margin behind a probability: log p - log(1 - p). Without probabilities, the decision function."""
     if chances is not None:
@@ -128,21 +136,24 @@ def _scores(
         return log_odds(chances[:, 1] if subject.n_classes == 2 else chances.max(axis=1))
     if not subject.ranks or subject.n_classes > 2:
         return None
-    return np.ravel(_ask(model.decision_function, X, n)).astype(np.float64)
+    margins = np.ravel(_numbers(ask(model.decision_function, X)))
+    if len(margins) != n:
+        raise SchemaError("decision_function must give one number per row.")
+    return margins
 
 
 def _score_numbers(
-    model: Any, X: Any, y: np.ndarray, subject: Subject, persons: np.ndarray | None
+    model: Any, X: Any, y: np.ndarray, subject: Subject, persons: np.ndarray | None, ask: Ask
 ) -> ScoredNumbers:
     bound = subject.target_bound
     if y.dtype.kind not in "biuf" or not np.isfinite(y.astype(np.float64)).all():
         raise SchemaError("y must hold finite numbers; replace missing targets or leave them out.")
     targets = np.clip(y.astype(np.float64), -bound, bound)
     own = isinstance(model, BaseDPLinearModel)
-    guess = _margins(model, X)[:, 0] if own else np.ravel(_ask(model.predict, X, len(y)))
+    guess = _margins(model, X)[:, 0] if own else np.ravel(_numbers(ask(model.predict, X)))
     if len(guess) != len(y):
         raise SchemaError("predict must give one number per row; evaluate one output at a time.")
-    guess = np.clip(np.nan_to_num(guess.astype(np.float64), nan=0.0), -bound, bound)
+    guess = np.clip(np.nan_to_num(guess, nan=0.0), -bound, bound)
     return ScoredNumbers((targets - guess) / subject.error_bound, targets / bound, persons)
 
 
@@ -159,18 +170,35 @@ def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:
     return np.asarray(rows @ dense.T + model.intercept_).reshape(rows.shape[0], -1)
 
 
-def _ask(method: Callable[[Any], Any], X: Any, n: int) -> np.ndarray:
-    """What a model says; its own complaints may quote rows, so they are not passed on."""
+def _ask(method: Callable[[Any], Any], X: Any, n: int, one_by_one: bool) -> np.ndarray:
+    """What a model says, of all rows at once or of one after the other; its own complaints may quote rows, so they are
+    not passed on."""
     try:
-        found = np.asarray(method(X))
+        if one_by_one:
+            found = np.concatenate([np.asarray(method(_one_row(X, i))) for i in range(n)])
+        else:
+            found = np.asarray(method(X))
     except Exception as error:
         raise SchemaError(
             f"The model could not score these rows ({type(error).__name__}); try {method.__name__} on them "
             "where they may be seen. Nothing was spent."
         ) from None
-    if len(found) != n:
+    if found.ndim == 0 or len(found) != n:
         raise SchemaError(f"{method.__name__} must give one answer per row.")
     return found
+
+
+def _one_row(X: Any, i: int) -> Any:
+    """A table of one row; a fresh one, so that a model cannot look beyond it."""
+    if isinstance(X, Mapping):
+        return {name: _one_row(column, i) for name, column in X.items()}
+    row = (X.iloc if hasattr(X, "iloc") else X)[i : i + 1]
+    return row.copy() if hasattr(row, "copy") else row
+
+
+def _numbers(found: np.ndarray) -> np.ndarray:
+    """Scores as float64; a foreign message about one that is no number would quote it."""
+    return quietly("The scores of the model are no numbers.", np.asarray, found, np.float64)
 
 
 def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
