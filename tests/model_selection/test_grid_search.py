@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from dpsparse import Domain, DPGradientClassifier, Ledger
+from dpsparse import Domain, DPGradientClassifier, Ledger, make_dp_scorer
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -65,3 +65,26 @@ def test_a_search_of_a_pipeline_is_refused_as_well(tmp_path):
     with pytest.raises(Exception, match="still has 7 fits"):
         GridSearchCV(pipe, points, cv=2, error_score="raise").fit(X, y)
     assert not ledger.history()
+
+
+@pytest.mark.parametrize("scoring", ["one", "several"])
+def test_scores_that_the_same_ledger_pays_count_as_well(tmp_path, scoring):
+    """Seven fits cost 1.43 and would pass; with six private scores of epsilon 1 they do not, and nothing is spent."""
+    ledger = Ledger(tmp_path / "book.db", epsilon=2.0, delta=1e-6)
+    scorer = make_dp_scorer("accuracy", epsilon=1.0, ledger=ledger)
+    given = {"scoring": scorer} if scoring == "one" else {"scoring": {"a": scorer}, "refit": "a"}
+    with pytest.raises(Exception, match="7 fits of DPGradientClassifier to make and 6 private"):
+        search(ledger, error_score="raise", **given).fit(X, y)
+    assert not ledger.history()
+    search(ledger, error_score="raise").fit(X, y)  # without them it can be paid
+    assert len(ledger.history()) == 7
+
+
+def test_scores_of_another_ledger_do_not_count(tmp_path):
+    ledger, other = (
+        Ledger(tmp_path / f"{n}.db", epsilon=e, delta=1e-6) for n, e in (("a", 2.0), ("b", 9.0))
+    )
+    scorer = make_dp_scorer("accuracy", epsilon=1.0, ledger=other)
+    search(ledger, error_score="raise", scoring=scorer).fit(X, y)
+    assert len(ledger.history()) == 7
+    assert len(other.history()) == 6

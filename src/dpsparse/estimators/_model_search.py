@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsparse.exceptions import BudgetError
 from dpsparse.privacy.conversion import epsilon as event_epsilon
-from dpsparse.privacy.events import Repeated
+from dpsparse.privacy.events import Event, Repeated, Sequence
 from dpsparse.privacy.plan import Phase, Plan
 
 if TYPE_CHECKING:
@@ -49,15 +49,20 @@ def refuse_unpayable_search(plan: Plan, ledger: Ledger, name: str) -> None:
     if done == 0:
         _refused.pop(search, None)
     if search not in _refused:
-        n_fits = n_candidates * n_parts - done + bool(getattr(call.get("caller"), "refit", False))
-        event = Repeated(plan.event, n_fits)
+        n_left = n_candidates * n_parts - done
+        n_fits = n_left + bool(getattr(call.get("caller"), "refit", False))
+        scores = _paid_scores(call, ledger)
+        event = Sequence(
+            (Repeated(plan.event, n_fits), *(Repeated(score, n_left) for score in scores))
+        )
         total = event_epsilon(event, plan.delta)
         if ledger.would_allow(replace(plan, phases=(Phase("search", event),), epsilon=total)):
             return
         _refused[search] = (
-            f"The search still has {n_fits} fits of {name} to make, which together cost epsilon {total:.4g} at "
-            f"delta {plan.delta:g}; the ledger has room for {ledger.remaining():.4g}. Nothing was spent. "
-            "dpsparse.DPSearchCV searches the same candidates for one epsilon of your choice, such as "
+            f"The search still has {n_fits} fits of {name} to make"
+            f"{f' and {n_left * len(scores)} private scores' if scores else ''}, which together cost epsilon "
+            f"{total:.4g} at delta {plan.delta:g}; the ledger has room for {ledger.remaining():.4g}. Nothing was "
+            "spent. dpsparse.DPSearchCV searches the same candidates for one epsilon of your choice, such as "
             f"{plan.epsilon:g}; its plan says beforehand whether that is worth it."
         )
     raise BudgetError(_refused[search])
@@ -71,6 +76,17 @@ def _call() -> dict[str, Any] | None:
             return dict(frame.f_locals)
         frame = frame.f_back
     return None
+
+
+def _paid_scores(call: dict[str, Any], ledger: Ledger) -> list[Event]:
+    """What every fit's scores cost the same ledger: a scorer that pays says so by its `event`."""
+    given = call.get("scorer")
+    scorers = getattr(given, "_scorers", None) or (
+        given if isinstance(given, dict) else {"": given}
+    )
+    paying = [s for s in scorers.values() if repr(getattr(s, "ledger", None)) == repr(ledger)]
+    times = 2 if call.get("return_train_score") else 1
+    return [scorer.event for scorer in paying if hasattr(scorer, "event")] * times
 
 
 def _progress(call: dict[str, Any]) -> tuple[tuple[int, int], tuple[int, int]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from dpsparse._checks import check_terms
 from dpsparse.estimators._schema import request_for_groups
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.exceptions import BudgetWarning, ParameterError
+from dpsparse.privacy import Event, Gaussian, NonPrivate, calibrate
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -46,6 +48,14 @@ class DPScorer:
     def get_metadata_routing(self) -> Any:
         """What scikit-learn's metadata routing hands on: `groups`, if persons are to be protected."""
         return request_for_groups(self, self.persons)
+
+    @property
+    def event(self) -> Event:
+        """What one call costs, whatever the model: the Gaussian noise that (epsilon, delta) pays for."""
+        if math.isinf(self.epsilon):
+            return NonPrivate()
+        mu = calibrate(lambda m: Gaussian(1.0 / m), self.epsilon, self.delta)
+        return Gaussian(1.0 / mu)
 
     def __call__(self, model: Any, X: Any, y: Any, groups: Any = None) -> float:
         if self.persons and groups is None:
