@@ -268,15 +268,17 @@ def test_parts_do_not_matter(spread):
         np.testing.assert_array_equal(theta, thetas[0])
 
 
-def test_sums_of_rows_keep_what_float64_would_lose():
-    """A million rows of opposite slopes that cancel but for 2^-40 of one: two words have it exactly."""
-    n = 2**18
-    X = np.full((2 * n, 1), 0.5)
-    X[0] += 2.0**-22
-    y = np.repeat([0, 1], n)
-    task = problem(X, y, row_clip=1.0, tol=1e-9)
-    found = task.evaluate(ridge.Precise(np.zeros(1), np.zeros(1)))
-    assert found[0] == 2.0**-23
+def test_sums_of_many_rows_keep_the_digits_of_each():
+    """A quarter of a million equal contributions: what one word of 33 bits loses of each would pass the tolerance."""
+    n, at = 2**18, 0.3
+    x = float(np.float32(0.7))
+    task = problem(np.full((n, 1), x), np.zeros(n, int), row_clip=1.0, tol=1e-6)
+    found = task.evaluate(ridge.Precise(np.array([at]), np.zeros(1)))[0]
+    with localcontext() as context:
+        context.prec = 50
+        slope = 1 / (1 + (-Decimal(x) * Decimal(at)).exp())
+        true = n * slope * Decimal(x) + Decimal(at)
+        assert abs(Decimal(float(found)) - true) < Decimal(1e-15) * n
 
 
 def test_a_point_without_numbers_has_no_gradient():

@@ -94,11 +94,11 @@ class OnDask:
         self._groups = settings.by_worker(futures) if groups is None else groups
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> OnDask:
-        run, own = self._settings, each or [None] * len(self._futures)
-        sent = run.sent(f, len(own))
+        run, own = self._settings, [()] * len(self._futures) if each is None else zip(each)
+        sent = run.sent(f, len(self._futures))
         made = [
-            run.submit(_made, sent, argument, each is not None, digest, held)
-            for held, digest, argument in zip(self._futures, self._digests, own, strict=True)
+            run.submit(_made, sent, arguments, digest, held)
+            for held, digest, arguments in zip(self._futures, self._digests, own, strict=True)
         ]
         return OnDask(run, made, self._digests, self._groups)
 
@@ -134,7 +134,7 @@ class OnDask:
         tasks = []
         for group in range(n):  # rows go from worker to worker
             pieces = [
-                run.submit(_taken, taking, group, n, digest, held)
+                run.submit(_made, taking, (group, n), digest, held)
                 for held, digest in zip(self._futures, self._digests, strict=True)
             ]
             tasks.append(run.submit(_joined, made, self._digests, pieces))
@@ -148,9 +148,7 @@ class OnDask:
             some = [i for i, rows in enumerate(meeting.taken) if len(rows)]
             own = [self._digests[i] for i in some]
             pieces = [
-                run.submit(
-                    _made, rows_of, meeting.taken[i], True, self._digests[i], self._futures[i]
-                )
+                run.submit(_made, rows_of, (meeting.taken[i],), self._digests[i], self._futures[i])
                 for i in some
             ]
             digests.append(hashlib.blake2b(b"".join(own), digest_size=16).digest())
@@ -279,9 +277,8 @@ def _facts(held: Any) -> tuple[bytes, int]:
     return digest, len(_checked(held, digest))
 
 
-def _made(f: Callable[..., Any], own: Any, has_own: bool, digest: bytes, held: Any) -> _Held:
-    value = _checked(held, digest)
-    return _Held(f(value, own) if has_own else f(value), digest)
+def _made(f: Callable[..., Any], own: tuple[Any, ...], digest: bytes, held: Any) -> _Held:
+    return _Held(f(_checked(held, digest), *own), digest)
 
 
 def _summed(
@@ -300,12 +297,6 @@ def _collected(f: Callable[[Any], Any], digest: bytes, held: Any) -> Any:
     return f(_checked(held, digest))
 
 
-def _taken(
-    take: Callable[[Any, int, int], Any], group: int, n_groups: int, digest: bytes, held: Any
-) -> _Held:
-    return _Held(take(_checked(held, digest), group, n_groups), digest)
-
-
 def _joined(f: Callable[[list[Any]], Any], digests: Sequence[bytes], held: Sequence[Any]) -> Any:
     return f([_checked(one, digest) for one, digest in zip(held, digests, strict=True)])
 
@@ -319,7 +310,8 @@ def _met(
 def _names(names: Any) -> np.ndarray:
     """One name a row as an array; a list keeps its numbers and texts apart, and what is masked stays a gap."""
     if np.ma.isMaskedArray(names):
-        names = np.where(np.ma.getmaskarray(names), None, names.data.astype(object))
+        names, gaps = names.data.astype(object), np.ma.getmaskarray(names)
+        names[gaps] = None
     return np.ravel(np.asarray(names, None if hasattr(names, "dtype") else object))
 
 
