@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import binomtest
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -512,3 +513,23 @@ def test_a_candidate_that_loses_half_of_the_rows_is_not_chosen(design):
     for _ in range(8):
         search = DPSearchCV(model, candidates, design=design, epsilon=8.0)
         assert search.fit(X, (X[:, 0] > 0).astype(int)).best_index_ == 1
+
+
+def test_rows_of_files_are_refused_in_words():
+    source = dpsparse.Rows.from_csr(sp.csr_array(X), y)
+    ledger = Ledger(epsilon=5.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="tables in memory"):
+        DPSearchCV(MODEL, [{}], ledger=ledger).fit(source, None)
+    assert ledger.history() == []
+
+
+def test_an_empty_grid_is_refused_and_no_setting_is_meant_by_it():
+    """{} as a grid would be the default alone, for the price of a search; [{}] says so."""
+    with pytest.raises(ParameterError, match="no candidates"):
+        DPSearchCV(MODEL, {}).plan(6)
+    assert DPSearchCV(MODEL, [{}]).plan(6).parameters["n_candidates"] == 1
+
+
+def test_an_epsilon_too_small_for_the_steps_is_said_to_be_so():
+    with pytest.raises(CalibrationError, match="so small an epsilon"):
+        made("path", epsilon=1e-9).plan(6)

@@ -38,6 +38,7 @@ from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.sources import Source
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -310,6 +311,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         `groups` names the person of every row, with ``Domain(unit="person")``.
         """
         self._check()
+        if isinstance(X, Source):
+            raise ParameterError(
+                "DPSearchCV searches on tables in memory; of files and clusters read a part, or fit one setting."
+            )
         if is_pipeline(self.estimator):
             return self._fit_pipeline(X, y, groups)
         estimator = self.estimator
