@@ -42,9 +42,9 @@ from dpsparse.solvers.frank_wolfe import (
     choose_resolution,
     extend,
     fast_frank_wolfe_with,
+    kernel,
 )
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
-from dpsparse.solvers.frank_wolfe.sampler import draw_from
 
 # rows, columns, non-zeros a row (before duplicates are merged), dense columns; URL and KDDA are
 # scaled down in rows
@@ -246,7 +246,7 @@ def run(shape, quick):
 @njit
 def _draw_only(state, rng, t, n_draws):
     for _ in range(n_draws):
-        draw_from(state, rng, t)
+        kernel._draw(state, rng, t)
 
 
 def reference_step(data, problem, quick):

@@ -18,10 +18,16 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Callable
 from multiprocessing import Pool
 from pathlib import Path
 
+import numpy as np
+
 from dpsparse.privacy import dominance
+from dpsparse.privacy.adaptive import Array, BoundedRangeStep, bounded_range_profile
+from dpsparse.privacy.dominance import CUT, FIRST, GRID, LAST, is_dominated
+from dpsparse.privacy.gaussian import profile as gaussian_profile
 
 # Steps: cells per range. The prices of further steps are certified after each of these.
 DIRECT = {1: 128, 2: 128, 3: 128, 4: 128, 6: 128, 8: 64, 12: 64, 16: 64, 24: 64, 32: 64, 64: 48}
@@ -33,17 +39,69 @@ PATH = Path(dominance.__file__).with_name("gaussian_table.json")
 Entry = dict[str, float]
 
 
+def run_fits(eta: float, count: int, excess: float, resolution: int) -> bool:
+    """Whether `count` steps are certified to be dominated by mu^2 = (eta^2/4)(count + excess)."""
+    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
+    return is_dominated(run.values, run.spacing, eta * math.sqrt(count + excess) / 2.0)
+
+
+def step_fits(eta: float, variance: float, excess: float, resolution: int) -> bool:
+    """Whether a step after a Gaussian with mu^2 = (eta^2/4) variance adds (eta^2/4)(1 + excess)."""
+    values, spacing = _step_after(eta, variance, resolution)
+    return is_dominated(values, spacing, eta * math.sqrt(variance + 1.0 + excess) / 2.0)
+
+
+def _step_after(eta: float, variance: float, resolution: int) -> tuple[Array, float]:
+    mu = eta * math.sqrt(variance) / 2.0
+    spacing = eta / resolution * (1.0 + 2.0**-50)
+    top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(CUT / 100.0))
+    y: Array = spacing * np.arange(2.0 + math.ceil((top + eta) / spacing))
+    step = BoundedRangeStep(spacing, resolution)
+    return step.before(gaussian_profile(mu, y), len(y)), spacing
+
+
+def certify_run(eta: float, count: int, resolution: int) -> float:
+    """The smallest `excess` that `run_fits` accepts, to 1e-5."""
+    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
+    return _smallest(
+        lambda c: is_dominated(run.values, run.spacing, eta * math.sqrt(count + c) / 2.0), 1e-5
+    )
+
+
+def certify_step(eta: float, variance: float, resolution: int) -> float:
+    """The smallest `excess` that `step_fits` accepts, to 1e-8."""
+    values, spacing = _step_after(eta, variance, resolution)
+    return _smallest(
+        lambda k: is_dominated(values, spacing, eta * math.sqrt(variance + 1.0 + k) / 2.0), 1e-8
+    )
+
+
+def _smallest(good: Callable[[float], bool], tolerance: float) -> float:
+    low, high = 0.0, 1.0
+    if not good(high):
+        return math.inf
+    while high - low > tolerance:  # `high` is good
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
+
+
+def grid() -> Array:
+    """The values of K eta^2/4 at which every entry of the table is certified."""
+    return np.concatenate([[FIRST], GRID * np.arange(1.0, round(LAST / GRID) + 1.0)])
+
+
 def run_certified(entry: Entry, eta: float) -> bool:
     """Whether the entry's own number of steps is dominated, computed step by step."""
     size = int(entry["steps"])
-    return size == 1 or dominance.run_fits(eta, size, entry["c"], DIRECT[size])
+    return size == 1 or run_fits(eta, size, entry["c"], DIRECT[size])
 
 
 def step_certified(entry: Entry, eta: float) -> bool:
     """Whether one more step after the entry's Gaussian costs at most 1 + k."""
     size = int(entry["steps"])
     resolution = (DIRECT | CHAINED)[size]
-    return dominance.step_fits(eta, size + entry["c"], entry["k"], resolution)
+    return step_fits(eta, size + entry["c"], entry["k"], resolution)
 
 
 def entry_certified(entries: list[Entry], index: int, square: float) -> bool:
@@ -60,11 +118,11 @@ def search() -> list[Entry]:
     """The entries at the smallest eta, with a margin of 1e-4 for the rest of the grid."""
     entries: list[Entry] = []
     for size in [*DIRECT, *CHAINED, *LONG]:
-        eta = 2.0 * math.sqrt(dominance.FIRST / size)
+        eta = 2.0 * math.sqrt(FIRST / size)
         if size == 1:
             c = math.pi / 2.0 - 1.0
         elif size in DIRECT:
-            c = dominance.certify_run(eta, size, DIRECT[size]) * 1.0001
+            c = certify_run(eta, size, DIRECT[size]) * 1.0001
         else:
             last = entries[-1]
             c = last["c"] + (size - last["steps"]) * last["k"]
@@ -72,13 +130,13 @@ def search() -> list[Entry]:
         if size in LONG:
             k = entries[-1]["k"]
         else:
-            k = dominance.certify_step(eta, size + c, (DIRECT | CHAINED)[size]) * 1.0001
+            k = certify_step(eta, size + c, (DIRECT | CHAINED)[size]) * 1.0001
         entries.append({"steps": size, "c": c, "k": math.ceil(k * 1e8) / 1e8})
     return entries
 
 
 def text_of(entries: list[Entry]) -> str:
-    head = {"first": dominance.FIRST, "spacing": dominance.GRID, "last": dominance.LAST}
+    head = {"first": FIRST, "spacing": GRID, "last": LAST}
     rows = ",\n".join("  " + json.dumps(entry) for entry in entries)
     return json.dumps(head)[:-1] + ', "entries": [\n' + rows + "\n]}\n"
 
@@ -97,7 +155,7 @@ def main() -> None:
     entries = search()
     print(f"{len(entries)} entries found in {time.perf_counter() - start:.0f} s", flush=True)
     # The dearest first, so that no process is left alone with them.
-    jobs = [(entries, i, float(s)) for i in range(len(entries)) for s in dominance.grid()][::-1]
+    jobs = [(entries, i, float(s)) for i in range(len(entries)) for s in grid()][::-1]
     with Pool(options.jobs) as pool:
         for done, (index, square, good) in enumerate(pool.imap_unordered(_check, jobs, 8), 1):
             if not good:

@@ -1,7 +1,8 @@
 """Many noise draws of a printed algorithm on one table at once: the same law, one matrix product a step.
 
 The paper runs its algorithms 50 times on one table. Column r of the weights is one run; with scale 0 each column
-is `private_lasso` or `private_hard_threshold` of dpsparse.published, in float32 (tests/reproduce/test_printed.py).
+is `private_lasso` of _sparsifier.py or `private_hard_threshold` of dpsparse.published, in float32
+(tests/reproduce/test_printed.py).
 `counts` says how often each row occurs, where equal rows were put together (`distinct`).
 """
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from _common import WIDE_NOTE, classifier_scores, promise, split, wide
 from _raff_khanna_lu import expected_sparsity
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import laplace_scale
+from _sparsifier import laplace_scale
 from dpsparse.random import make_generator
 from engine import Experiment, derive_seed
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
+import _sparsifier as frank_wolfe
 from _batched import frank_wolfe_runs, in_step
 from _common import plot_by_epsilon, promise, trial_number
 from dpsparse.losses import Logistic, Squared
-from dpsparse.published import khanna_lu_raff_2023_sparsifier as frank_wolfe
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as two_stage
 from dpsparse.published import wang_gu_2019_hard_threshold as hard_threshold
 from dpsparse.published import wang_gu_2020_transfer as transfer

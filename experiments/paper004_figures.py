@@ -15,7 +15,7 @@ import dpsparse as dp
 from _batched import distinct, hard_threshold_runs, lasso_runs
 from _common import plot_by_epsilon, promise
 from _data004 import NOTE, parts
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+from _sparsifier import (
     keep_largest,
     laplace_scale,
     noisy_count,

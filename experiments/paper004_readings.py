@@ -21,12 +21,12 @@ import scipy.sparse as sp
 from _batched import lasso_runs
 from _common import classifier_scores, split
 from _data004 import AS_SHIPPED, prepared
-from dpsparse import datasets
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+from _sparsifier import (
     keep_largest,
     laplace_scale,
     noisy_count,
 )
+from dpsparse import datasets
 from dpsparse.random import make_generator
 from engine import Experiment, derive_seed
 from engine.summary import Average, Published

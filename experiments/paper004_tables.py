@@ -15,7 +15,7 @@ import numpy as np
 import dpsparse as dp
 from _common import classifier_scores, promise
 from _data004 import AS_SHIPPED, FILES, NOTE, names_here, parts
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+from _sparsifier import (
     keep_largest,
     laplace_scale,
     noisy_count,

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from _batched import lasso_runs
 from _common import axes
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+from _sparsifier import (
     keep_largest,
     laplace_scale,
     noisy_count,

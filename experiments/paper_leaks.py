@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from _common import axes
+from _sparsifier import listed_count, noisy_count
 from dpsparse import (
     Domain,
     DPLassoClassifier,
@@ -29,7 +30,6 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     screen,
     screening_scores,
 )
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import listed_count, noisy_count
 from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.sensitivity import raj_sensitivity
 from engine import Experiment

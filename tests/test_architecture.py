@@ -149,7 +149,7 @@ def test_generators_are_made_in_one_place():
 
 
 # Of Frank-Wolfe: noise and rows meet there.
-KERNELS = {"kernel.py", "curve.py", "run.py", "reference.py", "sampler.py", "solve.py"}
+KERNELS = {"kernel.py", "curve.py", "run.py", "reference.py", "solve.py"}
 
 
 def names_in(path: Path) -> set[str]:

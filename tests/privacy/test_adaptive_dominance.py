@@ -26,15 +26,7 @@ from dpsparse.privacy import (
     gaussian_parameter,
 )
 from dpsparse.privacy.adaptive import bounded_range_profile
-from dpsparse.privacy.dominance import (
-    GRID,
-    _table,
-    bounded_range_mu,
-    grid,
-    is_dominated,
-    run_fits,
-    step_fits,
-)
+from dpsparse.privacy.dominance import GRID, _table, bounded_range_mu, is_dominated
 
 
 def _script():
@@ -61,7 +53,7 @@ def test_random_entries_of_the_table_are_certified_again(seed):
     rng = np.random.default_rng(seed)
     entries, script = _entries(), _script()
     index = int(rng.integers(len(entries)))
-    assert script.entry_certified(entries, index, float(rng.choice(grid())))
+    assert script.entry_certified(entries, index, float(rng.choice(script.grid())))
 
 
 def test_the_table_was_made_by_the_script():
@@ -72,12 +64,12 @@ def test_the_table_was_made_by_the_script():
 @pytest.mark.parametrize(("count", "resolution"), [(2, 64), (8, 64), (32, 48)])
 def test_a_certificate_is_refused_when_a_number_is_too_small(count, resolution):
     """A tenth less variance, or a step at half its price, is noticed."""
-    sizes, c, k = _table()
+    (sizes, c, k), script = _table(), _script()
     i = sizes.index(count)
     for square in (1e-12, 0.056):
         eta = 2.0 * math.sqrt(square / count)
-        assert not run_fits(eta, count, 0.9 * c[i], resolution)
-        assert not step_fits(eta, count + c[i], 0.5 * k[i], resolution)
+        assert not script.run_fits(eta, count, 0.9 * c[i], resolution)
+        assert not script.step_fits(eta, count + c[i], 0.5 * k[i], resolution)
 
 
 @pytest.mark.parametrize("seed", range(8))

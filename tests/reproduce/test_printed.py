@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import _sparsifier as printed
 from dpsparse.losses import Logistic, Squared
-from dpsparse.published import khanna_lu_raff_2023_sparsifier as printed
 from dpsparse.random import make_generator
 from engine import experiments_folder
 

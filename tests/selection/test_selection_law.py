@@ -19,7 +19,7 @@ from dpsparse.selection import (
     make_selection,
 )
 from dpsparse.solvers.frank_wolfe import kernel
-from dpsparse.solvers.frank_wolfe.sampler import HotColdSampler
+from hot_cold import HotColdSampler
 
 PRIVATE = [GumbelScan, BlockSampler, HotColdSampler]
 

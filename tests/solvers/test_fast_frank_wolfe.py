@@ -34,7 +34,7 @@ from dpsparse.solvers.frank_wolfe import (
 from dpsparse.solvers.frank_wolfe import run as solver
 from dpsparse.solvers.frank_wolfe.layout import lay_out
 from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, score_cells, with_intercept
-from dpsparse.solvers.frank_wolfe.sampler import draw_from
+from hot_cold import draw_from
 
 LOSSES = {
     "logistic": (Logistic(), 1),

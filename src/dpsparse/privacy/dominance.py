@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_right
-from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
@@ -27,10 +26,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpsparse.privacy.adaptive import BoundedRangeStep, bounded_range_profile
 from dpsparse.privacy.events import ObjectivePerturbation
 from dpsparse.privacy.gaussian import log_profile
-from dpsparse.privacy.gaussian import profile as gaussian_profile
 from dpsparse.privacy.objective import delta_profiles
 from dpsparse.privacy.transport import transport_profile
 
@@ -67,58 +64,6 @@ def is_dominated(values: Array, spacing: float, mu: float, cut: float = CUT) -> 
     chord = (1.0 - crossing) * values[:-1] + crossing * values[1:]
     below = np.maximum(gaussian[:-1] - left * crossing, gaussian[1:] + right * (1.0 - crossing))
     return bool(np.all((chord <= below * (1.0 - 1e-11)) | ~live))
-
-
-def run_fits(eta: float, count: int, excess: float, resolution: int) -> bool:
-    """Whether `count` steps are certified to be dominated by mu^2 = (eta^2/4)(count + excess)."""
-    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
-    return is_dominated(run.values, run.spacing, eta * math.sqrt(count + excess) / 2.0)
-
-
-def step_fits(eta: float, variance: float, excess: float, resolution: int) -> bool:
-    """Whether a step after a Gaussian with mu^2 = (eta^2/4) variance adds (eta^2/4)(1 + excess)."""
-    values, spacing = _step_after(eta, variance, resolution)
-    return is_dominated(values, spacing, eta * math.sqrt(variance + 1.0 + excess) / 2.0)
-
-
-def _step_after(eta: float, variance: float, resolution: int) -> tuple[Array, float]:
-    mu = eta * math.sqrt(variance) / 2.0
-    spacing = eta / resolution * (1.0 + 2.0**-50)
-    top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(CUT / 100.0))
-    y: Array = spacing * np.arange(2.0 + math.ceil((top + eta) / spacing))
-    step = BoundedRangeStep(spacing, resolution)
-    return step.before(gaussian_profile(mu, y), len(y)), spacing
-
-
-def certify_run(eta: float, count: int, resolution: int) -> float:
-    """The smallest `excess` that `run_fits` accepts, to 1e-5."""
-    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
-    return _smallest(
-        lambda c: is_dominated(run.values, run.spacing, eta * math.sqrt(count + c) / 2.0), 1e-5
-    )
-
-
-def certify_step(eta: float, variance: float, resolution: int) -> float:
-    """The smallest `excess` that `step_fits` accepts, to 1e-8."""
-    values, spacing = _step_after(eta, variance, resolution)
-    return _smallest(
-        lambda k: is_dominated(values, spacing, eta * math.sqrt(variance + 1.0 + k) / 2.0), 1e-8
-    )
-
-
-def _smallest(good: Callable[[float], bool], tolerance: float) -> float:
-    low, high = 0.0, 1.0
-    if not good(high):
-        return math.inf
-    while high - low > tolerance:  # `high` is good
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
-
-
-def grid() -> Array:
-    """The values of K eta^2/4 at which every entry of the table is certified."""
-    return np.concatenate([[FIRST], GRID * np.arange(1.0, round(LAST / GRID) + 1.0)])
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,6 @@
-"""The hot/cold sampler on its own, behind the same interface as the other selections.
+"""The hot/cold sampler on its own, behind the same interface as the other selections, to be tested beside them.
 
-The solver uses the sampler inside its kernel (`kernel.py`), fused with its
-step; this class is for everything else: tests, benchmarks, other solvers.
+The solver uses the sampler inside its kernel (solvers/frank_wolfe/kernel.py), fused with its step.
 """
 
 from __future__ import annotations
