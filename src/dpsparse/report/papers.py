@@ -1,13 +1,16 @@
 """Papers an officer asks for, as Markdown: a DPIA annex, a NIST SP 800-226 page, a mapping to ISO/IEC 27559.
 
 Each is made from a model, its plan, and where given its ledger and its audit, and keeps two columns apart: what the
-library ensures (with the evidence) and what the operator must do, because no library can.
+library ensures (with the evidence) and what the operator must do, because no library can. Their text is in the
+files beside this one; here is what is filled in.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 import dpsparse
@@ -16,7 +19,6 @@ from dpsparse.privacy.guarantee import NOT_PROTECTED, ROW, TRUST_MODEL
 from dpsparse.privacy.html import describe, likelihood_factor, rounded_up
 
 _OPEN = "**to be filled in by the operator**"
-_DIRECT, _UNDERMINE, _BASE = "1 direct measure", "2 can undermine it", "3 beneath it"  # SP 800-226
 
 
 def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
@@ -38,58 +40,7 @@ def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -
     >>> print(dpia_annex(model).splitlines()[0])
     # DPIA annex: DPGradientClassifier
     """
-    g: Guarantee = model.privacy_
-    return _paper(
-        f"DPIA annex: {name_of(model)}",
-        _state(model),
-        [
-            "## 1. The processing (Article 35(7)(a))",
-            _list(
-                [
-                    f"Product: a sparse linear model with {_inner(model).n_nonzero_:,} of {math.prod(_inner(model).coef_.shape):,} weights, to be published.",
-                    f"Method: {name_of(model)}, dpsparse {dpsparse.__version__}.",
-                    f"Purpose, categories of data and data subjects, recipients, retention: {_OPEN}.",
-                ]
-            ),
-            "## 2. Necessity and proportionality (Article 35(7)(b))",
-            _list(
-                [
-                    "Only the numbers listed under section 4 are released from the rows; nothing else leaves the fit.",
-                    f"Legal basis, and why a less intrusive way would not do: {_OPEN}.",
-                    f"Why epsilon {rounded_up(g.epsilon)} and delta {rounded_up(g.delta)}: {_OPEN}.",
-                ]
-            ),
-            "## 3. Risks to data subjects (Article 35(7)(c))",
-            " ".join(in_words(g)),
-            _table(
-                ("risk", "bound or state", "residual risk is the operator's"),
-                [
-                    ("singling out, linkage, inference about one unit from the published model", _promise(g), "choice of epsilon; several releases (section 5)"),
-                    ("a person with several rows", *_several_rows(g)),
-                    ("learning about groups and the population", "not limited: it is what a model is for", "whether that is fair and lawful"),
-                    ("breach of the raw rows", "not covered: differential privacy protects the output", "access control, encryption, deletion"),
-                    ("side channels of the fit (time, memory)", "not covered", "run where nobody measures"),
-                    ("looks at the rows outside the library", "not covered", "tuning, cleaning and plots on private rows"),
-                ],
-            ),
-            "## 4. Measures (Article 35(7)(d))",
-            _table(("release", "mechanism"), [(name, describe(event)) for name, event in g.events]),
-            f"Sensitivity is the most that {g.unit} can change a number, scale the size of the noise in the same unit, size how many numbers are released at most; a leak is part of delta.",
-            _list(
-                [
-                    f"Unit: {g.unit}; neighbours: {g.neighbours}.",
-                    f"Assumptions of the proof: {'; '.join(g.assumptions) or 'none beyond the trust model'}.",
-                    f"Trust: {TRUST_MODEL}.",
-                    f"Randomness: {g.randomness}. Arithmetic: contributions and noise are whole numbers.",
-                    f"Proof: {g.source or 'none'} (`dpsparse proof` prints it).",
-                ]
-            ),
-            "## 5. All releases from these data",
-            _budget(ledger),
-            "## 6. Attempts to refute the guarantee",
-            _audit(audit),
-        ],
-    )  # fmt: skip
+    return _filled("dpia_annex", model, ledger, audit)
 
 
 def nist_page(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
@@ -109,43 +60,7 @@ def nist_page(model: Any, *, ledger: Ledger | None = None, audit: Any = None) ->
     >>> print(nist_page(model).splitlines()[0])
     # NIST SP 800-226: DPGradientClassifier
     """
-    g: Guarantee = model.privacy_
-    facts = g.to_dict()["nist_sp_800_226"]
-    rows = [
-        (_DIRECT, "privacy loss parameters", f"{g.headline}; accounting: {facts['privacy_loss_parameters']['accounting']}", "state epsilon and delta with the model; decide the total over all releases"),
-        (_DIRECT, "unit of privacy", f"{g.unit}; {g.neighbours}", "choose persons where people have several rows; give the true owner of every row"),
-        (_UNDERMINE, "trust model", TRUST_MODEL, "name the curator and who may reach the rows"),
-        (_UNDERMINE, "mechanisms", "; ".join(f"{name}: {describe(event)}" for name, event in g.events) or "none", "none: they follow from the plan"),
-        (_UNDERMINE, "sensitivity and clipping", "bounds are enforced on the whole numbers a row contributes, in one place", "declare bounds without looking at the rows"),
-        (_UNDERMINE, "composition", "reserved before noise; the ceiling also holds for adaptive choices" if ledger else "inside the fit only; no ledger was given", "book every release from the data in one ledger"),
-        (_UNDERMINE, "releases without differential privacy", "not seen by the library", "none from the same rows, or state that the promise is void beside them"),
-        (_UNDERMINE, "floating point", "integer contributions and integer noise; selections are exact draws", "do not publish intermediate results"),
-        (_UNDERMINE, "randomness", g.randomness, "no seeds in production; a new process after a snapshot is restored"),
-        (_UNDERMINE, "side channels", "not protected: " + NOT_PROTECTED[1], "run the fit where time and memory are not observed"),
-        (_UNDERMINE, "utility and bias", "error from privacy is stated per weight (`coef_noise_`) where the method has it", "measure with `dp_evaluate`, also by group, before use"),
-        (_UNDERMINE, "verification", "proof note, sensitivity and law tests, audit", "repeat: `dpsparse inspect`, `dpsparse audit`, `dpsparse budget verify`"),
-        (_BASE, "security and access control", "not the library's business", "access control, encryption, deletion of raw rows"),
-        (_BASE, "data collection exposure", "not the library's business", "collect no more than is needed; protect what is collected before it is used"),
-    ]  # fmt: skip
-    return _paper(
-        f"NIST SP 800-226: {name_of(model)}",
-        _state(model),
-        [
-            "The publication orders what an evaluation must look at as a pyramid: direct measures of the guarantee rest on "
-            "what can undermine it, and that on the security and the collection of the data.",
-            _table(
-                ("level", "question", "what the library ensures", "what the operator must"), rows
-            ),
-            "## Not protected",
-            _list(facts["not_protected"]),
-            "## Cautions",
-            _list(facts["cautions"]),
-            "## Budget",
-            _budget(ledger),
-            "## Attempts to refute the guarantee",
-            _audit(audit),
-        ],
-    )
+    return _filled("nist_sp_800_226", model, ledger, audit)
 
 
 def iso_mapping(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
@@ -165,40 +80,53 @@ def iso_mapping(model: Any, *, ledger: Ledger | None = None, audit: Any = None) 
     >>> print(iso_mapping(model).splitlines()[0])
     # Mapping to ISO/IEC 27559:2022: DPGradientClassifier
     """
+    return _filled("iso_iec_27559", model, ledger, audit)
+
+
+def _filled(name: str, model: Any, ledger: Ledger | None, audit: Any) -> str:
+    """The text of a paper with the facts of a model; what stands in a cell of a table stays in its cell."""
     g: Guarantee = model.privacy_
-    book = f"account of data set {ledger.dataset!r}" if ledger else "no ledger was given"
-    rows = [
-        ("6.2.2 security and privacy practices", "not the library's business: it protects the output, not the rows", _OPEN + ": of those who hold rows, ledger and model"),
-        ("6.2.3 motives and capacity to re-identify", "assumed unlimited: any reader, any side knowledge, any computing power", "none for the model; for the rows see 6.2.2"),
-        ("6.3.2 transparency and stakeholder engagement", "privacy card, DPIA annex, registry entry", _OPEN + ": who is told and heard"),
-        ("6.3.3 privacy-related harms", "what is learnt about one unit is bounded; what is learnt about groups is not", _OPEN),
-        ("7.2.2 data principals", f"unit: {g.unit}", "state the true owner of every row"),
-        ("7.2.3 to 7.2.5 data type, attribute types, dataset properties", "the declared domain; every column is treated as identifying", _OPEN + ": declare bounds without looking at the rows"),
-        ("7.3.2 maximum or average risk", "maximum: over all neighbouring tables", "none"),
-        ("7.3.3 population or sample-based attack", "either: the attacker may know every other row", "none"),
-        ("7.3.4 data privacy models", f"differential privacy, {g.neighbours}", "none"),
-        ("8.2.2 quantifying identifiability", _promise(g), "choose the threshold (epsilon)"),
-        ("8.2.3 adversarial testing", "attached" if audit is not None else "`dpsparse audit`; not attached here", "repeat for your own configuration"),
-        ("8.3.2 reconfiguring the environment", f"policy file and ledger: {book}", _OPEN + ": access to rows and to the ledger"),
-        ("8.3.3 transforming the data", "noise and clipping as listed in the NIST page", "declare bounds without looking"),
-        ("8.3.4 re-evaluation", "`ledger.remaining()` before every release", "decide on each further release"),
-        ("9.2.2 roles and responsibilities", "the ledger keeps who released what", _OPEN),
-        ("9.2.3 principles, policies and procedures", "policy file (largest epsilon, allowed methods), enforced", _OPEN + ": who may write it"),
-        ("9.2.4 identifying and managing a disclosure", "every release is reserved before noise is drawn", "release nothing else from the rows"),
-        ("9.2.5 communicating with stakeholders", "privacy card, registry entry", _OPEN),
-        ("9.3.2 monitoring the data environment", "`dpsparse budget history`, `verify --anchor`", _OPEN),
-        ("9.4 mitigation in case of incident", "a ledger entry cannot be taken back; SECURITY.md says how to report", _OPEN + ": plan for a breach of the raw rows"),
-    ]  # fmt: skip
-    return _paper(
-        f"Mapping to ISO/IEC 27559:2022: {name_of(model)}",
-        _state(model),
-        [
-            "Clauses are named as in the contents of the 2022 edition; the text of the clauses is sold by ISO and was not at hand, so "
-            "compare before you rely on a line. The standard is written for de-identified data; a model with a "
-            "proven guarantee is such an output, the training rows are not.",
-            _table(("clause", "what the library contributes", "what people must do"), rows),
-        ],
-    )
+    nist, (several_rows, several_rows_left) = g.to_dict()["nist_sp_800_226"], _several_rows(g)
+    facts = {
+        "method": name_of(model),
+        "version": dpsparse.__version__,
+        "n_nonzero": f"{_inner(model).n_nonzero_:,}",
+        "n_weights": f"{math.prod(_inner(model).coef_.shape):,}",
+        "open": _OPEN,
+        "headline": g.headline,
+        "epsilon": rounded_up(g.epsilon),
+        "delta": rounded_up(g.delta),
+        "unit": g.unit,
+        "neighbours": g.neighbours,
+        "promise": _promise(g),
+        "several_rows": several_rows,
+        "several_rows_left": several_rows_left,
+        "trust": TRUST_MODEL,
+        "randomness": g.randomness,
+        "assumptions": "; ".join(g.assumptions) or "none beyond the trust model",
+        "source": g.source or "none",
+        "accounting": nist["privacy_loss_parameters"]["accounting"],
+        "mechanisms": "; ".join(f"{n}: {describe(event)}" for n, event in g.events) or "none",
+        "side_channels": NOT_PROTECTED[1],
+        "account": f"account of data set {ledger.dataset!r}" if ledger else "no ledger was given",
+        "composition": "reserved before noise; the ceiling also holds for adaptive choices"
+        if ledger
+        else "inside the fit only; no ledger was given",
+        "tested": "attached" if audit is not None else "`dpsparse audit`; not attached here",
+        "words": " ".join(in_words(g)),
+    }
+    parts = {
+        "state": _state(model),
+        "releases": _table(("release", "mechanism"), [(n, describe(e)) for n, e in g.events]),
+        "not_protected": _list(nist["not_protected"]),
+        "cautions": _list(nist["cautions"]),
+        "budget": _budget(ledger),
+        "audit": _audit(audit),
+        "foot": f"Generated by dpsparse {dpsparse.__version__} from the model file. It is no legal advice, and no "
+        "approval.",
+    }
+    text = files(__package__).joinpath(f"{name}.md").read_text("utf-8")
+    return Template(text).substitute({k: _cell(v) for k, v in facts.items()} | parts)
 
 
 def in_words(g: Guarantee) -> list[str]:
@@ -224,11 +152,6 @@ def in_words(g: Guarantee) -> list[str]:
         "This holds whatever else is known or will become known, and for everything computed from "
         "the model later.",
     ]
-
-
-def _paper(title: str, state: str, parts: Iterable[str]) -> str:
-    foot = f"Generated by dpsparse {dpsparse.__version__} from the model file. It is no legal advice, and no approval."
-    return "\n\n".join([f"# {title}", state, *parts, "---", foot]) + "\n"
 
 
 def _state(model: Any) -> str:
@@ -269,8 +192,8 @@ def _budget(ledger: Ledger | None) -> str:
     entries = ledger.history()
     head = (
         f"Data set {ledger.dataset!r}: ceiling epsilon {ledger.terms.epsilon:g} at delta {ledger.terms.delta:g}, spent "
-        f"{rounded_up(ledger.spent(), 4)}. Releases: {len(entries)}, listed below (the last 50 at most). The book is unbroken: "
-        f"{ledger.verify()} entries, as a release is reserved and then completed; head `{ledger.head[:16]}`."
+        f"{rounded_up(ledger.spent(), 4)}. Releases: {len(entries)}, listed below (the last 50 at most). The book is "
+        f"unbroken: {ledger.verify()} entries, as a release is reserved and then completed; head `{ledger.head[:16]}`."
     )
     rows = [
         (e.time[:10], e.method, rounded_up(e.epsilon, 4), rounded_up(e.total, 4))
@@ -281,7 +204,10 @@ def _budget(ledger: Ledger | None) -> str:
 
 def _audit(audit: Any) -> str:
     if audit is None:
-        return "None attached. `dpsparse audit config.toml` attacks a configuration with tables of its own; no data is read."
+        return (
+            "None attached. `dpsparse audit config.toml` attacks a configuration with tables of its own; no data is "
+            "read."
+        )
     return f"Not being refuted is no proof.\n\n```\n{str(audit).strip()}\n```"
 
 
@@ -299,12 +225,12 @@ def _inner(model: Any) -> Any:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    def line(cells: Iterable[str]) -> str:
-        return (
-            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-        )
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, cells))} |" for cells in lines)
 
-    return "\n".join([line(head), line(["---"] * len(head)), *(line(row) for row in rows)])
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _list(items: Iterable[str]) -> str:
