@@ -5,10 +5,7 @@ Targets are text where the declared labels are text, and numbers otherwise: a bl
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +14,9 @@ import scipy.sparse as sp
 
 from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers.files import COMPRESSIONS, open_bytes
+from dpsparse.readers.files import pyarrow_for
 from dpsparse.readers.svmlight import iter_svmlight
-from dpsparse.readers.tables import (
-    ROWS,
-    _arrow_table,
-    _choose,
-    _numbers,
-    _sparse,
-    table_header,
-    text_lines,
-)
+from dpsparse.readers.tables import ROWS, _arrow_table, _choose, _numbers, _sparse, csv_table
 
 Block = tuple[sp.csr_array, np.ndarray, int]
 Stream = Callable[[np.ndarray | None], Iterator[Block]]
@@ -56,43 +45,18 @@ def csv_blocks(
     separator: str = ",",
 ) -> tuple[tuple[str, ...], Stream]:
     """Names of the features, and the stream; every file has the same header."""
-
-    def columns_of(names: list[str]) -> tuple[list[int], int]:
-        columns, (at, _) = _choose(names, target, None, drop, features)
-        return columns, at
-
-    def opened(file: Path) -> Iterator[Any]:
-        with (
-            open_bytes(file) as raw,
-            io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
-        ):
-            lines = text_lines(text)
-            yield table_header(lines, separator, file.name)
-            while chunk := list(islice(lines, ROWS)):
-                try:
-                    rows = [r for r in csv.reader(chunk, delimiter=separator, strict=True) if r]
-                except csv.Error:
-                    raise SchemaError(f"{file.name} is not a readable table.") from None
-                position = 0 if file.suffix.lower() in COMPRESSIONS else raw.tell()
-                yield rows, position
-
-    first = next(opened(files[0]))
-    columns, at = columns_of(first)
+    with csv_table(files[0], separator) as (first, _):
+        columns, (at, _) = _choose(first, target, None, drop, features)
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         before = 0
         for file in files:
-            parts = opened(file)
-            if next(parts) != first:
-                raise SchemaError(
-                    f"{file.name} has other columns than the first file; all files need the same header line."
-                )
-            for rows, position in parts:
-                if any(len(row) != len(first) for row in rows):
+            with csv_table(file, separator) as (names, chunks):
+                if names != first:
                     raise SchemaError(
-                        f"A line of {file.name} does not have {len(first)} cells like the header."
+                        f"{file.name} has other columns than the first file; all files need the same header line."
                     )
-                if rows:
+                for rows, position in chunks:
                     y = _targets([row[at] for row in rows], labels)
                     yield sp.csr_array(_numbers(rows, columns)), y, before + position
             before += file.stat().st_size
@@ -110,10 +74,8 @@ def parquet_blocks(
     n_features: int | None = None,
 ) -> tuple[tuple[str, ...] | None, int, Stream]:
     """Names (None for sparse rows), width and stream. Sparse rows are two columns of lists, indices and values."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise SchemaError("Parquet files need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    pyarrow_for("Parquet files")
+    from pyarrow import parquet
 
     def names_of(file: Path) -> list[str]:
         with parquet.ParquetFile(file) as opened:

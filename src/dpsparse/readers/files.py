@@ -16,12 +16,18 @@ from typing import Any, BinaryIO, cast
 from dpsparse.exceptions import SchemaError
 
 
+def pyarrow_for(files: str) -> Any:
+    """pyarrow, which `files` of some kind need."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise SchemaError(f"{files} need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    return pyarrow
+
+
 def _open_zstd(path: Path, mode: str) -> Any:
     """Python has no reader of its own for .zst before 3.14; Arrow has."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise SchemaError("Files .zst need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    pa = pyarrow_for("Files .zst")
     return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd"))
 
 

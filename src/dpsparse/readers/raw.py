@@ -6,12 +6,9 @@ refusal would tell of a row. Messages show no cell.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,8 @@ import numpy as np
 
 from dpsparse._checks import array_of, no_column, objects_of, quietly
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers.files import open_bytes
-from dpsparse.readers.tables import GAPS, ROWS, format_of, table_header, text_lines
+from dpsparse.readers.files import open_bytes, pyarrow_for
+from dpsparse.readers.tables import GAPS, csv_table, format_of
 
 Columns = dict[str, np.ndarray]
 RAW_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
@@ -82,15 +79,12 @@ def column_names(path: str | os.PathLike[str], format: str | None = None) -> lis
     """
     kind = format or format_of(Path(path))
     if kind in ("csv", "tsv"):
-        with (
-            open_bytes(path) as raw,
-            io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text,
-        ):
-            return table_header(text_lines(text), _separator(kind), Path(path).name)
+        with csv_table(path, _separator(kind)) as (names, _):
+            return names
+    sentence = f"{Path(path).name} is not a readable table."
     if kind in ("parquet", "arrow"):
-        return quietly(f"{Path(path).name} is not a readable table.", _arrow_names, path, kind)
+        return quietly(sentence, _arrow_names, path, kind)
     if kind == "jsonl":
-        sentence = f"{Path(path).name} is not a readable table."
         return quietly(sentence, _json_names, path)
     raise SchemaError(f"{Path(path).name} ({kind}) has no named columns.")
 
@@ -109,23 +103,12 @@ def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
 
 
 def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
-    cells: dict[str, list[Any]] = {}
-    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
-        lines = text_lines(text)
-        names = table_header(lines, _separator(kind), Path(path).name)
-        chosen = _selected(names, wanted)
-        places = {name: names.index(name) for name in chosen}
-        cells = {name: [] for name in chosen}
-        while chunk := list(islice(lines, ROWS)):
-            rows = [
-                row for row in csv.reader(chunk, delimiter=_separator(kind), strict=True) if row
-            ]
-            if any(len(row) != len(names) for row in rows):
-                raise SchemaError(
-                    f"A line of {Path(path).name} does not have {len(names)} cells like the header."
-                )
-            for name, j in places.items():
-                cells[name] += [_cell(row[j]) for row in rows]
+    with csv_table(path, _separator(kind)) as (names, chunks):
+        cells: dict[str, list[Any]] = {name: [] for name in _selected(names, wanted)}
+        places = [(column, names.index(name)) for name, column in cells.items()]
+        for rows, _ in chunks:
+            for column, j in places:
+                column += [_cell(row[j]) for row in rows]
     return {name: objects_of(column) for name, column in cells.items()}
 
 
@@ -173,29 +156,26 @@ def _read_json(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
 
 
 def _open_arrow(path: Any, kind: str) -> Any:
-    try:
-        from pyarrow import feather, parquet
-    except ImportError:
-        raise SchemaError(
-            "Parquet and Arrow files need pyarrow: pip install 'dpsparse[parquet]'."
-        ) from None
-    if not Path(path).is_file():
-        raise SchemaError(f"There is no file {path}.")
+    pyarrow_for("Parquet and Arrow files")
+    from pyarrow import feather, parquet
+
+    _refuse_absent(path)
     return parquet.read_table(path) if kind == "parquet" else feather.read_table(path)
 
 
 def _arrow_names(path: Any, kind: str) -> list[str]:
-    if kind == "parquet":
-        try:
-            from pyarrow import parquet
-        except ImportError:
-            raise SchemaError(
-                "Parquet files need pyarrow: pip install 'dpsparse[parquet]'."
-            ) from None
-        if not Path(path).is_file():
-            raise SchemaError(f"There is no file {path}.")
-        return list(parquet.read_schema(path).names)
-    return list(_open_arrow(path, kind).column_names)
+    if kind != "parquet":
+        return list(_open_arrow(path, kind).column_names)
+    pyarrow_for("Parquet files")
+    from pyarrow import parquet
+
+    _refuse_absent(path)
+    return list(parquet.read_schema(path).names)
+
+
+def _refuse_absent(path: Any) -> None:
+    if not Path(path).is_file():
+        raise SchemaError(f"There is no file {path}.")
 
 
 def _read_arrow(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:

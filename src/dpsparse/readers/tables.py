@@ -13,6 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -24,7 +25,7 @@ import scipy.sparse as sp
 
 from dpsparse._checks import no_column, quietly
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers.files import COMPRESSIONS, open_bytes
+from dpsparse.readers.files import COMPRESSIONS, open_bytes, pyarrow_for
 from dpsparse.readers.svmlight import read_svmlight
 
 _BLOCK = 2**24  # bytes that pyarrow cuts into cells at a time
@@ -180,21 +181,9 @@ def _read_any_csv(path: str | os.PathLike[str], separator: str, choose: Chooser)
     """Cell by cell in Python: what a table may look like, and what is said of one that cannot be read."""
     blocks: list[sp.csr_array] = []
     cells: tuple[list[Any], list[Any]] = [], []
-    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
-        lines = text_lines(text)
-        names = table_header(lines, separator, Path(path).name)
+    with csv_table(path, separator) as (names, chunks):
         columns, others = choose(names)
-        while chunk := list(islice(lines, ROWS)):
-            try:
-                rows = [row for row in csv.reader(chunk, delimiter=separator, strict=True) if row]
-            except csv.Error:
-                raise SchemaError(f"{Path(path).name} is not a readable table.") from None
-            if any(len(row) != len(names) for row in rows):
-                raise SchemaError(
-                    f"A line of {Path(path).name} does not have {len(names)} cells like the header."
-                )
-            if not rows:
-                continue
+        for rows, _ in chunks:
             blocks.append(_sparse(_numbers(rows, columns)))
             for j, column in zip(others, cells, strict=True):
                 if j >= 0:
@@ -202,7 +191,33 @@ def _read_any_csv(path: str | os.PathLike[str], separator: str, choose: Chooser)
     return _table(path, blocks, cells, columns, others, names)
 
 
-def text_lines(text: io.TextIOWrapper) -> Iterator[str]:
+@contextmanager
+def csv_table(
+    path: str | os.PathLike[str], separator: str
+) -> Iterator[tuple[list[str], Iterator[tuple[list[list[str]], int]]]]:
+    """The names of the columns, and rows of as many cells in chunks, each with the bytes read so far."""
+    path = Path(path)
+
+    def chunks() -> Iterator[tuple[list[list[str]], int]]:
+        while chunk := list(islice(lines, ROWS)):
+            try:
+                rows = [row for row in csv.reader(chunk, delimiter=separator, strict=True) if row]
+            except csv.Error:
+                raise SchemaError(f"{path.name} is not a readable table.") from None
+            if any(len(row) != len(names) for row in rows):
+                raise SchemaError(
+                    f"A line of {path.name} does not have {len(names)} cells like the header."
+                )
+            if rows:
+                yield rows, 0 if path.suffix.lower() in COMPRESSIONS else raw.tell()
+
+    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+        lines = _text_lines(text)
+        names = table_header(lines, separator, path.name)
+        yield names, chunks()
+
+
+def _text_lines(text: io.TextIOWrapper) -> Iterator[str]:
     """Lines, with a cell's quoted line break kept inside its line."""
     try:
         parts: list[str] = []
@@ -355,11 +370,9 @@ def _arrow_cells(
 
 
 def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise SchemaError("Parquet files need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    pa = pyarrow_for("Parquet files")
+    from pyarrow import parquet
+
     if not Path(path).is_file():
         raise SchemaError(f"There is no file {path}.")
     blocks: list[sp.csr_array] = []
