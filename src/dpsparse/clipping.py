@@ -57,16 +57,18 @@ class Part:
         """Persons, or rows where there are none."""
         return len(self) if self.persons is None else len(self.persons) - 1
 
-    def take(self, rows: np.ndarray, persons: np.ndarray) -> Part:
+    def table(self, dtype: type = np.float32) -> sp.csr_array:
+        """The rows as a matrix, which shares their arrays where the type is theirs."""
+        entries: Any = (self.values.astype(dtype, copy=False), self.indices, self.indptr)
+        return sp.csr_array(entries, shape=(len(self), self.n_features))
+
+    def take(self, rows: np.ndarray, persons: np.ndarray | None) -> Part:
         """These rows in this order, and where each person among them begins."""
         if len(rows) == len(self) and np.all(rows[1:] > rows[:-1]):
             return replace(self, persons=persons)
-        n_features = self.n_features
-        table = sp.csr_array(
-            (self.values, self.indices, self.indptr), shape=(len(self), n_features)
-        )[rows]
+        table = self.table()[rows]
         targets = self.targets[rows]
-        return Part(table.indptr, table.indices, table.data, targets, n_features, persons)
+        return Part(table.indptr, table.indices, table.data, targets, self.n_features, persons)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse._checks import is_real, is_whole, quietly
 from dpsparse.clipping import (
@@ -278,10 +277,7 @@ class Domain:
     def clip(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> BoundedData:
         """The clipped rows as one table, targets in their own unit: for what is not private anyway."""
         part = self.part(X, y, labels=labels)
-        values = part.values.astype(np.float64)
-        table = sp.csr_array(
-            (values, part.indices, part.indptr), shape=(len(part), part.n_features)
-        )
+        table = part.table(np.float64)
         table.has_canonical_format = True
         if y is None:
             return BoundedData(table, np.empty(0), self)

@@ -23,7 +23,7 @@ from dpsparse.clipping import Part
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, remember, units_in_one
-from dpsparse.rows.votes import Blocks
+from dpsparse.rows.votes import Blocks, n_units
 from dpsparse.sensitivity import signed_sum
 
 
@@ -38,7 +38,7 @@ class Linear:
 
 def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
     """The rows, or persons, outside block 0, and those inside it."""
-    edges = np.cumsum([0, *rows._parts.collect(_n_units)])
+    edges = np.cumsum([0, *rows._parts.collect(n_units)])
     inside = [blocks._of_unit[a:b] == 0 for a, b in pairwise(edges)]
     training = rows._parts.map(_chosen, [~mask for mask in inside])
     testing = rows._parts.map(_chosen, inside)
@@ -46,10 +46,6 @@ def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
         Rows(training, rows.domain, rows.n_features),
         Rows(testing, rows.domain, rows.n_features),
     )
-
-
-def _n_units(part: Part) -> int:
-    return part.n_units
 
 
 def centred_scores(rows: Rows, models: Sequence[Linear]) -> Query:
@@ -62,10 +58,7 @@ def centred_scores(rows: Rows, models: Sequence[Linear]) -> Query:
 
 
 def _add_scores(models: tuple[Linear, ...], unit: float, part: Part, out: np.ndarray) -> None:
-    table = sp.csr_array(
-        (part.values.astype(np.float64), part.indices, part.indptr),
-        shape=(len(part), part.n_features),
-    )
+    table = part.table(np.float64)
     most = units_in_one(2.0 * unit)  # in one half
     for j, model in enumerate(models):
         scores = _contributions(table, part.targets, model)
@@ -86,11 +79,8 @@ def _contributions(table: sp.csr_array, targets: np.ndarray, model: Linear) -> n
 
 
 def _chosen(part: Part, mask: np.ndarray) -> Part:
-    if part.persons is not None:
-        sizes = np.diff(part.persons)
-        starts = np.concatenate([[0], np.cumsum(sizes[mask])])
-        return part.take(np.flatnonzero(np.repeat(mask, sizes)), starts)
-    table = sp.csr_array(
-        (part.values, part.indices, part.indptr), shape=(len(part), part.n_features)
-    )[mask]
-    return Part(table.indptr, table.indices, table.data, part.targets[mask], part.n_features)
+    if part.persons is None:
+        return part.take(np.flatnonzero(mask), None)
+    sizes = np.diff(part.persons)
+    starts = np.concatenate([[0], np.cumsum(sizes[mask])])
+    return part.take(np.flatnonzero(np.repeat(mask, sizes)), starts)

@@ -32,7 +32,7 @@ from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.short import count, short_sum
 from dpsparse.rows.standard import small, standardised, with_targets
 from dpsparse.rows.unit import UnitRows
-from dpsparse.rows.votes import Blocks, Selector, block_votes
+from dpsparse.rows.votes import Blocks, Selector, block_votes, n_units
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Rows:
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
-        return sum(self._parts.collect(_n_units))
+        return sum(self._parts.collect(n_units))
 
     def _made_of(self, parts: Parts) -> Rows:
         return Rows(parts, self.domain, self.n_features)
@@ -245,10 +245,6 @@ def _same(part: Part) -> Part:
 
 def _width(part: Part) -> int:
     return part.n_features
-
-
-def _n_units(part: Part) -> int:
-    return part.n_units
 
 
 def _rows_per_person(part: Part) -> np.ndarray:

@@ -48,7 +48,7 @@ def block_votes(
     a part has, meet in one place, wherever the parts are, and only what they name comes here."""
 
     def whole(unit: float) -> np.ndarray:
-        ends = np.cumsum(rows.collect(_n_units))[:-1]
+        ends = np.cumsum(rows.collect(n_units))[:-1]
         blocked = rows.map(_blocked, np.split(blocks._of_unit, ends))
         take = partial(_of_blocks, blocks.n_blocks)
         counts = np.zeros(n_features, np.int64)
@@ -59,7 +59,8 @@ def block_votes(
     return Query((n_features,), votes, whole)
 
 
-def _n_units(part: Part) -> int:
+def n_units(part: Part) -> int:
+    """Rows or persons of a part."""
     return part.n_units
 
 
@@ -72,8 +73,7 @@ def _of_blocks(n_blocks: int, blocked: _Blocked, group: int, n_groups: int) -> _
     """The rows of this part in the blocks of one group: consecutive ones."""
     part = blocked.part
     mine = np.flatnonzero(blocked.of_row * n_groups // n_blocks == group)
-    X = sp.csr_array((part.values, part.indices, part.indptr), shape=(len(part), part.n_features))
-    return X[mine], part.targets[mine], blocked.of_row[mine]
+    return part.table()[mine], part.targets[mine], blocked.of_row[mine]
 
 
 def _all_votes(n_nonzero: int, selector: Selector, tables: Sequence[_Table]) -> np.ndarray:
