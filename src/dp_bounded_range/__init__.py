@@ -209,11 +209,16 @@ def masses(
     last = math.ceil((len(run.values) - 1) * run.spacing / grid)
     y = grid * np.arange(-last, last + 1.0)
     values = run.delta(y)
-    per_rise = np.exp(-y[:-1]) / math.expm1(grid)
+    return -last, bends(y, values, grid), float(values[-1])
+
+
+def bends(y: Array, values: Array, spacing: float) -> Array:
+    """w_j g_j for the chords through `values` at g_j = e^{y_j} as a sum of w_j (g_j - g)_+ and a constant."""
+    per_rise = np.exp(-y[:-1]) / math.expm1(spacing)  # 1/(g_{j+1} - g_j)
     slopes = np.diff(values) * per_rise
     first = (float(values[0]) - 1.0) * math.exp(-float(y[0]))  # the chord to (0, 1)
-    bends = np.diff(slopes, prepend=first, append=0.0)
+    found = np.diff(slopes, prepend=first, append=0.0)
     # Differences cancel: what rounding can hide in a bend is added to it.
     hidden = 4e-16 * (values[:-1] + values[1:]) * per_rise
     hidden = np.concatenate([[-4e-16 * first], hidden]) + np.append(hidden, 0.0)
-    return -last, (np.maximum(bends, 0.0) + hidden) * np.exp(y), float(values[-1])
+    return np.asarray((np.maximum(found, 0.0) + hidden) * np.exp(y))

@@ -1,22 +1,12 @@
-"""Plans made of sums with Gaussian noise: phases from shares of the budget, and the plan of the mean alone."""
+"""Effective rows, and the plan of a regression that has too few of them: the mean alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dpsparse.noise import STEPS
-from dpsparse.privacy import (
-    Event,
-    Geometric,
-    NonPrivate,
-    Phase,
-    Plan,
-    RoundedGaussian,
-    Sequence,
-    calibrate,
-)
+from dpsparse.privacy import Geometric, Phase, Plan, RoundedGaussian, calibrate
 from dpsparse.sensitivity import signed_sum
 from dpsparse.solvers.table_regression import TableRegression
 
@@ -62,27 +52,3 @@ def mean_plan(model: BaseDPLinearModel, effective: float) -> Plan:
         source="docs/proofs/table_regression.md",
         parameters={"n_iter": 1, "way": "mean", "effective_rows": effective},
     )
-
-
-def gaussian_phases(
-    shares: Mapping[str, float],
-    sizes: Mapping[str, int],
-    notes: Mapping[str, str],
-    epsilon: float,
-    delta: float,
-    extra: tuple[Event, ...] = (),
-) -> tuple[float, list[Phase]]:
-    """mu, and one phase for every share of mu^2; `extra` events are paid beside them, but have no phase here.
-
-    `sizes` says how many numbers a phase releases at most: the sampler's slack is charged for each.
-    """
-
-    def event(name: str, mu: float) -> Event:
-        return RoundedGaussian(1.0 / (mu * math.sqrt(shares[name])), 1.0, sizes[name])
-
-    if math.isinf(epsilon):
-        return math.inf, [Phase(name, NonPrivate(), notes[name]) for name in shares]
-    mu = calibrate(
-        lambda m: Sequence((*(event(name, m) for name in shares), *extra)), epsilon, delta
-    )
-    return mu, [Phase(name, event(name, mu), notes[name]) for name in shares]

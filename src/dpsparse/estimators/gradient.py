@@ -19,10 +19,11 @@ from dpsparse.estimators._base import (
     check_positive,
     output_count,
 )
-from dpsparse.estimators._phases import gaussian_phases, mean_alone
+from dpsparse.estimators._phases import mean_alone
 from dpsparse.exceptions import ParameterError
 from dpsparse.nonzeros import check_n_nonzero, count_event
 from dpsparse.privacy import NonPrivate, Phase, Plan
+from dpsparse.privacy.plan import gaussian_phases
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.gradient import (
@@ -156,11 +157,10 @@ class _DPGradient(BaseDPLinearModel):
 
         count = count_event(check_n_nonzero(self.n_nonzero))
         paid = (count,) if count is not None else ()
-        mu, phases = gaussian_phases(shares, sizes, NOTES, self.epsilon, self.delta, paid)
+        mu, phases = gaussian_phases(shares, sizes, self.epsilon, self.delta, NOTES, paid)
         if count is not None:
-            phases.append(
-                Phase("count", count if private else NonPrivate(), "noisy number of weights")
-            )
+            event = count if private else NonPrivate()
+            phases = (*phases, Phase("count", event, "noisy number of weights"))
         return self._planned(
             phases,
             self._recipe(n_features, n_outputs, "masses" in shares, labels),

@@ -17,7 +17,7 @@ from dpsparse.estimators._base import (
     check_positive,
     output_count,
 )
-from dpsparse.estimators._phases import FEW, gaussian_phases, mean_alone
+from dpsparse.estimators._phases import FEW, mean_alone
 from dpsparse.estimators._support import targets
 from dpsparse.estimators.gradient import NARROW
 from dpsparse.estimators.gradient import NOTES as GRADIENT_NOTES
@@ -34,6 +34,7 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
+from dpsparse.privacy.plan import gaussian_phases
 from dpsparse.published.wang_gu_2019_hard_threshold import (
     concentrated,
     private_hard_threshold,
@@ -202,7 +203,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             "intercept": INTERCEPT_ROUNDS * n_classes,
             "gradients": steps * (n_features + 1) * n_outputs,
         }
-        mu, phases = gaussian_phases(shares, sizes, _NOTES, self.epsilon, self.delta)
+        mu, phases = gaussian_phases(shares, sizes, self.epsilon, self.delta, _NOTES)
         public = replace(
             self._prior(n_outputs),
             longest=domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features),

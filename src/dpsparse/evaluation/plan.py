@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy import Event, NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
 from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.privacy.plan import Plan, gaussian_phases
 
 MOST_BINS = 64
 # Public cells of scores: +-2^(k/4), from 1/256 to 64.
@@ -149,21 +149,12 @@ def make_plan(
         "class_cells": subject.n_classes * (len(EDGES) + 1),
         "class_histogram": subject.n_classes * 2 * MOST_BINS,
     }
-
-    def event(name: str, mu: float) -> Event:
-        return RoundedGaussian(1.0 / (mu * math.sqrt(parts[name])), 1.0, sizes.get(name, 1))
-
-    mu = math.inf
-    if not math.isinf(epsilon):
-        mu = calibrate(lambda m: Sequence(tuple(event(name, m) for name in parts)), epsilon, delta)
-        if mu > _LIMIT:
-            raise ParameterError(
-                f"epsilon={epsilon!r} is no privacy; use math.inf for the exact evaluation."
-            )
-    phases = tuple(
-        Phase(name, NonPrivate() if math.isinf(mu) else event(name, mu), _NOTES[name])
-        for name in parts
-    )
+    sizes = {name: sizes.get(name, 1) for name in parts}
+    mu, phases = gaussian_phases(parts, sizes, epsilon, delta, _NOTES)
+    if _LIMIT < mu < math.inf:
+        raise ParameterError(
+            f"epsilon={epsilon!r} is no privacy; use math.inf for the exact evaluation."
+        )
     if adjacency == "replace-one":
         of = "persons" if unit == PERSON else "rows"
         assumptions = (*assumptions, f"the number of {of} is public (replace-one)")

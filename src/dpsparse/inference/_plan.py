@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,8 @@ from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.estimators._schema import check_labels, checked_data, column_names
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
-from dpsparse.privacy import NonPrivate, Phase, Plan, RoundedGaussian, Sequence, calibrate
 from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.privacy.plan import Plan, gaussian_phases
 from dpsparse.random import is_seeded
 from dpsparse.rows import Rows
 
@@ -52,18 +51,12 @@ def price(
     assumptions: tuple[str, ...],
 ) -> Plan:
     """Gaussian releases with these shares of the budget."""
-
-    def event(phase: str, mu: float) -> RoundedGaussian:
-        return RoundedGaussian(1.0 / (mu * math.sqrt(shares[phase])), 1.0, sizes[phase])
-
-    mu = math.inf
-    if not math.isinf(epsilon):
-        mu = calibrate(lambda m: Sequence(tuple(event(p, m) for p in shares)), epsilon, delta)
+    mu, phases = gaussian_phases(shares, sizes, epsilon, delta)
     if adjacency == "replace-one":
         assumptions = (*assumptions, f"the number of {domain.unit}s is public (replace-one)")
     plan = Plan(
         method=name,
-        phases=tuple(Phase(p, NonPrivate() if math.isinf(mu) else event(p, mu)) for p in shares),
+        phases=phases,
         epsilon=float(epsilon),
         delta=delta,
         adjacency=adjacency,

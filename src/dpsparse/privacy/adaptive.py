@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+import dp_bounded_range
 from dpsparse.jit import njit
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 
@@ -36,38 +37,8 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Profile:
-    """delta(epsilon) from above: chords in e^epsilon through `values` at 0, spacing, 2 spacing, ...
-
-    Constant above the last node; below epsilon = 0 the mirror H(1/g) = 1 - 1/g + H(g)/g holds, as every
-    class of pairs here is closed under swapping the two laws.
-    """
-
-    spacing: float
-    values: Array
-
-    def delta(self, epsilon: Array) -> Array:
-        """The bound at each epsilon, which may be negative."""
-        distance = np.abs(epsilon)
-        j = np.minimum((distance / self.spacing).astype(np.int64), len(self.values) - 1)
-        share = np.expm1(distance - j * self.spacing) / math.expm1(self.spacing)
-        share = np.clip(share, 0.0, 1.0)
-        ahead = self.values[np.minimum(j + 1, len(self.values) - 1)]
-        chord = ((1.0 - share) * self.values[j] + share * ahead) * (1.0 + 1e-14)
-        mirror = -np.expm1(-distance) + np.exp(-distance) * chord
-        return np.asarray(np.minimum(np.where(epsilon >= 0.0, chord, mirror), 1.0))
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 at which the bound is at most `delta`; infinite if none is."""
-        target = delta * (1.0 - 2e-14)
-        above = int(np.count_nonzero(self.values > target))  # values fall
-        if above == 0:
-            return 0.0
-        if above == len(self.values):
-            return math.inf
-        high, low = float(self.values[above - 1]), float(self.values[above])
-        rise = (high - target) / (high - low) * math.expm1(self.spacing)
-        return ((above - 1) * self.spacing + math.log1p(rise)) * (1.0 + 1e-14)
+class Profile(dp_bounded_range.Profile):
+    """delta(epsilon) from above, and how it composes; every class of pairs here is closed under swapping the laws."""
 
     @cached_property
     def hinges(self) -> tuple[Array, Array, float]:
@@ -76,15 +47,7 @@ class Profile:
         y: Array = self.spacing * np.arange(-last, last + 1.0)
         mirrored = -np.expm1(y[:last]) + np.exp(y[:last]) * self.values[:0:-1]
         values = np.concatenate([mirrored, self.values])
-        per_rise = np.exp(-y[:-1]) / math.expm1(self.spacing)  # 1/(g_{j+1} - g_j)
-        slopes = np.diff(values) * per_rise
-        # Below the last mirrored node the chord runs to (0, 1).
-        first = (float(values[0]) - 1.0) * math.exp(-float(y[0]))
-        bends = np.diff(slopes, prepend=first, append=0.0)
-        # Differences cancel: what rounding can hide in a hinge is added to it.
-        hidden = 4e-16 * (values[:-1] + values[1:]) * per_rise
-        hidden = np.concatenate([[-4e-16 * first], hidden]) + np.append(hidden, 0.0)
-        weights: Array = (np.maximum(bends, 0.0) + hidden) * np.exp(y)
+        weights = dp_bounded_range.bends(y, values, self.spacing)
         return y, weights, float(values[-1])
 
     def with_gaussian(self, mu: float, epsilon: float) -> float:

@@ -77,11 +77,11 @@ def leaf_parameter(leaf: ev.Event, count: int) -> tuple[float, float]:
 
 def bounded_range(leaf: ev.Event) -> float | None:
     """The range of the log-ratio of a step that has one: twice the epsilon of a pure step."""
-    size = _loss(leaf)
+    size = loss_bound(leaf)
     return size if size is None or isinstance(leaf, ev.Exponential) else 2.0 * size
 
 
-def _loss(leaf: ev.Event) -> float | None:
+def loss_bound(leaf: ev.Event) -> float | None:
     """The range of a bounded-range step, the epsilon of a pure one, else None."""
     if isinstance(leaf, ev.Exponential):
         return float(leaf.eta)
@@ -156,7 +156,7 @@ def adaptive_run(key: tuple[tuple[ev.Event, int], ...]) -> AdaptiveRun | None:
     square, slack, spread = 0.0, 0.0, 0.0
     renyi_may_win = False
     for leaf, count in key:
-        size = _loss(leaf)
+        size = loss_bound(leaf)
         if size is not None and count <= _FEW:
             kind = "range" if isinstance(leaf, ev.Exponential) else "pure"
             kinds[kind, size] = kinds.get((kind, size), 0) + count

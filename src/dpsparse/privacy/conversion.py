@@ -28,7 +28,7 @@ from scipy.optimize import minimize_scalar
 
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import events as ev
-from dpsparse.privacy.composition import adaptive_run, gaussian_parameter
+from dpsparse.privacy.composition import adaptive_run, gaussian_parameter, loss_bound
 from dpsparse.privacy.gaussian import log_profile, smallest_epsilon
 from dpsparse.privacy.objective import delta_profile
 from dpsparse.privacy.rdp import Array, leaves, spend
@@ -191,14 +191,10 @@ def _pure_epsilon(counts: dict[ev.Event, int]) -> float | None:
     """Sum of the pure epsilons (basic composition), or None if one event is not pure."""
     total = 0.0
     for event, count in counts.items():
-        if isinstance(event, ev.Exponential):
-            total += count * event.eta
-        elif isinstance(event, (ev.Pure, ev.NoisyMax)):
-            total += count * event.epsilon
-        elif isinstance(event, (ev.Laplace, ev.Geometric)):
-            total += count * (event.sensitivity / event.scale)
-        else:
+        bound = loss_bound(event)
+        if bound is None:
             return None
+        total += count * bound
     return total
 
 

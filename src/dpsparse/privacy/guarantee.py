@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from dpsparse._json import plain
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.privacy import events as ev
 from dpsparse.privacy.conversion import epsilon as event_epsilon
@@ -187,21 +188,22 @@ class Guarantee:
 
         `nist_sp_800_226` answers the questions of NIST SP 800-226 in words; it is derived.
         """
-        return {
+        record = {
             "format": 1,
-            "epsilon": _encode(self.epsilon),
+            "epsilon": self.epsilon,
             "delta": self.delta,
             "adjacency": self.adjacency,
             "unit": self.unit,
             "proven": self.proven,
             "events": [{"name": name, "event": ev.to_dict(event)} for name, event in self.events],
-            "assumptions": list(self.assumptions),
+            "assumptions": self.assumptions,
             "source": self.source,
             "calibration": self.calibration,
             "randomness": self.randomness,
             "n_units": self.n_units,
             "nist_sp_800_226": self._nist(),
         }
+        return dict(plain(record))
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
@@ -229,7 +231,7 @@ class Guarantee:
         return {
             "claim": self.headline,
             "privacy_loss_parameters": {
-                "epsilon": _encode(self.epsilon),
+                "epsilon": self.epsilon,
                 "delta": self.delta,
                 "definition": "approximate differential privacy",
                 "accounting": "adaptive composition; smallest of the proven bounds (accounting.md)",
@@ -239,10 +241,10 @@ class Guarantee:
             "trust_model": TRUST_MODEL,
             "mechanisms": [f"{name}: {event!r}" for name, event in self.events],
             "randomness": self.randomness,
-            "arithmetic_and_assumptions": list(self.assumptions),
+            "arithmetic_and_assumptions": self.assumptions,
             "proof": self.source,
-            "cautions": list(self.cautions) or ["none"],
-            "not_protected": list(NOT_PROTECTED),
+            "cautions": self.cautions or ["none"],
+            "not_protected": NOT_PROTECTED,
         }
 
 
@@ -265,10 +267,6 @@ def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW)
             f"{_factor(epsilon)}; above {LOOSE:g} a guarantee says little"
         )
     return tuple(found)
-
-
-def _encode(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
 
 
 @lru_cache(maxsize=256)

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
+from dpsparse._json import plain
 from dpsparse.privacy.composition import (
     bounded_range,
     gaussian_parameter,
@@ -139,8 +140,7 @@ class Price:
     shift: float  # what samplers add to epsilon
 
     def to_dict(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"kind": self.kind, "renyi": [_plain(r) for r in self.renyi]}
-        return record | {name: _plain(getattr(self, name)) for name in _NUMBERS}
+        return dict(plain(asdict(self)))
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Price:
@@ -153,10 +153,6 @@ class Price:
 
 
 _NUMBERS = ("pure", "square", "slack", "leak", "tail", "shift")
-
-
-def _plain(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
 
 
 def _number(value: Any) -> float:
