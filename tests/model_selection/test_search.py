@@ -30,8 +30,8 @@ from dpsparse.exceptions import (
     ParameterError,
 )
 from dpsparse.model_selection import candidates as candidates_module
+from dpsparse.model_selection import design as design_module
 from dpsparse.model_selection import search as search_module
-from dpsparse.model_selection import stopping as stopping_module
 from dpsparse.model_selection.design import Fit
 from dpsparse.model_selection.pricing import choice_parameter, gaussian_parameter
 from dpsparse.model_selection.refit import _dearest
@@ -176,10 +176,9 @@ def test_a_candidate_that_costs_more_is_noticed(monkeypatch):
         return priced(model, mu * (1.2 if model.clip == 0.5 else 1.0), delta, context)
 
     priced = candidates_module.priced
-    monkeypatch.setattr(stopping_module, "priced", cheating)
+    monkeypatch.setattr(design_module, "priced", cheating)
     with pytest.raises(CalibrationError, match="costs more"):
         made("stopping").plan(6)
-    monkeypatch.setattr("dpsparse.model_selection.refit.priced", cheating)
     search = DPSearchCV(MODEL, [{"clip": 0.2}, {"clip": 0.5}], design="refit").plan(6)
     dearest = max(gaussian_parameter(fit.plan.event) for fit in search.public.finals)
     assert charged(search, "refit") == pytest.approx(dearest**2)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,8 @@ from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.output import Group, emit, emit_price, say, stage
 from dpsparse.cli.papers import bill, papers, registry
-from dpsparse.cli.proof import proof
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
-from dpsparse.cli.warm_up import warm_up
 from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError
 
 EXIT_HELP = (
@@ -45,13 +44,11 @@ for _command in (
     domain_command,
     reproduce,
     audit,
-    proof,
     registry,
     papers,
     bill,
     evaluate,
     tune,
-    warm_up,
 ):
     program.add_command(_command)
 
@@ -296,6 +293,30 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
         f"non-zero weights: {model.n_nonzero_} of {features:,}\n{model.privacy_}"
     )
     emit(record, text, as_json)
+
+
+@program.command()
+@click.argument("note", required=False)
+def proof(note: str | None) -> None:
+    """The proof note NOTE, or the names of all of them; `inspect` tells which one a model rests on."""
+    from dpsparse import proofs
+
+    say(proofs.read(note) if note else "\n".join(proofs.names()))
+
+
+@program.command("warm-up")
+def warm_up() -> None:
+    """Compile for this machine now (about half a minute); the code is kept beside the package.
+
+    Fits made-up rows with the commonest settings of both main families. In a container run it while the
+    image is built; NUMBA_CACHE_DIR chooses where the code is kept if the package cannot be written to.
+    Wheels with compiled code hold most of it already.
+    """
+    from dpsparse.estimators._warm_up import fit_common_kinds
+
+    start = time.perf_counter()
+    fit_common_kinds()
+    say(f"ready after {time.perf_counter() - start:.1f} s")
 
 
 # ---- shared by the commands ---------------------------------------------------------------------

@@ -60,6 +60,7 @@ class BaseDPLinearModel(FittedLinearModel):
     verbose: int = 0
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
+    _solver: ClassVar[Any] = None  # solve(rows, plan.public, releases) -> Solution
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Docstrings say what is special about an estimator; what all share stands above, once."""
@@ -75,7 +76,8 @@ class BaseDPLinearModel(FittedLinearModel):
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """The solver on `rows`; whatever leaves them goes through `releases`."""
-        raise TypeError(f"{type(self).__name__} does not say how to solve.")
+        solution: Solution = self._solver(rows, plan.public, releases)
+        return solution
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """The same as a paper prints it."""
@@ -96,7 +98,9 @@ class BaseDPLinearModel(FittedLinearModel):
                 f"verbose must be a whole number, got {self.verbose!r}; 1 tells every phase, -1 is silent."
             )
         if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
-            refusal = self._why_one_row()
+            refusal = "the published form sees rows only."
+            if self.calibration == "proven":
+                refusal = self._why_one_row()
             if refusal:
                 raise ParameterError(
                     f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
@@ -104,7 +108,7 @@ class BaseDPLinearModel(FittedLinearModel):
                 )
 
     def _why_one_row(self) -> str:
-        """Why there is no proof for several rows of a person, or an empty text where there is one."""
+        """Why the proven form has no proof for several rows of a person, or an empty text where it has."""
         return "several rows of a person are not bounded together here."
 
     # ---- what plans and solvers of all families share ------------------------------------------

@@ -37,8 +37,6 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.ridge import LEAST_RIDGE, MANY_ROWS, ONE_ROW
 from dpsparse.sensitivity import (
     class_counts,
@@ -69,6 +67,7 @@ class DPSupportFirst(BaseDPLinearModel):
     fit_intercept: bool = True
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
+    _solver: ClassVar[Any] = staticmethod(solve)
     _source: ClassVar[str] = "docs/proofs/two_stage.md"
 
     # ---- what the families choose --------------------------------------------------------------
@@ -112,8 +111,6 @@ class DPSupportFirst(BaseDPLinearModel):
 
     def _why_one_row(self) -> str:
         """Peeling and gradients bound a person as a row, votes send whole persons to blocks; minimisers do neither."""
-        if self.calibration == "published":
-            return "the published form sees rows only."
         if self._stage() == "objective":
             return ONE_ROW
         if self._stage() == "output" and self._domain.rows_per_unit is None:
@@ -278,11 +275,6 @@ class DPSupportFirst(BaseDPLinearModel):
             values = Repeated(RoundedGaussian(1.0 / ratio, 1.0, s), releases)
             named.append(("values", values, "values between rounds of peeling"))
         return named
-
-    # ---- the run -------------------------------------------------------------------------------
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return solve(rows, plan.public, releases)
 
 
 # ---- bounds and defaults -----------------------------------------------------------------------

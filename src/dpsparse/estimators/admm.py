@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -96,6 +96,7 @@ class DPADMMClassifier(BaseDPClassifier):
     fit_intercept: bool = True
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
+    _solver: ClassVar[Any] = staticmethod(solve)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -108,8 +109,6 @@ class DPADMMClassifier(BaseDPClassifier):
                 check_range(name, getattr(self, name))
 
     def _why_one_row(self) -> str:
-        if self.calibration == "published":
-            return "the published form sees rows only."
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
@@ -167,9 +166,6 @@ class DPADMMClassifier(BaseDPClassifier):
             n_outputs=n_outputs,
         )
         return printed_plan(self, "Wang and Zhang (2020), as later papers implement it", public)
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return solve(rows, plan.public, releases)
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         printed: Printed = plan.public

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.nonzeros import check_n_nonzero, count_event
 from dpsparse.privacy import NonPrivate, Phase, Plan
 from dpsparse.privacy.plan import gaussian_phases
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.solvers.gradient import (
     EXACT_ITER,
     INTERCEPT_ROUNDS,
@@ -34,7 +32,6 @@ from dpsparse.solvers.gradient import (
     Recipe,
     solve,
 )
-from dpsparse.solvers.solution import Solution
 
 NARROW = 10_000  # features of narrow data where the number of rows is not declared
 
@@ -68,6 +65,8 @@ class _DPGradient(BaseDPLinearModel):
     mass_share: float = 0.15
     length_share: float = 0.01
     intercept_share: float = 0.03
+
+    _solver: ClassVar[Any] = staticmethod(solve)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -210,9 +209,6 @@ class _DPGradient(BaseDPLinearModel):
     def _class_weight(self, labels: np.ndarray | None) -> tuple[float, ...] | str | None:
         """Public weights in the order of the labels, "balanced" or None."""
         return None
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return solve(rows, plan.public, releases)
 
 
 _PARAMETERS = """

@@ -86,7 +86,7 @@ class _DPHardThreshold(BaseDPLinearModel):
         check_choice("method", self.method, _METHODS)
 
     def _why_one_row(self) -> str:
-        return "the published form sees rows only." if self.calibration == "published" else ""
+        return ""
 
     def _row_bound(self, n_features: int) -> float:
         domain = self._domain

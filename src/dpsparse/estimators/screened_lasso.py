@@ -82,6 +82,7 @@ class _ScreenedLasso(ReleasesScales):
     selection: str = "auto"
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
+    _solver: ClassVar[Any] = staticmethod(solve)
     _loss: ClassVar[str]
 
     def _check_parameters(self) -> None:
@@ -113,8 +114,6 @@ class _ScreenedLasso(ReleasesScales):
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
 
     def _why_one_row(self) -> str:
-        if self.calibration == "published":
-            return "the published form sees rows only."
         if self.rule == "safe":
             return "the score of rule='safe' divides by the number of rows, of which a person may bring any number."
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
@@ -276,9 +275,6 @@ class _ScreenedLasso(ReleasesScales):
         solution = super()._run(rows, plan, releases)
         self.n_live_ = solution.n_live or (rows.n_features, 0)  # the mean alone keeps no feature
         return solution
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        return solve(rows, plan.public, releases)
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         loss, data = get_loss(self._loss), rows.table()

@@ -21,7 +21,7 @@ from dpsparse._checks import check_share
 from dpsparse.evaluation.intervals import Estimate, area_under_curve, mean, proportion, ratio
 from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
-from dpsparse.evaluation.tables import Table
+from dpsparse.evaluation.tables import Table, ends_of
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows.histogram import LONGEST_LOSS
 
@@ -115,12 +115,10 @@ def _counted(
     if "mcc" in metrics:
         found["mcc"] = _correlation(C, v, level)
     if {"precision", "recall", "f1"} & set(metrics):
-        columns = {
-            f"{name}{end}": np.array([getattr(e, end[1:] or "value") for e in parts])
-            for name, parts in per_class.items()
-            for end in ("", "_low", "_high")
-        }
-        tables["per_class"] = Table({"class": np.array(labels), **columns})
+        columns = {"class": np.array(labels)}
+        for name, parts in per_class.items():
+            columns |= ends_of(parts, name, f"{name}_low", f"{name}_high")
+        tables["per_class"] = Table(columns)
     if "confusion" in metrics:
         total = float(C.sum())
         cells = [
@@ -131,9 +129,7 @@ def _counted(
                 "actual": np.repeat(np.array(labels), K),
                 "guessed": np.tile(np.array(labels), K),
                 "count": C.ravel(),
-                "share": np.array([e.value for e in cells]),
-                "low": np.array([e.low for e in cells]),
-                "high": np.array([e.high for e in cells]),
+                **ends_of(cells, "share", "low", "high"),
             }
         )
 
@@ -180,15 +176,10 @@ def _against_the_rest(
     areas = [curve.area(level) for curve in Curve.of_classes(released, subject.n_classes)]
     plain, certain = ([pair[side] for pair in areas] for side in (0, 1))
     found["auc"], found["auc_certain"] = (_average(p, independent=False) for p in (plain, certain))
-    columns = {
-        "auc": [e.value for e in plain],
-        "auc_low": [e.low for e in plain],
-        "auc_high": [e.high for e in plain],
-        "certain_low": [e.low for e in certain],
-        "certain_high": [e.high for e in certain],
-    }
+    sure = ends_of(certain, "certain", "certain_low", "certain_high")
+    del sure["certain"]  # which is the same number
     tables["auc_per_class"] = Table(
-        {"class": np.array(labels), **{name: np.array(part) for name, part in columns.items()}}
+        {"class": np.array(labels), **ends_of(plain, "auc", "auc_low", "auc_high"), **sure}
     )
 
 
@@ -277,9 +268,7 @@ class Curve:
                 "from": edges[:-1],
                 "to": edges[1:],
                 "rows": self.H0 + self.H1,
-                "observed": np.array([e.value for e in parts]),
-                "low": np.array([e.low for e in parts]),
-                "high": np.array([e.high for e in parts]),
+                **ends_of(parts, "observed", "low", "high"),
             }
         )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
+
+from dpsparse.evaluation.intervals import Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,12 @@ class Table:
             for row in self.rows()
         )
         return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def ends_of(parts: Sequence[Estimate], *names: str) -> dict[str, np.ndarray]:
+    """Values, lower and upper ends of estimates as columns of these names."""
+    ends = zip(*((e.value, e.low, e.high) for e in parts), strict=True) if parts else ((), (), ())
+    return {name: np.array(column) for name, column in zip(names, ends, strict=True)}
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import ParameterError
-from dpsparse.model_selection.candidates import Candidate
+from dpsparse.model_selection.candidates import Candidate, configured, priced
 from dpsparse.privacy import Phase, Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -35,10 +35,6 @@ class Setting:
     split: str
 
     @property
-    def context(self) -> tuple[int, np.ndarray | None]:
-        return self.n_features, self.labels
-
-    @property
     def adjacency(self) -> str:
         return self.estimator.adjacency
 
@@ -48,6 +44,11 @@ class Setting:
         person."""
         rows = self.estimator._domain.unit == "row"
         return 0.5 if self.labels is not None and rows else 2.0**-12
+
+    def fit(self, candidate: Candidate, mu: float, *, share_of_rows: float = 1.0) -> Fit:
+        """The fit of a candidate on a public share of the rows, priced about as a Gaussian of parameter `mu`."""
+        model = configured(self.estimator, candidate, share_of_rows=share_of_rows)
+        return Fit(model, priced(model, mu, self.delta, (self.n_features, self.labels)))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpsparse.model_selection.candidates import configured, linear, priced, variant, widest
+from dpsparse.model_selection.candidates import linear, variant, widest
 from dpsparse.model_selection.design import Fit, Setting, Winner
 from dpsparse.model_selection.pricing import (
     affordable,
@@ -61,8 +61,7 @@ def path_design(setting: Setting) -> PathDesign:
     base = widest(setting.candidates, setting.estimator)
 
     def spend(mu: float) -> tuple[Event, tuple[Fit, float, Event, Event]]:
-        model = configured(setting.estimator, base)
-        fit = Fit(model, priced(model, mu * math.sqrt(1.0 - f), setting.delta, setting.context))
+        fit = setting.fit(base, mu * math.sqrt(1.0 - f))
         eta = choice_range(mu * math.sqrt(f))
         event = merged(fit.plan.event)
         paid = choice_event(eta, event)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpsparse.exceptions import ParameterError
-from dpsparse.model_selection.candidates import configured, linear, paid, priced, variant
+from dpsparse.model_selection.candidates import linear, paid, variant
 from dpsparse.model_selection.design import PARTS, Fit, Setting, Winner, secret_split
 from dpsparse.model_selection.pricing import (
     affordable,
@@ -77,14 +77,9 @@ def refit_design(setting: Setting) -> RefitDesign:
     inside = (PARTS - 1) / PARTS
 
     def spend(mu: float) -> tuple[Event, tuple[Any, ...]]:
-        fits, finals = [], []
-        for point in settings:
-            model = configured(setting.estimator, point, share_of_rows=inside)
-            fits.append(Fit(model, priced(model, mu * math.sqrt(f / k), delta, setting.context)))
-            model = configured(setting.estimator, point)
-            finals.append(
-                Fit(model, priced(model, mu * math.sqrt(1.0 - f), delta, setting.context))
-            )
+        small, large = mu * math.sqrt(f / k), mu * math.sqrt(1.0 - f)
+        fits = tuple(setting.fit(point, small, share_of_rows=inside) for point in settings)
+        finals = tuple(setting.fit(point, large) for point in settings)
         search = merged(Sequence(tuple(fit.plan.event for fit in fits)))
         last = _dearest([merged(fit.plan.event) for fit in finals])
         parameter = gaussian_parameter(search)
@@ -93,7 +88,7 @@ def refit_design(setting: Setting) -> RefitDesign:
             search = Sequence((search, Exponential(eta)))
         else:
             eta = choice_range(parameter)
-        return Sequence((search, last)), (tuple(fits), tuple(finals), eta, search, last)
+        return Sequence((search, last)), (fits, finals, eta, search, last)
 
     mu, (fits, finals, eta, search, last) = affordable(spend, setting.epsilon, delta)
     whole = whole_parameter(setting.epsilon, delta)

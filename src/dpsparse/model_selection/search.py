@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -59,6 +59,7 @@ def _has(name: str) -> Any:
     return available_if(lambda search: hasattr(search.estimator, name))
 
 
+@dataclass(eq=False, repr=False)
 class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Private choice of hyper-parameters.
 
@@ -117,42 +118,26 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    best_params_: dict[str, Any]
-    best_index_: int
-    best_estimator_: Any
-    best_score_: float
-    plan_: Plan
-    privacy_: Guarantee
-    n_features_in_: int
-
-    def __init__(
-        self,
-        estimator: Any,
-        candidates: Any,
-        *,
-        design: str = "auto",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        ledger: Ledger | None = None,
-        scoring: str | None = None,
-        share: float | None = None,
-        weights: Any = None,
-        chance: float = 0.8,
-        split: str = "draws",
-        random_state: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.candidates = candidates
-        self.design = design
-        self.epsilon = epsilon
-        self.delta = delta
-        self.ledger = ledger
-        self.scoring = scoring
-        self.share = share
-        self.weights = weights
-        self.chance = chance
-        self.split = split
-        self.random_state = random_state
+    estimator: Any
+    candidates: Any
+    _: KW_ONLY
+    design: str = "auto"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    ledger: Ledger | None = None
+    scoring: str | None = None
+    share: float | None = None
+    weights: Any = None
+    chance: float = 0.8
+    split: str = "draws"
+    random_state: int | None = None
+    best_params_: dict[str, Any] = field(init=False)
+    best_index_: int = field(init=False)
+    best_estimator_: Any = field(init=False)
+    best_score_: float = field(init=False)
+    plan_: Plan = field(init=False)
+    privacy_: Guarantee = field(init=False)
+    n_features_in_: int = field(init=False)
 
     # ---- the price -----------------------------------------------------------------------------
 

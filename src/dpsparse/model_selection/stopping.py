@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpsparse.exceptions import CalibrationError, ParameterError
-from dpsparse.model_selection.candidates import configured, linear, priced, variant
+from dpsparse.model_selection.candidates import linear, variant
 from dpsparse.model_selection.design import PARTS, Fit, Setting, Winner, secret_split
 from dpsparse.model_selection.pricing import gaussian_parameter, merged, whole_parameter
 from dpsparse.privacy import Gaussian, Phase, Plan, RandomStopping, RoundedGaussian
@@ -92,13 +92,7 @@ def stopping_design(setting: Setting) -> StoppingDesign:
     inside = (PARTS - 1) / PARTS
 
     def fits_at(mu: float) -> tuple[Fit, ...]:
-        models = [
-            configured(setting.estimator, point, share_of_rows=inside)
-            for point in setting.candidates
-        ]
-        return tuple(
-            Fit(model, priced(model, mu, setting.delta, setting.context)) for model in models
-        )
+        return tuple(setting.fit(p, mu, share_of_rows=inside) for p in setting.candidates)
 
     whole = whole_parameter(setting.epsilon, setting.delta)
     size = 1 + max(_size(fit) for fit in fits_at(whole))

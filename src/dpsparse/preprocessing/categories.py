@@ -10,7 +10,6 @@ can be encoded too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +40,6 @@ _BETWEEN = "\x1f"  # separates the number of a column from a name in what is rel
 
 class _OneHot(Step):
     categories_: tuple[tuple[str, ...], ...]
-
-    def _norm(self, n_columns: int) -> float:
-        return math.sqrt(n_columns)
 
     def _map(self, read: Table) -> sp.csr_array:
         n, d = read.n_rows, len(read.columns)
@@ -157,6 +153,7 @@ class DPCategoryEncoder(_OneHot, SharingStep):
         return hasattr(self, "categories_")
 
 
+@dataclass(eq=False, repr=False)
 class PublicEncoder(_OneHot):
     """One-hot columns for declared categories; other values share the column "other". Free.
 
@@ -177,8 +174,7 @@ class PublicEncoder(_OneHot):
 
     _declares = True
 
-    def __init__(self, categories: Any = ()) -> None:
-        self.categories = categories
+    categories: Any = ()
 
     def _check(self) -> None:
         for known in self._lists():
@@ -224,6 +220,7 @@ class PublicEncoder(_OneHot):
         )
 
 
+@dataclass(eq=False, repr=False)
 class HashingEncoder(Step):
     """Every name of a column in one of `n_features` columns, with a sign, by a public hash. Free, without names.
 
@@ -240,17 +237,13 @@ class HashingEncoder(Step):
     (3, 128)
     """
 
-    def __init__(self, n_features: int = 64) -> None:
-        self.n_features = n_features
+    n_features: int = 64
 
     def _check(self) -> None:
         check_count("n_features", self.n_features)
 
     def _width(self, n_columns: int) -> int:
         return int(n_columns * self.n_features)
-
-    def _norm(self, n_columns: int) -> float:
-        return math.sqrt(n_columns)
 
     def _map(self, read: Table) -> sp.csr_array:
         """As scikit-learn's hashers do it: the place is |h| mod n, the sign that of h; a gap has no entry."""

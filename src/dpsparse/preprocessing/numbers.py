@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,6 @@ class _Scaled(Step):
     center_: np.ndarray
     reach_: np.ndarray
     flagged_: np.ndarray  # columns that get a column of their own that is 1 where they have a gap
-
-    def _norm(self, n_columns: int) -> float:
-        return math.sqrt(n_columns)  # where a gap is flagged, the number is 0 or a declared fill
 
     def _matrix(self, read: Table) -> np.ndarray:
         return np.column_stack([numbers(column) for column in read.columns])
@@ -230,6 +227,7 @@ def _outside(mass: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.asarray((mass * (below | above)).sum(axis=1))
 
 
+@dataclass(eq=False, repr=False)
 class PublicScaler(_Scaled):
     """Columns of numbers with declared bounds: clipped to them and brought to [-1, 1]. Free.
 
@@ -257,19 +255,14 @@ class PublicScaler(_Scaled):
     [-1.0, 0.0, 1.0]
     """
 
-    clipped_share_: np.ndarray
     _declares = True
 
-    def __init__(
-        self,
-        bounds: Any = (-1.0, 1.0),
-        *,
-        fill: Any = None,
-        flag_gaps: bool = False,
-        count_clipped: bool = False,
-    ) -> None:
-        self.bounds, self.fill = bounds, fill
-        self.flag_gaps, self.count_clipped = flag_gaps, count_clipped
+    bounds: Any = (-1.0, 1.0)
+    _: KW_ONLY
+    fill: Any = None
+    flag_gaps: bool = False
+    count_clipped: bool = False
+    clipped_share_: np.ndarray = field(init=False)
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
         note = "rows below, within and above the declared bounds of each column"

@@ -11,7 +11,7 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 # Facts about raw columns are for the steps; the model sees prepared ones.
 _NO_COLUMNS: dict[str, Any] = {
-    field.name: None for field in fields(Domain) if field.name in ("bounds", "categories", "fill")
+    fact.name: None for fact in fields(Domain) if fact.name in ("bounds", "categories", "fill")
 }
 
 
@@ -67,6 +67,7 @@ def _wider(rows: Any, empty: int) -> sp.csr_array:
     return sp.csr_array(sp.hstack([sp.csr_array(rows), more], format="csr"))
 
 
+@dataclass(eq=False, repr=False)
 class DPPipeline(_BaseComposition):  # type: ignore[misc]
     """Private preparation and a private model for one (epsilon, delta).
 
@@ -107,26 +108,19 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     True
     """
 
-    steps_: list[tuple[str, Step]]
-    model_: BaseDPLinearModel
-    plan_: Plan
-    privacy_: Guarantee
-    n_features_in_: int
-
-    def __init__(
-        self,
-        steps: list[tuple[str, Any]],
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        adjacency: str = "add-remove",
-        ledger: Ledger | None = None,
-        leak_share: float = LEAK_SHARE,
-        random_state: int | None = None,
-    ) -> None:
-        self.steps, self.epsilon, self.delta = steps, epsilon, delta
-        self.adjacency, self.ledger = adjacency, ledger
-        self.leak_share, self.random_state = leak_share, random_state
+    steps: list[tuple[str, Any]]
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    adjacency: str = "add-remove"
+    ledger: Ledger | None = None
+    leak_share: float = LEAK_SHARE
+    random_state: int | None = None
+    steps_: list[tuple[str, Step]] = field(init=False)
+    model_: BaseDPLinearModel = field(init=False)
+    plan_: Plan = field(init=False)
+    privacy_: Guarantee = field(init=False)
+    n_features_in_: int = field(init=False)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, those of the steps as step__parameter."""
