@@ -13,28 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsparse import Domain
-from dpsparse.cli import explain, main
+from dpsparse.cli import explain
 from dpsparse.exceptions import DomainError, LedgerError
 from dpsparse.models import load
 from dpsparse.privacy import Ledger
 
 FACTS = ["--classes", "0,1", "--row-norm", "1", "--n-samples", "200"]
 QUICK = [*FACTS, "--n-iter", "2"]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """dpsparse ARGS -> (exit code, stdout, stderr), in this process."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dpsparse", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return stop.value.code, out, err
-
-    return call
 
 
 @pytest.fixture

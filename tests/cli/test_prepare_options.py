@@ -3,14 +3,12 @@
 import gzip
 import json
 import lzma
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpsparse.cli import main
 from dpsparse.domain_file import read
 from dpsparse.models import load
 
@@ -20,19 +18,6 @@ N = 4000
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dpsparse", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return stop.value.code, out, err
-
-    return call
 
 
 @pytest.fixture(scope="module")

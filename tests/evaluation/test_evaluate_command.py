@@ -1,29 +1,14 @@
 """`dpsparse evaluate`: from files to a report, paid from the ledger; every refusal is one line and free."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpsparse.cli import main
 from dpsparse.privacy import Ledger
 
 BASIC = ["evaluate", "m.json", "test.csv", "--target", "label", "--epsilon", "0.5"]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dpsparse", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return stop.value.code, out, err
-
-    return call
 
 
 @pytest.fixture

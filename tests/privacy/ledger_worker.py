@@ -1,6 +1,6 @@
 """Child processes of the ledger attacks, and how the tests start them; not a test itself.
 
-spend PATH COUNT        reserve COUNT times, print one line per granted reservation
+spend PATH COUNT N      N processes at once reserve COUNT times each, and print one line per granted reservation
 crash PATH ROUNDS SEED  fork a spender, kill -9 it at a random moment, check the book; repeat
 """
 
@@ -39,6 +39,19 @@ def spend(path: str, count: int) -> int:
         granted += 1
         receipt.commit()
     return granted
+
+
+def spend_at_once(path: str, count: int, processes: int) -> None:
+    """Forked, so that they begin together and Python starts once; a line of a pipe is written whole."""
+    children = []
+    for _ in range(processes):
+        child = os.fork()
+        if child == 0:
+            spend(path, count)
+            os._exit(0)
+        children.append(child)
+    if any(os.waitpid(child, 0)[1] for child in children):
+        sys.exit("a spender failed")
 
 
 def crash(path: str, rounds: int, seed: int) -> None:
@@ -80,19 +93,16 @@ def start(*arguments):
 
 def run_spenders(location, processes, each):
     """All receipts the processes were given, as they printed them."""
-    children = [start("spend", location, each) for _ in range(processes)]
-    receipts = []
-    for child in children:
-        out, err = child.communicate(timeout=600)
-        assert child.returncode == 0, err
-        receipts += out.split("\n")[:-1]
-    return receipts
+    child = start("spend", location, each, processes)
+    out, err = child.communicate(timeout=600)
+    assert child.returncode == 0, err
+    return out.split("\n")[:-1]
 
 
 def check_readers(location, each):
     """A book that grows while it is read is whole at every look."""
     ledger = Ledger(location, epsilon=ceiling(10**4), delta=DELTA, dataset="default")
-    child = start("spend", location, each)
+    child = start("spend", location, each, 1)
     looks, before = 0, 0
     while child.poll() is None:
         entries = Ledger(location).verify()
@@ -116,6 +126,6 @@ def check_race(location, processes, each, room):
 
 if __name__ == "__main__":
     if sys.argv[1] == "spend":
-        spend(sys.argv[2], int(sys.argv[3]))
+        spend_at_once(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
         crash(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,9 +1,6 @@
 """Papers are made from what a model promises, tell the operator's part apart, and never invent a promise."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -132,31 +129,25 @@ def test_the_bill_of_materials_names_what_is_installed():
     assert "click" not in {part["name"] for part in sbom()["components"]}
 
 
-def test_commands(fitted, tmp_path):
+def test_commands(fitted, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
     model, _ = fitted
-    save(model, tmp_path / "model.json")
-    (tmp_path / "audit.txt").write_text("DPGradientClassifier ... not refuted")
-
-    def dpsparse(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "dpsparse", *map(str, arguments)],
-            cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, env=dict(os.environ),
-        )  # fmt: skip
-
-    asked = dpsparse("registry", "model.json", "-o", "entry.yaml")
-    assert asked.returncode == 2
-    assert "--answer curators=... is missing" in asked.stderr
+    save(model, "model.json")
+    Path("audit.txt").write_text("DPGradientClassifier ... not refuted")
+    code, _, told = run("registry", "model.json", "-o", "entry.yaml")
+    assert code == 2
+    assert "--answer curators=... is missing" in told
     answers = [part for name, text in ANSWERS.items() for part in ("--answer", f"{name}={text}")]
     schema = ["--schema", SCHEMA] if SCHEMA.exists() else []
-    done = dpsparse("registry", "model.json", "-o", "entry.yaml", *answers, *schema)
-    assert done.returncode == 0, done.stderr
-    assert 'name: "Flu model \\"2026\\""' in (tmp_path / "entry.yaml").read_text()
-    done = dpsparse("papers", "model.json", "-o", "papers", "--audit", "audit.txt")
-    assert done.returncode == 0, done.stderr
-    assert sorted(p.name for p in (tmp_path / "papers").iterdir()) == [
+    code, _, told = run("registry", "model.json", "-o", "entry.yaml", *answers, *schema)
+    assert code == 0, told
+    assert 'name: "Flu model \\"2026\\""' in Path("entry.yaml").read_text()
+    code, _, told = run("papers", "model.json", "-o", "papers", "--audit", "audit.txt")
+    assert code == 0, told
+    assert sorted(p.name for p in Path("papers").iterdir()) == [
         "dpia_annex.md", "iso_iec_27559.md", "nist_sp_800_226.md", "sbom.json",
     ]  # fmt: skip
-    assert json.loads((tmp_path / "papers" / "sbom.json").read_text())["bomFormat"] == "CycloneDX"
-    (tmp_path / "other.txt").write_text("DPLassoRegressor ... not refuted")
-    assert dpsparse("papers", "model.json", "-o", "more", "--audit", "other.txt").returncode == 2
-    assert "curators" in dpsparse("registry", "--questions").stdout
+    assert json.loads(Path("papers", "sbom.json").read_text())["bomFormat"] == "CycloneDX"
+    Path("other.txt").write_text("DPLassoRegressor ... not refuted")
+    assert run("papers", "model.json", "-o", "more", "--audit", "other.txt")[0] == 2
+    assert "curators" in run("registry", "--questions")[1]
