@@ -17,7 +17,7 @@ from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.guarantee import PERSON, Guarantee
 from dpsparse.privacy.html import guarantee_html
-from dpsparse.privacy.plan import Phase, Plan
+from dpsparse.privacy.plan import PROMISED, Phase, Plan
 
 COVERS = (
     "Intervals count sampling and privacy noise. They cover the metric of this fixed model on the population from "
@@ -170,13 +170,6 @@ def _plan(g: Guarantee) -> Plan:
     return Plan(
         method="dp_evaluate",
         phases=tuple(Phase(name, event) for name, event in g.events),
-        epsilon=g.epsilon,
-        delta=g.delta,
-        adjacency=g.adjacency,
         proven=g.proven,
-        source=g.source,
-        assumptions=g.assumptions,
-        randomness=g.randomness,
-        unit=g.unit,
-        n_units=g.n_units,
+        **{name: getattr(g, name) for name in PROMISED},
     )

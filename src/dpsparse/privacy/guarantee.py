@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -211,19 +211,13 @@ class Guarantee:
         if record.get("format") != 1:
             raise ParameterError(f"Unknown guarantee format {record.get('format')!r}; expected 1.")
         try:
-            return cls(
-                epsilon=float(record["epsilon"]),
-                delta=float(record["delta"]),
-                adjacency=record["adjacency"],
-                proven=record["proven"],
-                events=tuple((e["name"], ev.from_dict(e["event"])) for e in record["events"]),
-                assumptions=tuple(record["assumptions"]),
-                source=record["source"],
-                calibration=record["calibration"],
-                unit=record["unit"],
-                randomness=record["randomness"],
-                n_units=record.get("n_units"),
-            )
+            facts = {
+                field.name: record[field.name] for field in fields(cls) if field.name != "n_units"
+            }
+            for name in ("epsilon", "delta"):  # infinity is written as a text
+                facts[name] = float(facts[name])
+            facts["events"] = tuple((e["name"], ev.from_dict(e["event"])) for e in facts["events"])
+            return cls(**facts, n_units=record.get("n_units"))
         except KeyError as error:
             raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
 

@@ -109,13 +109,9 @@ class Chain:
         done = {body["of"] for _, body, _ in bodies if body["kind"] == "commit"}
         return [
             Entry(
+                **{name: body[name] for name in ("time", "method", "partition", "delta", "proven")},
                 seq=seq,
-                time=body["time"],
-                method=body["method"],
-                partition=body["partition"],
                 epsilon=float(body["epsilon"]),
-                delta=body["delta"],
-                proven=body["proven"],
                 total=float(body["total"]),
                 committed=seq in done,
                 event=from_dict(body["event"]),

@@ -16,6 +16,10 @@ from dpsparse.privacy.guarantee import ROW, Guarantee
 from dpsparse.privacy.html import guarantee_html
 from dpsparse.privacy.rdp import leaves
 
+# What a plan and the guarantee of a fit that follows it say alike.
+PROMISED = (
+    "epsilon", "delta", "adjacency", "assumptions", "source", "calibration", "randomness", "unit", "n_units",
+)  # fmt: skip
 _LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must fit 63 bits
 
 
@@ -86,17 +90,9 @@ class Plan:
     def guarantee(self) -> Guarantee:
         """The guarantee of a fit that follows this plan with secure randomness."""
         return Guarantee(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
+            **{name: getattr(self, name) for name in PROMISED},
             proven=self.proven and not math.isinf(self.epsilon),
             events=tuple((phase.name, phase.event) for phase in self.phases),
-            assumptions=self.assumptions,
-            source=self.source,
-            calibration=self.calibration,
-            randomness=self.randomness,
-            unit=self.unit,
-            n_units=self.n_units,
         )
 
     @property
