@@ -261,9 +261,8 @@ class Releases:
         return self._events[phase]
 
     def _use(self, phase: str, share: float) -> None:
-        if (
-            not 0.0 <= share <= 1.0 + 1e-9
-        ):  # a share below zero, or none at all, would unlock the phase
+        # A share below zero, or none at all, would unlock the phase.
+        if not 0.0 <= share <= 1.0 + 1e-9:
             raise CalibrationError(f"Phase {phase!r} was asked for an impossible share; a bug.")
         self._used[phase] += share
         if self._used[phase] > 1.0 + 1e-9:

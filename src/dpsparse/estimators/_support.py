@@ -348,9 +348,7 @@ def rounded_release(moved: float, ratio: float, size: int) -> RoundedGaussian:
     """The event of releasing a rounded vector at `ratio`: rounding moves each of `size` entries by a unit,
     scale/STEPS, which the sensitivity includes (`Releases.scale` solves the same equation)."""
     spare = ratio - math.sqrt(size) / STEPS
-    scale = moved / (
-        spare if spare > 0.0 else ratio
-    )  # too small a ratio is refused once it is known
+    scale = moved / (spare if spare > 0.0 else ratio)  # too small a ratio is refused once known
     return RoundedGaussian(scale, ratio * scale, size)
 
 

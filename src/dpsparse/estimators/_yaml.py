@@ -27,11 +27,10 @@ def register() -> None:
 
         def write(dumper: Any, value: Any) -> Any:
             parts = {field.name: getattr(value, field.name) for field in fields(kind)}
+            # A bound that nobody stated is not stated by the file either.
+            stated = {name: part for name, part in parts.items() if part is not UNDECLARED}
             plain = {
-                name: list(part) if isinstance(part, tuple) else part
-                for name, part in parts.items()
-                if part
-                is not UNDECLARED  # a bound that nobody stated is not stated by the file either
+                n: list(part) if isinstance(part, tuple) else part for n, part in stated.items()
             }
             return dumper.represent_mapping(tag, plain)
 

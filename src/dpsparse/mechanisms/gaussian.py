@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 # Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
 EXACT_BITS = 32
-MOST_EXACT = (
-    2**31
-)  # rows from which such sums could leave 63 bits; noise would hide where they wrap around
+# Rows from which such sums could leave 63 bits; noise would hide where they wrap around.
+MOST_EXACT = 2**31
 
 
 @dataclass(frozen=True)

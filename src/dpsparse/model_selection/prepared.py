@@ -79,8 +79,13 @@ def fitting(design: Design, rows: Any) -> tuple[Design, Any]:
     fewer = narrowed(design, width)
     if fewer is not None:
         return fewer, rows
-    empty = sp.csr_array((rows.shape[0], planned - width))
-    return design, sp.csr_array(sp.hstack([sp.csr_array(rows), empty], format="csr"))
+    return design, wider(rows, planned - width)
+
+
+def wider(rows: Any, empty: int) -> sp.csr_array:
+    """The same rows with so many empty columns more."""
+    more = sp.csr_array((rows.shape[0], empty))
+    return sp.csr_array(sp.hstack([sp.csr_array(rows), more], format="csr"))
 
 
 def of_the_model(candidates: Any, name: str) -> Any:

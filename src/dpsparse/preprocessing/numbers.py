@@ -40,10 +40,7 @@ from dpsparse.sensitivity import column_cells
 ROUNDS, CELLS = 3, 16
 FIRST_SHARE = 0.3
 REACH = 3.0  # scales on either side of the centre
-CLIPPED_SHARE, MUCH = (
-    0.01,
-    0.05,
-)  # of the budget for counting what is clipped; of a column, to be told
+CLIPPED_SHARE, MUCH = 0.01, 0.05  # of the budget, to count what is clipped; of a column, to be told
 # Scales and centres stay where float64 and float32 are at ease.
 SMALLEST, LARGEST = 2.0**-40, 2.0**41
 

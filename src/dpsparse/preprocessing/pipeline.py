@@ -28,6 +28,7 @@ from dpsparse.estimators._model_search import refuse_unpayable_search
 from dpsparse.estimators._schema import checked_data
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.narrower import told
+from dpsparse.model_selection.prepared import wider
 from dpsparse.model_selection.pricing import affordable
 from dpsparse.model_selection.search import GIVEN
 from dpsparse.preprocessing._step import (
@@ -59,12 +60,6 @@ _NO_COLUMNS: dict[str, Any] = {
 
 def _model_has(name: str) -> Any:
     return lambda self: hasattr(self.steps[-1][1], name)
-
-
-def _wider(rows: Any, empty: int) -> sp.csr_array:
-    """The same rows with so many empty columns more."""
-    more = sp.csr_array((rows.shape[0], empty))
-    return sp.csr_array(sp.hstack([sp.csr_array(rows), more], format="csr"))
 
 
 @dataclass(eq=False, repr=False)
@@ -376,7 +371,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         actual = told(model, reserved, int(rows.shape[1]), labels)
         if actual is None:
             actual, empty = reserved, planned - int(rows.shape[1])
-            rows = _wider(rows, empty)
+            rows = wider(rows, empty)
             names += ["(none)"] * empty
         actual = replace(actual, assumptions=(*actual.assumptions, GIVEN))
         table = checked_data(model, rows, ensure_all_finite=False)
@@ -400,7 +395,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         for _, step in self.steps_:
             rows = step._applied(rows)
         empty = self.model_.n_features_in_ - int(rows.shape[1])
-        return rows if empty == 0 else _wider(rows, empty)
+        return rows if empty == 0 else wider(rows, empty)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""

@@ -67,9 +67,8 @@ def _depth(delta: float) -> float:
 def _gaussian_mu(epsilon: float, delta: float) -> float:
     """About the mu of the Gaussian mechanism that spends (epsilon, delta): a first guess."""
     spread = math.sqrt(-2.0 * math.log(delta))
-    mu = (
-        math.sqrt(spread * spread + 2.0 * epsilon) - spread
-    )  # where the depth of the tail is spread
+    # Where the depth of the tail is `spread`.
+    mu = math.sqrt(spread * spread + 2.0 * epsilon) - spread
     for _ in range(4):  # the true tail is thinner than e^{-depth^2/2}
         found = float(log_profile(mu, np.array(epsilon))[0])
         mu *= math.sqrt(max(-2.0 * found, 1e-6)) / spread

@@ -77,9 +77,8 @@ class Terms:
     adjacency: str
     unit: str = ROW  # what is protected; accounts older than the choice are for rows
     reserve: float = RESERVE
-    orders: tuple[float, float] | None = (
-        None  # of Gaussian and Renyi accounts; None: `filter_order`
-    )
+    # Of Gaussian and Renyi accounts; None: `filter_order`.
+    orders: tuple[float, float] | None = None
     early: bool = False  # opened by a version that knows Gaussian accounts of Gaussian noise alone
 
     @property

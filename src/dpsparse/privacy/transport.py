@@ -28,9 +28,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 # Cells times bands. More are closer (the error of mu falls with the root) and take as much longer.
 _WORK = 3e5
 _LEFT, _RIGHT = -7.0, 5.0  # w beyond is charged in full
-_LOGIT = (
-    7.0  # logistic slopes below e^-7 of their bound are one band, and so are those above 1 - e^-7
-)
+_LOGIT = 7.0  # slopes below e^-7 of their bound are one band, and so are those above 1 - e^-7
 
 
 def transport_profile(mu: float, flatness: float, loss: str, epsilons: Array) -> Array:
@@ -39,9 +37,8 @@ def transport_profile(mu: float, flatness: float, loss: str, epsilons: Array) ->
     span = right - _LEFT
     ratio = mu / flatness
     bands = {"glm": 2.0 * ratio, "one-sided": ratio, "logistic": _LOGIT / 2.0 * ratio}[loss]
-    h = max(
-        math.sqrt(span * bands / _WORK), 1e-3
-    )  # a band is what gamma rises in a cell of this width
+    # A band is what gamma rises in a cell of this width.
+    h = max(math.sqrt(span * bands / _WORK), 1e-3)
     count = max(2, math.ceil(bands / h))
     if loss == "logistic":
         slopes_at = _LOGIT * (2.0 * np.arange(count + 1.0) / count - 1.0)

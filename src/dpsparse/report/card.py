@@ -63,9 +63,8 @@ def privacy_card(
     >>> privacy_card(model, title="Triage").startswith("<!doctype html>")
     True
     """
-    model = getattr(
-        model, "best_estimator_", model
-    )  # of a search: its winner, which carries the guarantee
+    # Of a search: its winner, which carries the guarantee.
+    model = getattr(model, "best_estimator_", model)
     inner = getattr(model, "model_", model)  # of a pipeline: the estimator behind its preparation
     if evaluation is not None and evaluation.model != type(inner).__name__:
         raise ParameterError(

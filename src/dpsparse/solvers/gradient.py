@@ -61,9 +61,8 @@ EXACT_ITER = 200  # steps of a run without noise
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
 # More than fifty million rows: as many steps as 10^11 looks at a row allow, but not fewer than 400 (docs/scaling.md).
 LOOKS, LEAST_MOST = 1e11, 400
-MANY = (
-    2**17
-)  # columns from which those with hardly a row are dropped for their cost, however many rows there are
+# Columns from which those with hardly a row are dropped for their cost, however many rows there are.
+MANY = 2**17
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,8 @@ class Recipe:
     weighted: bool = True
     fit_intercept: bool = True
     n_nonzero: NNonzero = None
-    class_weight: tuple[float, ...] | str | None = (
-        None  # public, or "balanced": from the released counts
-    )
+    # Public, or "balanced": from the released counts.
+    class_weight: tuple[float, ...] | str | None = None
 
     @property
     def plain(self) -> bool:
