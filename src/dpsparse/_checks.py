@@ -153,7 +153,7 @@ def array_of(column: Any) -> np.ndarray:
     Arrow that is encoded by a dictionary (a categorical of pandas in a Parquet file) gets the *last name of the
     dictionary* for every gap, so that whoever brings that name decides the cells of others: it is decoded first.
     """
-    encoded = getattr(column, "type", None)
+    encoded: Any = getattr(column, "type", None)
     if hasattr(encoded, "index_type"):
         column = column.cast(encoded.value_type)
     inner = getattr(column, "array", column)  # of a pandas series or index
