@@ -264,8 +264,12 @@ class Spending:
         self.first = self.first or (seq, event, price.kind)
         self.n_fits += 1
         self.renyi = (self.renyi[0] + price.renyi[0], self.renyi[1] + price.renyi[1])
-        for name in _NUMBERS:
-            setattr(self, name, getattr(self, name) + getattr(price, name))
+        self.pure += price.pure
+        self.square += price.square
+        self.slack += price.slack
+        self.leak += price.leak
+        self.tail += price.tail
+        self.shift += price.shift
         for leaf, count in counts.items():
             mu = gaussian_mu({leaf: count})
             if mu is not None:
