@@ -99,7 +99,7 @@ def test_objective_stage(seen, kind, domain, smoothness, slope, adjacency):
     assert blur.size == 2 * 4
     # every row of the domain, and the corner that attains both bounds
     rows = np.vstack([problem.rows.table, np.ones((1, 4))])
-    weights = np.append(problem.rows._all.weights, 1.2 / 2.0)
+    weights = np.append(problem.rows._parts[0].weights, 1.2 / 2.0)
     norms = np.linalg.norm(rows, axis=1)
     gradients = weights * norms * slope
     curvatures = smoothness * weights * norms**2

@@ -78,7 +78,7 @@ def test_squared_weights_bound_gradient_and_curvature_exactly(name):
         rows = one_row(x).standardised(*MAPS[name]).ridge(
             None, constant=1.0, row_clip=ROW_CLIP, longest=LONGEST, squared=True
         )  # fmt: skip
-        part = rows._all
+        (part,) = rows._parts
         a = Fraction(float(part.weights[0]))
         f2 = 1 + sum(Fraction(float(v)) ** 2 for v in part.values)
         assert a * a * f2 <= r * r
