@@ -278,7 +278,7 @@ def test_sums_of_many_rows_keep_the_digits_of_each():
         context.prec = 50
         slope = 1 / (1 + (-Decimal(x) * Decimal(at)).exp())
         true = n * slope * Decimal(x) + Decimal(at)
-        assert abs(Decimal(float(found)) - true) < Decimal(1e-15) * n
+        assert abs(Decimal(float(found)) - true) < Decimal("1e-15") * n
 
 
 def test_a_point_without_numbers_has_no_gradient():
