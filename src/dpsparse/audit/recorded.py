@@ -113,9 +113,7 @@ class RecordedReleases(Releases):
     def capped(self, rows: Rows) -> Rows:
         self.rows_per_unit = float(rows.rows_per_unit)
         stream = self.rng
-        if (
-            self.entries
-        ):  # noise came first, and none is drawn in a replay: the stream is at another place there
+        if self.entries:  # a replay draws no noise, so its stream is at another place by now
             self.rng = make_generator(len(self.entries))
         try:
             return super().capped(rows)

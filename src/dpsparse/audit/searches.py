@@ -11,6 +11,7 @@ release by release, as a fit is (replay.py). Beyond that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -130,19 +131,16 @@ def check_search(
 
 def without_losers(record: Record) -> Record:
     """The script of a search whose losers answer anew (their books are empty), or, under random stopping, never ran."""
-    tries: list[
-        list[Run]
-    ] = []  # of random stopping: a fit on A, and its score on B unless the fit failed
-    for run in record.runs:
-        if run.part == "A":
-            tries.append([])
-        if tries:
-            tries[-1].append(run)
     starts = [i for i, entry in enumerate(record.entries) if entry.phase == "candidate"]
     if not starts:
         return replace(
             record, runs=tuple(replace(r, entries=[]) if r.part == "A" else r for r in record.runs)
         )
+    tries: list[list[Run]] = []  # a fit on A each, and its score on B unless the fit failed
+    for run in record.runs:
+        if run.part == "A":
+            tries.append([])
+        tries[-1].append(run)
     best = max(range(len(tries)), key=lambda i: (_score(tries[i]), -i))
     drawn = record.entries[starts[best]]
     entries = [*record.entries[: starts[0]], drawn, record.entries[-1]]  # the last coin said "stop"
@@ -169,4 +167,5 @@ def _covers(charged: Event, spent: Event) -> bool:
     have, need = leaves(charged), leaves(spent)
     if all(have.get(leaf, 0) >= count for leaf, count in need.items()):
         return True
-    return gaussian_parameter(spent)[0] <= gaussian_parameter(charged)[0] * (1.0 + ROUNDING)
+    mu = gaussian_parameter(spent)[0]
+    return mu < math.inf and mu <= gaussian_parameter(charged)[0] * (1.0 + ROUNDING)
