@@ -367,3 +367,17 @@ def test_weights_do_not_depend_on_the_unit_of_columns_that_nobody_bounded(unit):
         np.arange(4000), (y > 0).astype(int)
     ]
     assert -np.log(chance).mean() < 0.3
+
+
+def test_features_of_several_classes_are_dropped_less_readily():
+    """The threshold of the first round, by classes and by rows times budget: public numbers only."""
+    from types import SimpleNamespace
+
+    from dpsparse.solvers.gradient import Run
+
+    def theta(signal, outputs):
+        run = SimpleNamespace(n=signal, budget=1.0, n_outputs=outputs)
+        return Run.stands_out.fget(run)
+
+    assert [theta(n, 1) for n in (1000, 2999, 3000)] == [1.5, 1.5, 2.0]
+    assert [theta(n, 20) for n in (1000, 1499, 1500, 9000)] == [1.5, 1.5, 1.0, 1.0]

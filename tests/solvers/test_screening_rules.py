@@ -27,6 +27,7 @@ from dpsparse.solvers.screening_rules import (
     TopK,
     count_threshold,
     draw_drops,
+    late_threshold,
     strong_convexity,
 )
 
@@ -453,6 +454,35 @@ def test_uniform_selection_keeps_no_more_than_the_level():
     assert np.mean(kept) == pytest.approx(
         net_tail(200, d, count_threshold(200, d, level)), abs=0.01
     )
+
+
+@pytest.mark.parametrize(("n_steps", "d"), [(20, 100), (84, 601), (39, 123)])
+def test_late_single_picks_use_up_the_level_and_no_more(n_steps, d):
+    """All laws of three picks or fewer in closed form, more picks counted in full: the chance to stay is at most the
+    level, and one step more would pass it."""
+    level = 0.1
+    late = late_threshold(n_steps, d, level)
+    assert count_threshold(n_steps, d, level) == 2
+    once = n_steps / d * (1 - 1 / d) ** (n_steps - 1)
+
+    def chance(first):  # single picks from late count `first` on
+        return net_tail(n_steps, d, 1) - once + once * (n_steps + 2 - first) / n_steps
+
+    assert chance(late) <= level < chance(late - 1)
+    rng, kept = np.random.default_rng(0), []
+    for _ in range(400):
+        net, counts = np.zeros(d, int), np.zeros(d, int)
+        picks, signs = rng.integers(0, d, n_steps), rng.choice([-1, 1], n_steps)
+        np.add.at(net, picks, signs)
+        np.add.at(counts, picks, signs * (np.arange(n_steps) + 2))
+        kept.append(Counts(level).keep(Block(counts / d, net, n_steps, 1, 1, counts)).mean())
+    assert 0.8 * level < np.mean(kept) <= level * 1.02
+
+
+def test_late_single_picks_stay_only_where_steps_are_scarce():
+    assert late_threshold(34, 100, 0.1) is None  # a third of the features
+    assert late_threshold(5, 100, 0.1) is None  # one pick is enough
+    assert late_threshold(20, 100, 1e-12) is None  # nothing is left to use up
 
 
 def test_counts_decides_after_the_first_block_only():

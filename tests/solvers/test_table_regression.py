@@ -238,3 +238,18 @@ def test_the_mean_alone_is_replayed(adjacency):
     finding = check(model, 60, n_pairs=6, n_climbs=2, every=200)
     assert finding.complaints == ()
     assert finding.height > 0.2
+
+
+def test_where_rows_are_many_less_is_spent_on_looking():
+    """From 300 effective rows, and four a column, on: a public rule, and all shares still add up to one."""
+
+    def shares(n, d):
+        plan = DPRidgeRegressor(Domain(target_bound=1.0, n_samples=n)).plan(d)
+        found = {k: v for k, v in plan.parameters.items() if k.endswith("_share")}
+        assert sum(found.values()) == pytest.approx(1.0)
+        return found
+
+    few, many, wide = shares(1000, 8), shares(1400, 8), shares(1400, 90)  # N = 237 and 331
+    for name in ("spread_share", "length_share", "centre_share", "columns_share"):
+        assert many[name] / few[name] == pytest.approx(0.6)
+        assert wide[name] == pytest.approx(few[name])

@@ -82,11 +82,13 @@ class ReleasesScales(BaseDPLinearModel):
         return scales, n_iter
 
     def _ball_reach(self, n_iter: int, wide: bool) -> float:
-        """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps, and is all that
-        holds a fit without noise on a wide table together."""
+        """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps (for numbers with
+        their root, or early picks overshoot), and is all that holds a fit without noise on a wide table together."""
         if not self._labels_are_numbers:
             return min(max(n_iter / 10.0, 0.5), 30.0)
-        return WIDE_REACH if self._converges and wide else min(max(n_iter / 10.0, 0.5), 10.0)
+        if self._converges and wide:
+            return WIDE_REACH
+        return min(max(math.sqrt(n_iter / 10.0), 0.5), 10.0)
 
     def _fewest(self, n_features: int) -> float:
         """Effective rows below which not even ten picks can be seen."""

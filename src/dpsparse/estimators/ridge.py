@@ -31,6 +31,12 @@ SLOPE, WIDE_SLOPE = (
     7.0,
     8.0,
 )  # the volume of the objective takes about one part of so many of epsilon
+RICH, RICH_COLUMN, RICH_SLOPE = (
+    300.0,
+    4.0,
+    5.0,
+)  # from so many N, and N a column, less is spent on looking
+LOOKS_LESS = 0.6  # of the shares below
 NARROW = 100  # columns up to which their scales are released one by one
 # Shares of what the mean leaves (of mu^2).
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
@@ -109,7 +115,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         shares: dict[str, float] = {}
         if way == "released":
             of_mean = min(max(360.0 / N**2, 0.03), 1.0)
-            shares = {key: share * (1.0 - of_mean) for key, share in SHARES.items()}
+            less = LOOKS_LESS if is_rich(N, n_features) else 1.0
+            shares = {key: less * share * (1.0 - of_mean) for key, share in SHARES.items()}
             shares = {"mean": of_mean, **shares}
             if n_features > NARROW:
                 del shares["columns"]
@@ -171,9 +178,15 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             return float(self.ridge)
         if math.isinf(self.epsilon):
             return EXACT_RIDGE * row_clip("released") ** 2
-        slope = SLOPE if n_features <= NARROW else WIDE_SLOPE
+        rich = is_rich(effective_rows(n, self.epsilon, self.delta, self.adjacency), n_features)
+        slope = WIDE_SLOPE if n_features > NARROW else RICH_SLOPE if rich else SLOPE
         drowned = 5.0 * n_features / (n * mu**2)
         return float(max(slope / min(self.epsilon, 8.0), drowned) * clip**2)
+
+
+def is_rich(effective: float, n_features: int) -> bool:
+    """Whether rows are so many that centre, scales and lengths are known well for a smaller share."""
+    return effective >= max(RICH, RICH_COLUMN * n_features)
 
 
 def choose_way(effective: float, n_features: int) -> str:

@@ -52,6 +52,7 @@ FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
 MAX_STEP = 20.0
 INTERCEPT_ROUNDS, MEDIAN_ROUNDS = 4, 12
 SURE = 3000.0  # n times budget from which a weight must stand out by two standard deviations
+SURE_OF_SEVERAL = 1500.0  # and from which those of several classes must by one only
 FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
 CHUNK = 2**14  # weights moved at a time: they stay in the cache meanwhile
@@ -351,14 +352,22 @@ class Run:
             return (1.0,)
         return (0.45, 0.3, 0.25) if self.few else (0.5, 0.5)
 
+    @property
+    def stands_out(self) -> float:
+        """By how many standard deviations of the noise a feature must stand out to be kept. Where several classes share
+        the features, each of them is the mark of a class or two, and dropping it costs more than keeping another."""
+        signal = self.n * self.budget
+        if self.n_outputs > 1:
+            return 1.0 if signal >= SURE_OF_SEVERAL else 1.5
+        return 2.0 if signal >= SURE else 1.5
+
     def prune(self, noise: float, share: float, *, by_noise: bool) -> None:
         """Drop features whose weights do not stand out of the known noise of the weights, or (few
         weights wanted) all but thrice as many as wanted, by what all rounds so far found."""
         k, n_nonzero = self.n_outputs, self.public.n_nonzero
         if by_noise:
             sizes = np.square(self.weights).sum(axis=1)
-            theta = 2.0 if self.n * self.budget >= SURE else 1.5
-            limit = (k - 1 + theta**2 * math.sqrt(k)) * noise**2
+            limit = (k - 1 + self.stands_out**2 * math.sqrt(k)) * noise**2
         else:
             assert isinstance(n_nonzero, int)
             found = math.sqrt(share) * direction(self.weights) + self.past

@@ -108,7 +108,10 @@ def screened_frank_wolfe(rows: Rows, public: Screened, releases: Releases) -> Sc
             weights = history_weights(features, signs, ball.radius, d)
             net = np.zeros(d + 1, np.int64)  # the last place takes intercept and step-back picks
             np.add.at(net, features[-n_steps:], signs[-n_steps:])
-            keep = rule.keep(Block(weights[live], net[live], n_steps, block, len(public.blocks)))
+            late = _counts(features, signs, d + 1)[live]
+            keep = rule.keep(
+                Block(weights[live], net[live], n_steps, block, len(public.blocks), late)
+            )
             live = live[keep]
         else:
             live = np.delete(

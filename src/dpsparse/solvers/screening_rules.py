@@ -31,6 +31,7 @@ from dpsparse.sensitivity import RAJ_GRID, raj_sensitivity
 DRAWS = "screening draws"  # the phase that pays
 _EXACT_GRID = 2.0**-40  # of the sensitivity, where there is no noise
 _HIGHEST = 2.0**61  # a null above all scores
+SCARCE = 3  # features for each step from which on a useful one is rarely picked twice
 
 
 def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
@@ -56,6 +57,9 @@ class Block:
     n_steps: int
     block: int
     n_blocks: int
+    late_counts: np.ndarray | None = (
+        None  # pick t = 0, 1, ... counts t + 2 times, as in the weights
+    )
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,10 @@ class Counts:
 
     After the first block a feature stays if |net count| reaches the smallest s with
     P(|net| >= s) <= level. If every selection were uniform, a feature would be kept with
-    probability at most `level`. Later blocks only fit what is left: there uniform selection is
-    what a good working set looks like, and testing against it again would drop true features.
+    probability at most `level`. Where steps are so few that s = 2 leaves most of that chance
+    unused and useful features are picked once, late single picks stay too (`late_threshold`).
+    Later blocks only fit what is left: there uniform selection is what a good working set looks
+    like, and testing against it again would drop true features.
     """
 
     level: float
@@ -97,23 +103,46 @@ class Counts:
     def keep(self, history: Block) -> np.ndarray:
         if history.block > 1:
             return np.ones(history.weights.size, dtype=bool)
-        threshold = count_threshold(history.n_steps, history.weights.size, self.level)
-        return np.asarray(np.abs(history.net_counts) >= threshold)
+        counts, n_features = np.abs(history.net_counts), history.weights.size
+        keep = np.asarray(counts >= count_threshold(history.n_steps, n_features, self.level))
+        late = late_threshold(history.n_steps, n_features, self.level)
+        if late is not None and history.late_counts is not None:
+            keep |= (counts == 1) & (np.abs(history.late_counts) >= late)
+        return keep
 
 
 def count_threshold(n_steps: int, n_features: int, level: float) -> int:
     """Smallest s with P(|N+ - N-| >= s) <= level for n_steps uniform picks of 2 n_features vertices."""
+    s = 0
+    while net_tail(n_steps, n_features, s) > level and s <= n_steps:
+        s += 1
+    return s
+
+
+def net_tail(n_steps: int, n_features: int, s: int) -> float:
+    """P(|N+ - N-| >= s) of one feature for n_steps uniform picks of 2 n_features vertices."""
+    if s <= 0:
+        return 1.0
     picks = np.arange(n_steps + 1)
     chance = binom.pmf(picks, n_steps, 1.0 / n_features)
     relevant = chance > 0.0
     picks, chance = picks[relevant], chance[relevant]
-    s = 0
-    tail = 1.0
-    while tail > level and s <= n_steps:
-        s += 1
-        # given N picks, N+ ~ Bin(N, 1/2): |2 N+ - N| >= s on two mirrored tails
-        tail = float(chance @ (2.0 * binom.sf(np.ceil((picks + s) / 2.0) - 1, picks, 0.5)))
-    return s
+    # given N picks, N+ ~ Bin(N, 1/2): |2 N+ - N| >= s on two mirrored tails
+    return float(chance @ (2.0 * binom.sf(np.ceil((picks + s) / 2.0) - 1, picks, 0.5)))
+
+
+def late_threshold(n_steps: int, n_features: int, level: float) -> int | None:
+    """Smallest late count from which a single pick stays, where the threshold is two and picks are few; else None.
+
+    P(|net| >= 2) + P(|net| = 1 by three picks or more) + P(one pick, late) <= level, whatever the late counts of the
+    second kind are.
+    """
+    if SCARCE * n_steps >= n_features or count_threshold(n_steps, n_features, level) != 2:
+        return None
+    once = float(binom.pmf(1, n_steps, 1.0 / n_features))
+    left = level - (net_tail(n_steps, n_features, 1) - once)
+    last = math.floor(n_steps * min(max(left / once, 0.0), 1.0))  # steps whose single picks stay
+    return n_steps - last + 2 if last > 0 else None
 
 
 @dataclass(frozen=True)
