@@ -29,6 +29,7 @@ import dpsparse.rows.unit
 import dpsparse.selection.top_k
 import dpsparse.sensitivity
 from dpsparse import Domain, PrivateCount, estimators
+from dpsparse.audit.replay import check
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
 from dpsparse.rows.kernels import SAFE_ROW
@@ -81,6 +82,45 @@ def half_the_noise_of_the_sums(patch):
 def half_the_noise_scale(patch):
     original = Releases.scale
     patch.setattr(Releases, "scale", lambda *query: original(*query) / 2)
+
+
+FREE = Domain(classes=(0, 1), n_samples=4000)
+FREE_NUMBER = Domain(target_bound=2.0, n_samples=4000)
+QUIET = [  # phases that few pairs of tables move by much
+    (
+        "DPHardThresholdClassifier",
+        {"domain": FREE, "method": "scaled"},
+        "masses curvature line intercept",
+    ),
+    (
+        "DPHardThresholdRegressor",
+        {"domain": FREE_NUMBER, "method": "scaled"},
+        "spread curvature line",
+    ),
+    ("DPRidgeRegressor", {"domain": FREE_NUMBER}, "mean spread length centre columns"),
+    ("DPLassoRegressor", {"domain": FREE_NUMBER, "n_iter": 2}, "mean spread length centre columns"),
+    ("DPLassoClassifier", {"domain": FREE, "n_iter": 2}, "entry"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "phase"),
+    [(name, facts, phase) for name, facts, phases in QUIET for phase in phases.split()],
+)
+def test_a_hundredth_too_little_noise_of_any_phase_shows_on_any_pair(
+    name, parameters, phase, monkeypatch
+):
+    model = make(name, parameters)
+    assert check(model, n_pairs=1, n_climbs=0, every=100).complaints == ()
+    original = Releases.scale
+
+    def scale(self, asked, query, share=1.0):
+        return original(self, asked, query, share) * (0.99 if asked == phase else 1.0)
+
+    monkeypatch.setattr(Releases, "scale", scale)
+    (complaint,) = check(model, n_pairs=1, n_climbs=0, every=100).complaints
+    assert f"the phase {phase} " in complaint
+    assert "1.0101" in complaint
 
 
 @fault("DPHardThresholdClassifier", n_iter=3, n_nonzero=3, method="gaussian")

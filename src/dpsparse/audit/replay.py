@@ -290,12 +290,27 @@ def compare_by_phase(
     events = {phase.name: phase.event for phase in phases}
     declared = {name: declared_costs(event) for name, event in events.items()}
     spent: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    could: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for a, b in zip(first, second, strict=True):
         if a.kind != "draw":
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
+            could[a.phase][a.kind].extend([a.worst] * a.paid)
     complaints = _volumes(events, first, second) + _leaks(events, first, second)
+    over, tightness = _over(declared, spent, "spent")
+    # Noise that is too small for the bound of its query shows on any pair, whether or not it moves the query so far.
+    too_little, _ = _over(declared, could, "could spend")
+    return complaints + over + (too_little if not over else []), tightness
+
+
+def _over(
+    declared: Mapping[str, Mapping[str, list[float]]],
+    costs_of: Mapping[str, Mapping[str, list[float]]],
+    did: str,
+) -> tuple[list[str], dict[str, float]]:
+    """Complaints about phases whose costs are more than they declare, and how tight each phase is."""
+    complaints: list[str] = []
     tightness: dict[str, float] = {}
-    for phase, kinds in spent.items():
+    for phase, kinds in costs_of.items():
         for kind, costs in kinds.items():
             allowed = declared.get(phase, {}).get(kind, [])
             if kind == "gaussian":  # a phase is paid as a whole
@@ -307,7 +322,7 @@ def compare_by_phase(
             ratio = float((used / limits[: len(used)]).max())
             tightness[phase] = max(ratio, tightness.get(phase, 0.0))
             if not ratio <= 1.0 + ROUNDING:
-                complaints.append(f"the phase {phase} spent {ratio:.8g} times what it declared")
+                complaints.append(f"the phase {phase} {did} {ratio:.8g} times what it declared")
     return complaints, tightness
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,6 +46,14 @@ class Release:
         if not change.any():
             return 0.0
         return MECHANISMS[self.kind].size(change) * self.step
+
+    @property
+    def worst(self) -> float:
+        """The most that the answer may tell about any two neighbours, by the bound of its query; 0 where that is not
+        written down. Scores that move by at most the bound, up or down, are twice as far apart."""
+        if self.bound is None or not math.isfinite(self.step):
+            return 0.0
+        return float(self.bound) * self.step * (2.0 if self.norm == "Linf" else 1.0)
 
     def reach(self, other: Release) -> tuple[float, bool]:
         """How far the query moved, as a share of its bound, and whether it kept to it, in exact arithmetic."""
