@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import recall_score
 
-from dpsparse import Domain, DPGradientClassifier, DPHardThresholdClassifier
+from dpsparse import (
+    Domain,
+    DPFeatureTest,
+    DPGradientClassifier,
+    DPHardThresholdClassifier,
+    DPPipeline,
+    DPSearchCV,
+)
 from dpsparse.exceptions import ParameterError
+from dpsparse.preprocessing import DPStandardizer
 from recording import replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -80,7 +88,25 @@ def test_bad_weights(weights, domain):
         DPGradientClassifier(domain, class_weight=weights).fit(X, Y)
 
 
-@pytest.mark.parametrize("kind", [DPGradientClassifier, DPHardThresholdClassifier])
-def test_weights_of_rows_are_refused_with_a_sentence(kind):
+FACTS = Domain(classes=[0, 1], row_norm=3.0)
+PIPE = DPPipeline(
+    [("scale", DPStandardizer()), ("model", DPGradientClassifier(FACTS))], epsilon=5.0
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPGradientClassifier(FACTS),
+        DPHardThresholdClassifier(FACTS),
+        DPSearchCV(DPGradientClassifier(FACTS), [{}]),
+        PIPE,
+        DPFeatureTest(FACTS),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_weights_of_rows_are_refused_with_a_sentence(model):
     with pytest.raises(ParameterError, match="no proof for weights that differ from row to row"):
-        kind(Domain(classes=[0, 1], row_norm=3.0)).fit(X, Y, sample_weight=np.ones(len(Y)))
+        model.fit(X, Y, sample_weight=np.ones(len(Y)))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'offset'"):
+        model.fit(X, Y, offset=1)

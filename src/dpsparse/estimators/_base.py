@@ -28,7 +28,7 @@ from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
-from dpsparse.estimators._schema import check_labels, checked_data, checked_score
+from dpsparse.estimators._schema import check_labels, checked_data, checked_score, refuse_weights
 from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
@@ -189,13 +189,7 @@ class BaseDPLinearModel(FittedLinearModel):
         -------
         self
         """
-        if "sample_weight" in refused:
-            raise ParameterError(
-                "fit takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
-                "classes are public: DPGradientClassifier(class_weight=...)."
-            )
-        if refused:
-            raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
+        refuse_weights(refused)
         self._check_parameters()
         self._check_groups(groups)
         refuse_inside_task(self.epsilon)

@@ -9,7 +9,7 @@ its header has a person's cells for names; names are shown where scikit-learn's 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsparse._checks import quietly
-from dpsparse.exceptions import NotNumericError, SchemaError
+from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
 _SHOWN_NAMES = 5
 _ENCODE = (
@@ -234,3 +234,14 @@ def _listed(names: list[str], n_all: int | None = None) -> list[str]:
 
 def _warn(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=4)
+
+
+def refuse_weights(refused: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments of `fit` that are none, weights of rows in words."""
+    if "sample_weight" in refused:
+        raise ParameterError(
+            "fit takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
+            "classes are public: DPGradientClassifier(class_weight=...)."
+        )
+    if refused:
+        raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")

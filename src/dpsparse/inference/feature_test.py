@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_count, check_share
 from dpsparse.domain import Domain
-from dpsparse.estimators._schema import column_names
+from dpsparse.estimators._schema import column_names, refuse_weights
 from dpsparse.inference import _plan
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
@@ -110,8 +110,9 @@ class DPFeatureTest(_Fitted):
             type(self).__name__,
         )  # fmt: skip
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
         """Test every column of X; `groups` with ``Domain(unit="person", rows_per_unit=1)``."""
+        refuse_weights(refused)
         rows, _ = _plan.read(X, y, self._check(), groups)
         plan, names = self.plan(rows.n_features), column_names(X)
 

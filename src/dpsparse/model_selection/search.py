@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import check_choice, check_count, check_share, check_terms
 from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
-from dpsparse.estimators._schema import checked_data
+from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import THRESHOLD, are_free, listed, paid
 from dpsparse.model_selection.design import PARTS, Design, Setting, Winner, check_split
@@ -290,11 +290,12 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     # ---- the search ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
         """Search on private rows; what is published is `best_estimator_` and what belongs to it.
 
         `groups` names the person of every row, with ``Domain(unit="person")``.
         """
+        refuse_weights(refused)
         self._check()
         if isinstance(X, Source):
             raise ParameterError(

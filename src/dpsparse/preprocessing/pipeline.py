@@ -25,7 +25,7 @@ from dpsparse._checks import check_terms, is_number
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._model_search import refuse_unpayable_search
-from dpsparse.estimators._schema import checked_data
+from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.prepared import wider
@@ -285,7 +285,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     # ---- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
         """Prepare and fit, both private.
 
         Parameters
@@ -295,6 +295,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         groups : array of shape (n_samples,), optional
             The person of every row, with ``Domain(unit="person")``.
         """
+        refuse_weights(refused)
         self._check_parameters()
         n_columns, y, labels = self._inspect(X, y, groups)
         plan = self._priced(n_columns, labels)
