@@ -56,9 +56,11 @@ def make_sparse_classification(
             "n_samples and n_words must be at least 1, n_informative in 1..n_features."
         )
     rng = make_generator(seed)
-    words = np.exp(rng.random((n_samples, n_words)) * np.log(n_features)).astype(np.int64)
+    # Places of 32 bits where they suffice, as SciPy chooses them.
+    whole = np.int32 if max(n_features, n_samples * n_words) < 2**31 else np.int64
+    words = np.exp(rng.random((n_samples, n_words)) * np.log(n_features)).astype(whole)
     words = np.minimum(words, n_features) - 1
-    rows = np.repeat(np.arange(n_samples), n_words)
+    rows = np.repeat(np.arange(n_samples, dtype=whole), n_words)
     X = sp.csr_array((np.ones(words.size), (rows, words.ravel())), shape=(n_samples, n_features))
     X.sum_duplicates()
     X.data = np.repeat(np.diff(X.indptr) ** -0.5, np.diff(X.indptr))

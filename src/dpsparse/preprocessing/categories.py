@@ -29,6 +29,7 @@ from dpsparse.preprocessing._step import (
     Step,
     Want,
     example,
+    narrow,
     unchanged,
 )
 from dpsparse.preprocessing._tables import Table, texts
@@ -53,7 +54,7 @@ class _OneHot(Step):
             ]
             start = missing + 1
         indptr = np.arange(0, n * d + 1, d)
-        return sp.csr_array((np.ones(n * d), places.ravel(), indptr), shape=(n, start))
+        return narrow(sp.csr_array((np.ones(n * d), places.ravel(), indptr), shape=(n, start)))
 
     def _plain(self) -> Plain:
         """OneHotEncoder leaves out what it does not know. As a row has one 1 in each group, the weight of "other" can
@@ -260,8 +261,10 @@ class HashingEncoder(Step):
                 places.append(j * self.n_features + abs(known[name]) % self.n_features)
                 signs.append(1.0 if known[name] >= 0 else -1.0)
         shape = (n, d * self.n_features)
-        return sp.csr_array(
-            (np.array(signs), (np.array(rows, int), np.array(places, int))), shape=shape
+        return narrow(
+            sp.csr_array(
+                (np.array(signs), (np.array(rows, int), np.array(places, int))), shape=shape
+            )
         )
 
     def _names_out(self) -> list[str]:

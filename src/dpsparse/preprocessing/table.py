@@ -30,7 +30,7 @@ from sklearn.frozen import FrozenEstimator
 from dpsparse._checks import check_positive, did_you_mean
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
-from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want
+from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
 from dpsparse.preprocessing._tables import KINDS, Table, days, filled, kinds
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
@@ -327,7 +327,7 @@ class DPTablePreparer(PrivateStep):
 
     def _map(self, read: Table) -> sp.csr_array:
         blocks = [step._map(step._read(self._cells(read, names))) for _, step, names in self.parts_]
-        return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
+        return narrow(sp.csr_array(sp.hstack([sp.csr_array(b) for b in blocks], format="csr")))
 
     def _names_out(self) -> list[str]:
         return [
