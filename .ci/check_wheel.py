@@ -46,7 +46,7 @@ for kind in (DPGradientClassifier, DPLassoClassifier):
 save(model, "model.json", overwrite=True)
 assert (load("model.json").predict(X) == model.predict(X)).all()
 assert "site-packages" in dpsparse.__file__, dpsparse.__file__
-print(f"  fit, save and load of sparse rows in {time.perf_counter() - start:.1f} s, {len(compiled.buffer) // 2} functions compiled")
+print(f"  fit, save and load in {time.perf_counter() - start:.1f} s; functions compiled: {len(compiled.buffer) // 2}")
 """
 
 
