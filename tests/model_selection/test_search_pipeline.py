@@ -114,8 +114,8 @@ def test_the_whole_corridor(tmp_path, design):
     best = found.best_estimator_
     assert best.privacy_.epsilon == 3.0 == found.privacy_.epsilon
     assert best.privacy_.proven
-    # Drawn afresh each time: .82 to .93 seen; .59 without a model. A search that stops after its first run may have a poor
-    # one (4 of 210 seen), three of them hardly ever.
+    # Drawn afresh each time: .82 to .93 seen; .59 without a model. A search that stops after its first run may have a
+    # poor one (4 of 210 seen), three of them hardly ever.
     scores = [found.score(X, y)]
     while max(scores) <= 0.65 and len(scores) < (3 if design == "stopping" else 1):
         scores.append(search(design).fit(X, y).score(X, y))
