@@ -149,13 +149,9 @@ def array_of(column: Any) -> np.ndarray:
     Their `to_numpy` turns a whole column of integers into floats where *one* row has a gap, and integers above 2^53
     are then no longer what they were, in all rows: so one row would change the cells of others. Whatever comes out as
     floats and was not declared so is therefore taken cell by cell. And an Arrow array (or batch) that has a gap is
-    refused by `to_numpy` unless it may be copied: one row would decide whether a table can be read. A chunked column of
-    Arrow that is encoded by a dictionary (a categorical of pandas in a Parquet file) gets the *last name of the
-    dictionary* for every gap, so that whoever brings that name decides the cells of others: it is decoded first.
+    refused by `to_numpy` unless it may be copied: one row would decide whether a table can be read.
     """
-    encoded: Any = getattr(column, "type", None)
-    if hasattr(encoded, "index_type"):
-        column = column.cast(encoded.value_type)
+    column = decoded(column)
     inner = getattr(column, "array", column)  # of a pandas series or index
     if hasattr(inner, "codes") and hasattr(inner, "categories"):
         return _named_by_codes(np.asarray(inner.codes), array_of(inner.categories))
@@ -165,6 +161,23 @@ def array_of(column: Any) -> np.ndarray:
     if found.dtype.kind != "f" or kind.startswith(("float", "double", "halffloat")):
         return found
     return objects_of(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+
+
+def decoded(data: Any) -> Any:
+    """An array or table of Arrow without dictionaries, anything else as it is.
+
+    NumPy gets the *last name of the dictionary* for every gap of a chunked column that is encoded by one (a categorical
+    of pandas in a Parquet file), so that whoever brings that name would decide the cells of others.
+    """
+    if not type(data).__module__.startswith("pyarrow"):
+        return data
+    if hasattr(data, "type"):
+        return data.cast(data.type.value_type) if hasattr(data.type, "index_type") else data
+    if hasattr(data, "set_column"):
+        for j, field in enumerate(data.schema):
+            if hasattr(field.type, "index_type"):
+                data = data.set_column(j, field.name, data.column(j).cast(field.type.value_type))
+    return data
 
 
 def _named_by_codes(codes: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import objects_of, quietly
+from dpsparse._checks import decoded, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.jit import njit
 
@@ -170,6 +170,7 @@ def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     # A list as it is: NumPy would turn 1 and 1.0 beside a text into two names.
+    groups = decoded(groups)
     names = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     if names.shape != (n_rows,):
         raise SchemaError("groups must name one person per row of X, as a 1d array.")

@@ -4,7 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsparse import Domain, DPRidgeRegressor, Ledger
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPRidgeRegressor,
+    Ledger,
+    dp_evaluate,
+)
+from dpsparse.exceptions import SchemaError
 from dpsparse.preprocessing import DPPipeline, DPTablePreparer
 from dpsparse.preprocessing._tables import days, kinds, numbers, read_table, texts
 from dpsparse.readers.raw import read_columns
@@ -79,6 +87,33 @@ def test_a_gap_is_not_filled_with_the_last_name_of_a_dictionary(table, cells, tm
         read_columns(tmp_path / "a.parquet").values(),
     ):
         assert texts(column) == texts(np.array(cells, object))
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_a_fit_takes_no_gap_of_a_dictionary_for_its_last_name(chunks):
+    """Features, targets and persons: what NumPy makes of such a column of Arrow, other rows decide."""
+    import pyarrow as pa
+
+    def column(*cells):
+        return pa.chunked_array([pa.array(cells).dictionary_encode()] * chunks)
+
+    n = 4 * chunks
+    X, labels = np.ones((n, 2)), ["no", "yes"] * (2 * chunks)
+    names, numbers = column("no", "yes", None, "yes"), column(1, 2, None, 5)
+    assert np.asarray(names)[2] == "yes"  # otherwise nothing is tried here
+    classifier = DPGradientClassifier(Domain(classes=["no", "yes"]))
+    persons = DPGradientClassifier(Domain(classes=["no", "yes"], unit="person"))
+    for refused in (
+        lambda: classifier.fit(X, names),
+        lambda: classifier.fit(pa.table({"a": numbers, "b": numbers}), labels),
+        lambda: DPGradientRegressor(Domain(target_bound=9.0)).fit(X, numbers),
+        lambda: persons.fit(X, labels, groups=names),
+        lambda: dp_evaluate(classifier.fit(X, labels), X, names, epsilon=1.0),
+    ):
+        with pytest.raises(SchemaError):
+            refused()
+    whole = pa.table({"a": column(1, 2, 3, 5), "b": column(0.5, 1.0, 2.0, 4.0)})
+    assert classifier.fit(whole, column("no", "yes", "no", "yes")).n_features_in_ == 2
 
 
 @pytest.mark.parametrize("unit", ["datetime64[us]", "timedelta64[us]"])

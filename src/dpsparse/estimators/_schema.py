@@ -19,10 +19,13 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsparse._checks import quietly
+from dpsparse._checks import decoded, quietly
 from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
 _SHOWN_NAMES = 5
+_UNREADABLE = (
+    "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
+)
 _ENCODE = (
     "encode text columns with a public vocabulary first, for instance sklearn's FeatureHasher, "
     "and fill missing cells with a public constant"
@@ -32,6 +35,7 @@ _ENCODE = (
 def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
     """scikit-learn's schema checks of X (and y); every refusal is one of ours."""
     reset, numbers = checks.get("reset", True), checks.get("y_numeric", False)
+    X, y = quietly(_UNREADABLE, decoded, X), tuple(quietly(_UNREADABLE, decoded, v) for v in y)
     out = quietly(
         lambda: _fault(estimator, X, y, reset=reset, numbers=numbers),
         _validated, estimator, X, *y, **checks,
@@ -123,9 +127,7 @@ def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: 
         return SchemaError(
             "Input X contains NaN or infinity; replace missing values by a public constant."
         )
-    return SchemaError(
-        "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
-    )
+    return SchemaError(_UNREADABLE)
 
 
 def _fault_of_targets(y: Any, n_rows: int, numbers: bool) -> Exception | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_positive, quietly
+from dpsparse._checks import check_positive, decoded, quietly
 from dpsparse.clipping import by_person
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data
@@ -94,7 +94,7 @@ def score_rows(
     """Private rows with what the model says about them."""
     n = _n_rows(X)
     ask = partial(_ask, n=n, one_by_one=one_by_one)
-    y = np.asarray(y)
+    y = np.asarray(decoded(y))
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1 or len(y) != n:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import decoded
 from dpsparse.clipping import Part, by_person
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
@@ -245,6 +246,7 @@ def of_csr(
         raise SchemaError("X must be a CSR matrix; its arrays may be memory-mapped (np.memmap).")
     if len(y) != X.shape[0]:
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
+    y = decoded(y)
     size = read_size(memory)
     most = int(min(max(size * _SHARE, _SMALLEST), _LARGEST)) // 16  # entries of a block
 
