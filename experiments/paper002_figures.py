@@ -101,6 +101,7 @@ def verdict_pops(summary):
         f"{holds}: pops per draw are {_range(summary, 'pops per draw / non-zeros, mean')} of the final non-zeros in "
         f"the mean; at the worst draw at most 3 times as many on {len(worst) - len(above)} of {len(worst)} data sets"
         + (f" (more: {', '.join(above)})." if above else ".")
+        + " The curves show 40 of the draws."
     )
 
 
