@@ -319,7 +319,7 @@ TABLE_DELTA, TABLE_RADIUS = 1e-5, 20.0
 
 
 def table_configurations(name):
-    """Published rows hold all budgets. Those of 003-table2 that hold one are older and go when the first of these comes."""
+    """Published rows hold all budgets; those of 003-table2 that hold one are older and go when the first such comes."""
 
     def configs(quick):
         _, tables, *_, epsilons = TABLES[name]
