@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-EPSILONS = (0.5, 1.0, 3.0)
 VARIANTS = {  # threshold, and whether rounds add up
     "neither": ("early", False),
     "the later switch of the threshold alone": ("late", False),
@@ -42,15 +41,15 @@ def without(solver, threshold, adds):
     return undo
 
 
-def split_gain(fit_score, seeds):
+def split_gain(fit_score, seeds, epsilons):
     """Print accuracy by variant and epsilon; `fit_score(epsilon, seed)` fits and scores once."""
     from dpsparse.solvers import gradient
 
-    print("| | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |")
-    print("|---" * (len(EPSILONS) + 1) + "|")
+    print("| | " + " | ".join(f"{e:g}" for e in epsilons) + " |")
+    print("|---" * (len(epsilons) + 1) + "|")
     for name, parts in VARIANTS.items():
         shown = []
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             undo = without(gradient, *parts)
             try:
                 found = [fit_score(epsilon, seed) for seed in range(seeds)]

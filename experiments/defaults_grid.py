@@ -375,7 +375,8 @@ def classes(options):
         model = estimator(one, "Sparse", epsilon, seed, X.shape[0], labels).fit(X, y)
         return score(one, model, X_test, y_test)
 
-    split_gain(fit_score, options.seeds)
+    few = options.epsilons if options.epsilons != EPSILONS else EPSILONS[1:-1]
+    split_gain(fit_score, options.seeds, few)
 
 
 COMMANDS = {"run": run, "table": report, "check": report, "classes": classes}
