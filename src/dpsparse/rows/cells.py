@@ -12,7 +12,7 @@ The formulas are repeated here, the exponential among them, because Numba's cach
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -47,17 +47,22 @@ class CellsAt:
 
 
 def cell_scores(parts: Parts, at: CellsAt) -> np.ndarray:
-    """G of all cells, columns by outputs, the intercept last."""
-    return parts.sum(at.weights.shape, partial(_add_scores, at))
+    """G of all cells, columns by outputs, the intercept last. Parts are told the cells that were picked so far, which
+    are few, not all weights."""
+    shape, places = at.weights.shape, np.flatnonzero(at.weights)
+    picked = replace(at, weights=at.weights.reshape(-1)[places])
+    return parts.sum(shape, partial(_add_scores, picked, places))
 
 
-def _add_scores(at: CellsAt, part: Part, out: np.ndarray) -> None:
+def _add_scores(at: CellsAt, places: np.ndarray, part: Part, out: np.ndarray) -> None:
+    weights = np.zeros(out.shape)
+    weights.reshape(-1)[places] = at.weights
     y = part.targets if part.targets.dtype.kind == "i" else part.targets * at.target_unit
     y = np.ascontiguousarray(y, np.float64)
 
     def add(start: int, stop: int, sums: np.ndarray) -> None:
         _scores(
-            part.indptr, part.indices, part.values, y, at.weights, at.offset, LOSSES[at.loss],
+            part.indptr, part.indices, part.values, y, weights, at.offset, LOSSES[at.loss],
             at.cutoff, at.slope_bound, at.factor, at.resolution / UNITS, at.fit_intercept,
             start, stop, sums,
         )  # fmt: skip
