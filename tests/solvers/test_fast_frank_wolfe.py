@@ -1063,11 +1063,39 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
         assert (owners[1:] > owners[:-1]).all()
         again[owners, j] = m.entries[begin:end].astype(np.uint32).view(np.float32)
     np.testing.assert_array_equal(again, dense.astype(np.float32))
-    light = (labels >= kernel.HEAVY) & (counts > 0)
-    assert largest >= np.abs(again[:, light]).max(initial=0.0)
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():
         assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()
+    assert_bounds_of_columns(m, largest, again)
+
+
+def assert_bounds_of_columns(m, largest, dense):
+    """Those of heavy columns are their own, those of all others the largest, although short ones were not read."""
+    mass, norm = np.zeros(kernel.HEAVY + 1), np.zeros(kernel.HEAVY + 1)
+    count = np.zeros(kernel.HEAVY + 1, np.int64)
+    kernel.column_bounds(m, largest, mass, norm, count)
+    labels = m.label_of.astype(np.int64)
+    full = labels != kernel.NO_LABEL
+    place = np.minimum(labels[full], kernel.HEAVY)
+    size = np.abs(dense[:, full])
+    for found, each in (
+        (mass, size.sum(axis=0)),
+        (norm, np.sqrt(np.square(size).sum(axis=0))),
+        (count, np.count_nonzero(size, axis=0)),
+    ):
+        wanted = np.zeros(kernel.HEAVY + 1)
+        np.maximum.at(wanted, place, each)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_bounds_of_full_columns_beyond_the_heavy_ones(fit_intercept):
+    """Of 1,100 full columns of halves some are light, and so is the column of ones."""
+    X = sp.csr_array(np.full((5, 1100), 0.5))
+    rows = RowArrays(X.indptr, X.indices, X.data, np.zeros(5), 1100)
+    problem = Problem(Logistic(), 1.0, 1, 1.0, 1.0, 2**8, fit_intercept=fit_intercept)
+    dense = np.hstack([X.toarray(), np.ones((5, 1))]) if fit_intercept else X.toarray()
+    assert_bounds_of_columns(*lay_out(rows, problem), dense)
 
 
 @pytest.mark.parametrize("freshness", ["exact", "tolerance"])
