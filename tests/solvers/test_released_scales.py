@@ -8,6 +8,7 @@ from sklearn.linear_model import Lasso
 
 from dpsparse import (
     Domain,
+    DPHardThresholdClassifier,
     DPLassoClassifier,
     DPLassoRegressor,
     DPScreenedLassoClassifier,
@@ -206,3 +207,20 @@ def test_projection_to_the_ball():
             other = rng.normal(size=(7, 2))
             other *= radius / np.abs(other).sum()
             assert np.sum((w - nearest) * (other - nearest)) <= 1e-9
+
+
+def test_the_ball_of_numbers_grows_with_the_root_of_the_steps():
+    """Early picks of a larger ball overshoot (docs/defaults.md); classes keep a ball that grows with the steps."""
+    numbers = DPLassoRegressor(Domain(target_bound=1.0, n_samples=1000))
+    assert [numbers._ball_reach(t, wide=False) for t in (1, 10, 90, 1000)] == [0.5, 1.0, 3.0, 10.0]
+    classes = DPLassoClassifier(Domain(classes=[0, 1], n_samples=1000))
+    assert [classes._ball_reach(t, wide=False) for t in (1, 10, 90, 1000)] == [0.5, 1.0, 9.0, 30.0]
+
+
+def test_hard_thresholding_without_noise_on_more_columns_than_a_table_has():
+    """Its steps are more than those of a private run; each of them may look along its line."""
+    X = np.random.default_rng(0).choice([-1.0, 0.0, 1.0], size=(300, 1600))
+    y = (X[:, 7] - X[:, 9] + 0.5 > 0).astype(int)
+    domain = Domain(classes=[0, 1], n_samples=300)
+    model = DPHardThresholdClassifier(domain, epsilon=math.inf, n_nonzero=2)
+    assert set(np.flatnonzero(model.fit(X, y).coef_[0])) == {7, 9}

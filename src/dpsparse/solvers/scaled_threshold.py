@@ -67,11 +67,14 @@ class ThresholdRun(Run):
     def rounds(self) -> tuple[float, ...]:
         return ROUNDS
 
+    @property
+    def steps_a_round(self) -> int:
+        steps = max(1, (self.public.n_iter or EXACT_ITER) // len(ROUNDS))
+        return max(steps, EXACT_ITER) if math.isinf(self.budget) else steps
+
     def descend(self, share: float, *, soften: bool) -> float:
         """Steps of one round; keeps `self.keep` weights."""
-        n_iter = max(1, (self.public.n_iter or EXACT_ITER) // len(ROUNDS))
-        if math.isinf(self.budget):
-            n_iter = max(n_iter, EXACT_ITER)
+        n_iter = self.steps_a_round
         if self.units.width == 0:  # nothing stood out of the noise
             return 0.0
         self.n_iter += n_iter
@@ -105,7 +108,7 @@ class ThresholdRun(Run):
         if length == 0.0:
             return
         query = self.units.along(towards)
-        part = 1.0 / (len(ROUNDS) * max(1, (self.public.n_iter or EXACT_ITER) // len(ROUNDS)))
+        part = 1.0 / (len(ROUNDS) * self.steps_a_round)
         doubt = self.releases.scale("line", query, part)
         along = float(self.releases.gaussian("line", query, part)[0]) + doubt
         bend = max(
