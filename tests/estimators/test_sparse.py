@@ -37,6 +37,7 @@ def test_scikit_learn_checks(estimator, check):
     ("facts", "parameters", "n_features", "chosen"),
     [
         ({"n_samples": 1000}, {}, 20, "DPRidgeRegressor"),
+        ({"n_samples": 2**25 + 1}, {}, 20, "DPGradientRegressor"),
         ({"n_samples": 200}, {}, 60, "DPTwoStageRegressor"),
         ({"n_samples": 1000}, {}, 2000, "DPGradientRegressor"),
         ({}, {}, 20, "DPGradientRegressor"),

@@ -1,6 +1,7 @@
 """What the plans of two-stage, transfer and ADMM charge is what leaves: number by number, through the door."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -294,6 +295,9 @@ def test_no_plan_assumes_ideal_arithmetic(index):
         (DPTwoStageClassifier(CLASSES, ridge=math.inf), "ridge"),
         (DPTwoStageRegressor(NUMBERS, cutoff=1e-40), "cutoff"),
         (DPADMMClassifier(CLASSES, epsilon=1e-8, delta=1e-12), "epsilon"),
+        (DPADMMClassifier(replace(CLASSES, n_samples=2**25 + 1)), "n_samples"),
+        (DPTwoStageClassifier(replace(CLASSES, n_samples=2**25 + 1)), "n_samples"),
+        (DPTransferRegressor(replace(NUMBERS, n_samples=2**25 + 1)), "n_samples"),
     ],
 )
 def test_what_arithmetic_cannot_do_is_refused_before_anything_is_spent(model, name):

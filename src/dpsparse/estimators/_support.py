@@ -37,7 +37,7 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
-from dpsparse.rows.ridge import LEAST_RIDGE, MANY_ROWS, ONE_ROW
+from dpsparse.rows.ridge import LEAST_RIDGE, MANY_ROWS, MOST_ROWS, ONE_ROW
 from dpsparse.sensitivity import (
     class_counts,
     clipped_gradient_sum,
@@ -193,7 +193,7 @@ class DPSupportFirst(BaseDPLinearModel):
             method, curvature, self._cutoff() * clip, n_columns + self.fit_intercept, n_outputs,
             self.epsilon, self.delta, domain.n_samples,
         )  # fmt: skip
-        check_ridge("ridge", ridge, curvature)
+        check_ridge("ridge", ridge, curvature, None if method == "gradient" else domain.n_samples)
         # Never beyond what momentum keeps stable for n_samples rows of the largest curvature.
         steepest = (domain.n_samples or 1) * smoothness * bound * max(clip, bound / 8.0)
         slope_bound = self._cutoff() / self._unit
@@ -329,12 +329,17 @@ def default_ridge(
     return max(balanced, 2.0 * LEAST_RIDGE * curvature)
 
 
-def check_ridge(name: str, ridge: float, curvature: float) -> None:
+def check_ridge(name: str, ridge: float, curvature: float, n_samples: int | None) -> None:
     """Refuse a problem whose minimiser float64 cannot certify (docs/proofs/ridge.md, Lemma 2)."""
     if ridge < LEAST_RIDGE * curvature:
         raise ParameterError(
             f"{name} is too small for rows of the declared size: less than a millionth of the "
             "curvature of one row. Raise it, or declare smaller rows."
+        )
+    if n_samples is not None and n_samples > MOST_ROWS:
+        raise ParameterError(
+            f"n_samples={n_samples}: minimisers are proven for up to {MOST_ROWS} rows. "
+            "DPGradientClassifier and DPGradientRegressor take more."
         )
 
 

@@ -124,7 +124,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS}
         ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest))
         if private:
-            check_ridge("ridge", ridge, clip**2)
+            check_ridge("ridge", ridge, clip**2, n)
         tol, size = TOL * clip, n_features + 1
 
         def everything(strength: float) -> Named:

@@ -21,6 +21,7 @@ from dpsparse.nonzeros import check_n_nonzero
 from dpsparse.privacy import Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MOST_ROWS
 from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import MOST_COLUMNS
 
@@ -162,6 +163,8 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "n_samples is not declared"
         if domain.unit == "person" and domain.rows_per_unit != 1:
             return gradient, "all rows of a person are bounded together"
+        if n > MOST_ROWS:
+            return gradient, "more rows than a minimiser is proven for"
         bounded = domain.feature_bound is not None
         few = isinstance(k, int) and k < n_features
         two_stage = DPTwoStageRegressor(n_nonzero=k, **self._facts) if few and bounded else gradient

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 LOGISTIC, RESIDUAL = 0, 1
 LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
+MOST_ROWS = (
+    2**25
+)  # declared ones: half of what Lemma 2 allows, and a sixteenth of what fits a word of a sum
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
