@@ -281,6 +281,28 @@ def test_sums_of_many_rows_keep_the_digits_of_each():
         assert abs(Decimal(float(found)) - true) < Decimal("1e-15") * n
 
 
+def test_second_derivatives_keep_the_ridge_where_rows_are_many():
+    """Rows almost across the gradient round against it. Of 5 2^19 such rows whole numbers alone make v'Hv = 0, by which
+    the search divided; here 5 rows in the units of 2^40."""
+    X = np.array([[0.25, -0.5 - 5 * 2.0**-17]] * 5 + [[2.0, 1.0]])
+    task = problem(
+        X, [0.0] * 5 + [1.0], loss="huber", row_clip=2.25, longest=2.25, ridge=2.0**-16, cutoff=0.5, spread=True,
+    )  # fmt: skip
+    vars(task.rows)["size"] = 2**40, task.rows.size[1]
+    centre = ridge.Precise(np.zeros(2), np.zeros(2))
+    v = task.evaluate(centre)
+    np.testing.assert_array_equal(v, [-1.0, -0.5])
+    assert v @ task.curved(centre, v) >= task.ridge * (v @ v)
+
+
+def test_a_direction_without_curvature_ends_the_conjugate_gradients():
+    target = np.array([1.0, 2.0])
+    for hidden in (0.0, -1.0, np.nan):
+        np.testing.assert_array_equal(
+            ridge._conjugate(lambda v, h=hidden: h * v, target, 0.1), np.zeros(2)
+        )
+
+
 def test_a_point_without_numbers_has_no_gradient():
     """Margins that overflow must not look like a small gradient: not a number is cast to whole ones that cancel."""
     task = problem(np.full((2, 2), 2.0**90) * [[1, -1], [1, -1]], [0, 1], spread=True)

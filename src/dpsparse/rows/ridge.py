@@ -283,8 +283,8 @@ class RidgeProblem:
             return np.asarray(pull)
         unit = 2.0 ** (61 - n.bit_length() - math.frexp(most)[1])
         both = np.column_stack([theta.high, direction])
-        sums = self.rows._parts.sum((self.rows.width, 1), self._adds(_add_curved, both, unit))
-        return np.asarray(sums[:, 0] / unit + pull)
+        sums = self.rows._parts.sum((self.rows.width, 2), self._adds(_add_curved, both, unit))
+        return np.asarray((sums[:, 0] + sums[:, 1] * 2.0**-BITS) / unit + pull)
 
     def _adds(self, kernel: Any, at: np.ndarray, unit: float) -> Callable[..., None]:
         code, cutoff = COMPILED[self.loss].code, self.slope_bound
@@ -396,7 +396,10 @@ def _conjugate(
         if not left > enough:
             break
         bent = times(way)
-        far = left / _dot(way, bent)
+        curvature = _dot(way, bent)
+        if not curvature > 0.0:  # rounding hides the ridge: a division could fail, and tell of rows
+            break
+        far = left / curvature
         x, rest = x + far * way, rest - far * bent
         left, before = _dot(rest, rest), left
         way = rest + left / before * way
@@ -578,7 +581,7 @@ def _slope(loss, cutoff, margin, lost, target):
 
 @_jit
 def _put(value, sums, j):
-    """Two words += value, which is at most 2^33: whole numbers, and 33 more bits."""
+    """Two words += value: whole numbers, and 33 more bits."""
     high = np.rint(value)
     sums[j, 0] += np.int64(high)
     sums[j, 1] += np.int64(np.rint((value - high) * 2.0**BITS))
@@ -625,9 +628,9 @@ def _add_curved(
             along += constant * both[last, 1]
         bend = _slope(loss, cutoff, m, 0.0, targets[i])[1] * weights[i] * along * unit
         for p in range(indptr[i], indptr[i + 1]):
-            sums[columns[p], 0] += np.int64(np.rint(bend * np.float64(values[p])))
+            _put(bend * np.float64(values[p]), sums, columns[p])
         if constant > 0.0:
-            sums[last, 0] += np.int64(np.rint(bend * constant))
+            _put(bend * constant, sums, last)
 
 
 @_jit
