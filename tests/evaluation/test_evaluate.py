@@ -24,7 +24,7 @@ from dpsparse import (
     make_dp_scorer,
 )
 from dpsparse.evaluation import Report, api
-from dpsparse.evaluation.scores import describe_model, score_rows
+from dpsparse.evaluation.scores import _ask, describe_model, score_rows
 from dpsparse.exceptions import (
     BudgetError,
     BudgetWarning,
@@ -505,6 +505,37 @@ def test_shown_one_row_at_a_time_a_row_moves_only_its_own_score():
     assert np.count_nonzero(cells(60) - cells(59)) > 1  # what the report assumes is not true of it
     alone = cells(60, one_by_one=True) - cells(59, one_by_one=True)
     assert np.count_nonzero(alone) == alone.sum() == 1
+
+
+def test_one_by_one_wants_one_answer_a_row():
+    """Two answers to a row and none to another would give rows the scores of others."""
+
+    class Uneven(Together):
+        def predict(self, X):
+            return np.repeat(1, 2 if X[0, 0] > 0 else 0)
+
+    X, y = np.array([[1.0], [-1.0]]), np.array([0, 1])
+    with pytest.raises(SchemaError, match="one answer per row"):
+        score_rows(Uneven(), X, y, describe_model(Uneven()), one_by_one=True)
+
+
+def test_one_by_one_shows_a_gap_of_arrow_as_a_gap():
+    """NumPy gets the last name of a dictionary for a gap: a name that another row brought."""
+    pa = pytest.importorskip("pyarrow")
+    seen = []
+
+    class Names(Together):
+        def predict(self, X):
+            seen.append(np.asarray(X["a"] if isinstance(X, dict) else X)[0])
+            return np.array([0])
+
+        predict_proba = None
+
+    column = pa.chunked_array([pa.array(["x", None, "last"]).dictionary_encode()])
+    for X in (pa.table({"a": column}), {"a": column}):
+        seen.clear()
+        _ask(Names().predict, X, 3, one_by_one=True)
+        assert [np.ravel(cell)[0] for cell in seen] == ["x", None, "last"]
 
 
 @pytest.mark.parametrize("form", ["array", "sparse", "frame", "list"])

@@ -411,6 +411,15 @@ def test_names_that_do_not_fit_are_refused_and_nothing_is_spent(client, tmp_path
     assert ledger.history() == []
 
 
+def test_a_missing_name_of_an_arrow_dictionary_is_missing():
+    """NumPy gets the last name of the dictionary for it, and that person would own the row."""
+    pa = pytest.importorskip("pyarrow")
+    column = pa.chunked_array([pa.array(["a", None, "last"]).dictionary_encode()])
+    assert _names(column).tolist() == ["a", None, "last"]
+    with pytest.raises(SchemaError, match="missing"):
+        meetings(_together([_names(column)]), [3])
+
+
 def test_a_killed_worker_brings_persons_together_again(client):
     X, y = table("2", "wide")
     names = np.random.default_rng(2).integers(0, 200, len(y))

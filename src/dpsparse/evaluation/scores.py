@@ -27,7 +27,10 @@ Ask = Callable[[Callable[[Any], Any], Any], np.ndarray]  # (method of a model, r
 ONE_BY_ONE = (
     "the model scores every row by itself: the score of a row does not depend on other rows"
 )
-ALONE = "what the model says of a row is a function of that row: it keeps nothing from one call to the next"
+ALONE = (
+    "what the model says of a row is a function of its cells: it keeps nothing from one call to the next, and the "
+    "types and categories of columns are public"
+)
 PUBLIC = "the model is public: it was not fitted on these rows without privacy"
 NOT_EMPTY = "tables have at least one row"
 
@@ -175,7 +178,9 @@ def _ask(method: Callable[[Any], Any], X: Any, n: int, one_by_one: bool) -> np.n
     not passed on."""
     try:
         if one_by_one:
-            found = np.concatenate([np.asarray(method(_one_row(X, i))) for i in range(n)])
+            answers = [np.asarray(method(_one_row(X, i))) for i in range(n)]
+            # Each has one: two answers to a row and none to another would move those of all rows between.
+            found = np.concatenate([a if len(a) == 1 else a[:0] for a in answers])
         else:
             found = np.asarray(method(X))
     except Exception as error:
@@ -192,7 +197,7 @@ def _one_row(X: Any, i: int) -> Any:
     """A table of one row; a fresh one, so that a model cannot look beyond it."""
     if isinstance(X, Mapping):
         return {name: _one_row(column, i) for name, column in X.items()}
-    row = (X.iloc if hasattr(X, "iloc") else X)[i : i + 1]
+    row = decoded((X.iloc if hasattr(X, "iloc") else X)[i : i + 1])
     return row.copy() if hasattr(row, "copy") else row
 
 

@@ -30,6 +30,7 @@ import distributed
 import numpy as np
 from distributed.comm.core import CommClosedError
 
+from dpsparse._checks import decoded
 from dpsparse.clipping import Part
 from dpsparse.domain import Domain
 from dpsparse.exceptions import (
@@ -241,6 +242,7 @@ def _same(value: Any) -> Any:
 
 def _loaded(domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: Any) -> _Held:
     """The clipped rows of one chunk, in the form in which every chunk is stored, and their digest."""
+    X, y = decoded(X), decoded(y)
     y = y.to_numpy() if hasattr(y, "to_numpy") else y
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     if len(np.shape(X)) != 2 or np.shape(X)[1] != width:
@@ -309,6 +311,7 @@ def _met(
 
 def _names(names: Any) -> np.ndarray:
     """One name a row as an array; a list keeps its numbers and texts apart, and what is masked stays a gap."""
+    names = decoded(names)
     if np.ma.isMaskedArray(names):
         names, gaps = names.data.astype(object), np.ma.getmaskarray(names)
         names[gaps] = None
