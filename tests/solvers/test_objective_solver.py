@@ -303,6 +303,24 @@ def test_a_direction_without_curvature_ends_the_conjugate_gradients():
         )
 
 
+@pytest.mark.parametrize("n_failures", [1, 2, math.inf])
+def test_a_hessian_that_cannot_be_factored_is_no_exception(monkeypatch, n_failures):
+    """Rounding of many rows may hide more than the first repair adds; whoever sees an exception knows of the rows."""
+    X, margins = sample(n=20, d=3)
+    task = problem(X, (margins > 0) * 1, ridge=5.0)
+    factor, calls = ridge.cho_factor, []
+
+    def fails(matrix, **options):
+        calls.append(matrix)
+        if len(calls) <= n_failures:
+            raise ridge.LinAlgError
+        return factor(matrix, **options)
+
+    monkeypatch.setattr(ridge, "cho_factor", fails)
+    assert ridge._norm(task.evaluate(ridge.minimise(task))) <= task.tol / 2
+    assert calls
+
+
 def test_a_point_without_numbers_has_no_gradient():
     """Margins that overflow must not look like a small gradient: not a number is cast to whole ones that cancel."""
     task = problem(np.full((2, 2), 2.0**90) * [[1, -1], [1, -1]], [0, 1], spread=True)

@@ -378,11 +378,13 @@ def _newton(problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: f
     hessian = table.T @ (bend[:, None] * table)
     corner = np.diag_indices(rows.width)
     hessian[corner] += ridge
-    try:
-        return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
-    except LinAlgError:  # rounding hides the ridge
-        hessian[corner] += 2.0**-40 * np.trace(hessian)
-        return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
+    for share in (0.0, 2.0**-40, 2.0**-20):  # of the trace, where rounding hides the ridge
+        hessian[corner] += share * np.trace(hessian)
+        try:
+            return np.asarray(cho_solve(cho_factor(hessian, lower=True), gradient))
+        except LinAlgError:  # of many rows rounding may hide more; an exception would tell of them
+            continue
+    return np.zeros_like(gradient)  # no direction: the short step is taken
 
 
 def _conjugate(
