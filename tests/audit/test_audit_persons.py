@@ -119,8 +119,9 @@ GRADIENT = DPGradientClassifier(Domain(classes=(0, 1), unit="person"), n_iter=3)
 def test_sums_that_are_not_cut_are_found(monkeypatch):
     sums = Persons.sums
 
-    def uncut(self, *tables, longest, **rest):
-        sums(self, *tables, longest=2.0 * longest, **rest)
+    def uncut(self, indptr, z, constant, slopes, lengths, *rest):
+        step, longest, largest = lengths
+        sums(self, indptr, z, constant, slopes, (step, 2.0 * longest, largest), *rest)
 
     monkeypatch.setattr(Persons, "sums", uncut)
     assert "too far" in found(GRADIENT)
