@@ -11,13 +11,15 @@ import dpsparse.estimators._base as base
 from dpsparse.domain import Domain
 from dpsparse.estimators._support import TOL, row_bound
 from dpsparse.estimators.admm import DPADMMClassifier
+from dpsparse.estimators.sparse import DPSparseRegressor
 from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegressor
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
-from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.mechanisms import Picks
 from dpsparse.noise import STEPS
 from dpsparse.privacy import (
     Exponential,
+    Ledger,
     ObjectivePerturbation,
     RoundedGaussian,
 )
@@ -317,3 +319,26 @@ def test_too_few_rows_for_a_support_release_the_mean():
     assert phases(100) == ["mean"]
     assert phases(100, support="votes")[-1] == "fit"
     assert phases(500)[-1] == "fit"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPADMMClassifier(CLASSES),
+        DPTwoStageClassifier(CLASSES),
+        DPTransferRegressor(NUMBERS),
+        DPSparseRegressor(NUMBERS),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_tables_beyond_the_arithmetic_are_refused_before_anything_is_spent(model, monkeypatch):
+    """Lemma 2 of docs/proofs/ridge.md is about the rows that are there, not those that were declared."""
+    for home in ("_support", "ridge", "admm"):
+        monkeypatch.setattr(f"dpsparse.estimators.{home}.LARGEST_TABLE", 50)
+    ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5)
+    model = clone(model).set_params(ledger=ledger, epsilon=1.0)
+    X = np.linspace(-1.0, 1.0, 51 * 4).reshape(51, 4)
+    with pytest.raises(DomainError, match="up to 50 rows"):
+        model.fit(X, np.arange(51) % 2)
+    assert ledger.spent() == 0.0
+    model.fit(X[:50], np.arange(50) % 2)

@@ -214,6 +214,7 @@ class BaseDPLinearModel(FittedLinearModel):
             clipping = self._clipping(X.shape[1])
             X = within_limits(X, limits)
             rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
+        self._refuse_too_many(rows, plan)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
@@ -225,6 +226,20 @@ class BaseDPLinearModel(FittedLinearModel):
         if receipt is not None:
             receipt.commit()
         return self
+
+    def _refuse_too_many(self, rows: Rows, plan: Plan) -> None:
+        """Refuse, before anything is spent, a table of more rows than the arithmetic of the method is proven for,
+        however few were declared. A guarantee is about tables that are not refused."""
+        most = self._most_rows(rows.n_features)
+        if plan.phases and most is not None and len(rows) * rows.rows_per_unit > most:
+            raise DomainError(
+                f"{type(self).__name__} is proven for tables of up to {most} rows. DPGradientClassifier and "
+                "DPGradientRegressor take more. Nothing was spent."
+            )
+
+    def _most_rows(self, n_features: int) -> int | None:
+        """Rows, not declared but there, that the method's arithmetic is proven for; None where that is no question."""
+        return None
 
     def _bounds_rows(self, n_features: int) -> bool:
         """Whether the method itself brings rows to a bounded length."""

@@ -37,7 +37,7 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
-from dpsparse.rows.ridge import LEAST_RIDGE, MANY_ROWS, MOST_ROWS, ONE_ROW
+from dpsparse.rows.ridge import LARGEST_TABLE, LEAST_RIDGE, MANY_ROWS, MOST_ROWS, ONE_ROW
 from dpsparse.sensitivity import (
     class_counts,
     clipped_gradient_sum,
@@ -116,6 +116,9 @@ class DPSupportFirst(BaseDPLinearModel):
         if self._stage() == "output" and self._domain.rows_per_unit is None:
             return MANY_ROWS
         return ""
+
+    def _most_rows(self, n_features: int) -> int | None:
+        return None if self._stage() == "gradient" else LARGEST_TABLE
 
     # ---- the plan ------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from dpsparse.privacy import Event, Plan, Repeated, calibrate
 from dpsparse.published import wang_zhang_2020_admm
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.ridge import MANY_ROWS
+from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS
 from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solvers.admm import Admm, solve
 from dpsparse.solvers.solution import Solution
@@ -110,6 +110,9 @@ class DPADMMClassifier(BaseDPClassifier):
 
     def _why_one_row(self) -> str:
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
+
+    def _most_rows(self, n_features: int) -> int | None:
+        return LARGEST_TABLE
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name, domain = type(self).__name__, self._domain

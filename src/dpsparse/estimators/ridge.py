@@ -21,7 +21,7 @@ from dpsparse.estimators._support import (
     tilted_fit,
 )
 from dpsparse.privacy import Plan, RoundedGaussian
-from dpsparse.rows.ridge import ONE_ROW
+from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip
 
@@ -102,6 +102,9 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
 
     def _why_one_row(self) -> str:
         return ONE_ROW
+
+    def _most_rows(self, n_features: int) -> int | None:
+        return LARGEST_TABLE
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name, domain = type(self).__name__, self._domain

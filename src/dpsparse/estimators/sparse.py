@@ -54,6 +54,9 @@ class _DPSparse(BaseDPLinearModel):
     def _why_one_row(self) -> str:
         return ""  # where persons have several rows, a method that bounds them together is chosen
 
+    def _most_rows(self, n_features: int) -> int | None:
+        return self._choose(n_features)[0]._most_rows(n_features)
+
     def _bounds_rows(self, n_features: int) -> bool:
         return self._choose(n_features)[0]._bounds_rows(n_features)
 

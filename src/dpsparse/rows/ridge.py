@@ -52,6 +52,7 @@ LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic bel
 MOST_ROWS = (
     2**25
 )  # declared ones: half of what Lemma 2 allows, and a sixteenth of what fits a word of a sum
+LARGEST_TABLE = 3 * 2**24  # rows that are there: Lemma 2 has n + B <= 2^27 with B of about n
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
