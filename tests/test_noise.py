@@ -181,3 +181,59 @@ class TestAccounting:
         clean = Sequence((Gaussian(4.0), Geometric(50.0)))
         assert delta(mixed, 1.0) >= delta(clean, 1.0) + 2.0**-20
         assert delta(mixed, epsilon(mixed, 1e-4)) <= 1e-4 * (1 + 1e-9)
+
+
+def one_by_one(rng, out):
+    """The sampler of docs/proofs/rounded_gaussian.md, Lemma 3, as it stands there: the twin of the fast loops."""
+    for i in range(len(out)):
+        while True:
+            word = int(rng.random() * 2.0**53)
+            column, coin, minus = word >> 42, word & 15, word >> 4 & 1
+            own = (word >> 26 & 0xFFFF) < int(_noise._THRESHOLD[column])
+            bin_ = column if own else int(_noise._ALIAS[column])
+            offset = word >> 5 & 2**21 - 1
+            k = bin_ * 2**21 + offset
+            sure = coin < _noise._QUICK[bin_]
+            accepted = sure or _noise._accepts(bin_, offset, coin, rng.random(), rng.random())
+            if accepted and (k > 0 or minus == 0):
+                break
+        out[i] += -k if minus else k
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("size", [1, 2, 3, 1023, 1024, 1025, 7000])
+def test_words_taken_ahead_change_neither_the_noise_nor_where_the_stream_ends(size):
+    for seed in range(3):
+        fast, slow = make_generator(seed), make_generator(seed)
+        found, expected = np.arange(size), np.arange(size)
+        _noise._add(fast, found)
+        one_by_one(slow, expected)
+        assert np.array_equal(found, expected)
+        assert fast.random() == slow.random()
+
+
+class Scripted:
+    """A stream of given words, and then of zeros."""
+
+    def __init__(self, words):
+        self.words = list(words)
+
+    def random(self):
+        return (self.words.pop(0) if self.words else 0) * 2.0**-53
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("first", [0b10000, 0b11111, 0b01111, 0])
+def test_zero_is_counted_once(first):
+    """Minus zero is drawn anew, whether it was accepted at once (coin 0) or after a closer look (coin 15)."""
+    if hasattr(_noise._add, "py_func"):
+        add = _noise._add.py_func
+    else:
+        add = _noise._add
+    then = (5 << 42) + (7 << 5)  # bin 5, offset 7
+    streams = [Scripted([first, 0, 0, then, then]) for _ in range(2)]
+    found, expected = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    add(streams[0], found)
+    one_by_one(streams[1], expected)
+    assert np.array_equal(found, expected)
+    assert streams[0].words == streams[1].words

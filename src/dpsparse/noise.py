@@ -35,9 +35,11 @@ from dpsparse.random import Generator, spawn
 STEPS = 2**28
 _BINS, _WIDTH = 2048, 2**21
 _EXPONENT_UNIT = 0.5 / STEPS**2
-_U1, _U4, _U5, _U15, _U26, _U42, _UFFFF, _UOFFSET = (
-    np.uint64(v) for v in (1, 4, 5, 15, 26, 42, 0xFFFF, _WIDTH - 1)
+_U1, _U4, _U5, _U15, _U17, _U26, _U28, _U31, _U33, _U42, _UFFFF, _UTHRESHOLD, _UBIN, _UOFFSET = (
+    np.uint64(v)
+    for v in (1, 4, 5, 15, 17, 26, 28, 31, 33, 42, 0xFFFF, 0x1FFFF, _BINS - 1, _WIDTH - 1)
 )
+_WORDS = 1024  # of randomness in hand
 _BLOCKS = 8
 _LONG = 2**15  # shorter vectors are drawn by one thread: faster
 _mine = local()
@@ -74,32 +76,8 @@ def _tables() -> tuple[np.ndarray, ...]:
 
 
 _THRESHOLD, _ALIAS, _QUICK, _LEAST, _ACCEPT, _ACCEPT_LOW = _tables()
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _draw(rng):  # type: ignore[no-untyped-def]
-    """One rounded Gaussian integer of scale STEPS.
-
-    Inlined (a call would count references of `rng`), without a branch on random bits and with
-    unsigned indices (signed ones are checked for wrap-around): each is worth a third of the time.
-    """
-    while True:
-        # 11 bits column, 16 threshold, 21 offset, 1 sign, 4 coin
-        word = np.uint64(np.int64(rng.random() * 2.0**53))
-        column = word >> _U42
-        other = _ALIAS[column]
-        own = ((word >> _U26) & _UFFFF) < _THRESHOLD[column]
-        bin_ = column if own else other
-        offset = (word >> _U5) & _UOFFSET
-        coin = word & _U15
-        if coin < _QUICK[bin_] or _accepts(
-            np.int64(bin_), np.int64(offset), np.int64(coin), rng.random(), rng.random()
-        ):
-            k = np.int64(bin_) * _WIDTH + np.int64(offset)
-            minus = np.int64((word >> _U4) & _U1)
-            if k > 0 or minus == 0:  # zero must not be counted twice
-                break
-    return (k ^ -minus) + minus
+# Threshold, alias, and what accepts at once in the own bin and in the alias, in one word: one look a proposal.
+_PACKED = _THRESHOLD | _ALIAS << _U17 | _QUICK << _U28 | _QUICK[_ALIAS] << _U33
 
 
 @njit(cache=True, nogil=True)
@@ -159,8 +137,60 @@ def _two_product(a, b):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _add(rng, out):  # type: ignore[no-untyped-def]
-    for i in range(out.size):
-        out[i] += _draw(rng)
+    """Add a rounded Gaussian integer of scale STEPS to every number.
+
+    Words are taken from the stream some hundreds at a time, but never more than are needed in any case, so the stream
+    ends where it would have ended word by word. The first loop makes a proposal of every word, without a branch and
+    with unsigned indices (signed ones are checked for wrap-around), and notes the one in sixteen that is not accepted
+    at once; the second adds the runs between these and takes two more words for each of them.
+    """
+    words, proposed = np.empty(_WORDS, np.uint64), np.empty(_WORDS, np.int64)
+    late = np.empty(_WORDS + 1, np.uint64)  # places of what is not accepted at once, and the end
+    done = np.uint64(0)
+    while done < np.uint64(out.size):
+        n = min(np.uint64(out.size) - done, np.uint64(_WORDS))
+        n_late = np.uint64(0)
+        for i in range(n):
+            words[i] = np.uint64(np.int64(rng.random() * 2.0**53))
+        for i in range(n):
+            word = words[i]  # 11 bits column, 16 threshold, 21 offset, 1 sign, 4 coin
+            column = word >> _U42
+            packed = _PACKED[column]
+            own = ((word >> _U26) & _UFFFF) < (packed & _UTHRESHOLD)
+            bin_ = column if own else (packed >> _U17) & _UBIN
+            quick = (packed >> (_U28 if own else _U33)) & _U31
+            k = np.int64(bin_) * _WIDTH + np.int64((word >> _U5) & _UOFFSET)
+            minus = np.int64((word >> _U4) & _U1)
+            proposed[i] = (k ^ -minus) + minus
+            late[n_late] = i
+            # Zero must not be counted twice: minus zero is looked at below.
+            n_late += np.uint64(((word & _U15) >= quick) | ((k | (minus ^ 1)) == 0))
+        late[n_late] = n
+        at, next_late = np.uint64(0), np.uint64(0)
+        while at < n:
+            while late[next_late] < at:  # used up as a uniform
+                next_late += _U1
+            for i in range(at, late[next_late]):
+                out[done] += proposed[i]
+                done += _U1
+            at = late[next_late]
+            if at == n:
+                break
+            k, coin = abs(proposed[at]), words[at] & _U15
+            minus_zero = k == 0 and (words[at] >> _U4) & _U1 == _U1
+            bin_, offset = k // _WIDTH, k % _WIDTH
+            chosen = proposed[at]
+            at += _U1
+            accepted = coin < _QUICK[bin_]
+            if not accepted:
+                rest = np.int64(words[at]) * 2.0**-53 if at < n else rng.random()
+                at += _U1
+                last = np.int64(words[at]) * 2.0**-53 if at < n else rng.random()
+                at += _U1
+                accepted = _accepts(bin_, offset, np.int64(coin), rest, last)
+            if accepted and not minus_zero:
+                out[done] += chosen
+                done += _U1
 
 
 def integers(rng: Generator, size: int) -> np.ndarray:
