@@ -13,9 +13,10 @@
     length  l = noisy median of ||D x_i||;  weights on the original features: D w / l
     offset  b_k += log(N_k / (sum_i p_ik + noise)), four times
 
-Without noise, on a narrow table and with nothing else asked for, the run goes to its limit: the plain logistic or
-least-squares fit (table_regression.py, `converged`). Only the lines with "noise" read the rows, through `Releases`.
-Everything between them uses released or public numbers.
+Without noise and with nothing else asked for, a run on a narrow table goes to its limit, the plain logistic or
+least-squares fit (table_regression.py, `converged`), and one on a wide table takes few steps, keeps thrice as many
+weights as wanted, takes few more, keeps as many as wanted and fits those (`drop_and_refit`).
+Only the lines with "noise" read the rows, through `Releases`. Everything between them uses released or public numbers.
 Regression works in units of the target bound and multiplies by it at the end.
 The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
 
@@ -59,6 +60,8 @@ CHUNK = 2**14  # weights moved at a time: they stay in the cache meanwhile
 ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
+# Steps of one that drops weights, before and after. Few: what stops early is worth more on text than a limit.
+EXACT_FIRST, EXACT_AGAIN = 30, 20
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
 # More than fifty million rows: as many steps as 10^11 looks at a row allow, but not fewer than 400 (docs/scaling.md).
 LOOKS, LEAST_MOST = 1e11, 400
@@ -130,6 +133,7 @@ class Run:
         self.constant, self.constant_weight = 0.0, np.zeros(public.n_outputs)
         self.shortest = 0.0
         self.n_iter = 0  # noisy gradients taken so far
+        self.stays: np.ndarray | None = None  # without noise: the weights that may be other than 0
         self.past = np.empty(0)  # what earlier rounds found on the kept features (few weights)
         self.past_noise = 0.0  # variance of the noise in each of its entries
 
@@ -145,15 +149,7 @@ class Run:
         if self.constant > 0.0 or self.shortest > 0.0:
             self.units = self.unit_rows()
         self.weights = np.zeros((self.units.width, self.n_outputs))
-        rounds = self.rounds
-        for i, share in enumerate(rounds):
-            # The noise of a round that decides about features must be known: no soft threshold.
-            soften = self.softens and (len(rounds) == 1 or 0 < i < 2)
-            noise = self.descend(share, soften=soften)
-            if i < len(rounds) - 1:
-                self.prune(noise, share, by_noise=i == 0)
-        if len(self.past):
-            noise = self.add_up(noise, rounds[-1])
+        noise = self.drop_and_refit() if self.refits else self.descend_and_prune()
         length = max(
             math.sqrt((length or self.release_length()) ** 2 + self.constant**2), self.shortest
         )
@@ -167,6 +163,17 @@ class Run:
             shift = shift[1:] - shift[:1] if self.n_outputs == 1 else shift - shift.mean()
             self.offset = self.offset + shift
         return self.publish(weights, noise / length)
+
+    def descend_and_prune(self) -> float:
+        """All rounds; the sd of the noise in each weight."""
+        rounds = self.rounds
+        for i, share in enumerate(rounds):
+            # The noise of a round that decides about features must be known: no soft threshold.
+            soften = self.softens and (len(rounds) == 1 or 0 < i < 2)
+            noise = self.descend(share, soften=soften)
+            if i < len(rounds) - 1:
+                self.prune(noise, share, by_noise=i == 0)
+        return self.add_up(noise, rounds[-1]) if len(self.past) else noise
 
     def unit_rows(self) -> UnitRows:
         return self.rows.unit(self.scaling, constant=self.constant, shortest=self.shortest)
@@ -337,6 +344,12 @@ class Run:
         return self.width > 10 * self.n and chosen
 
     @property
+    def refits(self) -> bool:
+        """Without noise a wide table with few weights is fitted again on what is kept."""
+        few = isinstance(self.public.n_nonzero, int)
+        return few and self.wide and self.public.plain and math.isinf(self.budget)
+
+    @property
     def softens(self) -> bool:
         return self.wide if self.public.soften is None else self.public.soften
 
@@ -386,6 +399,21 @@ class Run:
         self.weights = self.weights[stays]
         self.weights = np.zeros_like(self.weights) if self.few else soft(self.weights, noise)
 
+    def drop_and_refit(self) -> float:
+        """Without noise: descents on all weights, on thrice as many as wanted, and on those."""
+        wanted = self.public.n_nonzero
+        assert isinstance(wanted, int)
+        for kept in (None, 3 * wanted, wanted):
+            if kept is not None:
+                weights = top_k(self.weights, kept)
+                stays = weights.any(axis=1)
+                self.scaling[self.units.kept[~stays]] = 0.0
+                self.units = self.unit_rows()
+                self.weights = weights[stays]
+                self.stays = self.weights != 0.0
+            self.descend(1.0 / 3.0, soften=False)
+        return 0.0
+
     def remember(self, noise: float, share: float, stays: np.ndarray, *, first: bool) -> None:
         """Add the direction a round found to those before it. The first round is shrunk by its noise and both
         count less than the last: they paid for features that were dropped since."""
@@ -410,7 +438,10 @@ class Run:
         """Number of steps and step size from n and the budget alone."""
         public = self.public
         if math.isinf(budget):
-            return public.n_iter or EXACT_ITER, public.step or MAX_STEP / 2 * self.unit_step
+            n_iter = EXACT_ITER
+            if self.refits:
+                n_iter = EXACT_FIRST if self.stays is None else EXACT_AGAIN
+            return public.n_iter or n_iter, public.step or MAX_STEP / 2 * self.unit_step
         signal = self.n * budget
         steps = math.ceil((0.3 if self.wide else 1.0) * math.sqrt(signal))
         most = min(MAX_ITER, max(LEAST_MOST, int(LOOKS / self.n)))
@@ -444,6 +475,8 @@ class Run:
                 if cut > 0.0:
                     moved -= np.clip(moved, -cut, cut)
             self.weights = noisy[:-1]
+            if self.stays is not None:
+                self.weights *= self.stays
             if self.constant > 0.0:  # one more coordinate of the same noisy vector
                 self.constant_weight = self.constant_weight - step * velocity[-1]
         return noise
