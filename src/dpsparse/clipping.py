@@ -39,13 +39,20 @@ class Part:
 
     indptr: np.ndarray
     indices: np.ndarray
-    values: np.ndarray
+    stored: np.ndarray  # float32, or the caller's float64 where nothing but the cast is left to do
     targets: np.ndarray
     n_features: int
     persons: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
+
+    @property
+    def values(self) -> np.ndarray:
+        """The entries in float32, cast when they are first asked for: a kernel that casts as it reads makes no copy."""
+        if self.stored.dtype != np.float32:
+            object.__setattr__(self, "stored", cast(self.stored))
+        return self.stored
 
     @property
     def starts(self) -> np.ndarray | None:
@@ -116,15 +123,25 @@ def refuse_malformed(X: Any) -> None:
 
 
 def clipped_rows(X: Any, bound: float, norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Canonical CSR in float32 with entries of at most `bound` and rows no longer than `norm`."""
+    """Canonical CSR with entries of at most `bound` and rows no longer than `norm`: in float32, or as the caller has
+    them where nothing but the cast is left to do."""
     refuse_malformed(X)
     indptr, indices, raw = quietly("X must be a table of real numbers.", _canonical_rows, X)
-    refuse_non_finite(raw, "X")
-    if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
+    if _is_clipped(indptr, raw, bound, norm):
         return indptr, indices, raw
+    refuse_non_finite(raw, "X")
     values = np.empty(len(raw), np.float32)
     _cast_rows(indptr, raw, bound, norm, values)
     return indptr, indices, values
+
+
+def cast(values: np.ndarray) -> np.ndarray:
+    """Clipped entries as they are stored: in float32, towards zero."""
+    if values.dtype == np.float32:
+        return values
+    out = np.empty(len(values), np.float32)
+    _cast_rows(np.zeros(1, np.int32), values, HUGE, np.inf, out)
+    return out
 
 
 def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -207,10 +224,10 @@ def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     for i in range(indptr.size - 1):
         if indptr[i + 1] < indptr[i]:
             return False
-    outside = False
+    outside = 0
     for p in range(indptr[-1]):
-        outside |= indices[p] < 0 or indices[p] >= minor
-    return not outside
+        outside |= (indices[p] < 0) | (indices[p] >= minor)
+    return outside == 0
 
 
 @njit(cache=True)
@@ -237,14 +254,18 @@ def _rises(indptr, indices):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
-    """Whether `_cast_rows` would change nothing."""
+    """Whether `_cast_rows` would change nothing but the type; no if there is NaN. Counted without a branch."""
+    n = np.int64(0)
+    for p in range(values.size):
+        x = abs(np.float64(values[p]))
+        n += not x <= bound
+        n += (x > 0.0) & (x < TINY)
+    if n > 0 or norm == np.inf:
+        return n == 0
     for i in range(indptr.size - 1):
         squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            x = abs(np.float64(values[p]))
-            if x > bound or (0.0 < x < TINY):
-                return False
-            squares += x * x
+            squares += np.float64(values[p]) ** 2  # no less than that of the cast entries
         if squares > norm * norm:
             return False
     return True

@@ -31,6 +31,7 @@ import dpsparse.sensitivity
 from dpsparse import Domain, PrivateCount, estimators
 from dpsparse.audit.replay import check
 from dpsparse.audit.verdict import first_complaint
+from dpsparse.clipping import Part
 from dpsparse.release import Releases
 from dpsparse.rows.kernels import SAFE_ROW
 from dpsparse.sensitivity import Sensitivity
@@ -359,6 +360,18 @@ def unit_rows(norm_of, cast=np.float64):
     return kernel
 
 
+class Uncast(Part):
+    """Its entries are read as they are stored."""
+
+    @property
+    def values(self):
+        return self.stored
+
+
+def uncast(made, stored):
+    return Uncast(made.indptr, made.indices, stored, made.targets, made.n_features, made.persons)
+
+
 def keep_raw_values(patch):
     """The door passes on float64 as it came, flushes nothing, and clips entries only."""
     original = Domain.part
@@ -368,7 +381,7 @@ def keep_raw_values(patch):
         raw = sp.csr_array(X).data
         bound = self.feature_bound or 1.0
         sound = len(raw) == len(made.values)
-        return replace(made, values=np.clip(raw, -bound, bound)) if sound else made
+        return uncast(made, np.clip(raw, -bound, bound)) if sound else made
 
     patch.setattr(Domain, "part", part)
 
@@ -390,7 +403,7 @@ def not_a_number_becomes_an_integer(patch):
         made = original(self, X, y, **options)
         raw = sp.csr_array(X).data
         tiny = (np.abs(raw) < 1e-300) if len(raw) == len(made.values) else np.zeros(0, bool)
-        return replace(made, values=np.where(tiny, raw, made.values)) if tiny.any() else made
+        return uncast(made, np.where(tiny, raw, made.values)) if tiny.any() else made
 
     patch.setattr(Domain, "part", part)
     kernel = unit_rows(lambda length: length, np.float32)
@@ -408,7 +421,7 @@ def lengths_in_float32(patch):
         if len(raw) != len(made.values):
             return made
         with np.errstate(all="ignore"):
-            return replace(made, values=np.clip(raw, -1.0, 1.0).astype(np.float32))
+            return replace(made, stored=np.clip(raw, -1.0, 1.0).astype(np.float32))
 
     def norm_of(length):
         with np.errstate(all="ignore"):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numba import njit
 from scipy.stats import chisquare
 
+from dpsparse.clipping import cast
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax, Squared
@@ -1034,14 +1035,14 @@ def test_rounding_of_many_entries_does_not_stop_a_run():
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("bucket", [0, 64, 2**17])
+@pytest.mark.parametrize(("bucket", "groups"), [(1, 2**13), (64, 2), (2**17, 2**5)])
 @pytest.mark.parametrize("width", [40, 3000, 70_000])
 def test_layout_is_the_transpose_in_any_number_of_buckets(
-    monkeypatch, bucket, width, fit_intercept
+    monkeypatch, bucket, groups, width, fit_intercept
 ):
     """More columns than HEAVY and than a bucket holds, some empty; every entry is found under its label, in order."""
     monkeypatch.setattr(layout, "_BUCKET", bucket)
-    monkeypatch.setattr(layout, "_DIRECT", 2**22 if bucket == 0 else 0)
+    monkeypatch.setattr(layout, "_GROUPS", groups)
     rng = np.random.default_rng(3)
     X = sp.random_array((60, width), density=min(0.02, 60 / width), rng=rng, format="csr")
     X.sort_indices()
@@ -1062,11 +1063,50 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
         owners = m.entries[begin:end] >> 32
         assert (owners[1:] > owners[:-1]).all()
         again[owners, j] = m.entries[begin:end].astype(np.uint32).view(np.float32)
-    np.testing.assert_array_equal(again, dense.astype(np.float32))
+    np.testing.assert_array_equal(again, cast(dense.ravel()).reshape(dense.shape))
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():
         assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()
     assert_bounds_of_columns(m, largest, again)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_layout_names_more_rows_than_16_bits(monkeypatch, kind):
+    """Blocks of 2^16 rows, one of them without entries, and columns that begin in any of them."""
+    monkeypatch.setattr(layout, "_BUCKET", 200)
+    rng, n = np.random.default_rng(4), 300_000
+    rows = np.sort(np.append(rng.choice(65_536, 500), 140_000 + rng.choice(n - 140_000, 1500)))
+    X = sp.coo_array((rng.uniform(-1, 1, 2000), (rows, rng.integers(0, 50, 2000))), (n, 50)).tocsr()
+    X.sum_duplicates()
+    X = X.astype(kind)
+    problem = Problem(Logistic(), 1.0, 1, 1.0, 1.0, 2**8, fit_intercept=False)
+    m, _ = lay_out(RowArrays(X.indptr, X.indices, X.data, np.zeros(n), 50), problem)
+    columns = X.tocsc()
+    for j, label in enumerate(m.label_of):
+        found = m.entries[m.begin[label] : m.end[label]]
+        lo, hi = columns.indptr[j], columns.indptr[j + 1]
+        np.testing.assert_array_equal(found >> 32, columns.indices[lo:hi])
+        shares = found.astype(np.uint32).view(np.float32)
+        np.testing.assert_array_equal(shares, np.clip(cast(columns.data[lo:hi]), -1, 1))
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared"])
+def test_a_table_in_float64_is_read_as_if_it_were_cast(name):
+    """Where nothing but the cast is left to do, no copy is made, and no bit of the fit is another one."""
+    rng = np.random.default_rng(5)
+    X = sp.random_array((400, 1500), density=0.02, rng=rng, format="csr")
+    y = rng.integers(0, 2, 400).astype(np.float64)
+    loss = Logistic() if name == "logistic" else Squared()
+    problem = Problem(loss, 5.0, 300, 1.0, 6.0, 2**12, fit_intercept=True, feature_bound=0.7)
+    found = [
+        solver.extend(
+            RowArrays(X.indptr, X.indices, v, y, 1500), problem, None, 300, make_generator(1)
+        )
+        for v in (X.data, cast(X.data), cast(X.data).astype(np.float64))
+    ]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.features, found[0].features)
+        np.testing.assert_array_equal(one.signs, found[0].signs)
 
 
 def assert_bounds_of_columns(m, largest, dense):

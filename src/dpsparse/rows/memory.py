@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.clipping import BoundedData, Part, by_person
+from dpsparse.clipping import BoundedData, Part, by_person, cast
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows import sources
@@ -133,16 +133,19 @@ class Rows:
         indptr, indices, values, y, n_features = self.arrays()
         shape = (len(indptr) - 1, n_features)
         return BoundedData(
-            sp.csr_array((values.astype(np.float64), indices, indptr), shape=shape), y, self.domain
+            sp.csr_array((cast(values).astype(np.float64), indices, indptr), shape=shape),
+            y,
+            self.domain,
         )
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
-        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet."""
+        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet, which casts
+        entries as it reads them."""
         all_rows = sources.joined(self._parts.collect(_same))
         y = all_rows.targets
         if y.dtype.kind != "i":
             y = y * (self.domain.target_bound or 1.0)
-        return all_rows.indptr, all_rows.indices, all_rows.values, y, self.n_features
+        return all_rows.indptr, all_rows.indices, all_rows.stored, y, self.n_features
 
     def cell_scores(self, at: CellsAt) -> np.ndarray:
         """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""

@@ -52,7 +52,7 @@ QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
 # The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
 HEAVY = 1024
 NO_LABEL = 2**32 - 1  # of a column without entries
-GROUP = 256  # columns counted together while they are laid out
+BLOCK = 2**16  # columns of a bucket, and rows named together, while entries are laid out
 
 _SCALARS = np.dtype(
     [
@@ -119,7 +119,9 @@ class Matrix(NamedTuple):
 
     indptr: np.ndarray
     indices: np.ndarray
-    values: np.ndarray  # float32 or float64, not yet divided by the feature bound
+    # Entries, not yet divided by the feature bound: one of the two, the other is empty (one compiled kernel for both).
+    floats: np.ndarray
+    doubles: np.ndarray
     label_of: np.ndarray  # feature -> label: the HEAVY fullest columns first, no empty ones
     # Entries by columns, in the order of columns, each uint64: a row, and the bits of entry / feature bound in float32.
     entries: np.ndarray
@@ -195,10 +197,23 @@ def _scale(sc, t):
 
 @_inner
 def _entry(value, factor):
-    """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0."""
-    x = value * factor
+    """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0.
+
+    It is cast before it is divided, to the float32 next to it on the side of zero, as `clipping._cast` does: a table
+    in float64 that satisfies its domain is read where it is.
+    """
+    whole = np.float64(value)
+    y = np.float32(whole)
+    bits = y.view(np.int32) - np.int32(abs(np.float64(y)) > abs(whole))
+    x = np.float64(np.int32(bits).view(np.float32)) * factor
     x = min(max(x, -1.0), 1.0) if x == x else 0.0
     return np.float32(x)
+
+
+@_inner
+def _raw(floats, doubles, p):
+    """The entry at p of the array that is in use."""
+    return np.float64(floats[p]) if doubles.size == 0 else doubles[p]
 
 
 @_inner
@@ -399,12 +414,8 @@ def _collect_due(rows, calendar, sc, t):
 def _renew(matrix, rows, calendar, sampler, sc, t):
     """New boxes for the leavers: new slopes, and their change added to the scores."""
     v, mref, q, units = rows.v, rows.mref, rows.q, rows.units
-    indptr, indices, values, label_of = (
-        matrix.indptr,
-        matrix.indices,
-        matrix.values,
-        matrix.label_of,
-    )
+    indptr, indices, label_of = matrix.indptr, matrix.indices, matrix.label_of
+    floats, doubles = matrix.floats, matrix.doubles
     score, slot, depth_of, limit = sampler.score, sampler.slot, sampler.depth_of, sampler.limit
     risers, light_slack = sampler.risers, sampler.slack[HEAVY]
     K, unit, factor = sc.outputs, sc.resolution / SLOPE_UNITS, sc.factor
@@ -430,7 +441,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
             for p in range(lo, hi + (sc.intercept >= 0)):
                 if p < hi:
                     label = np.int64(label_of[indices[p]])
-                    x = _entry(values[p], factor)
+                    x = _entry(_raw(floats, doubles, p), factor)
                 else:
                     label, x = sc.intercept, np.float32(1.0)
                 cell = label * K + k
@@ -557,6 +568,15 @@ def _append(sampler, sc, cell, d):
         sampler.limit[cell] = sc.top - d * sc.width - sampler.slack[cell // sc.outputs]
 
 
+@_inner
+def _quarter(gap, width):
+    """4 gap // width, rounded down exactly: where all numbers fit, the quotient of floats never reaches a whole number
+    that the true one does not, and is found several times faster."""
+    if width < 2**40:  # gap is less than B of them
+        return np.int64(np.float64(4 * gap) / np.float64(width))
+    return 4 * gap // width
+
+
 @_kernel
 def rebuild(sampler, sc):
     """Choose the top and the cold threshold from a histogram of bounds; list the hot cells."""
@@ -578,9 +598,13 @@ def rebuild(sampler, sc):
     # Where heavy columns lead by more than all depths, the others need no look.
     n_seen = n_heavy if light <= top - B * width else n_listed
     bins[4 * B] = n_listed - n_seen
+    light_top = top - slack[HEAVY]
     for cell in range(n_seen):
-        gap = top - _upper(score, slack, K, cell)
-        bins[4 * gap // width if gap < B * width else 4 * B] += 1
+        if cell < n_heavy:
+            gap = top - _upper(score, slack, K, cell)
+        else:
+            gap = light_top - abs(np.int64(score[cell]))
+        bins[_quarter(gap, width) if gap < B * width else 4 * B] += 1
     # Columns without entries have score 0 and no list to be in: the cold threshold stays above what
     # cells without a list can reach.
     n_unlisted = sc.n_cells - n_listed
@@ -616,7 +640,10 @@ def rebuild(sampler, sc):
             count += bins[b]
         sampler.room[d] = count + count // 2 + 64
         at += sampler.room[d]
+    cold_score = cold_top - slack[HEAVY]
     for cell in range(n_heavy if light <= cold_top else n_listed):
+        if cell >= n_heavy and abs(np.int64(score[cell])) <= cold_score:
+            continue
         bound = _upper(score, slack, K, cell)
         if bound > cold_top:
             _append(sampler, sc, cell, (top - bound) // width)
@@ -870,90 +897,81 @@ def advance(st, rng, first, last, mode):
 
 
 @_kernel
-def count_columns(indices, counts):
-    """Entries of each column."""
+def count_groups(indices, shift, groups):
+    """Entries of each group of 2^shift columns: few enough counts to stay cached."""
+    bits = np.uint64(shift)
     for p in range(indices.size):
-        counts[np.uint64(indices[p])] += 1
+        groups[np.uint64(indices[p]) >> bits] += 1
 
 
 @_kernel
-def fill_columns(indptr, indices, values, factor, label_of, places, entries):
-    """Every entry to its column; `places` are where the columns begin. The largest magnitude, as bits."""
-    largest = np.uint32(0)
-    for i in range(np.uint64(indptr.size - 1)):
-        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
-            label = np.uint64(label_of[np.uint64(indices[p])])
-            f = np.uint64(places[label])
-            places[label] = f + np.uint64(1)
-            entry = _pack(i, _entry(values[p], factor))
-            entries[f] = entry
-            largest = max(largest, _size_bits(entry))
-    return largest
-
-
-@_kernel
-def count_groups(indices, groups):
-    """Entries of each group of GROUP columns: few enough counts to stay cached."""
-    for p in range(indices.size):
-        groups[np.uint64(indices[p]) // np.uint64(GROUP)] += 1
-
-
-@_kernel
-def bound_buckets(groups, most, bucket_of, columns, ends):
-    """Runs of groups with about `most` entries and at most 2^16 columns: first column and end of each; how many."""
+def bound_buckets(groups, shift, most, bucket_of, columns, ends):
+    """Runs of groups with about `most` entries and at most BLOCK columns: first column and end of each; how many."""
     n, held, first, at = 0, np.int64(0), 0, np.int64(0)
     for g in range(groups.size):
-        if g > first and (held + groups[g] > most or (g + 1 - first) * GROUP > 2**16):
-            columns[n + 1], ends[n] = g * GROUP, at
+        if g > first and (held + groups[g] > most or (g + 1 - first) << shift > BLOCK):
+            columns[n + 1], ends[n] = g << shift, at
             n, held, first = n + 1, np.int64(0), g
         bucket_of[g] = n
         held += groups[g]
         at += groups[g]
-    columns[n + 1], ends[n] = groups.size * GROUP, at
+    columns[n + 1], ends[n] = groups.size << shift, at
     return n + 1
 
 
 @_kernel
-def scatter_rows(indptr, indices, values, factor, bucket_of, columns, places, entries, low):
-    """Every entry to its bucket, and beside it what its column is called there: few places are written to.
+def scatter_rows(
+    indptr, indices, values, factor, shift, first, last, bucket_of, columns, places, entries
+):
+    """Every entry of the rows first..last-1, at most BLOCK, to its bucket: few places are written to.
 
-    Returns the largest magnitude, as bits.
+    An entry is column in the bucket (16 bits), row - first (16 bits), share. Returns the largest magnitude, as bits.
     """
-    largest = np.uint32(0)
-    for i in range(np.uint64(indptr.size - 1)):
+    largest, bits = np.uint32(0), np.uint64(shift)
+    for i in range(np.uint64(first), np.uint64(last)):
+        row = (i - np.uint64(first)) << np.uint64(32)
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             j = np.uint64(indices[p])
-            b = np.uint64(bucket_of[j // np.uint64(GROUP)])
+            b = np.uint64(bucket_of[j >> bits])
             f = np.uint64(places[b])
             places[b] = f + np.uint64(1)
-            entry = _pack(i, _entry(values[p], factor))
-            entries[f] = entry
-            low[f] = j - np.uint64(columns[b])
-            largest = max(largest, _size_bits(entry))
+            share = _pack(0, _entry(values[p], factor))
+            entries[f] = (j - np.uint64(columns[b])) << np.uint64(48) | row | share
+            largest = max(largest, _size_bits(share))
     return largest
 
 
 @_kernel
-def sort_buckets(columns, ends, counts, low, entries, room, places):
-    """The entries of each bucket by columns, in the order of rows, and their number in each column."""
-    lo = np.uint64(0)
-    for b in range(ends.size):
-        hi, first = np.uint64(ends[b]), columns[b]
+def sort_buckets(columns, ends, counts, entries, room, places):
+    """The entries of each bucket by columns, in the order of rows, and their number in each column.
+
+    `ends[k, b]` is where bucket b ends after the k-th BLOCK of rows: an entry learns the rest of its row's number.
+    """
+    lo, last, within = np.uint64(0), ends.shape[0] - 1, np.uint64(2**48 - 1)
+    for b in range(ends.shape[1]):
+        hi, first = np.uint64(ends[last, b]), columns[b]
         width = min(columns[b + 1], counts.size) - first
         places[:width] = 0
         for f in range(lo, hi):
-            places[np.uint64(low[f])] += 1
-            room[f - lo] = entries[f]
-        at = np.int64(0)
+            entry = entries[f]
+            places[entry >> np.uint64(48)] += 1
+            if width > 1:
+                room[f - lo] = entry
+        at = np.int64(lo)
         for c in range(width):
             n = places[c]
             counts[first + c] = n
             places[c] = at
             at += n
-        for f in range(lo, hi):
-            c = np.uint64(low[f])  # type: ignore[assignment]
-            entries[lo + np.uint64(places[c])] = room[f - lo]
-            places[c] += 1
+        begin = lo
+        for k in range(last + 1):
+            block, end = np.uint64(k) << np.uint64(48), np.uint64(ends[k, b])
+            for f in range(begin, end):
+                entry = room[f - lo] if width > 1 else entries[f]
+                c = entry >> np.uint64(48)
+                entries[np.uint64(places[c])] = (entry & within) + block
+                places[c] += 1
+            begin = end
         lo = hi
 
 
@@ -981,19 +999,25 @@ def choose_heavy(counts, tally, heavy):
 
 @_kernel
 def label_columns(label_of, heavy, begin, end):
-    """Counts become labels, heavy columns first; entries stay where they are, in the order of columns."""
-    at, h, label = np.int64(0), 0, heavy.size
-    for j in range(label_of.size):
-        c = np.int64(label_of[j])
-        if h < heavy.size and j == heavy[h]:
-            label_of[j], begin[h], end[h] = h, at, at + c
-            h += 1
-        elif c == 0:
-            label_of[j] = NO_LABEL
-        else:
-            label_of[j], begin[label], end[label] = label, at, at + c
-            label += 1
-        at += c
+    """Counts become labels, heavy columns first; entries stay where they are, in the order of columns.
+
+    A column without entries is overwritten by the next one, so that no branch is guessed: `begin` and `end` have room
+    for one label more than there are.
+    """
+    at, label, j = np.int64(0), heavy.size, np.int64(0)
+    for h in range(heavy.size + 1):
+        stop = heavy[h] if h < heavy.size else label_of.size
+        for light in range(j, stop):
+            n = np.int64(label_of[light])
+            begin[label], end[label] = at, at + n
+            label_of[light] = label if n > 0 else NO_LABEL
+            label += np.int64(n > 0)
+            at += n
+        if h < heavy.size:
+            n = np.int64(label_of[stop])
+            label_of[stop], begin[h], end[h] = h, at, at + n
+            at += n
+        j = stop + 1
 
 
 @_kernel
@@ -1008,26 +1032,44 @@ def close_ranks(begin, end, n_rows, entries, shares):
 
 @_kernel
 def find_columns(label_of, n_labels, wanted, first, found):
-    """The columns of rising labels; those after the last are columns without entries. `first` is room for HEAVY."""
-    light, empty, n_empty = 0, wanted.size, n_labels
+    """The columns of rising labels; those after the last are columns without entries. `first` is room for HEAVY.
+
+    Columns are counted by 64 at a time, and looked at one by one where there is one to be found.
+    """
+    light, empty, n_light, n_empty = 0, wanted.size, np.int64(HEAVY), np.int64(n_labels)
     while light < wanted.size and wanted[light] < HEAVY:
         light += 1
     n_heavy = light
     while empty > 0 and wanted[empty - 1] >= n_labels:
         empty -= 1
-    for j in range(label_of.size):
-        label = np.int64(label_of[j])
-        if label < HEAVY:
-            first[label] = j
-        elif label == NO_LABEL:
-            if empty < wanted.size and wanted[empty] == n_empty:
-                found[empty] = j
-                empty += 1
-            n_empty += 1
-        elif light < wanted.size and wanted[light] == label:
-            found[light] = j
-            light += 1
-    for h in range(min(n_heavy, empty)):
+    for begin in range(0, label_of.size, 64):
+        end = min(begin + 64, label_of.size)
+        heavies, empties = np.int64(0), np.int64(0)
+        for j in range(begin, end):
+            heavies += np.int64(label_of[j] < HEAVY)
+            empties += np.int64(label_of[j] == NO_LABEL)
+        lights = end - begin - heavies - empties
+        if (
+            heavies > 0
+            or (light < wanted.size and wanted[light] < n_light + lights)
+            or (empty < wanted.size and wanted[empty] < n_empty + empties)
+        ):
+            at = n_empty
+            for j in range(begin, end):
+                label = np.int64(label_of[j])
+                if label < HEAVY:
+                    first[label] = j
+                elif label == NO_LABEL:
+                    if empty < wanted.size and wanted[empty] == at:
+                        found[empty] = j
+                        empty += 1
+                    at += 1
+                elif light < wanted.size and wanted[light] == label:
+                    found[light] = j
+                    light += 1
+        n_light += lights
+        n_empty += empties
+    for h in range(n_heavy):
         if wanted[h] < n_labels:
             found[h] = first[wanted[h]]
 
@@ -1039,11 +1081,14 @@ def column_bounds(matrix, largest, mass, norm, count):
     The order of a sum is free here: bounds have a margin for rounding. No entry is above `largest`, so a short column
     need not be read to know that others weigh more.
     """
-    for label in range(matrix.begin.size):
+    begin, end, longest = matrix.begin, matrix.end, np.int64(0)
+    for label in range(HEAVY, begin.size):
+        longest = max(longest, np.int64(end[label]) - np.int64(begin[label]))
+    for label in range(begin.size):
         c = min(label, HEAVY)
-        lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+        lo, hi = np.uint64(begin[label]), np.uint64(end[label])
         n = np.int64(hi - lo)
-        count[c] = max(count[c], n)
+        count[c] = n if c < HEAVY else longest
         if c < HEAVY or n * largest > mass[c] or n * largest * largest > norm[c] * norm[c]:
             total, squares = 0.0, 0.0
             full = n == matrix.indptr.size - 1

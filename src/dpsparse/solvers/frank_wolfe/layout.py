@@ -13,19 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.clipping import BoundedData
+from dpsparse.clipping import BoundedData, cast
 from dpsparse.solvers.frank_wolfe import kernel
-from dpsparse.solvers.frank_wolfe.kernel import GROUP, HEAVY, B
+from dpsparse.solvers.frank_wolfe.kernel import BLOCK, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
 
 FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
-# So many entries go to their columns directly; of more, buckets of so many are sorted within the caches.
-_DIRECT, _BUCKET = 2**22, 2**17
+# Entries go to buckets of so many, each of which is sorted within the caches, and columns to at most so many groups.
+_BUCKET, _GROUPS = 2**15, 2**12
 
 
 @dataclass(frozen=True, eq=False)
 class RowArrays:
-    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32 or float64.
+    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32, or in float64 that the kernel casts.
 
     Nothing is copied: the solver reads these arrays and keeps its own transpose beside them.
     """
@@ -40,7 +40,7 @@ class RowArrays:
         """The same as a SciPy matrix, for the plain solver."""
         shape = (len(self.indptr) - 1, self.n_features)
         return sp.csr_array(
-            (self.values.astype(np.float64), self.indices, self.indptr), shape=shape
+            (cast(self.values).astype(np.float64), self.indices, self.indptr), shape=shape
         )
 
     @classmethod
@@ -62,22 +62,14 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
     pointer, name = (np.int32, np.uint32) if nnz <= INT32_MAX else (np.int64, np.int64)
     label_of = np.zeros(width, name)  # at first the number of entries of each column
     entries = np.empty(nnz, np.uint64)
-    largest, in_buckets = 0, nnz > _DIRECT
-    if in_buckets:
-        largest = _sort_by_columns(rows, indices, problem, label_of[:p], entries)
-    else:
-        kernel.count_columns(indices, label_of)
+    largest = _sort_by_columns(rows, indices, problem, label_of[:p], entries)
     if problem.fit_intercept:
         label_of[p] = n
     tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
     heavy = heavy[: kernel.choose_heavy(label_of, tally, heavy)]
-    begin, end = (np.empty(width - int(tally[0]), pointer) for _ in range(2))
+    begin, end = (np.empty(width - int(tally[0]) + 1, pointer) for _ in range(2))
     kernel.label_columns(label_of, heavy, begin, end)
-    if not in_buckets:
-        factor = 1.0 / problem.feature_bound
-        largest = kernel.fill_columns(
-            indptr, indices, rows.values, factor, label_of, begin.copy(), entries
-        )
+    begin, end = begin[:-1], end[:-1]
     most = float(np.uint32(largest).view(np.float32))
     if problem.fit_intercept and n > 0:
         one = np.float32(1.0).view(np.uint32).astype(np.uint64)
@@ -86,7 +78,13 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
     shares = entries.view(np.float32)
     if tally[n] > 0:
         kernel.close_ranks(begin, end, n, entries, shares)
-    matrix = kernel.Matrix(indptr, rows.indices, rows.values, label_of, entries, shares, begin, end)
+    values = rows.values
+    floats, doubles = values, np.empty(0)
+    if values.dtype == np.float64:
+        floats, doubles = np.empty(0, np.float32), values
+    matrix = kernel.Matrix(
+        indptr, rows.indices, floats, doubles, label_of, entries, shares, begin, end
+    )
     return matrix, most
 
 
@@ -97,22 +95,30 @@ def _sort_by_columns(
 
     Returns the largest magnitude, as bits.
     """
-    groups = np.zeros(counts.size // GROUP + 1, np.int64)
-    kernel.count_groups(indices, groups)
+    n, shift = (
+        rows.indptr.size - 1,
+        max(0, min(16, counts.size.bit_length() - _GROUPS.bit_length())),
+    )
+    groups = np.zeros((counts.size >> shift) + 1, np.int64)
+    kernel.count_groups(indices, shift, groups)
     bucket_of = np.empty(groups.size, np.int32)
     columns, ends = np.zeros(groups.size + 1, np.int64), np.empty(groups.size, np.int64)
-    ends = ends[: kernel.bound_buckets(groups, _BUCKET, bucket_of, columns, ends)]
-    begins = np.append(0, ends[:-1])
-    low = np.empty(indices.size, np.uint16)
-    largest = kernel.scatter_rows(
-        rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, bucket_of, columns,
-        begins.copy(), entries, low,
-    )  # fmt: skip
-    largest_bucket = int((ends - begins).max())
-    room = np.empty(largest_bucket, np.uint64)
-    places = np.empty(2**16, np.int32 if largest_bucket <= INT32_MAX else np.int64)  # in a bucket
-    kernel.sort_buckets(columns, ends, counts, low, entries, room, places)
-    return int(largest)
+    ends = ends[: kernel.bound_buckets(groups, shift, _BUCKET, bucket_of, columns, ends)]
+    places = np.append(0, ends[:-1])
+    begins, reached, largest = places.copy(), [], 0
+    for first in range(0, n, BLOCK):
+        found = kernel.scatter_rows(
+            rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, shift, first,
+            min(first + BLOCK, n), bucket_of, columns, places, entries,
+        )  # fmt: skip
+        largest = max(largest, int(found))
+        reached.append(places.copy())
+    several = np.diff(columns[: ends.size + 1]) > 1  # one column alone is in order
+    room = np.empty(int((ends - begins)[several].max(initial=0)), np.uint64)
+    kernel.sort_buckets(
+        columns, np.array(reached or [begins]), counts, entries, room, np.empty(BLOCK, np.int64)
+    )
+    return largest
 
 
 def nanoseconds_of_a_row(matrix: kernel.Matrix, n: int, K: int) -> float:
