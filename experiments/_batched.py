@@ -53,6 +53,62 @@ def lasso_runs(
     return w
 
 
+def lasso_splits(X, y, trains, radius, n_iter, scales, rngs, *, exact_sign=False):
+    """`private_lasso` on many training parts of one table, run r on the rows trains[r]; (p, runs) weights.
+
+    For a table of so many rows that a pass over it is what costs: each step is one pass for all runs, by blocks of
+    rows that agree in their rare columns (covtype: kinds of soil), which then count once for a block. Run r draws from
+    rngs[r] as if it were alone; sums of a block are float32, those over blocks are not.
+    """
+    p, runs = X.shape[1], len(trains)
+    dense = np.diff(sp.csc_array(X).indptr) > 0.5 * X.shape[0]
+    rare = X[:, ~dense]  # zeros and ones
+    _, first, group = np.unique(
+        rare @ 2.0 ** np.arange(rare.shape[1]), return_index=True, return_inverse=True
+    )
+    groups = rare[first].toarray()
+    order = np.argsort(group, kind="stable")
+    often, targets = X[:, dense].toarray().astype(np.float32)[order], y.astype(np.float32)[order]
+    share = np.zeros((X.shape[0], runs), np.float32)
+    for r, train in enumerate(trains):
+        share[train, r] = 1.0
+    share = share[order]
+    ends = np.searchsorted(group[order], np.arange(len(groups) + 1))
+    blocks = [
+        (g, slice(at, min(at + 1024, ends[g + 1])))
+        for g in range(len(groups))
+        for at in range(ends[g], ends[g + 1], 1024)
+    ]
+    n, every = np.array([len(train) for train in trains]), np.arange(runs)
+    w, gradient = np.zeros((p, runs)), np.zeros((p, runs))
+    for t in range(1, n_iter + 1):
+        weights, offsets = w[dense].astype(np.float32), (groups @ w[~dense]).astype(np.float32)
+        sums, of_group = np.zeros(weights.shape), np.zeros((len(groups), runs))
+        for g, rows in blocks:
+            slopes = _logistic(often[rows] @ weights + offsets[g])
+            slopes -= targets[rows, None]
+            slopes *= share[rows]
+            sums += often[rows].T @ slopes
+            of_group[g] += slopes.sum(axis=0)
+        gradient[dense], gradient[~dense] = sums / n, groups.T @ of_group / n
+        if exact_sign:
+            noise = np.stack(
+                [rng.laplace(0.0, s, p) for rng, s in zip(rngs, scales, strict=True)], 1
+            )
+            j = np.argmax(np.abs(gradient + noise), axis=0)
+            sign = -np.sign(gradient[j, every])
+        else:
+            noise = np.stack(
+                [rng.laplace(0.0, s, 2 * p) for rng, s in zip(rngs, scales, strict=True)], 1
+            )
+            j = np.argmin(radius * np.concatenate([gradient, -gradient]) + noise, axis=0)
+            sign, j = np.where(j < p, 1.0, -1.0), j % p
+        step = 2.0 / (t + 2.0)
+        w *= 1.0 - step
+        w[j, every] += step * sign * radius
+    return w
+
+
 def hard_threshold_runs(X, y, n_nonzero, n_iter, step, scale, rng, runs, *, counts=None):
     """DP-IGHT on the logistic loss with noise of sd `scale` on the mean gradient; (p, runs) weights."""
     X, y = X.astype(np.float32), y.astype(np.float32)

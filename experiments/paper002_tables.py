@@ -1,5 +1,6 @@
 """Raff, Khanna and Lu (2023), Tables 3 and 4: speed-ups of private Frank-Wolfe, and accuracy at epsilon 0.1."""
 
+import math
 import time
 
 import numpy as np
@@ -145,18 +146,29 @@ def accuracy_trial(config, seed):
 
 
 def accuracy_verdict(summary):
-    def reached(method, mode):
-        means = [summary.mean("AUC", mode, **c) for c in summary.cells if c["method"] == method]
-        return [m for m in means if m == m]
+    """The one table that is not a stand-in first."""
 
-    def span(means):
-        return f"{min(means):.0f} to {max(means):.0f}" if means else "(not run)"
+    def reached(metric, method, mode):
+        means = {
+            c["dataset"]: summary.mean(metric, mode, **c)
+            for c in summary.cells
+            if c["method"] == method
+        }
+        return {name: m for name, m in means.items() if m == m}
 
-    proven = reached(LASSO, "proven")
-    holds = "Does not hold at a true guarantee" if max(proven) < 60 else "Holds in part"
+    def told(method, mode):
+        found = reached("AUC", method, mode)
+        own = {m: reached(m, method, mode).pop("news20", math.nan) for m in ("accuracy", "AUC")}
+        others = [v for name, v in found.items() if name != "news20"]
+        span = f"{min(others):.0f} to {max(others):.0f}" if others else "(not run)"
+        return f"{own['accuracy']:.1f} % (AUC {own['AUC']:.0f}; stand-ins {span})"
+
+    proven = reached("AUC", LASSO, "proven")
+    holds = "Does not hold at a true guarantee" if max(proven.values()) < 60 else "Holds in part"
     return (
-        f"{holds}: AUC {span(reached(LASSO, 'published'))} as published (the exact sign of every chosen gradient "
-        f"leaks), {span(proven)} with the private sign; noisy gradients reach {span(reached(OURS, 'proven'))}."
+        f"{holds}: on our reconstruction of News20 {told(LASSO, 'published')} as published, where the exact sign of "
+        f"every chosen gradient leaks, {told(LASSO, 'proven')} with the private sign; noisy gradients reach "
+        f"{told(OURS, 'proven')}. RCV1 cannot be had here."
     )
 
 

@@ -117,10 +117,15 @@ def printed(X, y, epsilon, seed, *, runs, n_iter):
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
         }  # fmt: skip
         for s, name in ((KNOWN, "Two-Stage, s known"), (UNKNOWN, "Two-Stage, s unknown")):
-            yield _fitted(name, "published", dp.DPTwoStageClassifier(n_nonzero=s, **common), X, y)
+            yield _fitted(name, "published", two_stage(n_nonzero=s, **common), X, y)
         for penalty in ("l1", "l1/2"):
             name = f"ADMM {penalty.upper()}"
             yield _fitted(name, "published", dp.DPADMMClassifier(penalty=penalty, **common), X, y)
+
+
+def two_stage(epsilon, **options):
+    """As published it spends 1.5 times its epsilon (half on the support); here all methods spend the same."""
+    return dp.DPTwoStageClassifier(epsilon=epsilon / 1.5, **options)
 
 
 def proven(X, y, epsilon, seed):
@@ -270,7 +275,7 @@ def kdd_printed(A, a, epsilon, seed, found, quick):
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
         }  # fmt: skip
         for name, model in (
-            ("Two-Stage", dp.DPTwoStageClassifier(n_nonzero=s, **common)),
+            ("Two-Stage", two_stage(n_nonzero=s, **common)),
             ("ADMM L1", dp.DPADMMClassifier(**common)),
             ("ADMM L1/2", dp.DPADMMClassifier(penalty="l1/2", **common)),
         ):
@@ -331,44 +336,55 @@ def verdict(metric, larger_is_better):
         holds = "Holds" if min(share, default=0) == 1 else "Holds in part" if max(share, default=0) > 0.5 else (
             "Does not hold" if max(share, default=0) == 0 else "Holds at few budgets"
         )  # fmt: skip
-        return f"{holds}. " + "; ".join(lines) + "."
+        return f"{holds}: " + "; ".join(lines) + "."
 
     return text
 
 
 def kdd_verdict(summary):
-    """Both forms of Sparsifier and Two-Stage against ADMM and DP-IGHT, as the paper has it."""
+    """Both forms of Sparsifier and Two-Stage against ADMM and against DP-IGHT, as the paper has it."""
     epsilons = sorted({c["epsilon"] for c in summary.cells})
-    behind, lines, share = ("ADMM L1", "ADMM L1/2", "DP-IGHT"), [], []
+    rivals = {"ADMM": ("ADMM L1", "ADMM L1/2"), "DP-IGHT": ("DP-IGHT",)}
+    lines, share = [], {rival: [] for rival in rivals}
+
+    def error(mode, method, epsilon):
+        return summary.mean("test error", mode, method=method, epsilon=epsilon)
+
     for mode in ("published", "proven"):
         texts = []
         for own in (READING, PRINTED, "Two-Stage"):
-            below, tested = 0, 0
-            for epsilon in epsilons:
-                error = summary.mean("test error", mode, method=own, epsilon=epsilon)
-                others = [
-                    summary.mean("test error", mode, method=m, epsilon=epsilon) for m in behind
+            counts = []
+            for rival, forms in rivals.items():
+                tested = [
+                    error(mode, own, e) < least
+                    for e in epsilons
+                    if not math.isnan(least := min(error(mode, m, e) for m in forms))
+                    and not math.isnan(error(mode, own, e))
                 ]
-                if not math.isnan(error + sum(others)):
-                    tested += 1
-                    below += error < min(others)
-            if tested:
-                texts.append(f"{own} at {below} of {tested} budgets")
-                if mode == "published":
-                    share.append(below / tested)
+                if tested:
+                    counts.append(f"{rival} at {sum(tested)} of {len(tested)} budgets")
+                    if mode == "published":
+                        share[rival].append(sum(tested) / len(tested))
+            if counts:
+                texts.append(f"{own} is below {' and '.join(counts)}")
         if texts:
             errors = {
-                m: summary.mean("test error", mode, method=m, epsilon=epsilons[0])
-                for m in (READING, PRINTED, "Two-Stage", *behind)
+                m: error(mode, m, epsilons[0])
+                for m in (READING, PRINTED, "Two-Stage", *rivals["ADMM"], "DP-IGHT")
             }
             shown = ", ".join(f"{m} {v:.3f}" for m, v in errors.items() if not math.isnan(v))
+            name = {"published": "As published"}.get(mode, "Proven")
             lines.append(
-                f"{mode}: below ADMM and DP-IGHT are {'; '.join(texts)} (epsilon {epsilons[0]:g}: {shown})"
+                f"{name}: {'; '.join(texts)} (errors at epsilon {epsilons[0]:g}: {shown})."
             )
-    holds = "Holds" if min(share, default=0) == 1 else "Holds in part" if max(share, default=0) > 0 else (
-        "Does not hold under our reading"
-    )  # fmt: skip
-    return f"{holds}. " + ". ".join(lines) + "."
+    words = {
+        rival: "yes" if min(s, default=0) == 1 else "in part" if max(s, default=0) > 0 else "no"
+        for rival, s in share.items()
+    }
+    found = set(words.values())
+    holds = "Holds" if found == {"yes"} else "Does not hold" if found == {"no"} else "Holds in part"
+    split = ", ".join(f"against {rival} {word}" for rival, word in words.items())
+    return f"{holds} under our reading ({split}). {' '.join(lines)}"
 
 
 def _is_sparse(summary, mode, method, epsilon):
@@ -388,9 +404,10 @@ def _knows(summary):
 
 SETTING = (
     "One table of 10,000 x 100, correlation 0.5^|i-j|, eight true weights; 8,000 rows train, 2,000 choose, 5,000 "
-    "fresh ones test. 50 runs of Sparsifier and DP-IGHT as published, 20 of Two-Stage and ADMM (delta 1/n, 1000 "
-    "iterations for Sparsifier and DP-IGHT, s = 8 if known, else 15), 10 of each proven form (delta 1e-5). Radius (1 "
-    "to 50) and DP-IGHT's step (8, 64) by validation error, as the paper does; not charged. G is the longest row, 3.4. "
+    "fresh ones test. 50 runs of Sparsifier and DP-IGHT as published, 20 of Two-Stage (50 in the paper) and ADMM "
+    "(delta 1/n, 1000 iterations for Sparsifier and DP-IGHT, s = 8 if known, else 15; Two-Stage spends a third of "
+    "epsilon on its support), 10 of each proven form (delta 1e-5). Radius (1 to 50) and DP-IGHT's step (8, 64) by "
+    "validation error, as the paper does; not charged. G is the longest row, 3.4. "
     "ADMM as published is as later papers implement it; the paper copied its curve from another. Reading: the curves "
     "themselves are not in our copy, only the sentences about them; DP-IGHT's step, s and G are not printed. An "
     "author could answer with those; their curves as numbers would decide. "
@@ -460,8 +477,8 @@ EXPERIMENTS = (
         instead="DPTwoStageClassifier with its default support (peeling).",
         protocol=(
             "60,000 connections, one split, 1000 iterations, delta 1/n; 50 runs of both forms of Sparsifier and of "
-            "DP-IGHT (G = 1: rows have norm 1), 20 of Two-Stage and ADMM, up to 10 of each proven form (delta 1e-6; "
-            "trials as counted). "
+            "DP-IGHT (G = 1: rows have norm 1), 20 of Two-Stage (50 in the paper; a third of epsilon for its "
+            "support) and ADMM, 10 of each proven form (delta 1e-6). "
             "Radius (1 to 50) and DP-IGHT's step (8, 64) by validation error of 5 runs each on half of the held-out "
             "fifth; the other half tests. s = 17, the middle of sqrt(p) and 2 sqrt(p). "
             f"{NOTE}"

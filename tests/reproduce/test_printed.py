@@ -98,7 +98,7 @@ def test_noise_of_private_lasso_stopped_early(operations, monkeypatch, method, n
     monkeypatch.setattr(tables, "private_lasso", record)
     X, y = problem()
     config = {"dataset": "splice", "method": tables.LASSO + method, "mode": "published"}
-    tables._weights(config, sp.csr_array(X), y, 0, 30)
+    tables._weights("004-table2", config, sp.csr_array(X), y, 0, 30)
     assert used["steps"] == 30
     assert used["scale"] == pytest.approx(10 * np.sqrt(8 * n_iter * np.log(60)) / 60)
     assert used["exact_sign"] == (not method)
@@ -138,6 +138,27 @@ def test_many_runs_at_once_are_single_runs(operations, exact_sign):
     many = _batched.lasso_runs(X, y, 5.0, 60, scale, make_generator(1), 3, exact_sign=exact_sign)
     for run in range(3):
         assert many[:, run] == pytest.approx(one, abs=1e-4)
+
+
+@pytest.mark.parametrize("exact_sign", [False, True])
+def test_training_parts_at_once_are_single_runs(operations, exact_sign):
+    """Each run has its own rows and its own noise, and takes the steps it takes alone."""
+    import _batched
+
+    rng = np.random.default_rng(5)
+    kinds = np.eye(4)[rng.integers(4, size=300)]  # as the kinds of soil of covtype
+    X = sp.csr_array(np.hstack([rng.uniform(-1.0, 1.0, (300, 3)), kinds]))
+    y = (X[:, [0]].toarray().ravel() + kinds[:, 1] > 0.3).astype(int)
+    trains = [np.sort(rng.permutation(300)[:240]) for _ in range(3)]
+    scales = [0.02, 0.05, 0.1]
+    many = _batched.lasso_splits(
+        X, y, trains, 5.0, 60, scales, [make_generator(r) for r in range(3)], exact_sign=exact_sign
+    )
+    for r, train in enumerate(trains):
+        one = printed.private_lasso(
+            X[train], y[train], 5.0, 60, scales[r], make_generator(r), exact_sign=exact_sign
+        )
+        assert many[:, r] == pytest.approx(one, abs=1e-12)
 
 
 def test_noise_of_many_runs_has_the_printed_scale(operations):
