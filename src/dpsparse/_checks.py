@@ -49,6 +49,20 @@ def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> Schem
     )
 
 
+def given(value: object) -> str:
+    """A parameter as refusals show it: plain numbers and short texts as they are, anything else by its type.
+
+    `plan(X)` for `plan(n_features)` is a slip of the first hour, and the repr of a table shows rows and counts them.
+    """
+    if value is None or is_real(value) or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= 80:
+        return repr(value)
+    if type(value) is tuple and len(value) <= 3:
+        return f"({', '.join(map(given, value))})"
+    return f"an object of type {type(value).__name__}"
+
+
 def is_whole(value: object) -> bool:
     """A whole number of Python or NumPy; True and False are none."""
     return isinstance(value, Integral) and not isinstance(value, bool)
@@ -68,7 +82,7 @@ def check_positive(name: str, value: Any, remedy: str = "") -> None:
     """Refuse anything but a number above zero (infinity included)."""
     if not is_number(value) or not value > 0:
         hint = f"; {remedy}" if remedy else ""
-        raise ParameterError(f"{name} must be a positive number, got {value!r}{hint}.")
+        raise ParameterError(f"{name} must be a positive number, got {given(value)}{hint}.")
 
 
 def check_count(name: str, value: Any, *, optional: bool = False) -> None:
@@ -77,14 +91,16 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
         return
     if not is_whole(value) or value < 1:
         also = " or None" if optional else ""
-        raise ParameterError(f"{name} must be a whole number of at least 1{also}, got {value!r}.")
+        raise ParameterError(
+            f"{name} must be a whole number of at least 1{also}, got {given(value)}."
+        )
 
 
 def check_share(name: str, value: Any, remedy: str = "") -> None:
     """Refuse anything but a number strictly between 0 and 1."""
     if not is_number(value) or not 0.0 < value < 1.0:
         hint = f"; {remedy}" if remedy else ""
-        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}{hint}.")
+        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {given(value)}{hint}.")
 
 
 def check_terms(
@@ -102,9 +118,9 @@ def check_terms(
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse anything that is not one of the named choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ParameterError(
-            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {given(value)}."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import is_real, is_whole, quietly
+from dpsparse._checks import given, is_real, is_whole, quietly
 from dpsparse.clipping import (
     HUGE,
     TINY,
@@ -106,20 +106,24 @@ class Domain:
         for name in ("feature_bound", "row_norm", "target_bound"):
             value = getattr(self, name)
             if value is not None and not (is_real(value) and 0 < value < math.inf):
-                raise DomainError(f"Domain.{name} must be a positive finite number, got {value!r}.")
+                raise DomainError(
+                    f"Domain.{name} must be a positive finite number, got {given(value)}."
+                )
             if value is not None and not TINY <= value <= HUGE:
                 raise DomainError(
-                    f"Domain.{name} must lie between 2**-100 and 2**100, got {value!r}; "
+                    f"Domain.{name} must lie between 2**-100 and 2**100, got {given(value)}; "
                     "give the data in another unit."
                 )
         n = self.n_samples
         if n is not None and not (is_whole(n) and n > 0):
-            raise DomainError(f"Domain.n_samples must be a positive whole number, got {n!r}.")
+            raise DomainError(f"Domain.n_samples must be a positive whole number, got {given(n)}.")
         if self.unit not in ("row", "person"):
-            raise DomainError(f"Domain.unit must be 'row' or 'person', got {self.unit!r}.")
+            raise DomainError(f"Domain.unit must be 'row' or 'person', got {given(self.unit)}.")
         m = self.rows_per_unit
         if m is not None and not (is_whole(m) and m > 0):
-            raise DomainError(f"Domain.rows_per_unit must be a positive whole number, got {m!r}.")
+            raise DomainError(
+                f"Domain.rows_per_unit must be a positive whole number, got {given(m)}."
+            )
         if m is not None and self.unit == "row":
             raise DomainError(
                 "Domain.rows_per_unit is about persons; declare unit='person' (command line: --person)."
@@ -127,7 +131,7 @@ class Domain:
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
                 raise DomainError(
-                    f"Domain.classes must be a list of labels or {OBSERVED!r}, got {self.classes!r}."
+                    f"Domain.classes must be a list of labels or {OBSERVED!r}, got {given(self.classes)}."
                 )
         elif self.classes is not None:
             labels = np.unique(np.asarray(self.classes))
@@ -222,7 +226,7 @@ class Domain:
         sound = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_real, ends))
         if not sound or not -HUGE <= ends[0] < ends[1] <= HUGE:  # type: ignore[index]
             raise DomainError(
-                f"Domain.target_range must be two rising numbers, (lowest, highest), got {ends!r}."
+                f"Domain.target_range must be two rising numbers, (lowest, highest), got {given(ends)}."
             )
         assert ends is not None
         low, high = float(ends[0]), float(ends[1])

@@ -23,6 +23,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from dpsparse._checks import given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 
@@ -117,7 +118,7 @@ class Softmax:
 
     def __post_init__(self) -> None:
         if self.n_classes is not None and self.n_classes < 2:
-            raise ParameterError(f"n_classes must be at least 2, got {self.n_classes!r}.")
+            raise ParameterError(f"n_classes must be at least 2, got {given(self.n_classes)}.")
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         # relative to the true class: log(1 + sum of e^{m_k - m_y}) keeps its digits near 0
@@ -191,7 +192,9 @@ class Huber:
 
     def __post_init__(self) -> None:
         if not 0 < self.cutoff < math.inf:
-            raise ParameterError(f"cutoff must be a positive finite number, got {self.cutoff!r}.")
+            raise ParameterError(
+                f"cutoff must be a positive finite number, got {given(self.cutoff)}."
+            )
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         distance = np.abs(margin - y)
@@ -218,7 +221,7 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Softmax(), S
 def get_loss(name: str) -> Loss:
     """The loss called `name`, with its default parameters."""
     if name not in LOSSES:
-        raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, got {name!r}.")
+        raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, got {given(name)}.")
     return LOSSES[name]
 
 
@@ -246,5 +249,5 @@ def _margin_bound(domain: Domain, norm_bound: float) -> float:
     if norm_bound == 0 or norm_bound == math.inf:
         return float(norm_bound)
     if not norm_bound > 0:
-        raise ParameterError(f"norm_bound must be a number >= 0, got {norm_bound!r}.")
+        raise ParameterError(f"norm_bound must be a number >= 0, got {given(norm_bound)}.")
     return domain.margin_bound(norm_bound)

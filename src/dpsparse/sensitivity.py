@@ -36,7 +36,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
-from dpsparse._checks import is_real, is_whole
+from dpsparse._checks import given, is_real, is_whole
 from dpsparse.exceptions import ParameterError
 
 Norm = Literal["L2", "Linf", "range", "abs"]
@@ -205,12 +205,12 @@ def clipped_count(low: int, high: int) -> Sensitivity:
     for name, value in (("low", low), ("high", high)):
         if not is_whole(value):
             raise ParameterError(
-                f"{name} must be a whole number, got {value!r}: integer noise does not hide "
+                f"{name} must be a whole number, got {given(value)}: integer noise does not hide "
                 "fractions. Round the bound."
             )
     low, high = int(low), int(high)  # int8 and its kind would overflow below
     if low >= high:
-        raise ParameterError(f"low must be less than high, got {low!r} and {high!r}.")
+        raise ParameterError(f"low must be less than high, got {given(low)} and {given(high)}.")
     return Sensitivity(float(high - low), "abs", "any", "docs/proofs/counts.md, Lemma 3")
 
 
@@ -233,7 +233,7 @@ def ridge_minimiser(
     """
     _require_positive(slope_bound=slope_bound, row_norm=row_norm, n0=n0, ridge=ridge)
     if not 0 <= tol < math.inf:
-        raise ParameterError(f"tol must be a finite number >= 0, got {tol!r}.")
+        raise ParameterError(f"tol must be a finite number >= 0, got {given(tol)}.")
     move = slope_bound * row_norm / (n0 * ridge)
     inexact = 2 * tol / ridge
     source = "docs/proofs/ridge.md, Lemma 1"
@@ -289,7 +289,9 @@ def _of_rows(
 ) -> Sensitivity:
     values = {"add-remove": add_remove, "replace-one": replace_one}
     if adjacency not in values:
-        raise ParameterError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}.")
+        raise ParameterError(
+            f"adjacency must be 'add-remove' or 'replace-one', got {given(adjacency)}."
+        )
     return Sensitivity(float(values[adjacency]), norm, adjacency, source)
 
 
@@ -301,4 +303,6 @@ def _require_positive(**values: float) -> None:
                 if name == "slope_bound" and value == math.inf
                 else ""
             )
-            raise ParameterError(f"{name} must be a positive finite number, got {value!r}.{remedy}")
+            raise ParameterError(
+                f"{name} must be a positive finite number, got {given(value)}.{remedy}"
+            )

@@ -20,7 +20,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
-from dpsparse._checks import check_terms, is_number, is_whole
+from dpsparse._checks import check_terms, given, is_number, is_whole
 from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._docs import completed
@@ -95,7 +95,7 @@ class BaseDPLinearModel(FittedLinearModel):
         is_seeded(self.random_state)  # refuses what cannot be a seed
         if not is_whole(self.verbose):
             raise ParameterError(
-                f"verbose must be a whole number, got {self.verbose!r}; 1 tells every phase, -1 is silent."
+                f"verbose must be a whole number, got {given(self.verbose)}; 1 tells every phase, -1 is silent."
             )
         if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
             refusal = "the published form sees rows only."

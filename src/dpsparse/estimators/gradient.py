@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpsparse._checks import given
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators._base import (
     BaseDPClassifier,
@@ -73,17 +74,17 @@ class _DPGradient(BaseDPLinearModel):
         check_n_nonzero(self.n_nonzero)
         check_count("n_iter", self.n_iter, optional=True)
         if self.n_iter is not None and self.n_iter > MAX_ITER:
-            raise ParameterError(f"n_iter must be at most {MAX_ITER}, got {self.n_iter!r}.")
+            raise ParameterError(f"n_iter must be at most {MAX_ITER}, got {given(self.n_iter)}.")
         for name in ("step_size", "clip"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), "None chooses it")
                 if not TINY <= getattr(self, name) <= HUGE:
                     raise ParameterError(
-                        f"{name} must lie between 2**-100 and 2**100, got {getattr(self, name)!r}; "
+                        f"{name} must lie between 2**-100 and 2**100, got {given(getattr(self, name))}; "
                         "None chooses it."
                     )
         if not 0 <= self.momentum < 1:
-            raise ParameterError(f"momentum must lie in [0, 1), got {self.momentum!r}.")
+            raise ParameterError(f"momentum must lie in [0, 1), got {given(self.momentum)}.")
         check_choice("noise", self.noise, ("grid", "float64"))
         if self.noise != "grid":
             warnings.warn(
@@ -100,7 +101,7 @@ class _DPGradient(BaseDPLinearModel):
         if not all(isinstance(v, (int, float)) and v > 0 for v in shares.values()):
             raise ParameterError(
                 "The shares of the budget must be positive and leave something to the gradients; "
-                f"got {shares!r}."
+                f"got {given(shares)}."
             )
 
     def _bounds_rows(self, n_features: int) -> bool:

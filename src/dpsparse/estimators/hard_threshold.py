@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpsparse._checks import given
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
@@ -82,7 +83,7 @@ class _DPHardThreshold(BaseDPLinearModel):
         if self.step_size is not None:
             check_positive("step_size", self.step_size)
         if not (isinstance(self.ridge, (int, float)) and 0 <= self.ridge < math.inf):
-            raise ParameterError(f"ridge must be a number >= 0, got {self.ridge!r}.")
+            raise ParameterError(f"ridge must be a number >= 0, got {given(self.ridge)}.")
         check_choice("method", self.method, _METHODS)
 
     def _why_one_row(self) -> str:

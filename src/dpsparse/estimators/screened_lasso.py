@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import given
 from dpsparse.clipping import BoundedData
 from dpsparse.estimators._ball_scales import ReleasesScales, sizes_of
 from dpsparse.estimators._base import (
@@ -92,12 +93,12 @@ class _ScreenedLasso(ReleasesScales):
         check_count("n_nonzero", self.n_nonzero, optional=True)
         if self.n_blocks > self._n_iter:
             raise ParameterError(
-                f"n_blocks must be at most n_iter={self._n_iter}, got {self.n_blocks!r}."
+                f"n_blocks must be at most n_iter={self._n_iter}, got {given(self.n_blocks)}."
             )
         for name in ("level", "screen_share"):
             check_positive(name, getattr(self, name))
             if not getattr(self, name) < 1:
-                raise ParameterError(f"{name} must be below 1, got {getattr(self, name)!r}.")
+                raise ParameterError(f"{name} must be below 1, got {given(getattr(self, name))}.")
         check_choice("solver", self.solver, ("fast", "reference"))
         check_choice("selection", self.selection, ("auto", "shards"))
         if self.selection == "shards" and self.calibration != "proven":

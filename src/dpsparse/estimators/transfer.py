@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import given
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPRegressor,
@@ -55,7 +56,7 @@ class _DPTransfer(DPSupportFirst):
         if isinstance(self.public_X, str) and self.public_X != UNIFORM:
             raise ParameterError(
                 f"public_X must be None, an array of public rows or {UNIFORM!r}, "
-                f"got {self.public_X!r}."
+                f"got {given(self.public_X)}."
             )
 
     def _rounds(self) -> int:

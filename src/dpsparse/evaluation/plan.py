@@ -89,8 +89,14 @@ class Subject:
 
     def check(self, metrics: Iterable[str] | None) -> tuple[str, ...]:
         """The asked metrics, or all; one that this model has not is refused."""
+        listed = metrics is None or (
+            isinstance(metrics, (list, tuple, set))
+            and all(isinstance(name, str) for name in metrics)
+        )
         asked = self.metrics if metrics is None else tuple(metrics)
-        if isinstance(metrics, str) or not asked:
+        if (
+            not listed or not asked
+        ):  # a column passed by mistake is no list: its cells are not shown
             raise ParameterError("metrics must be a list of names, or None for all.")
         for name in asked:
             known = (*self.metrics, *self.opt_in)

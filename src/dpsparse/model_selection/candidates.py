@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from dpsparse._checks import is_real
+from dpsparse._checks import given, is_real
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import CalibrationError, ParameterError
@@ -64,7 +64,7 @@ def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> lis
     for point in found:
         threshold = point.get(THRESHOLD, 0.0)
         if not (is_real(threshold) and math.isfinite(threshold)):
-            raise ParameterError(f"threshold must be a finite number, got {threshold!r}.")
+            raise ParameterError(f"threshold must be a finite number, got {given(threshold)}.")
         if THRESHOLD in point and n_classes != 2:
             raise ParameterError("A threshold is for classifiers of two classes.")
     return found

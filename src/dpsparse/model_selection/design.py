@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpsparse._checks import given
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import Candidate, configured, priced
@@ -113,5 +114,5 @@ def check_split(split: Any, adjacency: str) -> None:
     if split not in ("draws", "sizes"):
         raise ParameterError(
             "split must be 'draws' (an own secret draw for every row) or, under replace-one, 'sizes'; a rule "
-            f"that looks at rows or their order is not private. Got {split!r}."
+            f"that looks at rows or their order is not private. Got {given(split)}."
         )

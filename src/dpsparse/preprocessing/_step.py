@@ -23,7 +23,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import ADJACENCIES, check_choice, check_positive
+from dpsparse._checks import ADJACENCIES, check_choice, check_positive, given
 from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Table, read_table
 from dpsparse.privacy import (
@@ -222,7 +222,9 @@ class PrivateStep(Step):
             check_positive("epsilon", self.epsilon, "use math.inf for no noise")
         check_positive("delta", self.delta)
         if not self.delta < 1.0:
-            raise ParameterError(f"delta must lie between 0 and 1, got {self.delta!r}; try 1e-6.")
+            raise ParameterError(
+                f"delta must lie between 0 and 1, got {given(self.delta)}; try 1e-6."
+            )
         is_seeded(self.random_state)
 
     def plan(self, n_columns: int) -> Plan:
@@ -306,7 +308,7 @@ class SharingStep(PrivateStep):
     def _check(self) -> None:
         check_positive("share", self.share)
         if not self.share < 1.0:
-            raise ParameterError(f"share must be below 1, got {self.share!r}; try 0.1.")
+            raise ParameterError(f"share must be below 1, got {given(self.share)}; try 0.1.")
         super()._check()
 
 

@@ -22,7 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dpsparse._checks import is_number
+from dpsparse._checks import given, is_number
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.preprocessing._step import (
     Plain,
@@ -346,5 +346,5 @@ def _check_pair(pair: Any) -> None:
         sound = False
     if not sound:
         raise DomainError(
-            f"bounds must be pairs (low, high) of finite numbers with low < high, got {pair!r}."
+            f"bounds must be pairs (low, high) of finite numbers with low < high, got {given(pair)}."
         )

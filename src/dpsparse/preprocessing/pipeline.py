@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_terms, is_number
+from dpsparse._checks import check_terms, given, is_number
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._model_search import refuse_unpayable_search
@@ -182,7 +182,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         if not is_number(self.leak_share) or not 0 < self.leak_share <= 0.5:
             raise ParameterError(
-                f"leak_share must lie in (0, 0.5], got {self.leak_share!r}; try 0.1."
+                f"leak_share must lie in (0, 0.5], got {given(self.leak_share)}; try 0.1."
             )
         is_seeded(self.random_state)
         self._model(1.0, 1.0)._check_parameters()
@@ -326,8 +326,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         """The releases of all steps, paid; returns the prepared rows."""
         fitted: list[tuple[str, Step]] = []
         rows = X
-        for name, given in self._preparation:
-            step = clone(given)
+        for name, unfitted in self._preparation:
+            step = clone(unfitted)
             read = step._read(rows)
             step._note(read)
             step._learn(read, releases, f"{name}: ", groups)

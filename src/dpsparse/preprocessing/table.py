@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 
-from dpsparse._checks import check_positive, did_you_mean
+from dpsparse._checks import check_positive, did_you_mean, given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
@@ -118,7 +118,7 @@ class DPTablePreparer(PrivateStep):
     def _check(self) -> None:
         if self.rest is not None and not (isinstance(self.rest, str) and self.rest in ROLES):
             raise DomainError(
-                f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {self.rest!r}."
+                f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {given(self.rest)}."
             )
         check_positive("kind_share", self.kind_share)
         super()._check()

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpsparse._checks import given
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.privacy.conversion import delta as event_delta
 from dpsparse.privacy.conversion import epsilon as event_epsilon
@@ -35,9 +36,9 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     13.36
     """
     if not (0.0 < epsilon < math.inf):
-        raise ParameterError(f"epsilon must be a positive finite number, got {epsilon!r}.")
+        raise ParameterError(f"epsilon must be a positive finite number, got {given(epsilon)}.")
     if not (0.0 < delta < 1.0):
-        raise ParameterError(f"delta must be strictly between 0 and 1, got {delta!r}.")
+        raise ParameterError(f"delta must be strictly between 0 and 1, got {given(delta)}.")
     rising, guess = _start(make_event, epsilon, delta)
     wanted = _depth(delta)
 

@@ -26,6 +26,7 @@ from functools import lru_cache, partial
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from dpsparse._checks import given
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import events as ev
 from dpsparse.privacy.composition import adaptive_run, gaussian_parameter, loss_bound
@@ -63,7 +64,7 @@ def epsilon(event: ev.Event, delta: float) -> float:
 def best_bound(event: ev.Event, delta: float) -> tuple[float, str]:
     """The smallest proven epsilon at `delta`, and the name of the bound that gives it."""
     if not 0.0 <= delta < 1.0:
-        raise ParameterError(f"delta must be in [0, 1), got {delta!r}.")
+        raise ParameterError(f"delta must be in [0, 1), got {given(delta)}.")
     counts = leaves(event)
     if not counts:
         return 0.0, "nothing was released"
@@ -109,7 +110,7 @@ def delta(event: ev.Event, epsilon: float) -> float:
     1.8e-08
     """
     if not epsilon >= 0.0:
-        raise ParameterError(f"epsilon must be a number >= 0, got {epsilon!r}.")
+        raise ParameterError(f"epsilon must be a number >= 0, got {given(epsilon)}.")
     counts = leaves(event)
     if ev.NonPrivate() in counts:
         return 1.0

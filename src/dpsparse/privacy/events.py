@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from dpsparse._checks import is_real, is_whole
+from dpsparse._checks import given, is_real, is_whole
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 
@@ -22,7 +22,7 @@ def _require_positive(event: object, *names: str) -> None:
         value = getattr(event, name)
         if not (is_real(value) and float(value) > 0):
             kind = type(event).__name__
-            raise ParameterError(f"{kind}.{name} must be a positive number, got {value!r}.")
+            raise ParameterError(f"{kind}.{name} must be a positive number, got {given(value)}.")
         # NumPy scalars become plain numbers, so that records are equal, hashed and saved alike.
         plain = int(value) if is_whole(value) else float(value)
         object.__setattr__(event, name, plain)
@@ -196,7 +196,7 @@ class ThresholdedGaussian(RoundedGaussian):
         _require_positive(self, "leak")
         if not self.leak < 0.5:
             raise ParameterError(
-                f"ThresholdedGaussian.leak must be below one half, got {self.leak!r}."
+                f"ThresholdedGaussian.leak must be below one half, got {given(self.leak)}."
             )
 
 
@@ -312,12 +312,12 @@ class ObjectivePerturbation(Event):
         if self.loss not in ("glm", "one-sided", "logistic"):
             raise ParameterError(
                 "ObjectivePerturbation.loss must be 'glm', 'one-sided' or 'logistic', "
-                f"got {self.loss!r}."
+                f"got {given(self.loss)}."
             )
         if self.adjacency not in ("add-remove", "replace-one"):
             raise ParameterError(
                 "ObjectivePerturbation.adjacency must be 'add-remove' or 'replace-one', "
-                f"got {self.adjacency!r}."
+                f"got {given(self.adjacency)}."
             )
 
 
@@ -346,11 +346,13 @@ class RandomStopping(Event):
     def __post_init__(self) -> None:
         _require_positive(self, "mu", "gamma")
         if not self.gamma < 1.0:
-            raise ParameterError(f"RandomStopping.gamma must be below 1, got {self.gamma!r}.")
+            raise ParameterError(f"RandomStopping.gamma must be below 1, got {given(self.gamma)}.")
         if not (is_real(self.eta) and -1.0 < self.eta < math.inf):
-            raise ParameterError(f"RandomStopping.eta must be above -1, got {self.eta!r}.")
+            raise ParameterError(f"RandomStopping.eta must be above -1, got {given(self.eta)}.")
         if not (is_real(self.slack) and 0.0 <= self.slack <= 1.0):
-            raise ParameterError(f"RandomStopping.slack must be in [0, 1], got {self.slack!r}.")
+            raise ParameterError(
+                f"RandomStopping.slack must be in [0, 1], got {given(self.slack)}."
+            )
         object.__setattr__(self, "eta", float(self.eta))
         object.__setattr__(self, "slack", float(self.slack))
 
@@ -385,10 +387,10 @@ class Repeated(Event):
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
-            raise UnknownEventError(f"Repeated.event must be an event, got {self.event!r}.")
+            raise UnknownEventError(f"Repeated.event must be an event, got {given(self.event)}.")
         count: object = self.count
         if not is_whole(count) or int(self.count) < 0:
-            raise ParameterError(f"Repeated.count must be a whole number, got {count!r}.")
+            raise ParameterError(f"Repeated.count must be a whole number, got {given(count)}.")
         object.__setattr__(self, "count", int(self.count))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
+from dpsparse._checks import given
 from dpsparse._json import plain
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.privacy import events as ev
@@ -66,12 +67,12 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0.0:
-            raise ParameterError(f"epsilon must be a number >= 0, got {self.epsilon!r}.")
+            raise ParameterError(f"epsilon must be a number >= 0, got {given(self.epsilon)}.")
         if not 0.0 <= self.delta <= 1.0:
-            raise ParameterError(f"delta must be in [0, 1], got {self.delta!r}.")
+            raise ParameterError(f"delta must be in [0, 1], got {given(self.delta)}.")
         if self.adjacency not in ADJACENCIES:
             known = " or ".join(map(repr, ADJACENCIES))
-            raise ParameterError(f"adjacency must be {known}, got {self.adjacency!r}.")
+            raise ParameterError(f"adjacency must be {known}, got {given(self.adjacency)}.")
         if self.randomness not in (SECURE, SEEDED):
             raise ParameterError(f"randomness must be {SECURE!r} or {SEEDED!r}.")
         events = tuple((str(name), event) for name, event in self.events)

@@ -23,6 +23,7 @@ import secrets
 import warnings
 from dataclasses import dataclass
 
+from dpsparse._checks import given
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
@@ -119,7 +120,7 @@ class Ledger(Chain):
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
         if not isinstance(dataset, str):
-            raise LedgerError(f"dataset must be a text, got {dataset!r}.")
+            raise LedgerError(f"dataset must be a text, got {given(dataset)}.")
         self.dataset, self.allow_unproven = dataset, allow_unproven
         self.partition = None if partition is None else check_name("partition", partition)
         self._policy = None if policy is None else os.path.abspath(policy)

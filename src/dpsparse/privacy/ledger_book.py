@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from dpsparse._checks import given
 from dpsparse._json import canonical
 from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.privacy.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
@@ -157,7 +158,7 @@ def check_name(argument: str, name: Any) -> str:
         return str(name)
     raise LedgerError(
         f"{argument} must be a printable text without spaces around it, such as "
-        f"{argument}='2024', got {name!r}: names that only look alike would be separate accounts."
+        f"{argument}='2024', got {given(name)}: names that only look alike would be separate accounts."
     )
 
 
@@ -170,17 +171,23 @@ UNITS = {"row": ROW, "person": PERSON}
 
 def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -> Terms | None:
     if unit is not None and unit not in UNITS:
-        raise LedgerError(f"unit must be 'row' or 'person', got {unit!r}.")
+        raise LedgerError(f"unit must be 'row' or 'person', got {given(unit)}.")
     if adjacency not in (None, "add-remove", "replace-one"):
-        raise LedgerError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}.")
+        raise LedgerError(
+            f"adjacency must be 'add-remove' or 'replace-one', got {given(adjacency)}."
+        )
     if eps is None and delta is None:
         return None
     if eps is None or delta is None:
         raise LedgerError("A ceiling needs both epsilon and delta.")
     if not (isinstance(eps, (int, float)) and 0 < eps < math.inf):
-        raise LedgerError(f"The ceiling epsilon must be a positive finite number, got {eps!r}.")
+        raise LedgerError(
+            f"The ceiling epsilon must be a positive finite number, got {given(eps)}."
+        )
     if not (isinstance(delta, (int, float)) and 0 < delta < 1):
-        raise LedgerError(f"The ceiling delta must lie strictly between 0 and 1, got {delta!r}.")
+        raise LedgerError(
+            f"The ceiling delta must lie strictly between 0 and 1, got {given(delta)}."
+        )
     return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import decoded
+from dpsparse._checks import decoded, given
 from dpsparse.clipping import Part, by_person
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
@@ -61,7 +61,9 @@ def read_size(size: Size) -> int:
     except ValueError:
         amount = 0.0
     if not amount >= 10**6:
-        raise ParameterError(f"memory must be a size such as '2GB' of at least 1 MB, got {size!r}.")
+        raise ParameterError(
+            f"memory must be a size such as '2GB' of at least 1 MB, got {given(size)}."
+        )
     return int(amount)
 
 
