@@ -49,8 +49,16 @@ def _tables() -> tuple[np.ndarray, ...]:
     """Alias table of 2048 columns of weight 2^16, bounds for quick acceptance, A_b in two parts."""
     total, column = _BINS << 16, 1 << 16
     with localcontext() as context:
+        # exp(-b^2 c), each from the one before: thousands of exponentials would take most of an import. Twenty more
+        # digits than are used leave room for 2048 roundings.
+        context.prec = 70
+        heights, ratio = [Decimal(1)], (-Decimal(_WIDTH**2) / (2 * STEPS**2)).exp()
+        square = ratio * ratio
+        for _ in range(_BINS - 1):
+            heights.append(heights[-1] * ratio)
+            ratio *= square
         context.prec = 50
-        heights = [(-(Decimal(b * _WIDTH) ** 2) / (2 * STEPS**2)).exp() for b in range(_BINS)]
+        heights = [+height for height in heights]
         factor = int((total - _BINS) / sum(heights))
         weights = [math.ceil(factor * height) for height in heights]
         weights[0] += total - sum(weights)

@@ -18,8 +18,9 @@ from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.mechanisms import GaussianNoise
 from dpsparse.privacy import NonPrivate, Phase, Plan
 from dpsparse.release import Releases
-from dpsparse.rows import Rows
+from dpsparse.rows import Rows, unit
 from dpsparse.rows.held_out import Linear, centred_scores
+from dpsparse.rows.moments import squares
 from dpsparse.rows.votes import Blocks
 
 F32, F64 = np.finfo(np.float32), np.finfo(np.float64)
@@ -309,3 +310,54 @@ def test_sums_without_noise_are_refused_where_they_could_wrap_around():
     )
     with pytest.raises(ParameterError, match="31 rows"):
         Releases(noiseless, np.random.default_rng(0)).capped(Many())
+
+
+# ---- common columns stand together ----------------------------------------------------------------
+
+
+def answers(units, k):
+    """Whole numbers and margins of every query that looks at columns."""
+    w = np.linspace(-2.0, 3.0, units.width * k).reshape(units.width, k)
+    options = {"clip": 0.7, "cutoff": 0.7, "constant_weight": np.linspace(0.1, 0.3, k)}
+    loss = "logistic" if k == 1 else "softmax"
+    along = np.concatenate([w, np.full((1, k), 0.3)])
+    queries = [units.masses(), units.total(), squares(units), units.along(along)]
+    queries += [units.gradient(loss, w, np.zeros(k), **options)]
+    found = [query.whole(1e-6) for query in queries]
+    margins = units.margins(w, np.full(k, 0.2)).class_totals(np.zeros(k)).whole(1e-9)
+    assert [len(np.shape(a)) and a.shape for a in found] == [q.shape for q in queries]
+    return [*found, units.squares(), margins]
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_second_place_of_common_columns_changes_no_bit(monkeypatch, outputs, n_parts):
+    rng = np.random.default_rng(3)
+    X = sp.random_array((400, 60), density=0.3, rng=rng, format="csr")
+    X = sp.vstack([X, sp.csr_array(np.pad(boundary_rows(), ((0, 0), (0, 51))))]).tocsr()
+    y = rng.integers(0, 2, X.shape[0])
+    scaling = np.where(rng.random(60) < 0.3, 0.0, rng.lognormal(size=60)).astype(np.float32)
+    rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=LABELS, n_parts=n_parts)
+    plain = rows.unit(scaling, constant=0.4)
+    monkeypatch.setattr(unit, "_MANY", 20)
+    monkeypatch.setattr(unit, "_COMMON", 7)
+    close = rows.unit(scaling, constant=0.4)
+    assert len(close._common) == 7
+    assert not len(plain._common)
+    commonest = np.sort(scaling[scaling > 0.0])[:7]
+    assert np.array_equal(np.sort(scaling[close.kept[close._common]]), commonest)
+    for a, b in zip(answers(plain, outputs), answers(close, outputs), strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("x", boundary_rows()[::7], ids=lambda x: "")
+def test_a_row_in_common_columns_keeps_its_bound(monkeypatch, x):
+    monkeypatch.setattr(unit, "_MANY", 2)
+    monkeypatch.setattr(unit, "_COMMON", 2)
+    scaling = np.where(np.arange(WIDTH) % 4 == 3, 0.0, SCALINGS["unequal"]).astype(np.float32)
+    rows = Rows.clip(sp.csr_array(x[None, :]), np.array([1]), DOMAINS["unbounded"], labels=LABELS)
+    units = rows.unit(scaling, constant=0.5)
+    assert len(units._common) == 2
+    w = np.linspace(-1e3, 1e3, units.width)[:, None]
+    for query in (units.masses(), units.gradient("logistic", w, np.zeros(1), clip=0.3)):
+        assert norm(query.whole(1e-6)) <= query.sensitivity("add-remove").value / 1e-6

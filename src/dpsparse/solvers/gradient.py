@@ -41,10 +41,12 @@ from functools import partial
 import numpy as np
 
 from dpsparse import arithmetic
+from dpsparse.jit import njit
 from dpsparse.losses import is_of_numbers
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
+from dpsparse.rows.parts import over_rows
 from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import converged
 
@@ -56,7 +58,6 @@ SURE = 3000.0  # n times budget from which a weight must stand out by two standa
 SURE_OF_SEVERAL = 1500.0  # and from which those of several classes must by one only
 FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
-CHUNK = 2**14  # weights moved at a time: they stay in the cache meanwhile
 ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 EXACT_ITER = 200  # steps of a run without noise
@@ -461,25 +462,21 @@ class Run:
         # One threshold a step, as large as the noise a step of even budget would add.
         cut = step / self.n * scale * math.sqrt(n_iter / share) if soften else 0.0
         velocity = np.zeros((self.units.width + 1, self.n_outputs))
+        self.weights = np.ascontiguousarray(self.weights)  # moved in place
         for part in shares:
             noisy = self.releases.gaussian("gradients", self.gradient(), part)
-            for start in range(0, len(noisy), CHUNK):
-                some = slice(start, start + CHUNK)
-                noisy[some] /= self.n
-                velocity[some] *= momentum
-                velocity[some] += noisy[some]
-                np.multiply(step, velocity[some], out=noisy[some])
-                # The new weights are made in the memory of the release, which is as long.
-                moved = noisy[:-1][some]
-                np.subtract(self.weights[some], moved, out=moved)
-                if cut > 0.0:
-                    moved -= np.clip(moved, -cut, cut)
-            self.weights = noisy[:-1]
+            self.move(noisy, velocity, step, cut)
             if self.stays is not None:
                 self.weights *= self.stays
             if self.constant > 0.0:  # one more coordinate of the same noisy vector
                 self.constant_weight = self.constant_weight - step * velocity[-1]
         return noise
+
+    def move(self, noisy: np.ndarray, velocity: np.ndarray, step: float, cut: float) -> None:
+        """v = 0.9 v + g/n;  w -= step v, moved towards zero by `cut`."""
+        flat = (noisy.reshape(-1), velocity.reshape(-1), self.weights.reshape(-1))
+        facts = (float(self.n), float(self.public.momentum), float(step), float(cut))
+        over_rows(noisy.size, noisy.size, lambda a, b: _move(*flat, *facts, a, b))
 
     def gradient(self) -> Query:
         """Slopes at the present weights, of L2 norm at most `clip` a row."""
@@ -523,6 +520,19 @@ class RegressionRun(Run):
             gain = doubt / (doubt + noise) if noise > 0.0 else 1.0
             self.offset = self.offset + gain * total / self.n
             doubt *= 1.0 - gain if noise > 0.0 else 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(noisy, velocity, weights, n, momentum, step, cut, start, stop):  # type: ignore[no-untyped-def]
+    """All of a step in one pass: of millions of weights every look at memory counts. The constant, which comes after
+    the weights, has a velocity only."""
+    for i in range(start, min(stop, weights.size)):
+        v = velocity[i] * momentum + noisy[i] / n
+        w = weights[i] - step * v
+        velocity[i] = v
+        weights[i] = w - min(max(w, -cut), cut) if cut > 0.0 else w
+    for i in range(max(start, weights.size), stop):
+        velocity[i] = velocity[i] * momentum + noisy[i] / n
 
 
 def direction(weights: np.ndarray) -> np.ndarray:
