@@ -21,7 +21,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax
 from dpsparse.rows import Rows
 from dpsparse.rows.columns import Names, NumberColumns
-from dpsparse.rows.moments import squares
+from dpsparse.rows.moments import products, squares
 
 AR, RP = "add-remove", "replace-one"
 SLACK = 1 + 1e-9  # rounding of float sums
@@ -369,15 +369,20 @@ def cells_of(*lines):
     return NumberColumns(np.array(lines)).between(np.tile([0.0, 1.0], (3, 1)))
 
 
+def units_of(*lines):
+    return Rows.clip(np.array(lines), np.zeros(len(lines)), Domain()).unit(np.ones(2, np.float32))
+
+
 def squares_of(*lines):
-    return squares(
-        Rows.clip(np.array(lines), np.zeros(len(lines)), Domain()).unit(np.ones(2, np.float32))
-    )
+    return squares(units_of(*lines))
+
+
+def products_of(*lines):
+    return products(units_of(*lines))
 
 
 def along_of(*lines):
-    units = Rows.clip(np.array(lines), np.zeros(len(lines)), Domain()).unit(np.ones(2, np.float32))
-    return units.along(np.array([[1.0], [0.0], [0.0]]))
+    return units_of(*lines).along(np.array([[1.0], [0.0], [0.0]]))
 
 
 UNIT = 2.0**-20
@@ -387,6 +392,7 @@ ATTAINED = {
     "total": (lambda y: targets_of(y).target_total(), (1.0,), (-1.0,)),
     "cells": (cells_of, ([-1.0, 0.5, 2.0],), ([0.5, 2.0, -1.0],)),
     "squares": (squares_of, ([1.0, 0.0],), ([0.0, 1.0],)),
+    "products": (products_of, ([1.0, 0.0],), ([0.0, 1.0],)),
     "along": (along_of, ([1.0, 0.0],), ([0.0, 1.0],)),
 }
 

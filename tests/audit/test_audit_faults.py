@@ -98,7 +98,7 @@ QUIET = [  # phases that few pairs of tables move by much
         {"domain": FREE_NUMBER, "method": "scaled"},
         "spread curvature line",
     ),
-    ("DPRidgeRegressor", {"domain": FREE_NUMBER}, "mean spread length centre columns"),
+    ("DPRidgeRegressor", {"domain": FREE_NUMBER}, "mean spread length centre columns axes"),
     ("DPLassoRegressor", {"domain": FREE_NUMBER, "n_iter": 2}, "mean spread length centre columns"),
     ("DPLassoClassifier", {"domain": FREE, "n_iter": 2}, "entry"),
 ]

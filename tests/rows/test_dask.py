@@ -31,7 +31,7 @@ from dpsparse.exceptions import (  # noqa: E402
 from dpsparse.rows.dask import OnDask, _names, _together, packed, unpacked  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
-from rows.test_engines import OTHERS, assert_same, model, table  # noqa: E402
+from rows.test_engines import OTHERS, assert_same, looking, model, table  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning"),
@@ -176,6 +176,11 @@ def test_other_families(client, name, monkeypatch):
     assert_same(*made)
     wide = [f for f in brought if f is _same or getattr(f, "args", ("",))[0] is None]
     assert bool(wide) == (name in ("lasso", "screened"))
+
+
+def test_workers_turn_their_rows(client):
+    X, y = table("regression", "narrow")
+    assert_same(looking().fit(X, y), looking().fit(Rows.from_dask(*cut(X, y, 3))))
 
 
 # ---- the rules -----------------------------------------------------------------------------------

@@ -128,6 +128,21 @@ def test_every_family_takes_parts_and_streams(name):
         assert_same(whole, new().fit(source))
 
 
+def looking():
+    """Centre, scales and directions are released, and rows turned by them, part by part."""
+    domain = Domain(target_bound=3.0, n_samples=900)
+    new = dpsparse.DPRidgeRegressor(domain, random_state=3, epsilon=2.0)
+    assert "axes" in [phase.name for phase in new.plan(25).phases]
+    return new
+
+
+def test_rows_are_turned_part_by_part():
+    X, y = table("regression", "narrow")
+    whole = looking().fit(X, y)
+    for source in (Cut(X, y, 5), streamed_in_small_parts(X, y)):
+        assert_same(whole, looking().fit(source))
+
+
 def test_votes_are_counted_in_every_unit():
     rng = np.random.default_rng(0)
     X = sp.csr_array(rng.normal(size=(900, 12)))

@@ -21,6 +21,7 @@ from dpsparse.estimators._support import (
     tilted_fit,
 )
 from dpsparse.privacy import Plan, RoundedGaussian
+from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip
@@ -38,14 +39,21 @@ RICH, RICH_COLUMN, RICH_SLOPE = (
 )  # from so many N, and N a column, less is spent on looking
 LOOKS_LESS = 0.6  # of the shares below
 NARROW = 100  # columns up to which their scales are released one by one
-# Shares of what the mean leaves (of mu^2).
+# From so many N a column, or in all, noise matters less than the bias of a small cutoff, and directions of the rows
+# are told from noise: the noise of their second moments, entry by entry, is below half of what a column has.
+FULL_COLUMN, FULL = 10.0, 1200.0
+FEW_CUTOFF, CUTOFF, WIDE_CUTOFF = 0.8, 1.0, 1.5  # of the .75-quantile of |y - mean|: below; above
+FEW_DROWNED, DROWNED = 3.0, 5.0  # how weights are pulled that the noise would drown: below; else
+# Shares of what the mean leaves (of mu^2); the second line where directions are released.
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
+TURNED = {"spread": 0.05, "length": 0.05, "centre": 0.05, "columns": 0.04, "axes": 0.06}
 NOTES = {
     "mean": "noisy sum of the targets",
     "spread": f"{COUNTS} noisy counts: where residuals begin to count linearly",
     "length": f"2 x {COUNTS} noisy counts: median length of the rows, before and after scaling",
     "centre": "noisy sum of shortened rows",
     "columns": "noisy sums of squares: scale of every column",
+    "axes": "noisy second moments of scaled rows: directions in which they are long",
     "fit": "objective perturbation on weighted rows",
 }
 
@@ -60,10 +68,10 @@ class _DPRidge(BaseDPLinearModel):
 class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
     """Robust ridge regression on a narrow table (up to some hundred columns), not sparse.
 
-    Where the rows allow it, a part of the budget looks at the table: mean and spread of the targets, centre, scales
-    and length of the rows. Rows far out count less, and the rest of the budget pays for one fit by objective
-    perturbation. With fewer rows only declared bounds are used, and with very few only the mean of the targets:
-    below ``n_samples * mu`` of about 20 nothing else can be learnt at this epsilon.
+    Where the rows allow it, a part of the budget looks at the table: mean and spread of the targets, centre, scales,
+    long directions and length of the rows. Rows far out count less, and the rest of the budget pays for one fit by
+    objective perturbation. With fewer rows only declared bounds are used, and with very few only the mean of the
+    targets: below ``n_samples * mu`` of about 20 nothing else can be learnt at this epsilon.
 
     Parameters
     ----------
@@ -115,17 +123,22 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         if way == "mean":
             return mean_plan(self, N)
         clip = row_clip(way, exact=not private)
+        few = way == "released" and min(FULL_COLUMN * n_features, FULL) > N
+        turn = private and way == "released" and not few and n_features <= WIDEST
+        scale_columns = n_features <= NARROW or not private
         shares: dict[str, float] = {}
         if way == "released":
             of_mean = min(max(360.0 / N**2, 0.03), 1.0)
             less = LOOKS_LESS if is_rich(N, n_features) else 1.0
-            shares = {key: less * share * (1.0 - of_mean) for key, share in SHARES.items()}
+            table = TURNED if turn else SHARES
+            shares = {key: less * share * (1.0 - of_mean) for key, share in table.items()}
             shares = {"mean": of_mean, **shares}
             if n_features > NARROW:
                 del shares["columns"]
         rest = 1.0 - sum(shares.values())
-        sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS}
-        ridge = self._default_ridge(n, n_features, clip, N / n * math.sqrt(rest))
+        triangle = n_features * (n_features + 1) // 2
+        sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS, "axes": triangle}
+        ridge = self._default_ridge(few, n, n_features, clip, N / n * math.sqrt(rest))
         if private:
             check_ridge("ridge", ridge, clip**2, n)
         tol, size = TOL * clip, n_features + 1
@@ -156,8 +169,10 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             longest=longest,
             ridge=ridge,
             tol=tol,
-            scale_columns=n_features <= NARROW or not private,
+            scale_columns=scale_columns,
             target_bound=float(domain.require("target_bound", name)),
+            cutoff=FEW_CUTOFF if few else CUTOFF if scale_columns else WIDE_CUTOFF,
+            turn=turn,
             n_nonzero=self.n_nonzero,
         )
         return self._planned(
@@ -174,7 +189,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             },
         )
 
-    def _default_ridge(self, n: int, n_features: int, clip: float, mu: float) -> float:
+    def _default_ridge(self, few: bool, n: int, n_features: int, clip: float, mu: float) -> float:
         """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
         drown are pulled to zero."""
         if self.ridge is not None:
@@ -183,7 +198,7 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
             return EXACT_RIDGE * row_clip("released") ** 2
         rich = is_rich(effective_rows(n, self.epsilon, self.delta, self.adjacency), n_features)
         slope = WIDE_SLOPE if n_features > NARROW else RICH_SLOPE if rich else SLOPE
-        drowned = 5.0 * n_features / (n * mu**2)
+        drowned = (FEW_DROWNED if few else DROWNED) * n_features / (n * mu**2)
         return float(max(slope / min(self.epsilon, 8.0), drowned) * clip**2)
 
 

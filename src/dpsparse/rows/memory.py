@@ -197,10 +197,18 @@ class Rows:
         )  # fmt: skip
 
     def standardised(
-        self, centre: np.ndarray, scaling: np.ndarray, *, middle: float = 0.0, unit: float = 1.0
+        self,
+        centre: np.ndarray,
+        scaling: np.ndarray,
+        *,
+        axes: np.ndarray | None = None,
+        middle: float = 0.0,
+        unit: float = 1.0,
     ) -> Rows:
-        """Rows (x - centre) * scaling with targets (y - middle)/unit, for released numbers."""
-        return self._made_of(self._parts.map(partial(standardised, centre, scaling, middle, unit)))
+        """Rows (x - centre) * scaling, times a matrix `axes` if there is one, with targets (y - middle)/unit, for
+        released numbers."""
+        to = partial(standardised, centre, scaling, axes, middle, unit)
+        return self._made_of(self._parts.map(to))
 
     def standardised_targets(self, middle: float, unit: float) -> Rows:
         """The same rows with targets (y - middle)/unit, for released numbers."""

@@ -1,6 +1,6 @@
-"""Second moments of rows of length at most one: what intervals and tests need beside gradients.
+"""Second moments of rows of length at most one: what intervals, tests and scalings need beside gradients.
 
-    sum_i c_i z_i z_i'      c_i = p_i (1 - p_i) <= 1/4 (curvature) or (p_i - y_i)^2 <= 1 (spread of the gradient)
+    sum_i c_i z_i z_i'      c_i = p_i (1 - p_i) <= 1/4 (curvature), (p_i - y_i)^2 <= 1 (spread of the gradient) or 1
     sum_i z_i^2             feature by feature
 
 Of a matrix the upper triangle is released, every entry once. A row's matrix is made whole entry by entry, its
@@ -12,8 +12,9 @@ under replace-one rests on (docs/proofs/inference.md, Lemma 1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +34,25 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 def triangle(kind: int, units: UnitRows, weights: np.ndarray) -> Query:
     """The upper triangle, row by row, of sum c_i z_i z_i' at `weights`, whose last is that of the constant."""
-    size = len(weights)
-    assert size == units.width + 1 <= WIDEST
-    bound, entries = BOUNDS[kind], size * (size + 1) // 2
+    assert len(weights) == units.width + 1
+    weigh = partial(_bends, weights, kind == CURVATURE)
+    return _triangle(units, weigh, BOUNDS[kind], with_constant=True)
+
+
+def products(units: UnitRows) -> Query:
+    """The upper triangle, row by row, of sum z_i z_i' without the constant; of a person the mean over their rows."""
+    return _triangle(units, _shares, 1.0, with_constant=False)
+
+
+def _triangle(
+    units: UnitRows, weigh: Callable[[Any], np.ndarray], bound: float, *, with_constant: bool
+) -> Query:
+    size = units.width + with_constant
+    assert size <= WIDEST
+    entries = size * (size + 1) // 2
 
     def whole(unit: float) -> np.ndarray:
-        add = partial(_add_part, weights, kind == CURVATURE, bound, unit)
+        add = partial(_add_part, weigh, with_constant, size, bound, unit)
         return units._parts.sum((entries,), add)
 
     return Query((entries,), partial(second_moments, bound), whole)
@@ -66,17 +80,33 @@ def squares(units: UnitRows) -> Query:
 
 
 def _add_part(
-    weights: np.ndarray, curvature: bool, bound: float, unit: float, p: Any, out: np.ndarray
-) -> None:
-    n, run = len(p.targets), cast(Any, _add_triangles)
+    weigh: Callable[[Any], np.ndarray], with_constant: bool, size: int, bound: float, unit: float,
+    p: Any, out: np.ndarray,
+) -> None:  # fmt: skip
+    run: Any = _add_triangles
+    constant = p.constant if with_constant else p.constant[:0]
+    run(p.indptr, p.columns, p.z, constant, weigh(p), size, bound, unit, out)
+
+
+def _bends(weights: np.ndarray, curvature: bool, p: Any) -> np.ndarray:
+    """c_i of curvature or spread at released weights."""
+    n = len(p.targets)
     margins, chances = np.empty((n, 1)), np.empty((n, 2))
     kernels.margins(
         p.indptr, p.columns, p.z, p.constant, np.ones(n), weights[:-1, None], weights[-1:], 0, n,
         margins,
     )  # fmt: skip
     kernels.probabilities(margins, np.zeros(1), chances)
-    chance, width = chances[:, 1].copy(), len(weights)
-    run(p.indptr, p.columns, p.z, p.constant, p.targets, chance, width, curvature, bound, unit, out)
+    chance = chances[:, 1]
+    return np.asarray(chance * (1.0 - chance) if curvature else (chance - p.targets) ** 2)
+
+
+def _shares(p: Any) -> np.ndarray:
+    """One for every row, or for all rows of a person together."""
+    if p.persons is None:
+        return np.ones(len(p.targets))
+    rows = np.diff(p.starts)
+    return np.repeat(1.0 / rows, rows)
 
 
 def _add_part_squares(fine: float, p: Any, out: np.ndarray) -> None:
@@ -101,9 +131,8 @@ def _add_mean_squares(starts, indptr, columns, z, fine, out):
 
 
 @_jit
-def _add_triangles(
-    indptr, columns, z, constant, targets, chances, size, curvature, bound, unit, out
-):  # fmt: skip
+def _add_triangles(indptr, columns, z, constant, weights, size, bound, unit, out):
+    """The constant, where there is one (an entry a row), is the last of `size` columns."""
     limit = (bound / unit) ** 2 * (1.0 - 2.0**-40)
     fine = (1.0 - 2.0**-30) / unit
     f, whole = np.empty(size), np.empty(out.size, np.int64)
@@ -111,9 +140,9 @@ def _add_triangles(
         f[:] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             f[columns[p]] = z[p] * _ROW
-        f[size - 1] = constant[i] * _ROW
-        chance = chances[i]
-        c = chance * (1.0 - chance) if curvature else (chance - targets[i]) ** 2
+        if constant.size > 0:
+            f[size - 1] = constant[i] * _ROW
+        c = weights[i]
         at, frobenius, sound = 0, 0.0, True
         for a in range(size):
             for b in range(a, size):

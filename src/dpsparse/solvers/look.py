@@ -1,12 +1,13 @@
-"""What a fit may want to know about a table before it starts: released centre, scales and lengths.
+"""What a fit may want to know about a table before it starts: released centre, scales, axes and lengths.
 
     mean of y;  q = .75-quantile of |y - mean|, cutoff c = 3/2 q
     l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
     v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
-    l1 = median of |D (x_i - m)|
+    S  = sum of z_i z_i', z_i = D (x_i - m) shortened to its typical length;  A = S^(-1/2) but for what noise may be
+    l1 = median of |D (x_i - m)|, or of |A D (x_i - m)|
 
 Each line is a sum of whole numbers with Gaussian noise (a mean alone: geometric), paid by a phase of its name: mean,
-spread, length, centre, columns. Proof: docs/proofs/table_regression.md, Lemmas 1 and 2.
+spread, length, centre, columns, axes. Proof: docs/proofs/table_regression.md, Lemmas 1 and 2.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import numpy as np
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
-from dpsparse.rows.moments import squares
+from dpsparse.rows.moments import matrix, products, squares
 
 COUNTS = 8  # noisy counts of a quantile
 EXACT_COUNTS = 80
 CUTOFF = 1.5  # of the .75-quantile of |y - mean|, unless a fit wants another
+EMPTY = 1e-6  # of what a column or direction has on average: the least that is believed
 
 
 class Look:
@@ -38,13 +40,16 @@ class Look:
         n_samples: int,
         longest: float,
         scale_columns: bool,
+        turn: bool = False,
     ) -> None:
         self.rows, self.releases = rows, releases
-        self.n_samples, self.longest, self.scale_columns = n_samples, longest, scale_columns
+        self.n_samples, self.longest = n_samples, longest
+        self.scale_columns, self.turn = scale_columns, turn
         d = rows.n_features
         # What is used where nothing is looked at.
         self.mean, self.cutoff = 0.0, 0.25
         self.centre, self.scaling = np.zeros(d), np.ones(d)
+        self.axes: np.ndarray | None = None
         self.length = longest / 2.0 / math.sqrt(2.0)
 
     def release_mean(self, *, alone: bool = False) -> None:
@@ -66,7 +71,7 @@ class Look:
         self.cutoff = cutoff * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
 
     def look_at_rows(self) -> None:
-        """Centre and scale of the columns, and the length that rows have then."""
+        """Centre and scale of the columns, the directions in which rows are long, and the length they have then."""
         d, n, releases = self.rows.n_features, self.n_samples, self.releases
         ones = np.ones(d, np.float32)
         longest = self.longest
@@ -84,12 +89,18 @@ class Look:
             query = squares(centred.unit(ones, shortest=length))
             noise = releases.scale("columns", query)
             # An empty column keeps its (absent) entries small; with noise its scale is not known better than this.
-            found = np.maximum(releases.gaussian("columns", query), max(2.0 * noise, 1e-6 * n / d))
+            least = max(2.0 * noise, EMPTY * n / d)
+            found = np.maximum(releases.gaussian("columns", query), least)
             self.scaling = np.sqrt(found.mean() / found)
             spread = length * math.sqrt(float(found.sum()) / n)
-        scaled = self.rows.standardised(self.centre, self.scaling).unit(ones)
+        if self.turn:
+            scaled = self.rows.standardised(self.centre, self.scaling)
+            moments = products(scaled.unit(ones, shortest=spread))
+            noise = releases.scale("axes", moments)
+            self.axes = even_axes(matrix(releases.gaussian("axes", moments)), noise, EMPTY * n / d)
+        scaled = self.rows.standardised(self.centre, self.scaling, axes=self.axes)
         self.length = self.quantile(
-            "length", scaled.count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
+            "length", scaled.unit(ones).count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
         )
 
     def quantile(
@@ -113,3 +124,25 @@ class Look:
             else:
                 high = middle
         return math.sqrt(low * high)
+
+
+def even_axes(found: np.ndarray, noise: float, least: float) -> np.ndarray:
+    """A symmetric matrix A: rows with these second moments, times A, are as long in every direction.
+
+    Beside many equal eigenvalues one that is t larger is found, with noise of sd s, at t + s^2 d/t, and all that noise
+    makes of equal ones lies within 2 s sqrt(d). So what lies within is taken for the middle, what lies beyond is
+    moved back, and nothing is taken to be below 2 s.
+    """
+    sizes, directions = np.linalg.eigh(found)
+    middle, edge = float(np.median(sizes)), 2.0 * noise * math.sqrt(len(found))
+    away = sizes - middle
+    beyond = np.sqrt(np.maximum(away**2 - edge**2, 0.0))
+    away = np.where(np.abs(away) > edge, (away + np.copysign(beyond, away)) / 2.0, 0.0)
+    sizes = np.maximum(middle + away, max(2.0 * noise, least))
+    axes = (directions * np.sqrt(sizes.mean() / sizes)) @ directions.T
+    return leading_digits(axes)
+
+
+def leading_digits(product: np.ndarray) -> np.ndarray:
+    """Without the last digits, which are those of the machine's linear algebra."""
+    return np.asarray(product, np.float32).astype(np.float64)

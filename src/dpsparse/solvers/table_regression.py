@@ -1,19 +1,22 @@
 """Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
 
-    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = q (3/2 q where columns are not scaled)
+    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = q, .8 q or 1.5 q
              l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
              v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
-             l1 = median of |D (x_i - m)|
-    rows     f_i = (LENGTH D (x_i - m)/l1, 1),   t_i = (y_i - mean)/c,   a_i = min(1, r/|f_i|)^2
+             S  = sum of z_i z_i', z_i = D (x_i - m) shortened;  A = S^(-1/2) but for what noise may be (else A = 1)
+             l1 = median of |A D (x_i - m)|
+    rows     f_i = (LENGTH A D (x_i - m)/l1, 1),   t_i = (y_i - mean)/c,   a_i = min(1, r/|f_i|)^2
     fit      argmin  sum_i a_i Huber_1(f_i.theta - t_i) + ridge/2 |theta|^2 + tilt.theta
 
 A row longer than r counts less instead of being shortened: shortened rows would pull the fit away from the model
 that is used on whole rows. The square makes |gradient| <= r and curvature <= r^2 for rows of any length, so the price
-of the fit needs no declared bound. What is looked at depends on public numbers alone:
+of the fit needs no declared bound. Directions in which rows are long would use up that length; A makes all
+directions alike, and so the noise of the fit as small as it can be: the sum of 1/eigenvalues of the Hessian is least
+where they are equal. What is looked at depends on public numbers alone:
 
 | way | when (N = rows times budget) | what is released |
 |---|---|---|
-| "released" | N >= 60 and N >= 2.5 sqrt d | all of the above |
+| "released" | N >= 60 and N >= 2.5 sqrt d | all of the above; D to 100 columns, A where N >= 10 d |
 | "declared" | else N >= 4.5 sqrt d, or N < 20, d <= 40 | the fit alone: m = 0, D = 1, l1 and c from declared bounds |
 | "mean" | else | the mean of y alone: nothing else can be learnt |
 
@@ -31,10 +34,9 @@ import numpy as np
 from dpsparse.losses import get_loss, is_of_numbers
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solvers.look import CUTOFF, Look
+from dpsparse.solvers.look import Look, leading_digits
 from dpsparse.solvers.solution import Solution
 
-NARROW_CUTOFF = 1.0  # of q, where every column is scaled
 ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
 LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
 LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
@@ -57,6 +59,8 @@ class TableRegression:
     tol: float
     scale_columns: bool
     target_bound: float
+    cutoff: float = 1.0  # of q
+    turn: bool = False  # whether directions are released
     loss: str = "huber"  # without noise also "logistic": see `converged`
     n_nonzero: int | None = (
         None  # without noise: the columns left when the weakest are dropped step by step
@@ -91,7 +95,7 @@ def converged(
     ridge = EXACT_RIDGE * ROW_CLIP**2
     tol = 1e-6 * EXACT_CLIP
     public = TableRegression(
-        "released", n, math.sqrt(d), ridge, tol, True, target_bound, loss, n_nonzero
+        "released", n, math.sqrt(d), ridge, tol, True, target_bound, loss=loss, n_nonzero=n_nonzero
     )
     return solve(rows, public, releases)
 
@@ -102,7 +106,7 @@ class Run(Look):
     def __init__(self, rows: Rows, public: TableRegression, releases: Releases) -> None:
         super().__init__(
             rows, releases, n_samples=public.n_samples, longest=public.longest,
-            scale_columns=public.scale_columns,
+            scale_columns=public.scale_columns, turn=public.turn,
         )  # fmt: skip
         self.public = public
 
@@ -118,7 +122,7 @@ class Run(Look):
         if way != "mean":
             if way == "released":
                 if numbers:
-                    self.release_spread(NARROW_CUTOFF if public.scale_columns else CUTOFF)
+                    self.release_spread(public.cutoff)
                 self.look_at_rows()
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
@@ -132,10 +136,10 @@ class Run(Look):
     def fit(
         self, stretch: np.ndarray, support: np.ndarray | None = None, ridge: float | None = None
     ) -> np.ndarray:
-        """theta on standardised rows (on the columns of a support), the weight of the constant last."""
+        """Weights of standardised columns (those of a support), the weight of the constant last."""
         public, exact = self.public, self.releases.exact("fit")
         rows = self.rows.standardised(
-            self.centre, stretch, middle=self.mean, unit=self.cutoff
+            self.centre, stretch, axes=self.axes, middle=self.mean, unit=self.cutoff
         ).ridge(
             support, constant=1.0, row_clip=row_clip(public.way, exact=exact), longest=LONGEST,
             squared=True,
@@ -146,11 +150,18 @@ class Run(Look):
             tol=public.tol,
             cutoff=EXACT_CUTOFF if exact else 1.0,
         )
-        return self.releases.tilt("fit", problem)
+        theta = self.releases.tilt("fit", problem)
+        if self.axes is not None:
+            theta[:-1] = np.sum(self.axes * theta[:-1], axis=1)
+        return theta
 
     def keep(self, stretch: np.ndarray, theta: np.ndarray, k: int) -> np.ndarray:
         """`k` columns: the largest weights on standardised rows. Without noise the smallest are dropped step by step,
-        and the rest is fitted again each time, with less of a ridge at the end."""
+        and the rest is fitted again each time, with less of a ridge at the end; with released axes the rest makes up
+        for what is dropped as far as these tell."""
+        if self.axes is not None:
+            inverse = leading_digits(self.axes @ self.axes)
+            return np.append(dropped(theta[:-1], inverse, k), theta[-1])
         support = np.arange(len(theta) - 1)
         exact = self.releases.exact("fit")
         while len(support) > k:
@@ -165,3 +176,19 @@ class Run(Look):
         out = np.zeros(self.rows.n_features + 1)
         out[support], out[-1] = theta[:-1], theta[-1]
         return out
+
+
+def dropped(weights: np.ndarray, inverse: np.ndarray, k: int) -> np.ndarray:
+    """`k` of released weights: that one is dropped, again and again, whose loss the others make up for best on rows
+    with these (inverse) second moments."""
+    weights, inverse, left = weights.copy(), inverse.copy(), np.arange(len(weights))
+    while len(left) > k:
+        costs = weights[left] ** 2 / inverse[left, left]
+        j = left[np.argmin(costs)]
+        column = inverse[:, j] / inverse[j, j]
+        weights -= weights[j] * column
+        inverse -= np.outer(column, inverse[j])
+        left = left[left != j]
+    out = np.zeros_like(weights)
+    out[left] = weights[left]
+    return out
