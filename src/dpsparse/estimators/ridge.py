@@ -41,7 +41,7 @@ LOOKS_LESS = 0.6  # of the shares below
 NARROW = 100  # columns up to which their scales are released one by one
 # From so many N a column, or in all, noise matters less than the bias of a small cutoff, and directions of the rows
 # are told from noise: the noise of their second moments, entry by entry, is below half of what a column has.
-FULL_COLUMN, FULL = 10.0, 1200.0
+FULL_COLUMN, FULL = 10.0, 1100.0
 FEW_CUTOFF, CUTOFF, WIDE_CUTOFF = 0.8, 1.0, 1.5  # of the .75-quantile of |y - mean|: below; above
 FEW_DROWNED, DROWNED = 3.0, 5.0  # how weights are pulled that the noise would drown: below; else
 # Shares of what the mean leaves (of mu^2); the second line where directions are released.
