@@ -104,9 +104,8 @@ class Releases:
     def gaussian(self, phase: str, query: Query, share: float = 1.0) -> np.ndarray:
         """The answer to `query` with noise for `share` of the phase's budget."""
         self._use(phase, share)
-        noise = GaussianNoise(
-            query, self.scale(phase, query, share), self.unit(phase, query, share)
-        )
+        scale = self.scale(phase, query, share)
+        noise = GaussianNoise(query, scale, _grid(scale, query))
         return _times(self._release(phase, noise), noise.unit).reshape(query.shape)
 
     def geometric(self, phase: str, query: Query) -> np.ndarray:
@@ -121,8 +120,7 @@ class Releases:
 
     def unit(self, phase: str, query: Query, share: float = 1.0) -> float:
         """The grid on which `gaussian` answers."""
-        scale = self.scale(phase, query, share)
-        return scale / STEPS if scale > 0.0 else exact_unit(query)
+        return _grid(self.scale(phase, query, share), query)
 
     def top_k(
         self, phase: str, scores: Query, k: int, unit: float, null: float | None = None
@@ -277,6 +275,10 @@ class _Silent(Releases):
         self._adjacency, self.rng = releases._adjacency, releases.rng
         self._events, self._used, self._noiseless = releases._events, defaultdict(float), True
         self.progress = releases.progress
+
+
+def _grid(scale: float, query: Query) -> float:
+    return scale / STEPS if scale > 0.0 else exact_unit(query)
 
 
 def _untold(phase: str, done: float) -> None:

@@ -32,6 +32,7 @@ def fit_common_kinds() -> None:
         (est.DPLassoClassifier(three, n_iter=20), X, np.arange(60) % 3),
         (est.DPLassoRegressor(number, n_iter=20), X, labels - 0.5),
         (est.DPGradientClassifier(two), X, labels),
+        (est.DPGradientClassifier(two), X.astype(np.float32), labels),
         (est.DPGradientClassifier(three), X, np.arange(60) % 3),
         (est.DPGradientRegressor(number), X, labels - 0.5),
     ]

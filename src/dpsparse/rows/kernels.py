@@ -69,6 +69,16 @@ def _within(x, limit):
 
 
 @_inner
+def _entry(value):
+    """An entry as it is stored: the float32 next to it on the side of zero, as `clipping._cast` makes it, so that a
+    table in float64 that satisfies its domain is read where it is."""
+    whole = np.float64(value)
+    y = np.float32(whole)
+    bits = y.view(np.int32) - np.int32(abs(np.float64(y)) > abs(whole))
+    return np.float64(np.int32(bits).view(np.float32))
+
+
+@_inner
 def _look_ahead(columns, lo, hi, numbers):
     """Ask for the numbers that entries some way behind lo..hi-1 will need."""
     end = np.uint64(columns.size)
@@ -108,7 +118,7 @@ def unit_rows(
             if place.size > 0:
                 _look_ahead(indices, lo, hi, place)
         for p in range(lo, hi):
-            squares += (np.float64(values[p]) * scaling[np.uint32(indices[p])]) ** 2
+            squares += (_entry(values[p]) * scaling[np.uint32(indices[p])]) ** 2
         out_length[i] = np.sqrt(squares)
         norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
         out_norm[i] = norm
@@ -120,7 +130,7 @@ def unit_rows(
         at = first
         if place.size == 0:  # two loops, because this one needs no branch
             for p in range(lo, hi):
-                x = np.float64(values[p]) * scaling[np.uint32(indices[p])]
+                x = _entry(values[p]) * scaling[np.uint32(indices[p])]
                 z = _within(x * factor, ROW)
                 out_z[p] = np.int32(z)
                 total += z * z
@@ -131,7 +141,7 @@ def unit_rows(
             ):  # what is dropped is 0 and written over by the next: no branch to guess
                 j = np.uint32(indices[p])
                 if at < end:
-                    z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
+                    z = _within(_entry(values[p]) * scaling[j] * factor, ROW)
                     out_z[at] = np.int32(z)
                     out_columns[at] = place[j]
                     at += np.uint64(scaling[j] != 0.0)

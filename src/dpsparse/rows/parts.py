@@ -93,4 +93,4 @@ def sum_over_rows(
 
 def _edges(n_rows: int, n_nonzero: int) -> list[int]:
     threads = cores() if n_nonzero >= _LONG else 1
-    return [int(e) for e in np.linspace(0, n_rows, threads + 1)]
+    return [n_rows * b // threads for b in range(threads + 1)]

@@ -228,11 +228,11 @@ def _unit_part(
     n = len(part)
     indptr, columns = part.indptr, part.indices
     if len(place):
-        indptr = np.zeros(n + 1, np.int64 if len(part.values) > 2**31 - 1 else np.int32)
+        indptr = np.zeros(n + 1, np.int64 if len(part.indices) > 2**31 - 1 else np.int32)
         count: Any = kernels.count_kept
         over_rows(
             n,
-            len(part.values),
+            len(part.indices),
             lambda a, b: count(part.indptr, part.indices, scaling, a, b, indptr),
         )
         np.cumsum(indptr, out=indptr)
@@ -244,7 +244,7 @@ def _unit_part(
     over_rows(
         n, len(z),
         lambda a, b: run(
-            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths), a, b,
+            part.indptr, part.indices, part.stored, scaling, place, *map(float, lengths), a, b,
             indptr, columns, z, constants, norm, length,
         ),
     )  # fmt: skip

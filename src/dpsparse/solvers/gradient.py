@@ -123,7 +123,7 @@ class Run:
     offset: np.ndarray
     counts: np.ndarray
     class_weight: np.ndarray | None = None  # at most one each
-    scaling: np.ndarray
+    scales: np.ndarray  # of the kept features
     shortest: float  # rows are divided by this length at least
     units: UnitRows
     weights: np.ndarray  # of scaled rows, (kept features, outputs)
@@ -141,14 +141,16 @@ class Run:
     def solve(self) -> Solution:
         public = self.public
         self.release_prior()
-        self.scaling = self.release_masses()
-        self.units = self.rows.unit(self.scaling)
+        scaling = self.release_masses()
+        self.units = self.rows.unit(scaling)
+        self.scales = scaling[self.units.kept]
+        del scaling  # from here on nothing is as long as a wide table is wide
         # Wide rows need their length only for the final model, and then on what was kept.
         length = 0.0 if self.wide else self.release_length()
         self.constant = length * CONSTANT / math.sqrt(self.width)
         self.shortest = 0.0 if self.renormalises else LONG * length
         if self.constant > 0.0 or self.shortest > 0.0:
-            self.units = self.unit_rows()
+            self.units = self.unit_rows(self.units.kept)
         self.weights = np.zeros((self.units.width, self.n_outputs))
         noise = self.drop_and_refit() if self.refits else self.descend_and_prune()
         length = max(
@@ -176,8 +178,16 @@ class Run:
                 self.prune(noise, share, by_noise=i == 0)
         return self.add_up(noise, rounds[-1]) if len(self.past) else noise
 
-    def unit_rows(self) -> UnitRows:
-        return self.rows.unit(self.scaling, constant=self.constant, shortest=self.shortest)
+    def unit_rows(self, kept: np.ndarray) -> UnitRows:
+        scaling = np.zeros(self.width, np.float32)
+        scaling[kept] = self.scales
+        return self.rows.unit(scaling, constant=self.constant, shortest=self.shortest)
+
+    def keep_features(self, stays: np.ndarray) -> None:
+        """Drop all features but some of those kept so far."""
+        kept, self.scales = self.units.kept[stays], self.scales[stays]
+        del self.units  # the rows of the round before need not lie beside the new ones
+        self.units = self.unit_rows(kept)
 
     def publish(self, weights: np.ndarray, noise: float) -> Solution:
         """The model on the original features, in the units of the targets."""
@@ -185,10 +195,11 @@ class Run:
         kept = self.units.kept
         coef = np.zeros((self.n_outputs, self.width))
         for k in range(self.n_outputs):  # millions of others stay untouched zeros
-            coef[k, kept] = weights[:, k] * self.scaling[kept] * bound
+            coef[k, kept] = weights[:, k] * self.scales * bound
         sd = np.float32(min(noise * bound, 1e30))  # where weights are that large, so is this
-        coef_noise = np.multiply(self.scaling, sd, out=self.scaling)
-        coef_noise[~coef.any(axis=0)] = 0.0  # a weight that was dropped has no noise to speak of
+        coef_noise = np.zeros(self.width, np.float32)
+        # A weight that was dropped has no noise to speak of.
+        coef_noise[kept] = np.where(coef[:, kept].any(axis=0), self.scales * sd, 0.0)
         return Solution(coef, self.offset * bound, self.n_iter, coef_noise)
 
     # ---- releases ------------------------------------------------------------------------------
@@ -254,7 +265,7 @@ class Run:
 
     def release_length(self) -> float:
         """Noisy median of the lengths by bisection; a guess from the masses where n is too small."""
-        kept = self.scaling[self.units.kept].astype(np.float64)
+        kept = self.scales.astype(np.float64)
         if not len(kept):
             return 1.0
         # the longest row there can be, its squares spread over the features like the masses
@@ -392,9 +403,7 @@ class Run:
             )
             limit *= 1.0 - 1e-6  # keep what is equal
         stays = sizes > limit
-        self.scaling[self.units.kept[~stays]] = 0.0
-        del self.units  # the rows of the round before need not lie beside the new ones
-        self.units = self.unit_rows()
+        self.keep_features(stays)
         if self.few:
             self.remember(noise, share, stays, first=by_noise)
         self.weights = self.weights[stays]
@@ -407,9 +416,8 @@ class Run:
         for kept in (None, 3 * wanted, wanted):
             if kept is not None:
                 weights = top_k(self.weights, kept)
-                stays = weights.any(axis=1)
-                self.scaling[self.units.kept[~stays]] = 0.0
-                self.units = self.unit_rows()
+                stays = np.asarray(weights.any(axis=1))
+                self.keep_features(stays)
                 self.weights = weights[stays]
                 self.stays = self.weights != 0.0
             self.descend(1.0 / 3.0, soften=False)

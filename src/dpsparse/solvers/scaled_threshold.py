@@ -124,9 +124,8 @@ class ThresholdRun(Run):
 
     def prune(self, noise: float, share: float, *, by_noise: bool) -> None:
         """Features without a weight are gone, and fewer weights are kept from here on."""
-        stays = self.weights.any(axis=1)
-        self.scaling[self.units.kept[~stays]] = 0.0
-        self.units = self.unit_rows()
+        stays = np.asarray(self.weights.any(axis=1))
+        self.keep_features(stays)
         self.weights = self.weights[stays]
         assert isinstance(self.public.n_nonzero, int)
         self.keep = self.public.n_nonzero
