@@ -143,6 +143,20 @@ def test_rows_are_turned_part_by_part():
         assert_same(whole, looking().fit(source))
 
 
+@pytest.mark.parametrize("epsilon", [4.0, math.inf])
+def test_columns_that_are_found_are_the_same_in_every_engine(epsilon):
+    X, y = table("regression", "narrow")
+    domain = Domain(target_bound=3.0, n_samples=900, feature_bound=1.0)
+
+    def new():
+        return dpsparse.DPTwoStageRegressor(domain, random_state=3, epsilon=epsilon, n_nonzero=10)
+
+    whole = new().fit(X, y)
+    assert math.isinf(epsilon) or "entry" in [phase.name for phase in whole.plan_.phases]
+    for source in (Cut(X, y, 5), Rows.from_csr(X, y)):
+        assert_same(whole, new().fit(source))
+
+
 def test_votes_are_counted_in_every_unit():
     rng = np.random.default_rng(0)
     X = sp.csr_array(rng.normal(size=(900, 12)))

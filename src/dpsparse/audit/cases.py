@@ -106,6 +106,8 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "DPTwoStageRegressor": [
         (NUMBER, {"n_nonzero": 3, "n_blocks": 4, "selector": "lasso", "support": "votes"}),
         (NUMBER, {"n_nonzero": 2, "support": "peeling", "second_stage": "output"}),
+        ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2}),  # released scales
+        ({**NUMBER, "n_samples": 250}, {"n_nonzero": 2}),  # declared bounds, or the mean
     ],
 }
 

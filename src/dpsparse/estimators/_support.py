@@ -49,6 +49,7 @@ from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import MOMENTUM, Peeling, RidgeFit, SupportFirst, Votes, solve
 
 PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
+SPLIT = 0.4  # of all for the support, unless somebody says otherwise
 TOL = 1e-6  # gradient norm of a minimiser, relative to the gradient bound of one row
 JITTER_SHARE = 1e-3  # of the second stage's budget, to hide what is left of the gradient
 
@@ -60,7 +61,7 @@ class DPSupportFirst(BaseDPLinearModel):
     """Parameters and plan of both families; each says how its support is found and how the fit is made private."""
 
     n_nonzero: int = 10
-    split: float = 0.5
+    split: float | None = 0.5
     ridge: float | None = None
     row_clip: float | None = None
     n_iter: int = 1
@@ -75,6 +76,11 @@ class DPSupportFirst(BaseDPLinearModel):
     def _stage(self) -> str:
         """How the fit on the support is made private: "objective", "output" or "gradient"."""
         return "output"
+
+    @property
+    def _share(self) -> float:
+        """That of the support where declared bounds set all scales."""
+        return SPLIT if self.split is None else self.split
 
     def _rounds(self) -> int:
         """Rounds of peeling."""
@@ -102,7 +108,8 @@ class DPSupportFirst(BaseDPLinearModel):
         super()._check_parameters()
         check_count("n_nonzero", self.n_nonzero)
         check_count("n_iter", self.n_iter)
-        check_share("split", self.split)
+        if self.split is not None:
+            check_share("split", self.split)
         if self.ridge is not None and not (self.calibration == "published" and self.ridge == 0):
             check_range("ridge", self.ridge, HUGE**2)
         for name in ("row_clip", "cutoff"):
@@ -134,12 +141,12 @@ class DPSupportFirst(BaseDPLinearModel):
         def supported(strength: float) -> Named:
             if isinstance(first, Peeling):
                 return self._peeling_events(first, s, n_outputs, labels, strength)
-            eta = strength * math.sqrt(8.0 * self.split / (s * n_outputs))  # zCDP eta^2/8 each
+            eta = strength * math.sqrt(8.0 * self._share / (s * n_outputs))  # zCDP eta^2/8 each
             picks = Repeated(Exponential(eta), s * n_outputs)
             return [("support", picks, "top-k of the votes of secret blocks")]
 
         def fitted(strength: float) -> Event:
-            share = (1.0 - self.split) / n_outputs
+            share = (1.0 - self._share) / n_outputs
             return Repeated(self._fit_event(stage, size, strength, share), n_outputs)
 
         def everything(strength: float) -> Named:
@@ -238,7 +245,7 @@ class DPSupportFirst(BaseDPLinearModel):
 
     def _fit_ratio(self, stage: RidgeFit, strength: float, n_outputs: int) -> float:
         """Smallest sensitivity over noise of a release that is rounded."""
-        ratio = strength * math.sqrt(2.0 * (1.0 - self.split) / n_outputs)
+        ratio = strength * math.sqrt(2.0 * (1.0 - self._share) / n_outputs)
         return ratio * math.sqrt(JITTER_SHARE) if stage.method == "objective" else ratio
 
     def _make_peeling(self, n_features: int) -> Peeling:
@@ -262,11 +269,11 @@ class DPSupportFirst(BaseDPLinearModel):
     ) -> Named:
         """A twentieth for the prior; one round releases no values, more rounds pay half for them."""
         picks, releases = s * first.rounds * n_outputs, (first.rounds - 1) * n_outputs
-        picked = self.split * (1.0 - PRIOR_SHARE if first.use_prior else 1.0)
+        picked = self._share * (1.0 - PRIOR_SHARE if first.use_prior else 1.0)
         picked *= 0.5 if releases else 1.0
         named: Named = []
         if first.use_prior:
-            ratio = strength * math.sqrt(2.0 * self.split * PRIOR_SHARE)
+            ratio = strength * math.sqrt(2.0 * self._share * PRIOR_SHARE)
             lemma = signed_sum(1.0, self.adjacency) if labels is None else class_counts(self.adjacency)  # fmt: skip
             size = 1 if labels is None else len(labels)
             prior = RoundedGaussian(lemma.value / ratio, lemma.value, size)

@@ -16,15 +16,16 @@ from dpsparse.estimators._support import (
     check_range,
     check_ridge,
     find_strength,
+    leaf_numbers,
     longest_row,
     phases,
     tilted_fit,
 )
-from dpsparse.privacy import Plan, RoundedGaussian
+from dpsparse.privacy import Exponential, Plan, Repeated, RoundedGaussian
 from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 from dpsparse.solvers.look import COUNTS
-from dpsparse.solvers.table_regression import EXACT_RIDGE, TableRegression, row_clip
+from dpsparse.solvers.table_regression import EXACT_RIDGE, Find, TableRegression, row_clip
 
 ENOUGH = 60.0  # N from which it pays to look at the table
 NOTHING, FEW_COLUMNS = 20.0, 40  # N below which a fit on few columns is mostly its ridge, and safe
@@ -47,6 +48,7 @@ FEW_DROWNED, DROWNED = 3.0, 5.0  # how weights are pulled that the noise would d
 # Shares of what the mean leaves (of mu^2); the second line where directions are released.
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
 TURNED = {"spread": 0.05, "length": 0.05, "centre": 0.05, "columns": 0.04, "axes": 0.06}
+ENTRY_SHARE = 0.02  # of all, where columns are found first
 NOTES = {
     "mean": "noisy sum of the targets",
     "spread": f"{COUNTS} noisy counts: where residuals begin to count linearly",
@@ -54,6 +56,7 @@ NOTES = {
     "centre": "noisy sum of shortened rows",
     "columns": "noisy sums of squares: scale of every column",
     "axes": "noisy second moments of scaled rows: directions in which they are long",
+    "entry": f"{COUNTS} noisy counts: typical size of an entry",
     "fit": "objective perturbation on weighted rows",
 }
 
@@ -117,89 +120,119 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         name, domain = type(self).__name__, self._domain
         n = int(domain.require("n_samples", name))
-        private = not math.isinf(self.epsilon)
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-        way, longest = choose_way(N, n_features), longest_row(domain, n_features, name)
+        way = choose_way(N, n_features)
         if way == "mean":
             return mean_plan(self, N)
-        clip = row_clip(way, exact=not private)
-        few = way == "released" and min(FULL_COLUMN * n_features, FULL) > N
-        turn = private and way == "released" and not few and n_features <= WIDEST
-        scale_columns = n_features <= NARROW or not private
-        shares: dict[str, float] = {}
-        if way == "released":
-            of_mean = min(max(360.0 / N**2, 0.03), 1.0)
-            less = LOOKS_LESS if is_rich(N, n_features) else 1.0
-            table = TURNED if turn else SHARES
-            shares = {key: less * share * (1.0 - of_mean) for key, share in table.items()}
-            shares = {"mean": of_mean, **shares}
-            if n_features > NARROW:
-                del shares["columns"]
-        rest = 1.0 - sum(shares.values())
-        triangle = n_features * (n_features + 1) // 2
-        sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS, "axes": triangle}
-        ridge = self._default_ridge(few, n, n_features, clip, N / n * math.sqrt(rest))
-        if private:
-            check_ridge("ridge", ridge, clip**2, n)
-        tol, size = TOL * clip, n_features + 1
+        return table_plan(self, n_features, way, ridge=self.ridge, n_nonzero=self.n_nonzero)
 
-        def everything(strength: float) -> Named:
-            named: Named = [
-                (
-                    key,
-                    RoundedGaussian(
-                        1.0 / (strength * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_features)
-                    ),
-                    NOTES[key],
-                )
-                for key, share in shares.items()
-            ]
-            event = tilted_fit(
-                clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
-                self.adjacency,
-            )  # fmt: skip
-            return [*named, ("fit", event, NOTES["fit"])]
 
-        strength = find_strength(everything, self.epsilon, self.delta)
-        if private:
-            check_grid(name, strength * math.sqrt(2e-3 * rest), size)
-        public = TableRegression(
-            way=way,
-            n_samples=n,
-            longest=longest,
-            ridge=ridge,
-            tol=tol,
-            scale_columns=scale_columns,
-            target_bound=float(domain.require("target_bound", name)),
-            cutoff=FEW_CUTOFF if few else CUTOFF if scale_columns else WIDE_CUTOFF,
-            turn=turn,
-            n_nonzero=self.n_nonzero,
-        )
-        return self._planned(
-            phases(everything(strength) if private else [], private),
-            public,
-            source="docs/proofs/table_regression.md",
-            parameters={
-                "n_iter": 1,
-                "way": way,
-                "effective_rows": N,
-                "ridge": ridge,
-                "fit_share": rest,
-                **{f"{key}_share": share for key, share in shares.items()},
-            },
-        )
+def table_plan(
+    model: BaseDPLinearModel,
+    n_columns: int,
+    way: str,
+    *,
+    ridge: float | None = None,
+    n_nonzero: int | None = None,
+    find: Find | None = None,
+) -> Plan:
+    """One fit on `n_columns` columns: on all there are, or on those that are found first."""
+    name, domain = type(model).__name__, model._domain
+    n, private = int(domain.require("n_samples", name)), not math.isinf(model.epsilon)
+    N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
+    clip = row_clip(way, exact=not private)
+    own = N if find is None else N * math.sqrt(1.0 - find.split)  # what finding leaves
+    few = way == "released" and min(FULL_COLUMN * n_columns, FULL) > own
+    turn = private and way == "released" and not few and n_columns <= WIDEST
+    scale_columns = n_columns <= NARROW or not private
+    shares: dict[str, float] = {}
+    if way == "released":
+        of_mean = min(max(360.0 / N**2, 0.03), 1.0)
+        less = LOOKS_LESS if is_rich(N, n_columns) else 1.0
+        table = TURNED if turn else SHARES
+        shares = {key: less * share * (1.0 - of_mean) for key, share in table.items()}
+        shares = {"mean": of_mean, **shares}
+        if n_columns > NARROW:
+            del shares["columns"]
+    of_support = 0.0
+    if find is not None:
+        of_support = find.split * (1.0 - shares["mean"] - shares["spread"] - ENTRY_SHARE)
+        of_rows = {"length", "centre", "columns", "axes"}
+        shares = {k: v * (1.0 - find.split if k in of_rows else 1.0) for k, v in shares.items()}
+        shares = {**shares, "entry": ENTRY_SHARE}
+    rest = 1.0 - sum(shares.values()) - of_support
+    triangle = n_columns * (n_columns + 1) // 2
+    sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS, "entry": COUNTS, "axes": triangle}
+    ridge = ridge or default_ridge(model, few, n, n_columns, clip, N / n * math.sqrt(rest))
+    if private:
+        check_ridge("ridge", ridge, clip**2, n)
+    tol, size = TOL * clip, n_columns + 1
 
-    def _default_ridge(self, few: bool, n: int, n_features: int, clip: float, mu: float) -> float:
-        """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
-        drown are pulled to zero."""
-        if self.ridge is not None:
-            return float(self.ridge)
-        if math.isinf(self.epsilon):
-            return EXACT_RIDGE * row_clip("released") ** 2
-        rich = is_rich(effective_rows(n, self.epsilon, self.delta, self.adjacency), n_features)
-        slope = WIDE_SLOPE if n_features > NARROW else RICH_SLOPE if rich else SLOPE
-        drowned = (FEW_DROWNED if few else DROWNED) * n_features / (n * mu**2)
-        return float(max(slope / min(self.epsilon, 8.0), drowned) * clip**2)
+    def everything(strength: float) -> Named:
+        named: Named = [
+            (
+                key,
+                RoundedGaussian(
+                    1.0 / (strength * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_columns)
+                ),
+                NOTES[key],
+            )
+            for key, share in shares.items()
+        ]
+        if find is not None:
+            eta = strength * math.sqrt(8.0 * of_support / n_columns)  # zCDP eta^2/8 each
+            picks = Repeated(Exponential(eta), n_columns)
+            named.append(("support", picks, "columns that go with the targets"))
+        event = tilted_fit(
+            clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
+            model.adjacency,
+        )  # fmt: skip
+        return [*named, ("fit", event, NOTES["fit"])]
+
+    strength = find_strength(everything, model.epsilon, model.delta)
+    if private:
+        check_grid(name, strength * math.sqrt(2e-3 * rest), size)
+    public = TableRegression(
+        way=way,
+        n_samples=n,
+        longest=longest_row(domain, n_columns, name),
+        ridge=ridge,
+        tol=tol,
+        scale_columns=scale_columns,
+        target_bound=float(domain.require("target_bound", name)),
+        cutoff=FEW_CUTOFF if few else CUTOFF if scale_columns else WIDE_CUTOFF,
+        turn=turn,
+        n_nonzero=n_nonzero,
+        find=find,
+    )
+    return model._planned(
+        phases(everything(strength) if private else [], private),
+        public,
+        source="docs/proofs/table_regression.md",
+        parameters={
+            "n_iter": 1,
+            **(leaf_numbers(everything(strength)) if private else {"scale": 0.0, "jitter": 0.0}),
+            "way": way,
+            "effective_rows": N,
+            "ridge": ridge,
+            "fit_share": rest,
+            **{f"{key}_share": share for key, share in shares.items()},
+            **({} if find is None else {"support_share": of_support}),
+        },
+    )
+
+
+def default_ridge(
+    model: BaseDPLinearModel, few: bool, n: int, n_features: int, clip: float, mu: float
+) -> float:
+    """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
+    drown are pulled to zero."""
+    if math.isinf(model.epsilon):
+        return EXACT_RIDGE * row_clip("released") ** 2
+    rich = is_rich(effective_rows(n, model.epsilon, model.delta, model.adjacency), n_features)
+    slope = WIDE_SLOPE if n_features > NARROW else RICH_SLOPE if rich else SLOPE
+    drowned = (FEW_DROWNED if few else DROWNED) * n_features / (n * mu**2)
+    return float(max(slope / min(model.epsilon, 8.0), drowned) * clip**2)
 
 
 def is_rich(effective: float, n_features: int) -> bool:

@@ -34,7 +34,7 @@ LEAST, SMALL, LARGE = (
     100.0,
 )  # effective rows that find 3 columns, 5, and then fit all of a table
 MANY = 40  # columns from which that is so
-ENOUGH_FOR_ALL = 3.0  # effective rows a column from which all can be fitted before some are chosen
+ENOUGH_FOR_ALL = 6.0  # effective rows a column from which all can be fitted before some are chosen
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

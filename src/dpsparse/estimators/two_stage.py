@@ -17,20 +17,24 @@ from dpsparse.estimators._base import (
     check_count,
     output_count,
 )
-from dpsparse.estimators._phases import mean_alone
+from dpsparse.estimators._phases import effective_rows, mean_alone
 from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
+from dpsparse.estimators.ridge import choose_way, table_plan
 from dpsparse.privacy import Plan
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as published
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector, correlation_selector
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.table_regression import Find
 from dpsparse.solvers.two_stage import Votes
 
 SUPPORTS = ("peeling", "votes")
 SELECTORS = ("correlation", "lasso")
 STAGES = ("objective", "output", "gradient")
 DEFAULT_BLOCKS = 64
+SCALED_SPLIT = 0.6  # share of the support in what released scales leave
+ENOUGH_FOR_SCALES = 100.0  # effective rows from which scales of a regression are released
 TOO_FEW = 30.0  # effective rows below which a regression is the mean of its targets
 PREFILTER = 4  # the L1 path of a block starts from this many times n_nonzero correlated features
 
@@ -69,7 +73,7 @@ class _DPTwoStage(DPSupportFirst):
     n_blocks: int | None = None
     selector: str = "correlation"
     second_stage: str = "objective"
-    split: float = 0.4
+    split: float | None = None
     n_iter: int = 30
 
     _source: ClassVar[str] = "docs/proofs/two_stage.md, docs/proofs/objective_perturbation.md"
@@ -84,8 +88,26 @@ class _DPTwoStage(DPSupportFirst):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         chosen = (self.support, self.second_stage, self.ridge, self.row_clip)
         plain = chosen == ("peeling", "objective", None, None)
-        fewest = mean_alone(self, TOO_FEW) if plain else None
-        return fewest or super()._make_plan(n_features, labels)
+        plan = mean_alone(self, TOO_FEW) or self._scaled_plan(n_features) if plain else None
+        return plan or super()._make_plan(n_features, labels)
+
+    def _scaled_plan(self, n_features: int) -> Plan | None:
+        """Released scales instead of declared bounds, where there are enough rows and nothing else is asked for."""
+        domain, s = self._domain, min(self.n_nonzero, n_features)
+        n, bound = domain.n_samples, domain.feature_bound
+        asked = getattr(self, "cutoff", None) is not None or not self.fit_intercept
+        if asked or not self._labels_are_numbers or self.calibration != "proven":
+            return None
+        if n is None or bound is None:
+            return None
+        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
+        if ENOUGH_FOR_SCALES > N or choose_way(N, s) != "released":
+            return None
+        if s == n_features:  # nothing has to be found
+            return table_plan(self, n_features, "released")
+        longest = min(domain.row_norm or math.inf, bound * math.sqrt(n_features))
+        find = Find(s, bound, longest, self.split or SCALED_SPLIT)
+        return table_plan(self, s, "released", find=find)
 
     def _stage(self) -> str:
         return self.second_stage
@@ -166,9 +188,9 @@ class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
         How a block chooses its features: marginal correlation, or the L1 path.
     second_stage : {"objective", "output", "gradient"}
         How the fit on the support is made private.
-    split : float
-        Share of the budget for the support. The default gives the fit a little more: with the
-        wrong half of a support the right weights still predict.
+    split : float or None
+        Share of the budget for the support. None takes .4: with the wrong half of a support the right
+        weights still predict. Where a regression releases its scales, None is .6 of what they leave.
     ridge : float or None
         Ridge of the summed loss on the support; None takes a public default.
     row_clip : float or None
@@ -193,12 +215,17 @@ class DPTwoStageRegressor(BaseDPRegressor, _DPTwoStage):
     The squared loss has no bounded slope without a bound on the weights, so residuals count
     linearly beyond `cutoff`.
 
+    As it comes (peeling, objective perturbation, and no `ridge`, `row_clip` or `cutoff`), with `n_samples` declared and
+    100 effective rows or more, declared bounds only bound: mean and spread of the targets, the size of entries,
+    and centre, scales and length of the rows on the support are released for a part of the budget, and the fit is that
+    of `DPRidgeRegressor`. With fewer rows declared bounds set all scales, and below 30 only the mean is released.
+
     Parameters
     ----------
     domain : Domain
         Needs `target_bound`, and `feature_bound` or `row_norm`.
     cutoff : float or None
-        Huber's cutoff; noise is proportional to it. None takes a quarter of the target bound.
+        Huber's cutoff; noise is proportional to it. None takes a released spread, or a quarter of the target bound.
 
     All other parameters are those of `DPTwoStageClassifier`.
 

@@ -151,12 +151,12 @@ class Rows:
         """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""
         return cell_scores(self._parts, at)
 
-    def columns(self, kept: np.ndarray) -> Rows:
-        """The columns `kept`, in order, and a last one without entries."""
+    def columns(self, kept: np.ndarray, *, spare: bool = True) -> Rows:
+        """The columns `kept`, in order, and a `spare` last one without entries."""
         mask = np.zeros(self.n_features, np.float32)
         mask[kept] = 1.0
-        parts = self._parts.map(partial(_take, mask, len(kept)))
-        return Rows(parts, self.domain, len(kept) + 1)
+        parts = self._parts.map(partial(_take, mask, len(kept) + spare))
+        return Rows(parts, self.domain, len(kept) + spare)
 
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""
@@ -287,7 +287,7 @@ def _near(centre: float, distance: float, part: Part) -> np.ndarray:
     return np.asarray(np.abs(part.targets - centre) <= distance)
 
 
-def _take(mask: np.ndarray, n_kept: int, part: Part) -> Part:
+def _take(mask: np.ndarray, n_columns: int, part: Part) -> Part:
     inside = mask[part.indices] != 0.0
     counts = np.concatenate([[0], np.cumsum(inside)])
     place = np.cumsum(mask != 0.0, dtype=np.int32) - 1
@@ -296,6 +296,6 @@ def _take(mask: np.ndarray, n_kept: int, part: Part) -> Part:
         place[part.indices[inside]],
         part.values[inside],
         part.targets,
-        n_kept + 1,
+        n_columns,
         part.persons,
     )

@@ -70,6 +70,11 @@ class Look:
         near = partial(self.rows.count_near, self.mean)
         self.cutoff = cutoff * self.quantile("spread", near, 0.75, 2.0**-8, 2.0)
 
+    def take_columns(self, kept: np.ndarray) -> None:
+        """Go on with released columns only."""
+        self.rows = self.rows.columns(kept, spare=False)
+        self.centre, self.scaling = np.zeros(len(kept)), np.ones(len(kept))
+
     def look_at_rows(self) -> None:
         """Centre and scale of the columns, the directions in which rows are long, and the length they have then."""
         d, n, releases = self.rows.n_features, self.n_samples, self.releases

@@ -1,5 +1,7 @@
 """Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
 
+    find     (few of many columns) b = 3/2 of a typical row's root mean square of entries
+             S = private picks of the largest |sum_i clip((y_i - mean)/.7 q) clip(x_ij/b)|; what follows is on S
     look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = q, .8 q or 1.5 q
              l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
              v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
@@ -35,6 +37,7 @@ from dpsparse.losses import get_loss, is_of_numbers
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.look import Look, leading_digits
+from dpsparse.solvers.peeling import peel
 from dpsparse.solvers.solution import Solution
 
 ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
@@ -45,7 +48,20 @@ EXACT_CLIP, EXACT_CUTOFF = 64.0, 64.0  # without noise: wide enough for least sq
 EXACT_RIDGE = 0.5  # of the curvature of a row; chosen on training rows
 MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
 LAST = 0.04  # of that ridge on the columns that were chosen
+FIND_CUTOFF = 0.7  # of q: where targets are cut that columns are found by
+ENTRY = 1.5  # where entries are, in units of the root mean square of a typical row
+HALVINGS = 8  # below the declared bound that size is sought
 KEPT = 0.7  # share of the columns that stay when the weakest are dropped
+
+
+@dataclass(frozen=True)
+class Find:
+    """The public side of columns that are found before they are fitted."""
+
+    n_columns: int
+    feature_bound: float
+    longest: float  # declared bound on the length of a row on all columns
+    split: float  # its share of what scales of the targets and entries leave
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,7 @@ class TableRegression:
     target_bound: float
     cutoff: float = 1.0  # of q
     turn: bool = False  # whether directions are released
+    find: Find | None = None  # which columns are fitted; None takes all
     loss: str = "huber"  # without noise also "logistic": see `converged`
     n_nonzero: int | None = (
         None  # without noise: the columns left when the weakest are dropped step by step
@@ -117,12 +134,16 @@ class Run(Look):
             self.cutoff = 1.0
         elif way != "declared":
             self.release_mean(alone=way == "mean")
+        n_features, support = self.rows.n_features, None
+        if way == "released" and numbers:
+            self.release_spread(public.cutoff)
+        if public.find is not None:
+            support = self.find_columns(public.find)
+            self.take_columns(support)
         theta = np.zeros(self.rows.n_features + 1)
         stretch = self.scaling
         if way != "mean":
             if way == "released":
-                if numbers:
-                    self.release_spread(public.cutoff)
                 self.look_at_rows()
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
@@ -131,7 +152,30 @@ class Run(Look):
         bound = public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(np.sum(coef * self.centre))
-        return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
+        weights = np.zeros(n_features)
+        weights[slice(None) if support is None else support] = coef * bound
+        return Solution(weights[None, :], np.array([intercept * bound]), 1)
+
+    def find_columns(self, find: Find) -> np.ndarray:
+        """The columns whose entries go with the targets: private picks of the largest |sum_i s_i e_ij|, where s_i is
+        the target in units of FIND_CUTOFF q and e_ij the entry in units of b, both cut to [-1, 1]."""
+        bound = find.feature_bound
+        if not self.releases.exact("support"):
+            typical = self.quantile(
+                "entry", self.rows.count_small, 0.5, bound / 2.0**HALVINGS, bound
+            )
+            bound = min(ENTRY * typical, bound)
+        cutoff = FIND_CUTOFF / self.public.cutoff * self.cutoff
+        rows = self.rows.standardised_targets(self.mean, cutoff)
+        longest, start = find.longest / bound, np.zeros((self.rows.n_features, 1))
+        sums = rows.entries(bound, longest).gradient(
+            self.public.loss, start, np.zeros(1), clip=1.0, cutoff=1.0
+        )
+        found = peel(
+            self.releases, sums, start, find.n_columns, norm_bound=longest, picks="support",
+            values=None,
+        )  # fmt: skip
+        return found[0]
 
     def fit(
         self, stretch: np.ndarray, support: np.ndarray | None = None, ridge: float | None = None

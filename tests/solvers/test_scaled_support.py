@@ -1,0 +1,139 @@
+"""Columns found with released scales, then fitted (DPTwoStageRegressor as it comes): bounds for every float, the plan,
+a replay on a wide table, and what it must learn."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor
+from dpsparse.audit.replay import check
+from dpsparse.clipping import HUGE, TINY
+from dpsparse.privacy import Exponential, Repeated
+from dpsparse.rows import Rows
+from dpsparse.solvers.table_regression import Find
+
+BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 0.3, 1.0 - 2.0**-53, 1.0, 3.0, HUGE, 1e300, -1.0, -1e300]
+D = 4
+FREE = Domain(feature_bound=None, target_bound=1.0)
+
+
+def scores(X, y, *, bound, cut=0.01):
+    """The query that columns are found by."""
+    rows = Rows.clip(np.asarray(X, float), np.asarray(y, float), FREE)
+    entries = rows.standardised_targets(0.25, cut).entries(bound, HUGE)
+    start = np.zeros((D, 1))
+    sums = entries.gradient("huber", start, np.zeros(1), clip=1.0, cutoff=1.0)
+    return sums.shifted(start).magnitudes()
+
+
+@pytest.mark.parametrize("bound", [1.0, 0.3, 2.0**-9])
+def test_no_row_moves_a_score_by_more_than_its_bound(bound):
+    """Whatever stands in a row, beside rows that make sums positive or negative; the bound is attained."""
+    unit, reached = 2.0**-30, 0.0
+    most = scores(np.ones((1, D)), [1.0], bound=bound).sensitivity("add-remove").value
+    for sign in (1.0, -1.0):
+        base = np.full((3, D), 1.0) * sign, np.ones(3)
+        before = scores(*base, bound=bound).whole(unit)
+        for v in BOUNDARY:
+            for target in (-1.0, 0.25, 1.0):
+                X = np.vstack([base[0], np.r_[v, -v, 0.0, 1.0]])
+                after = scores(X, np.append(base[1], target), bound=bound).whole(unit)
+                moved = np.abs(after - before).max() * unit
+                assert moved <= most
+                reached = max(reached, moved)
+    assert reached > 0.999 * most
+
+
+def test_a_replaced_row_moves_a_score_by_twice_as_much():
+    unit, others = 2.0**-30, np.ones((3, D))
+    tables = [np.vstack([others, np.full((1, D), sign)]) for sign in (1.0, -1.0)]
+    first, second = (scores(X, np.ones(4), bound=0.3) for X in tables)
+    moved = np.abs(first.whole(unit) - second.whole(unit)).max() * unit
+    bound = first.sensitivity("replace-one").value
+    assert 0.999 * bound <= moved <= bound
+
+
+def planned(n, n_features=200, **parameters):
+    domain = Domain(target_bound=1.0, n_samples=n)
+    return DPTwoStageRegressor(domain, **{"n_nonzero": 5, **parameters}).plan(n_features)
+
+
+def names(plan):
+    return [phase.name for phase in plan.phases]
+
+
+RELEASED = ["mean", "spread", "length", "centre", "columns", "entry", "support", "fit"]
+
+
+def test_the_way_is_a_function_of_public_numbers():
+    """1,000 rows at epsilon 1 are 237 effective ones, 300 are 71, 100 are 24."""
+    assert names(planned(1000)) == [
+        *RELEASED[:5],
+        "axes",
+        *RELEASED[5:],
+    ]  # 150 left for five columns
+    assert names(planned(1000, adjacency="replace-one")) == RELEASED
+    assert names(planned(300)) == ["prior", "support", "fit"]
+    assert names(planned(100)) == ["mean"]
+    for asked in ({"cutoff": 0.3}, {"ridge": 9.0}, {"row_clip": 1.0}, {"fit_intercept": False}):
+        assert "entry" not in names(planned(1000, **asked))
+    assert "entry" not in names(planned(1000, second_stage="output"))
+    # All columns are wanted: nothing has to be found, and it is the ridge fit.
+    ridge = DPRidgeRegressor(Domain(target_bound=1.0, n_samples=1000)).plan(5)
+    assert planned(1000, 5).event == ridge.event
+
+
+def test_shares_add_up_to_one_and_every_pick_is_paid():
+    for adjacency in ("add-remove", "replace-one"):
+        plan = planned(2000, adjacency=adjacency)
+        shares = [v for k, v in plan.parameters.items() if k.endswith("_share")]
+        assert sum(shares) == pytest.approx(1.0)
+        (support,) = (phase.event for phase in plan.phases if phase.name == "support")
+        assert support == Repeated(Exponential(plan.parameters["eta"]), 5)
+    more = planned(2000, split=0.8).parameters
+    assert more["support_share"] > 1.3 * planned(2000).parameters["support_share"]
+    assert plan.public.find == Find(5, 1.0, math.sqrt(200), 0.6)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_wide_table_is_replayed(adjacency):
+    """The audit's tables are narrow; boundary floats among the rows."""
+    domain = Domain(target_range=(-1.0, 5.0), n_samples=4000)
+    model = DPTwoStageRegressor(domain, n_nonzero=4, adjacency=adjacency)
+    finding = check(model, 40, n_pairs=6, n_climbs=2, every=200)
+    assert finding.complaints == ()
+    assert finding.height > 0.2
+
+
+def few_of_many(n, d=150, k=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.clip(rng.standard_normal((n, d)) / 4.5, -1, 1)
+    return X, X[:, :k] @ np.array([3.0, -3.0, 2.0, 2.5, -2.0]) + 0.3 * rng.standard_normal(n)
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+def test_entries_far_below_their_bound_are_no_handicap():
+    X, y = few_of_many(2500)
+    domain = Domain(target_bound=6.0, n_samples=1500)
+    found, declared = (
+        [
+            DPTwoStageRegressor(domain, n_nonzero=5, cutoff=cutoff, random_state=s)
+            .fit(X[:1500], y[:1500])
+            .score(X[1500:], y[1500:])
+            for s in range(5)
+        ]
+        for cutoff in (None, 1.5)
+    )
+    assert np.mean(found) > 0.75
+    assert np.mean(found) > np.mean(declared) + 0.2
+    exact = DPTwoStageRegressor(domain, n_nonzero=5, epsilon=math.inf).fit(X[:1500], y[:1500])
+    assert np.flatnonzero(exact.coef_).tolist() == [0, 1, 2, 3, 4]
+    assert exact.score(X[1500:], y[1500:]) > 0.9
+
+
+def test_taken_columns_keep_their_order_and_nothing_else():
+    X = np.arange(12.0).reshape(3, 4) / 12.0
+    rows = Rows.clip(X, np.zeros(3), FREE).columns(np.array([1, 3]), spare=False)
+    assert rows.n_features == 2
+    np.testing.assert_allclose(rows.table().X.toarray(), X[:, [1, 3]], rtol=1e-6)
