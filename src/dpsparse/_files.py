@@ -81,7 +81,9 @@ def _same_file(path: Path, source: str | os.PathLike[str]) -> bool:
 
 
 def _taken(path: Path) -> ModelFileError:
-    return ModelFileError(f"{path} exists; choose another name or overwrite it.")
+    return ModelFileError(
+        f"{path} exists; choose another name, or replace it with --overwrite (in Python overwrite=True)."
+    )
 
 
 def _unwritable(path: Path, error: OSError) -> ModelFileError:

@@ -176,7 +176,7 @@ def refuse_non_finite(values: np.ndarray, name: str) -> None:
     if _holds_non_finite(np.ravel(values)):
         raise SchemaError(
             f"Input {name} contains NaN or infinity; replace missing values by a public constant "
-            "before fitting (a private mean would leak)."
+            "before fitting (a private mean would leak), or learn what to put there privately: DPTablePreparer."
         )
 
 

@@ -252,6 +252,13 @@ class Domain:
         """The declared fact `name`, or an error that says how to declare it."""
         value = getattr(self, name)
         if value is None:
+            if (
+                name == "target_bound"
+            ):  # which a range sets as well, with less noise where zero is far off
+                raise DomainError(
+                    f"{method} needs the public fact Domain.target_range, the lowest and highest target that may "
+                    "occur; declare it: Domain(target_range=(0.0, 10.0))."
+                )
             raise DomainError(
                 f"{method} needs the public fact Domain.{name}; declare it: Domain({name}={_EXAMPLES[name]})."
             )
@@ -308,7 +315,12 @@ class Domain:
             wrong = "The labels of y are not of the type of Domain.classes."
             targets = quietly(wrong, _encode, y, labels)
         else:
-            targets = quietly("y must hold real numbers.", np.asarray, y, np.float64)
+            targets = quietly(
+                "y must hold real numbers; for labels take a classifier and declare Domain(classes=[0, 1]).",
+                np.asarray,
+                y,
+                np.float64,
+            )
             refuse_non_finite(targets, "y")
             if self.target_bound is not None:
                 most = self.target_bound
@@ -325,7 +337,6 @@ class Domain:
 _EXAMPLES = {
     "feature_bound": "1.0",
     "row_norm": "1.0",
-    "target_bound": "10.0",
     "classes": "[0, 1]",
     "n_samples": "10_000",
 }

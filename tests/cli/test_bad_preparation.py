@@ -73,8 +73,8 @@ CASES = [
     (3, "fit raw.csv --target nothing --classes no,yes --prepare private -o m.json"),
     (2, "fit raw.csv --target label --prepare private -o m.json"),
     (3, "fit raw.csv --target label --classes no,maybe --prepare private --ledger b.db -o m.json"),
-    (3, "fit raw.csv --target label --target-range 0 1 --prepare private --ledger b.db -o m.json"),
-    (2, "fit raw.csv --target label --classes no,yes --target-range 0 1 --prepare private -o m.json"),
+    (3, "fit raw.csv --target label --target-range 0..1 --prepare private --ledger b.db -o m.json"),
+    (2, "fit raw.csv --target label --classes no,yes --target-range 0..1 --prepare private -o m.json"),
     *((3, f"fit {n} --target label --classes no,yes --prepare private --ledger b.db -o m.json") for n in FILES
       if n.split(".")[0] in ("ragged", "twice", "empty", "header", "nohead", "lines", "broken")),
     (3, "fit absent.csv --target label --classes no,yes --prepare private --ledger b.db -o m.json"),

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 import sqlite3
 import threading
 
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from dpsparse import Domain, DPGradientClassifier
+from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy import (
     ZCDP,
@@ -560,3 +561,21 @@ def test_the_notebook_view_tells_what_is_spent_and_left(tmp_path):
     unproven.reserve(DPGradientClassifier(domain, epsilon=math.inf).plan(5))
     assert "NOT PROVEN" in unproven._repr_html_()
     assert "#c4302b" in unproven._repr_html_()
+
+
+def test_a_delta_far_above_the_accounts_is_answered_with_one_that_has_room():
+    """The advice was "smaller than 1e-06, such as 6e-05"."""
+    steps = [
+        ("table", DPTablePreparer(rest="auto")),
+        ("model", DPGradientClassifier(Domain(classes=[0, 1]))),
+    ]
+    pipe = DPPipeline(steps, epsilon=1.0, delta=DELTA)
+    ledger = Ledger(epsilon=3.0, delta=DELTA)
+    ledger.reserve(pipe.plan())
+    pipe.set_params(delta=1e-3)
+    with pytest.raises(BudgetError, match="Fit with a smaller delta") as refused:
+        ledger.reserve(pipe.plan())
+    named, advised = re.search(r"than (\S+), such as (\S+)\.", str(refused.value)).groups()
+    assert float(named) == 1e-3
+    assert float(advised) <= DELTA
+    assert ledger.would_allow(pipe.set_params(delta=float(advised)).plan())

@@ -38,7 +38,10 @@ def read_config(path: Path) -> tuple[Any, int]:
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        raise ParameterError(f"{path} cannot be read as TOML.") from None
+        raise ParameterError(
+            f"{path} cannot be read as TOML: audit takes a file that names an estimator and its parameters "
+            "(docs/audit.md). What a model file claims is checked by dpsparse inspect."
+        ) from None
     unknown = sorted(set(config) - KEYS)
     if unknown:
         raise ParameterError(

@@ -57,10 +57,13 @@ def explain(error: Exception) -> tuple[str, int]:
 
     The text of a foreign error is not shown: it may quote a private cell.
     """
+    from dpsparse.cli.output import in_options
+
     for kind, code in EXIT_CODES.items():
         if isinstance(error, kind):
             text = " ".join(str(error).split()) or type(error).__name__
-            text = re.sub(r"Domain\((\w+)=([^)]*)\)", _as_option, text)
+            text = in_options(text.replace("math.inf", "--epsilon inf"))
+            text = re.sub(r"Domain\((\w+)=(\([^)]*\)|[^)]*)\)", _as_option, text)
             return re.sub(r"Domain\.(\w+)", lambda m: "--" + m[1].replace("_", "-"), text), code
     if isinstance(error, MemoryError):
         return "not enough memory for this file", 3
@@ -69,6 +72,8 @@ def explain(error: Exception) -> tuple[str, int]:
 
 def _as_option(match: re.Match[str]) -> str:
     value = match[2].strip("[]").replace(" ", "").replace("_", "")
+    if value.startswith("("):  # two ends of a range
+        value = value.strip("()").replace(",", "..")
     return f"--{match[1].replace('_', '-')} {value}"
 
 

@@ -195,17 +195,43 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
 
 
 @program.command()
+@click.argument("data", required=False)
 @opt.estimator_options
 @opt.domain_options
-@opt.option("--n-features", type=int, required=True, about="Number of columns of the data to come.")
+@opt.data_options
+@preparation.prepare_options
 @opt.ledger_options
 @opt.json_option
-def plan(n_features: int, as_json: bool, **options: Any) -> None:
-    """The price of a fit before paying it; reads no data and spends nothing."""
+def plan(data: str | None, as_json: bool, **options: Any) -> None:
+    """The price of a fit before paying it; spends nothing. Of DATA, a table, the header alone is read.
+
+    Without DATA state --n-features, the number of columns to come.
+    """
+    from dpsparse.cli import training
+
     facts = opt.make_domain(options)
     ledger = opt.open_ledger(options)
-    price = opt.make_estimator(options, facts.domain, ledger).plan(n_features)
-    emit_price(price, ledger, as_json)
+    raw = preparation.asked_for(options, facts)
+    n_features = options["n_features"]
+    model: Any
+    if raw and data is None:
+        raise click.UsageError(
+            "The price of preparation depends on the columns; name the table: dpsparse plan DATA ... (its header "
+            "alone is read)."
+        )
+    if raw:
+        model, names = training.prepared(str(data), options, facts, ledger)
+        n_features = len(set(names) - {options["target"], options["person"]})
+    else:
+        model = opt.make_estimator(options, facts.domain, ledger)
+        if data is not None and n_features is None:
+            n_features = training.count_features(data, options)
+    if n_features is None:
+        raise click.UsageError(
+            "State --n-features, the number of columns to come, or name a table: dpsparse plan DATA --target COLUMN "
+            "(its header alone is read)."
+        )
+    emit_price(model.plan(n_features), ledger, as_json)
 
 
 @program.command()

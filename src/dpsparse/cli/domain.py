@@ -35,9 +35,8 @@ def domain() -> None:
 @opt.option("--classes", about="The labels that may occur, such as no,yes.")
 @opt.option(
     "--target-range",
-    type=float,
-    nargs=2,
-    metavar="LOWEST HIGHEST",
+    type=opt.Range(),
+    metavar="LOW..HIGH",
     about="The range of a target of numbers.",
 )
 @opt.option("--person", about="Column that names the person of a row.")
@@ -71,7 +70,9 @@ def init(
     check_output(output, overwrite, (data,))
     names = column_names(data, file_format)
     if len(set(names)) < len(names):
-        raise SchemaError("Two columns have the same name; rename one.")
+        raise SchemaError(
+            "Two columns have the same name; rename one. The first line of a file must name the columns."
+        )
     for name in (target, person):
         if name is not None and name not in names:
             raise ParameterError(

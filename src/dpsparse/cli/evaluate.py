@@ -27,6 +27,11 @@ from dpsparse.cli.output import emit, stage
     multiple=True,
     help="Pay for this metric only, which is sharper; repeatable.  [default: all]",
 )
+@opt.option(
+    "--error-bound",
+    type=float,
+    about="Errors of a regressor count as this at most: less noise.  [default: the largest target declared]",
+)
 @opt.option("--person", about="Column that names the person of a row: persons are protected.")
 @opt.seed_option
 @opt.output("File to write as well: .html is a page, anything else JSON.", required=False)
@@ -58,6 +63,7 @@ def evaluate(
             groups=rows.persons,
             adjacency=opt.adjacency_of(options, ledger) or "add-remove",
             metrics=options["metrics"] or None,
+            error_bound=options["error_bound"],
             random_state=options["random_state"],
         )
     record = report.to_dict()

@@ -58,6 +58,28 @@ def output(
     )
 
 
+class Range(click.ParamType):  # type: ignore[type-arg]
+    """Two rising numbers in one word, LOW..HIGH, as in --bounds."""
+
+    name = "LOW..HIGH"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return range_of(value)
+        except ValueError:
+            self.fail(f"{value!r} must be written like 0..10, without spaces.", param, ctx)
+
+
+def range_of(text: str) -> tuple[float, float]:
+    """The numbers of LOW..HIGH; ValueError where it is something else."""
+    low, dots, high = text.partition("..")
+    if not dots:
+        raise ValueError
+    return float(low), float(high)
+
+
 FORMATS = ["svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]
 NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
 model_argument = click.argument("model", type=click.Path(path_type=Path))
@@ -114,9 +136,8 @@ domain_options = grouped(
     option("--target-bound", type=float, about="Targets lie within +- this: a regressor."),
     option(
         "--target-range",
-        type=float,
-        nargs=2,
-        metavar="LOWEST HIGHEST",
+        type=Range(),
+        metavar="LOW..HIGH",
         about="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
     ),
     option(
@@ -153,7 +174,11 @@ data_options = grouped(
     several(
         "--drop", metavar="COLUMNS", about="Columns that are not features, as a,b; repeatable."
     ),
-    option("--n-features", type=int, about="Public number of columns of a svmlight file."),
+    option(
+        "--n-features",
+        type=int,
+        about="Public number of columns of a svmlight file; for a plan, of the data to come.",
+    ),
     flag("--zero-based", about="The first feature of a svmlight file is 0."),
     option(
         "--format",
@@ -211,7 +236,7 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
         )
     if domain.classes is None and domain.target_bound is None:
         raise ParameterError(
-            "State the labels that may occur, --classes 0,1, or for numbers their range, --target-range 0 10."
+            "State the labels that may occur, --classes 0,1, or for numbers their range, --target-range 0..10."
         )
     task = "classifier" if domain.classes is not None else "regressor"
     if task not in known[options["method"]]:

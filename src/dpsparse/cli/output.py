@@ -53,7 +53,7 @@ def spoken_warnings() -> Iterator[None]:
     for text in dict.fromkeys(
         str(w.message) for w in caught if w.category.__module__.startswith("dpsparse")
     ):
-        click.echo(f"dpsparse: warning: {_in_options(' '.join(text.split()))}", err=True)
+        click.echo(f"dpsparse: warning: {in_options(' '.join(text.split()))}", err=True)
 
 
 # Advice about classes, as the option to type.
@@ -62,11 +62,13 @@ _OPTIONS = {
         "Declare them (--categories COLUMN=A,B), hash them (--hash), read them as --text, or leave them out (--drop)."
     ),
     "Declare their bounds, or drop them.": "Declare --bounds COLUMN=LOW..HIGH, or --drop them.",
+    "Declare the scales instead (PublicScaler(bounds={...})), learn fewer columns, or raise epsilon or the share of "
+    "this step.": "Declare --bounds COLUMN=LOW..HIGH, learn fewer columns (--drop), or raise --epsilon.",
     "Use mode='hash', which is free, or a larger share.": "Use --text, which is free, or a larger --epsilon.",
 }
 
 
-def _in_options(text: str) -> str:
+def in_options(text: str) -> str:
     for advice, option in _OPTIONS.items():
         text = text.replace(advice, option)
     return text

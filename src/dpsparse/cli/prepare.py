@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpsparse._checks import did_you_mean
-from dpsparse.cli.options import Options, grouped, option, several
+from dpsparse.cli.options import Options, grouped, option, range_of, several
 from dpsparse.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -126,11 +126,8 @@ def _equals(text: str, option: str, example: str) -> tuple[str, str]:
 
 
 def _range(pair: str, text: str) -> tuple[float, float]:
-    low, dots, high = pair.partition("..")
     try:
-        if not dots:
-            raise ValueError
-        return float(low), float(high)
+        return range_of(pair)
     except ValueError:
         raise ParameterError(
             f"--bounds {text!r} must be written like --bounds age=0..120."

@@ -47,6 +47,18 @@ def prepared(
     return preparation.make_pipeline(model, domain, roles, names, options), names
 
 
+def count_features(data: str, options: Options) -> int | None:
+    """How many feature columns the header of a table names; None where a file has no header."""
+    if (options["file_format"] or format_of(Path(data))) == "svmlight":
+        return None
+    names = column_names(data, options["file_format"])
+    others = [_target(options), _person(options), *preparation.names_of(options["drop"])]
+    for name in others:
+        if name is not None and name not in names:
+            raise no_column(name, names, others)
+    return len(set(names) - set(others))
+
+
 def read_raw(path: str, options: Options) -> Training:
     """Raw feature columns, targets and persons of a table that the pipeline prepares."""
     target, person = _target(options), _person(options)
@@ -283,6 +295,6 @@ def _kinds(model: Any) -> str:
         for column, kind in getattr(step, "kinds_", {}).items():
             found.setdefault(kind, []).append(column)
     return "".join(
-        f"\ntaken for {kind}: {', '.join(names[:12])}{', ...' * (len(names) > 12)}"
+        f"\ntaken for {kind}: {', '.join(names[:100])}{', ...' * (len(names) > 100)}"
         for kind, names in sorted(found.items())
     )

@@ -100,7 +100,7 @@ def tune(
         raise click.UsageError("--plan needs --n-features, the number of columns to come.")
     price = None if n_columns is None else search.plan(n_columns)  # refuses before a long read
     if plan_only:
-        emit_price(price, None, as_json)
+        emit_price(price, ledger, as_json)
         return
     if raw:
         rows = training.read_raw(data, options)

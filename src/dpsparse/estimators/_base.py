@@ -29,6 +29,7 @@ from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
 from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score, refuse_weights
+from dpsparse.estimators._sklearn_words import OwnSignature, refuse_foreign_parameters
 from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
@@ -61,6 +62,13 @@ class BaseDPLinearModel(FittedLinearModel):
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
     _solver: ClassVar[Any] = None  # solve(rows, plan.public, releases) -> Solution
+
+    __signature__: ClassVar[Any] = OwnSignature()
+
+    def __new__(cls, *_: Any, **stated: Any) -> Self:
+        refuse_foreign_parameters(cls, stated)
+        made: Self = super().__new__(cls)
+        return made
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Docstrings say what is special about an estimator; what all share stands above, once."""
@@ -311,7 +319,8 @@ class BaseDPLinearModel(FittedLinearModel):
             )
         if self._domain.unit == "row" and groups is not None:
             raise ParameterError(
-                "groups names persons, and the domain protects single rows; declare Domain(unit='person')."
+                "groups (the third argument of fit) names persons, and the domain protects single rows; declare "
+                "Domain(unit='person'). Weights of rows are not taken."
             )
 
     def _make_releases(self, plan: Plan) -> Releases:
@@ -427,7 +436,7 @@ def output_count(labels: np.ndarray | None) -> int:
 
 def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
     """The first argument is the domain; many other things are tried in its place."""
-    fact = "classes=[0, 1]" if classifies else "target_bound=10.0"
+    fact = "classes=[0, 1]" if classifies else "target_range=(0, 10)"
     if is_number(domain):
         return f"domain comes first; you probably mean {name}(Domain({fact}), epsilon={domain!r})."
     if isinstance(domain, (list, tuple, np.ndarray)) and classifies:

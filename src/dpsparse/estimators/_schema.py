@@ -27,8 +27,8 @@ _UNREADABLE = (
     "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
 )
 _ENCODE = (
-    "encode text columns with a public vocabulary first, for instance sklearn's FeatureHasher, "
-    "and fill missing cells with a public constant"
+    "prepare text, dates and gaps privately, DPPipeline([('table', DPTablePreparer(rest='auto')), ('model', model)]), "
+    "or encode them with a public vocabulary (sklearn's FeatureHasher) and fill missing cells with a public constant"
 )
 
 
@@ -70,7 +70,7 @@ def _validated(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
 def check_labels(y: np.ndarray) -> None:
     """Refuse targets that cannot be class labels, such as fractions or mixed types."""
     quietly(
-        "Unknown label type: y must hold class labels, whole numbers or text, one kind throughout. "
+        "Unknown label type: y must hold class labels, whole numbers or text, one kind throughout, none missing. "
         "For numbers use a regressor.",
         check_classification_targets, y,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def _fault_of_targets(y: Any, n_rows: int, numbers: bool) -> Exception | None:
         return fault
     if shape[0] != n_rows:
         return SchemaError("X and y have different numbers of rows; pass one target per row.")
-    if not _finite(y):
+    if not _finite(y) or _has_gaps(y):
         return SchemaError("Input y contains NaN or infinity; leave out rows without a target.")
     return None
 
@@ -152,7 +152,7 @@ def _not_numeric(name: str, values: Any) -> Exception | None:
         return None
     where = ""
     dtypes = getattr(values, "dtypes", None)
-    if name == "X" and dtypes is not None:
+    if name == "X" and dtypes is not None and hasattr(values, "iloc"):
         for position, dtype in enumerate(dtypes):
             if not _converts(values.iloc[:, position]):
                 where = f"; column {position}, counted from 0, is of type {type(dtype).__name__}"
@@ -176,6 +176,17 @@ def _finite(values: Any) -> bool:
         return bool(np.isfinite(np.asarray(_cells(values), dtype=np.float64)).all())
     except Exception:
         return True  # text; not a question of finiteness
+
+
+def _has_gaps(y: Any) -> bool:
+    """Whether labels are missing in a column of text, where nothing asks whether they are finite."""
+    cells = np.ravel(np.asarray(y, object))
+    return any(
+        cell is None
+        or type(cell).__name__ in ("NAType", "NaTType")
+        or (isinstance(cell, float) and cell != cell)
+        for cell in cells
+    )
 
 
 def _cells(values: Any) -> Any:
@@ -238,12 +249,12 @@ def _warn(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=4)
 
 
-def refuse_weights(refused: Mapping[str, Any]) -> None:
-    """Refuse keyword arguments of `fit` that are none, weights of rows in words."""
+def refuse_weights(refused: Mapping[str, Any], call: str = "fit") -> None:
+    """Refuse keyword arguments of `fit` (or another call) that are none, weights of rows in words."""
     if "sample_weight" in refused:
         raise ParameterError(
-            "fit takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
+            f"{call} takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
             "classes are public: DPGradientClassifier(class_weight=...)."
         )
     if refused:
-        raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
+        raise TypeError(f"{call} got an unexpected keyword argument {next(iter(refused))!r}.")

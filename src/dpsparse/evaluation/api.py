@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsparse._checks import check_share, check_terms
 from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._schema import refuse_weights
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
@@ -49,6 +50,7 @@ def dp_evaluate(
     level: float = 0.95,
     one_by_one: bool = False,
     random_state: int | None = None,
+    **refused: Any,
 ) -> Report:
     """Private metrics of a fitted model, each with an interval that counts sampling and privacy noise.
 
@@ -99,6 +101,7 @@ def dp_evaluate(
     >>> bool(report.accuracy.low <= report.accuracy.value <= report.accuracy.high)
     True
     """
+    refuse_weights(refused, "dp_evaluate")
     check_terms(epsilon, delta, adjacency, ledger, "exact evaluation")
     check_share("level", level, "try 0.95")
     seeded = is_seeded(random_state)

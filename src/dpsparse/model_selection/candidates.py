@@ -60,7 +60,10 @@ def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> lis
                 f"{name} belongs to the whole search and cannot differ between candidates."
             )
         if name != THRESHOLD and name not in known:
-            raise ParameterError(f"{type(estimator).__name__} has no parameter {name!r} to search.")
+            there = ", ".join(sorted(each for each in known if each not in _NOT_FOR_CANDIDATES))
+            raise ParameterError(
+                f"{type(estimator).__name__} has no parameter {given(name)} to search; it has: {there}."
+            )
     for point in found:
         threshold = point.get(THRESHOLD, 0.0)
         if not (is_real(threshold) and math.isfinite(threshold)):

@@ -256,7 +256,8 @@ class Ledger(Chain):
     def _no_room_for_delta(self, plan: Plan, asked: float) -> str:
         taken = price_of(plan.event, self.terms)
         if taken.leak > taken.tail + taken.slack:  # which shrinks with the delta of the fit
-            advice = f"Fit with a smaller delta than {self.terms.delta:g}, such as {plan.guarantee.delta / 16:.1g}."
+            small = min(self.terms.delta, plan.guarantee.delta / 16)
+            advice = f"Fit with a smaller delta than {plan.guarantee.delta:g}, such as {small:.1g}."
         else:
             advice = "Such fits need an account with a larger delta or a lower ceiling."
         return (

@@ -112,7 +112,8 @@ class SQLiteStore:
         if not create and not Path(self.location).is_file():
             raise LedgerError(
                 f"There is no ledger at {self.location}; create one by stating its ceiling: "
-                "Ledger(path, epsilon=..., delta=...)."
+                "Ledger(path, epsilon=..., delta=...), on the command line "
+                "`dpsparse budget create PATH --epsilon 3 --delta 1e-6`."
             )
         try:
             before = self._file() if Path(self.location).exists() else None
@@ -283,7 +284,8 @@ class PostgresStore:
         except psycopg.errors.UndefinedTable as error:
             raise LedgerError(
                 f"There is no ledger at {self.location}; create one by stating its ceiling: "
-                "Ledger(url, epsilon=..., delta=...)."
+                "Ledger(url, epsilon=..., delta=...), on the command line "
+                "`dpsparse budget create URL --epsilon 3 --delta 1e-6`."
             ) from error
         except psycopg.Error as error:
             if self.location == HIDDEN:  # libpq quotes the part of a URL that it cannot read

@@ -95,7 +95,9 @@ def _separator(kind: str) -> str:
 
 def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
     if len(set(names)) != len(names):
-        raise SchemaError("Two columns have the same name; rename one.")
+        raise SchemaError(
+            "Two columns have the same name; rename one. The first line of a file must name the columns."
+        )
     missing = [name for name in wanted or () if name not in names]
     if missing:
         raise no_column(missing[0], names, wanted or ())

@@ -153,7 +153,9 @@ def _choose(
 ) -> tuple[list[int], list[int]]:
     """Positions of the feature columns, and of target and person (-1 where there is none)."""
     if len(set(names)) != len(names):
-        raise SchemaError("Two columns have the same name; rename one.")
+        raise SchemaError(
+            "Two columns have the same name; rename one. The first line of a file must name the columns."
+        )
     others = [target, person]
     wanted = [*(name for name in others if name is not None), *drop, *(features or [])]
     missing = [name for name in wanted if name not in names]

@@ -1,0 +1,147 @@
+"""`dpsparse plan TABLE`: the price of the fit that the same words would pay for, from the header alone."""
+
+import json
+
+import pytest
+
+from dpsparse.cli import main
+from dpsparse.privacy import Ledger
+
+MARK = "zq7SECRET"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Exit code and everything printed."""
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["dpsparse", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capsys.readouterr()
+        return stopped.value.code, out + err
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = "\n".join(f"{i},{i % 7},{MARK},{'no' if i % 2 else 'yes'}" for i in range(40))
+    path.write_text(f"id,age,town,label\n{rows}\n")
+    return path
+
+
+WORDS = ["--target", "label", "--classes", "no,yes", "--json"]
+
+
+def test_the_price_is_that_of_the_fit(run, table, tmp_path):
+    words = [table, *WORDS, "--prepare", "private", "--drop", "id"]
+    code, printed = run("plan", *words)
+    assert code == 0
+    priced = json.loads(printed)["guarantee"]
+    code, printed = run("fit", *words, "-o", tmp_path / "m.json")
+    assert code == 0
+    paid = json.loads(printed[printed.index("{") : printed.rindex("}") + 1])["guarantee"]
+    for fact in ("epsilon", "delta", "adjacency", "unit"):
+        assert priced[fact] == paid[fact]
+    assert [e["name"] for e in priced["events"]] == [e["name"] for e in paid["events"]]
+
+
+def test_only_the_header_is_read(run, tmp_path):
+    path = tmp_path / "broken.csv"
+    path.write_bytes(b"age,town,label\n" + MARK.encode() + b",,,,,\n")
+    code, printed = run("plan", path, *WORDS, "--prepare", "private")
+    assert code == 0
+    assert MARK not in printed
+    code, printed = run("plan", path, *WORDS)
+    assert code == 0
+    assert MARK not in printed
+
+
+def test_columns_are_counted_without_target_person_and_drop(run, table):
+    told = {}
+    for n in (1, 2, 3):
+        told[n] = run("plan", "--n-features", n, "--classes", "no,yes", "--json")[1]
+    assert run("plan", table, *WORDS)[1] == told[3]
+    assert run("plan", table, *WORDS, "--drop", "id")[1] == told[2]
+    code, printed = run("plan", table, *WORDS, "--person", "id", "--drop", "town")
+    assert code == 0
+    assert json.loads(printed)["guarantee"]["unit"].startswith("one person")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([*WORDS], 2, "State --n-features"),
+        (["people.csv", "--classes", "no,yes"], 3, "--target"),
+        (["people.csv", "--target", "labels", "--classes", "no,yes"], 3, "no column 'labels'"),
+        (["--n-features", 3, *WORDS, "--prepare", "private"], 2, "name the table"),
+        (["rows.svm", "--classes", "0,1"], 2, "State --n-features"),
+        (["absent.csv", *WORDS], 3, "There is no file absent.csv"),
+    ],
+)
+def test_what_is_missing_is_named(run, table, words, code, said):
+    found, printed = run("plan", *words)
+    assert found == code
+    assert said in printed
+    assert MARK not in printed
+
+
+def test_the_ledger_is_asked_and_not_charged(run, table):
+    Ledger("b.db", epsilon=0.5, delta=1e-6)
+    words = [table, *WORDS[:4], "--prepare", "private", "--ledger", "b.db"]
+    assert "would REFUSE it" in run("plan", *words)[1]
+    (table.parent / "c.toml").write_text("[grid]\nn_nonzero = [1, 2]\n")
+    code, printed = run("tune", *words, "--candidates", table.parent / "c.toml", "--plan")
+    assert code == 0
+    assert "would REFUSE it" in printed
+    assert "would allow it" in run("plan", *words, "--epsilon", 0.3)[1]
+    assert Ledger("b.db").history() == []
+
+
+# ---- sentences of the first hour ----------------------------------------------------------------
+
+
+def test_ranges_have_one_style(run, table):
+    code, printed = run("plan", table, "--target", "age", "--target-range", "-1..5", "--json")
+    assert code == 0
+    for wrong in ("0", "0-5", "a..b", ".."):
+        words = ["plan", table, "--target", "age", "--target-range", wrong, "5"]
+        code, printed = run(*words)
+        assert code == 2
+        assert "--target-range" in printed
+        assert "0..10" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("fit people.csv --target label -o m.json", "--target-range 0..10"),
+        ("fit people.csv --target label --classes no,yes --epsilon 0 --prepare private -o m.json", "--epsilon inf"),
+        ("fit people.csv --target town --target-range 0..1 --prepare private -o m.json", "--classes 0,1"),
+        ("fit people.csv --target label --classes no,yes --ledger b.db -o m.json", "dpsparse budget create PATH"),
+        ("fit people.csv --target label --classes no,yes -o people.json", "--overwrite"),
+        ("fit people.csv --target label --classes no,yes --n-samples 40 --prepare private -o m.json", "--bounds"),
+        ("audit people.json", "docs/audit.md"),
+        ("fit nohead.csv --target label --classes no,yes --prepare private -o m.json", "first line"),
+    ],
+)  # fmt: skip
+def test_messages_name_the_remedy(run, table, words, said):
+    (table.parent / "people.json").write_text("{}")
+    (table.parent / "nohead.csv").write_text(f"{MARK},1,{MARK}\n{MARK},2,no\n")
+    code, printed = run(*words.split())
+    assert code != 0
+    assert said in printed
+    assert MARK not in printed
+    assert printed.count("\n") == 1
+
+
+def test_all_columns_are_told_for_what_they_were_taken(run, tmp_path):
+    names = [f"code{i}" for i in range(30)]
+    rows = "\n".join(",".join(str((i + j) % 5) for j in range(30)) + ",no" for i in range(90))
+    (tmp_path / "wide.csv").write_text(",".join(names) + ",label\n" + rows + "\n")
+    words = ["fit", "wide.csv", *WORDS[:4], "--prepare", "private", "--epsilon", 50, "-o", "m.json"]
+    code, printed = run(*words)
+    assert code == 0
+    assert all(name in printed for name in names)

@@ -1,0 +1,87 @@
+"""What scikit-learn users type first, and the sentence that says what to type here."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from dpsparse import Domain, DPSparseClassifier, DPSparseRegressor, dp_evaluate, estimators
+from dpsparse.estimators._sklearn_words import INSTEAD
+from dpsparse.exceptions import DomainError, NotNumericError, ParameterError, SchemaError
+
+CLASSES = Domain(classes=["no", "yes"])
+X = pd.DataFrame({"age": np.arange(60) % 9 / 9.0, "dose": np.arange(60) % 7 / 7.0})
+Y = pd.Series(np.where(np.arange(60) % 2, "no", "yes"))
+ALL = [getattr(estimators, name) for name in estimators.__all__ if name.startswith("DP")]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_foreign_parameters_are_refused_with_what_stands_for_them(kind):
+    known = inspect.signature(kind.__init__).parameters
+    for name, instead in INSTEAD.items():
+        if name not in known:
+            with pytest.raises(ParameterError, match=f"{kind.__name__} has no parameter {name}: "):
+                kind(**{name: 1.0})
+            assert instead
+    with pytest.raises(TypeError, match="colour"):
+        kind(colour="red")
+
+
+def test_weights_of_classes_point_to_those_who_take_them():
+    with pytest.raises(ParameterError, match="DPSparseClassifier and DPGradientClassifier take it"):
+        estimators.DPLassoClassifier(CLASSES, class_weight="balanced")
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_signature_is_that_of_the_parameters(kind):
+    shown = inspect.signature(kind)
+    assert list(shown.parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
+    assert set(shown.parameters) == set(kind().get_params(deep=False))
+    again = pickle.loads(pickle.dumps(clone(kind(CLASSES))))
+    assert again.domain == CLASSES
+
+
+def test_weights_of_rows_are_refused_in_words():
+    model = DPSparseClassifier(CLASSES).fit(X, Y)
+    with pytest.raises(ParameterError, match="dp_evaluate takes no sample_weight"):
+        dp_evaluate(model, X, Y, epsilon=1.0, sample_weight=np.ones(60))
+    with pytest.raises(TypeError, match="weights"):
+        dp_evaluate(model, X, Y, epsilon=1.0, weights=np.ones(60))
+    with pytest.raises(ParameterError, match="third argument of fit"):
+        DPSparseClassifier(CLASSES).fit(X, Y, np.ones(60))
+
+
+def test_a_regressor_asks_for_the_range_of_targets():
+    with pytest.raises(DomainError, match=r"Domain\(target_range=\(0.0, 10.0\)\)"):
+        DPSparseRegressor(Domain()).fit(X, np.arange(60.0))
+    with pytest.raises(ParameterError, match=r"target_range=\(0, 10\)"):
+        DPSparseRegressor().fit(X, np.arange(60.0))
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("dtype", [object, "str", "category"])
+def test_missing_labels_are_said_of_y(gap, dtype):
+    y = Y.astype(object)
+    y[3] = gap
+    with pytest.raises(
+        SchemaError, match=r"y contains NaN|y must hold class labels.* none missing"
+    ):
+        DPSparseClassifier(CLASSES).fit(X, y.astype(dtype))
+
+
+def test_text_dates_and_gaps_point_to_the_preparer():
+    for column in (Y, pd.Series([pd.Timestamp("2020-01-31")] * 60)):
+        with pytest.raises(NotNumericError, match="DPTablePreparer"):
+            DPSparseClassifier(CLASSES).fit(X.assign(more=column), Y)
+    with pytest.raises(SchemaError, match="DPTablePreparer"):
+        DPSparseClassifier(CLASSES).fit(X.where(X > 0.0), Y)
+
+
+def test_text_in_a_polars_frame_is_told_as_in_a_pandas_frame():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"age": X["age"].to_list(), "town": ["a"] * 60})
+    with pytest.raises(NotNumericError, match="DPTablePreparer"):
+        DPSparseClassifier(CLASSES).fit(frame, Y.to_list())
