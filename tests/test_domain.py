@@ -1,6 +1,7 @@
 """Domain: the bounds hold afterwards, nothing is said about rows, nothing of the user's is touched."""
 
 import math
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -195,3 +196,20 @@ def test_no_person_is_two_because_names_have_no_exact_order():
 def test_a_missing_name_is_no_person(groups):
     with pytest.raises(SchemaError, match="names are missing"):
         by_person(groups, len(groups))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Domain()",
+        "Domain(classes=('no', 'yes'))",
+        "Domain(feature_bound=1.0, classes=(0, 1), unit='person')",
+        "Domain(feature_bound=None, target_range=(0.0, 10.0))",
+        "Domain(target_bound=5.0, bounds={'age': (0.0, 120.0)})",
+    ],
+)
+def test_the_repr_is_what_was_stated(text):
+    """Every estimator shows its domain, and twelve fields hid the two that were stated."""
+    domain = eval(text)
+    assert repr(domain) == text
+    assert repr(pickle.loads(pickle.dumps(domain))) == text

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Undeclared(float):
 UNDECLARED = Undeclared(1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Domain:
     """Public facts about the private table; every bound is enforced by `clip`.
 
@@ -215,6 +215,16 @@ class Domain:
         from dpsparse.domain_file import read
 
         return read(path).domain
+
+    def __repr__(self) -> str:
+        """What was stated, as one would type it; a target bound that a range set is not repeated."""
+        facts = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            unstated = type(value) is type(field.default) and value == field.default
+            if not unstated and not (field.name == "target_bound" and self.target_range):
+                facts.append(f"{field.name}={value!r}")
+        return f"Domain({', '.join(facts)})"
 
     def _repr_html_(self) -> str:
         from dpsparse.domain_file import as_html

@@ -145,3 +145,25 @@ def test_all_columns_are_told_for_what_they_were_taken(run, tmp_path):
     code, printed = run(*words)
     assert code == 0
     assert all(name in printed for name in names)
+
+
+def test_evaluation_on_the_rows_of_the_fit_is_warned_of(run, table):
+    words = ["--target", "label", "--epsilon", 5]
+    assert run("fit", table, *words, *WORDS[2:4], "--prepare", "private", "-o", "m.json")[0] == 0
+    code, printed = run("evaluate", "m.json", table, *words)
+    assert code == 0
+    assert "fitted to a file named people.csv" in printed
+    table.rename("others.csv")
+    code, printed = run("evaluate", "m.json", "others.csv", *words)
+    assert code == 0
+    assert "fitted to a file" not in printed
+
+
+def test_errors_of_numbers_have_a_bound_on_the_command_line(run, table):
+    words = ["--target", "age", "--epsilon", 50]
+    facts = ["--target-range", "0..6", "--bounds", "id=0..40", "--drop", "town,label"]
+    assert run("fit", table, *words, *facts, "-o", "m.json")[0] == 0
+    code, printed = run("evaluate", "m.json", table, *words, "--error-bound", 2)
+    assert code == 0
+    assert "Errors beyond 2 count as that" in printed
+    assert run("evaluate", "m.json", table, *words, "--error-bound", 0)[0] == 2

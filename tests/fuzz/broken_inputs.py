@@ -331,6 +331,14 @@ def cli_cases(model, sign):
                 ["fit", f"x.csv.{name}", *target, *classify],
                 **{f"x.csv.{name}": damaged},
             )
+    headless, told = {"x.csv": HEADED.split(b"\n", 1)[1]}, (*target, "--classes", "0,1")
+    add("no header: plan", 3, ["plan", "x.csv", *told], **headless)
+    add(
+        "no header: plan of preparation",
+        2,
+        ["plan", "x.csv", *told, "--drop", "age", "--prepare", "private"],
+        **headless,
+    )
     for kind, content in (("table", HEADED), ("rows", LINES["text label"])):
         rows = {"x.csv": content}
         add(f"{kind} as model: inspect", 6, ["inspect", "x.csv"], **rows)

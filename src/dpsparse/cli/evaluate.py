@@ -66,6 +66,14 @@ def evaluate(
             error_bound=options["error_bound"],
             random_state=options["random_state"],
         )
+    if (
+        getattr(fitted, "about_", {}).get("data") == Path(data).name
+    ):  # names that were typed, nothing of the rows
+        click.echo(
+            f"dpsparse: warning: the model was fitted to a file named {Path(data).name}. On rows that it was fitted to "
+            "a model looks better than it is; evaluate it on others.",
+            err=True,
+        )
     record = report.to_dict()
     text = training.with_budget(record, str(report), ledger)
     emit(record, text, as_json)  # before the file: what is paid for is not lost with a full disk
