@@ -8,7 +8,17 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dpsparse import Domain, DPSparseClassifier, DPSparseRegressor, dp_evaluate, estimators
+from dpsparse import (
+    Domain,
+    DPFeatureTest,
+    DPPipeline,
+    DPSearchCV,
+    DPSparseClassifier,
+    DPSparseRegressor,
+    DPStandardizer,
+    dp_evaluate,
+    estimators,
+)
 from dpsparse.estimators._sklearn_words import INSTEAD
 from dpsparse.exceptions import DomainError, NotNumericError, ParameterError, SchemaError
 
@@ -50,8 +60,17 @@ def test_weights_of_rows_are_refused_in_words():
         dp_evaluate(model, X, Y, epsilon=1.0, sample_weight=np.ones(60))
     with pytest.raises(TypeError, match="weights"):
         dp_evaluate(model, X, Y, epsilon=1.0, weights=np.ones(60))
-    with pytest.raises(ParameterError, match="third argument of fit"):
-        DPSparseClassifier(CLASSES).fit(X, Y, np.ones(60))
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_weights_by_position_are_not_taken_for_persons(unit):
+    """scikit-learn's third argument of `fit` are weights; as names of persons they would cut a person into many."""
+    model = DPSparseClassifier(Domain(classes=["no", "yes"], unit=unit))
+    pipe = DPPipeline([("scale", DPStandardizer()), ("model", model)])
+    search = DPSearchCV(model, {"n_nonzero": [1, 2]})
+    for each in (model, pipe, search, DPStandardizer(epsilon=1.0), DPFeatureTest(model.domain)):
+        with pytest.raises(TypeError, match="positional"):
+            each.fit(X, Y, np.linspace(0.0, 1.0, 60))
 
 
 def test_a_regressor_asks_for_the_range_of_targets():

@@ -179,7 +179,7 @@ class BaseDPLinearModel(FittedLinearModel):
             facts.append(f"rows of a person beyond {m} are dropped at random")
         return tuple(facts)
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
         Parameters
@@ -319,8 +319,7 @@ class BaseDPLinearModel(FittedLinearModel):
             )
         if self._domain.unit == "row" and groups is not None:
             raise ParameterError(
-                "groups (the third argument of fit) names persons, and the domain protects single rows; declare "
-                "Domain(unit='person'). Weights of rows are not taken."
+                "groups names persons, and the domain protects single rows; declare Domain(unit='person')."
             )
 
     def _make_releases(self, plan: Plan) -> Releases:

@@ -9,7 +9,7 @@ from typing import Any
 from dpsparse.exceptions import ParameterError
 
 _STEPS = "every step is paid, so it ends after n_iter steps and not by the data"
-_PENALTY = "the noise bounds the weights already; n_nonzero says how many are kept"
+_PENALTY = "there is no penalty to choose, settings follow from public facts; n_nonzero says how many weights are kept"
 INSTEAD = {
     "class_weight": "there is no proof for it here; DPSparseClassifier and DPGradientClassifier take it",
     "C": _PENALTY,

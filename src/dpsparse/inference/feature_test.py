@@ -110,7 +110,7 @@ class DPFeatureTest(_Fitted):
             type(self).__name__,
         )  # fmt: skip
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **refused: Any) -> Self:
         """Test every column of X; `groups` with ``Domain(unit="person", rows_per_unit=1)``."""
         refuse_weights(refused)
         rows, _ = _plan.read(X, y, self._check(), groups)

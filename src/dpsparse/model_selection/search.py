@@ -290,7 +290,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     # ---- the search ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **refused: Any) -> Self:
         """Search on private rows; what is published is `best_estimator_` and what belongs to it.
 
         `groups` names the person of every row, with ``Domain(unit="person")``.

@@ -258,7 +258,7 @@ class PrivateStep(Step):
             parameters={"mu": mu},
         )
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn the constants of the map privately; needs an epsilon unless nothing is learnt.
 
         Parameters

@@ -285,7 +285,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     # ---- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **refused: Any) -> Self:
         """Prepare and fit, both private.
 
         Parameters

@@ -312,7 +312,7 @@ class DPTablePreparer(PrivateStep):
         most = np.argmax(counts, axis=1)
         return {name: KINDS[k] for name, k in zip(read.names, most.tolist(), strict=True)}
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn what has to be learnt, for the epsilon of this step; without one, only what was declared is used."""
         self._check()
         # What an earlier fit learnt was paid then, or not at all: it must not decide this one.
@@ -323,7 +323,7 @@ class DPTablePreparer(PrivateStep):
         if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
             self._note(self._read(X))
             return self
-        return super().fit(X, y, groups)
+        return super().fit(X, y, groups=groups)
 
     def _map(self, read: Table) -> sp.csr_array:
         blocks = [step._map(step._read(self._cells(read, names))) for _, step, names in self.parts_]
