@@ -47,7 +47,7 @@ def replay(model, table, neighbour, seed=0):
             return recorders[-1]
 
         model._make_releases = recording
-        model.fit(*data)
+        model.fit(*data[:2], groups=data[2] if len(data) > 2 else None)
     del model._make_releases
     assert len(recorders[0].record) == len(recorders[1].record)
     return recorders[1]
