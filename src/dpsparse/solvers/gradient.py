@@ -193,6 +193,7 @@ class Run:
         """The model on the original features, in the units of the targets."""
         bound = self.public.target_bound
         kept = self.units.kept
+        del self.units  # weights on all features take as much memory
         coef = np.zeros((self.n_outputs, self.width))
         for k in range(self.n_outputs):  # millions of others stay untouched zeros
             coef[k, kept] = weights[:, k] * self.scales * bound
