@@ -213,3 +213,8 @@ def test_the_repr_is_what_was_stated(text):
     domain = eval(text)
     assert repr(domain) == text
     assert repr(pickle.loads(pickle.dumps(domain))) == text
+
+
+def test_classes_of_several_kinds_are_refused_in_words():
+    with pytest.raises(DomainError, match="one kind"):
+        Domain(classes=np.array([0, "yes"], object))

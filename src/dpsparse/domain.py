@@ -134,7 +134,10 @@ class Domain:
                     f"Domain.classes must be a list of labels or {OBSERVED!r}, got {given(self.classes)}."
                 )
         elif self.classes is not None:
-            labels = np.unique(np.asarray(self.classes))
+            labels = quietly(
+                lambda: DomainError("Domain.classes must list labels of one kind, whole numbers or text."),
+                np.unique, np.asarray(self.classes),
+            )  # fmt: skip
             if len(labels) < 2 or len(labels) != len(self.classes):
                 raise DomainError("Domain.classes must list at least two different labels.")
             object.__setattr__(self, "classes", tuple(labels.tolist()))

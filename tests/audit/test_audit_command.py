@@ -57,7 +57,12 @@ def test_published_configuration_is_refuted(tmp_path):
         ("estimator = 'Lasso'", "must be one of"),
         ("colour = 1", "unknown colour"),
         ("= 1", "TOML"),
-        ("estimator = 'DPLassoClassifier'\n[parameters]\nshade = 1", "shade"),
+        ("estimator = 'DPLassoClassifier'\n[parameters]\nshade = 1", "no 'shade'; it has: "),
+        (
+            "estimator = 'DPLassoClassifier'\n[domain]\nlabels = [0, 1]",
+            "no 'labels'; it has: .*classes",
+        ),
+        ("estimator = 'DPLassoClassifier'\ndomain = 3", r"\[domain\]"),
         ("estimator = 'DPLassoClassifier'\nn_features = 1", "at least 2"),
     ],
 )

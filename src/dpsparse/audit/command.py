@@ -52,11 +52,19 @@ def read_config(path: Path) -> tuple[Any, int]:
         raise ParameterError(
             f"{path}: estimator must be one of {', '.join(estimators.__all__)}, got {name!r}."
         )
-    try:
-        domain = Domain(**config.get("domain", {}))
-        estimator = getattr(estimators, name)(domain, **config.get("parameters", {}))
-    except TypeError as error:
-        raise ParameterError(f"{path}: {error}") from error
+    kind = getattr(estimators, name)
+    stated = {"domain": config.get("domain", {}), "parameters": config.get("parameters", {})}
+    known = {
+        "domain": list(Domain.__dataclass_fields__),
+        "parameters": [each for each in kind().get_params(deep=False) if each != "domain"],
+    }
+    for table, names in known.items():
+        if not isinstance(stated[table], dict):
+            raise ParameterError(f"{path}: {table} must be a table, [{table}].")
+        for wrong in sorted(set(stated[table]) - set(names)):
+            raise ParameterError(f"{path}: [{table}] has no {wrong!r}; it has: {', '.join(names)}.")
+    domain = Domain(**stated["domain"])
+    estimator = kind(domain, **stated["parameters"])
     n_features = config.get("n_features", 4)
     if not isinstance(n_features, int) or n_features < 2:
         raise ParameterError(f"{path}: n_features must be a whole number of at least 2.")

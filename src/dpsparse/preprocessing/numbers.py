@@ -196,7 +196,7 @@ def release_scales(
     if np.any(mass.sum(axis=1) == 0.0):
         drowned = [step._columns[j] for j in np.flatnonzero(mass.sum(axis=1) == 0.0)]
         step.weak_ = (
-            "No number of these columns rises above the noise; they count as all missing: "
+            "No number or date of these columns rises above the noise; they count as all missing: "
             f"{', '.join(drowned[:20])}. Declare their bounds, or drop them.",
         )
 
