@@ -371,7 +371,7 @@ EXPERIMENTS = (
         instead="n_nonzero=k with a public k, or n_nonzero='mass': both are free.",
         protocol=(
             "epsilon 1 (Sparsifier: 0.05 + 0.95), radius 10, 1000 iterations, non-private 50,000 (covtype "
-            f"5,000), 50 trials (covtype 10). {HOW} {NOTE}"
+            f"5,000), 50 trials (proven forms on covtype 10). {HOW} {NOTE}"
         ),
         needs=FILES,
         reasons={
@@ -430,7 +430,7 @@ EXPERIMENTS = (
             "(004-readings)",
             "kddcup99": "another draw of the rows; accuracies near 54 with an AUC near 90 mean margins of one sign, "
             "ours have 77 with 97 and 74 with 90 (printed step 99 with 99.6). Not explained",
-            "covtype": "ten trials of half a million rows: 61 with 71 for 57.35 with 64.36, and 60 with 67 for "
+            "covtype": "62 with 71 for 57.35 with 64.36, and 60 with 67 for "
             "54.90 with "
             "60.15. Not explained; a uniform index gave private LASSO 53 with 52 in a pilot",
             "synthetic, Sparsifier": "AUC 94.2 for 93.28 on another table of the same law; features divided as "
