@@ -16,7 +16,9 @@ from dpsparse.estimators.transfer import DPTransferClassifier, DPTransferRegress
 from dpsparse.estimators.two_stage import DPTwoStageClassifier, DPTwoStageRegressor
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.mechanisms import Picks
+from dpsparse.model_selection import DPSearchCV
 from dpsparse.noise import STEPS
+from dpsparse.preprocessing import DPPipeline, DPStandardizer
 from dpsparse.privacy import (
     Exponential,
     Ledger,
@@ -337,6 +339,28 @@ def test_tables_beyond_the_arithmetic_are_refused_before_anything_is_spent(model
         monkeypatch.setattr(f"dpsparse.estimators.{home}.LARGEST_TABLE", 50)
     ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5)
     model = clone(model).set_params(ledger=ledger, epsilon=1.0)
+    X = np.linspace(-1.0, 1.0, 51 * 4).reshape(51, 4)
+    with pytest.raises(DomainError, match="up to 50 rows"):
+        model.fit(X, np.arange(51) % 2)
+    assert ledger.spent() == 0.0
+    model.fit(X[:50], np.arange(50) % 2)
+
+
+@pytest.mark.filterwarnings("ignore:No number of these columns:dpsparse.exceptions.BudgetWarning")
+@pytest.mark.parametrize("search", [False, True], ids=["fit", "search"])
+@pytest.mark.parametrize("prepared", [False, True], ids=["model", "pipeline"])
+def test_pipelines_and_searches_refuse_them_too(prepared, search, monkeypatch):
+    """Both carry out fits of their own, and forgot to ask."""
+    monkeypatch.setattr("dpsparse.estimators.admm.LARGEST_TABLE", 50)
+    many = replace(CLASSES, n_samples=10**4)  # declared, so that scales are worth their price
+    model, name = DPADMMClassifier(many), "row_clip"
+    if prepared:
+        steps = [("scale", DPStandardizer(share=0.3)), ("model", model)]
+        model, name = DPPipeline(steps, epsilon=1.0), "model__row_clip"
+    if search:
+        model = DPSearchCV(model, {name: [0.5, 1.0]}, epsilon=1.0, design="refit")
+    ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5)
+    model.set_params(ledger=ledger)
     X = np.linspace(-1.0, 1.0, 51 * 4).reshape(51, 4)
     with pytest.raises(DomainError, match="up to 50 rows"):
         model.fit(X, np.arange(51) % 2)

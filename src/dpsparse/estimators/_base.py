@@ -222,7 +222,7 @@ class BaseDPLinearModel(FittedLinearModel):
             clipping = self._clipping(X.shape[1])
             X = within_limits(X, limits)
             rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
-        self._refuse_too_many(rows, plan)
+        self._refuse_too_many(rows, plan, rows.n_features)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         if self.ledger is not None:
@@ -235,10 +235,11 @@ class BaseDPLinearModel(FittedLinearModel):
             receipt.commit()
         return self
 
-    def _refuse_too_many(self, rows: Rows, plan: Plan) -> None:
+    def _refuse_too_many(self, rows: Rows, plan: Plan, n_features: int) -> None:
         """Refuse, before anything is spent, a table of more rows than the arithmetic of the method is proven for,
-        however few were declared. A guarantee is about tables that are not refused."""
-        most = self._most_rows(rows.n_features)
+        however few were declared. A guarantee is about tables that are not refused. Pipelines and searches, which
+        carry out fits of their own, ask too."""
+        most = self._most_rows(n_features)
         if plan.phases and most is not None and len(rows) * rows.rows_per_unit > most:
             raise DomainError(
                 f"{type(self).__name__} is proven for tables of up to {most} rows. DPGradientClassifier and "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,6 +94,19 @@ class Fit:
         """On releases that are `under` its plan."""
         solution = self.model._run(rows, self.plan, releases)
         return solution, solution.n_iter
+
+
+def fits_of(design: Design) -> list[Fit]:
+    """All fits that a design may run."""
+    values = [getattr(design, each.name) for each in fields(design)]  # type: ignore[arg-type]
+    held = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [fit for some in held for fit in some if isinstance(fit, Fit)]
+
+
+def refuse_too_many(rows: Rows, design: Design) -> None:
+    """Refuse a table that any of its fits would refuse, before anything is spent."""
+    for fit in fits_of(design):
+        fit.model._refuse_too_many(rows, fit.plan, design.setting.n_features)
 
 
 def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows]:

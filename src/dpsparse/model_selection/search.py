@@ -22,7 +22,14 @@ from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
 from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import THRESHOLD, are_free, listed, paid
-from dpsparse.model_selection.design import PARTS, Design, Setting, Winner, check_split
+from dpsparse.model_selection.design import (
+    PARTS,
+    Design,
+    Setting,
+    Winner,
+    check_split,
+    refuse_too_many,
+)
 from dpsparse.model_selection.path import path_design
 from dpsparse.model_selection.prepared import (
     fitting,
@@ -315,6 +322,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         plan = self._priced(X.shape[1], labels)
         X = within_limits(X, limits)
         rows = Rows.clip(X, y, estimator._clipping(X.shape[1]), labels=labels, groups=groups)
+        refuse_too_many(rows, plan.public)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
@@ -339,8 +347,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _fit_pipeline(self, X: Any, y: Any, groups: Any) -> Self:
         """The same corridor with the releases of the steps before the search, all from one reservation."""
         pipeline = clone(self.estimator)
-        n_columns, y, labels = pipeline._inspect(X, y, groups)
+        n_columns, blank, y, labels = pipeline._inspect(X, y, groups)
         plan = self._priced(n_columns, labels)
+        refuse_too_many(blank, plan.public.design)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None

@@ -297,8 +297,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         """
         refuse_weights(refused)
         self._check_parameters()
-        n_columns, y, labels = self._inspect(X, y, groups)
+        n_columns, blank, y, labels = self._inspect(X, y, groups)
         plan = self._priced(n_columns, labels)
+        _, width, norm = self._planned(n_columns)
+        self._model(plan.public.epsilon, norm)._refuse_too_many(blank, plan.public, width)
         _warn_about(plan, "DPPipeline", budgeted=self.ledger is not None)
 
         if self.ledger is not None:
@@ -313,14 +315,14 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self._warn_weak()
         return self
 
-    def _inspect(self, X: Any, y: Any, groups: Any) -> tuple[int, Any, np.ndarray | None]:
-        """Columns, targets and labels of a raw table: the last place where one can be refused."""
+    def _inspect(self, X: Any, y: Any, groups: Any) -> tuple[int, Rows, Any, np.ndarray | None]:
+        """Columns, rows without entries, targets and labels of a raw table: what it can be refused by."""
         self.steps[-1][1]._check_groups(groups)
         first = self._preparation[0][1]
         read = first._read(X)
         clone(first)._note(read)
-        y, labels = self._check_targets(read, y, groups)
-        return (len(read.columns) if isinstance(read, Table) else 1), y, labels
+        blank, y, labels = self._check_targets(read, y, groups)
+        return (len(read.columns) if isinstance(read, Table) else 1), blank, y, labels
 
     def _learn_steps(self, X: Any, groups: Any, n_columns: int, releases: Releases) -> Any:
         """The releases of all steps, paid; returns the prepared rows."""
@@ -342,7 +344,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def _warn_weak(self) -> None:
         warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
 
-    def _check_targets(self, read: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray | None]:
+    def _check_targets(self, read: Any, y: Any, groups: Any) -> tuple[Rows, Any, np.ndarray | None]:
         """Refuse targets and persons that the fit would refuse, before anything is spent."""
         n = read.n_rows if isinstance(read, Table) else len(read)
         blank = sp.csr_array((n, 1))
@@ -351,8 +353,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             model, blank, y, ensure_all_finite=False, y_numeric=model._labels_are_numbers
         )
         labels = model._labels(y)
-        Rows.clip(blank, y, model._domain, labels=labels, groups=groups)
-        return y, labels
+        return Rows.clip(blank, y, model._domain, labels=labels, groups=groups), y, labels
 
     def _fit_model(
         self,
