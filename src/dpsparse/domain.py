@@ -254,13 +254,6 @@ class Domain:
         """What is taken off every target at the door, and added to the intercept at the end."""
         return 0.0 if self.target_range is None else sum(self.target_range) / 2.0
 
-    @property
-    def largest_target(self) -> float | None:
-        """A bound on |target|, wherever the middle is."""
-        if self.target_range is None:
-            return self.target_bound
-        return max(abs(end) for end in self.target_range)
-
     def require(self, name: str, method: str) -> Any:
         """The declared fact `name`, or an error that says how to declare it."""
         value = getattr(self, name)

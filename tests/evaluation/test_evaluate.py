@@ -1,5 +1,6 @@
 """dp_evaluate from outside: right numbers, refusals before payment, payment before noise, free afterwards."""
 
+import copy
 import json
 import math
 import pickle
@@ -605,3 +606,34 @@ def test_scores_that_are_no_numbers_are_not_quoted(method):
         assert "SECRET" not in str(link)
         link = link.__cause__ or link.__context__
     assert ledger.history() == []
+
+
+def test_targets_count_from_the_middle_of_a_declared_range():
+    """Between 100 and 110 the report is that of targets between -5 and 5, bit for bit where the shift is exact."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 2))
+    y = np.round(np.clip(X[:, 0] + rng.standard_normal(4000), -5, 5) * 64) / 64
+    near = DPGradientRegressor(Domain(target_range=(-5, 5))).fit(X, y)
+    near.coef_, near.intercept_ = np.array([1.0, 0.0]), np.array([0.0])
+    X[:, 0] = np.round(X[:, 0] * 64) / 64
+    far = copy.deepcopy(near)
+    far.domain, far.intercept_ = Domain(target_range=(100, 110)), np.array([105.0])
+    one = seeded(near, X, y, epsilon=1.0, random_state=3)
+    other = seeded(far, X, y + 105.0, epsilon=1.0, random_state=3)
+    assert other.estimates == one.estimates
+    assert other.subject.target_bound == other.subject.error_bound == 5.0
+    assert "clipped to 100 to 110" in other.covers
+    assert "clipped to +-5" in one.covers
+    assert Report.from_dict(other.to_dict()).covers == other.covers
+    assert other.r2.high - other.r2.low < 0.2
+
+
+def test_targets_outside_a_declared_range_count_as_its_ends():
+    """What a row adds is bounded by the range: far targets give the report of targets at its ends."""
+    X = np.linspace(-1.0, 1.0, 3000)[:, None]
+    model = DPGradientRegressor(Domain(target_range=(100, 110))).fit(X, 105.0 + 4.0 * X[:, 0])
+    y = np.where(X[:, 0] > 0, 110.0, 100.0)
+    wild = np.where(X[:, 0] > 0, 1e300, -1e300)
+    one = seeded(model, X, y, epsilon=1.0, random_state=3)
+    other = seeded(model, X, wild, epsilon=1.0, random_state=3)
+    assert other.estimates == one.estimates

@@ -30,7 +30,7 @@ from dpsparse.cli.output import emit, stage
 @opt.option(
     "--error-bound",
     type=float,
-    about="Errors of a regressor count as this at most: less noise.  [default: the largest target declared]",
+    about="Errors of a regressor count as this at most: less noise.  [default: half the width of the targets' range]",
 )
 @opt.option("--person", about="Column that names the person of a row: persons are protected.")
 @opt.seed_option

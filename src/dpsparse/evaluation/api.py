@@ -70,8 +70,8 @@ def dp_evaluate(
     metrics : list of str or None
         Which metrics to pay for: fewer are sharper. None takes all that the model allows.
     target_bound, error_bound : float or None
-        Regressors: targets and predictions are clipped to +-target_bound (None: that of the model's domain) and
-        errors count as at most error_bound (None: target_bound).
+        Regressors: targets and predictions are clipped to +-target_bound (None: to the range of the model's domain) and
+        errors count as at most error_bound (None: target_bound, half the width of a declared range).
     level : float
         Of the intervals.
     one_by_one : bool, default=False

@@ -73,6 +73,7 @@ class Subject:
     has_chances: bool = True  # probabilities of the classes
     target_bound: float = 1.0
     error_bound: float = 1.0
+    target_middle: float = 0.0  # of a declared range, from which its targets are taken
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -66,10 +66,9 @@ class Report:
         if unit == "persons":
             text += " Every metric is a mean over persons."
         if self.subject.n_classes == 0:
-            text += (
-                f" Errors beyond {self.subject.error_bound:g} count as that, targets are clipped to "
-                f"+-{self.subject.target_bound:g}."
-            )
+            bound, middle = self.subject.target_bound, self.subject.target_middle
+            ends = f"{middle - bound:g} to {middle + bound:g}" if middle else f"+-{bound:g}"
+            text += f" Errors beyond {self.subject.error_bound:g} count as that, targets are clipped to {ends}."
         if "log_loss" in self.estimates:
             text += " The log loss of a row counts as at most 6."
         return text

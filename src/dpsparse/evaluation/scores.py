@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from dpsparse._checks import check_positive, decoded, quietly
 from dpsparse.clipping import by_person
+from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data
 from dpsparse.evaluation.plan import Subject
@@ -62,8 +63,10 @@ def describe_model(
 def _describe_regressor(
     model: Any, target_bound: float | None, error_bound: float | None
 ) -> Subject:
-    if target_bound is None:
-        target_bound = getattr(getattr(model, "domain", None), "largest_target", None)
+    middle = 0.0
+    domain = getattr(model, "domain", None)
+    if target_bound is None and isinstance(domain, Domain):
+        target_bound, middle = domain.target_bound, domain.target_middle
     if target_bound is None:
         raise ParameterError(
             "A regressor needs the public bound of its targets; declare it: target_bound=10.0."
@@ -73,7 +76,12 @@ def _describe_regressor(
     check_positive("error_bound", error_bound)
     if not np.isfinite(target_bound + error_bound):
         raise ParameterError("target_bound and error_bound must be finite numbers.")
-    return Subject(0, target_bound=float(target_bound), error_bound=float(error_bound))
+    return Subject(
+        0,
+        target_bound=float(target_bound),
+        error_bound=float(error_bound),
+        target_middle=middle,
+    )
 
 
 def name_of(model: Any) -> str:
@@ -148,15 +156,15 @@ def _scores(
 def _score_numbers(
     model: Any, X: Any, y: np.ndarray, subject: Subject, persons: np.ndarray | None, ask: Ask
 ) -> ScoredNumbers:
-    bound = subject.target_bound
+    bound, middle = subject.target_bound, subject.target_middle
     if y.dtype.kind not in "biuf" or not np.isfinite(y.astype(np.float64)).all():
         raise SchemaError("y must hold finite numbers; replace missing targets or leave them out.")
-    targets = np.clip(y.astype(np.float64), -bound, bound)
+    targets = np.clip(y.astype(np.float64) - middle, -bound, bound)
     own = isinstance(model, BaseDPLinearModel)
     guess = _margins(model, X)[:, 0] if own else np.ravel(_numbers(ask(model.predict, X)))
     if len(guess) != len(y):
         raise SchemaError("predict must give one number per row; evaluate one output at a time.")
-    guess = np.clip(np.nan_to_num(guess, nan=0.0), -bound, bound)
+    guess = np.clip(np.nan_to_num(guess - middle, nan=0.0), -bound, bound)
     return ScoredNumbers((targets - guess) / subject.error_bound, targets / bound, persons)
 
 
