@@ -230,9 +230,16 @@ def cores() -> int:
     return int(getattr(_mine, "cores", os.cpu_count() or 1))
 
 
-def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
-    """All blocks, on as many threads as there are cores for it; kernels release the GIL."""
+def in_threads(
+    task: Callable[[int], None], blocks: Iterable[int], threads: int | None = None
+) -> None:
+    """All blocks, on as many threads as there are cores for it, or as the caller knows there are; kernels release
+    the GIL."""
     blocks = list(blocks)
+    if len(blocks) < 2:  # to ask how many cores there are takes longer than many a short block
+        for block in blocks:
+            task(block)
+        return
     waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
     begun: list[None] = []
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
@@ -246,7 +253,7 @@ def in_threads(task: Callable[[int], None], blocks: Iterable[int]) -> None:
         except BaseException as error:
             ended.put(error)
 
-    for _ in range(min(len(blocks), cores()) - 1):
+    for _ in range(min(len(blocks), threads or cores()) - 1):
         _helpers().put(help_out)
     help_out()  # this thread works too
     # A helper that has not begun will find nothing to do: it may be waiting for this very thread.

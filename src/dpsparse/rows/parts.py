@@ -77,7 +77,8 @@ class InMemory(tuple[Any, ...]):
 def over_rows(n_rows: int, n_nonzero: int, run: Callable[[int, int], None]) -> None:
     """run(start, stop) for blocks of rows, for kernels that write to the places of their own rows."""
     edges = _edges(n_rows, n_nonzero)
-    in_threads(lambda b: run(edges[b], edges[b + 1]), range(len(edges) - 1))
+    threads = len(edges) - 1
+    in_threads(lambda b: run(edges[b], edges[b + 1]), range(threads), threads)
 
 
 def sum_over_rows(
@@ -86,7 +87,7 @@ def sum_over_rows(
     """add(start, stop, out) for blocks of rows; each thread has its own accumulator where they are small."""
     edges = _edges(n_rows, 0 if out.size > _WIDE else n_nonzero)
     mine = [out, *(np.zeros_like(out) for _ in edges[2:])]
-    in_threads(lambda b: add(edges[b], edges[b + 1], mine[b]), range(len(mine)))
+    in_threads(lambda b: add(edges[b], edges[b + 1], mine[b]), range(len(mine)), len(mine))
     for other in mine[1:]:
         out += other
 

@@ -8,9 +8,9 @@ row may (persons.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -105,11 +105,14 @@ class UnitRows:
         """The features of every answer, in order; released, as the scaling is."""
         return np.arange(self.width, dtype=np.int32) if self._kept is None else self._kept
 
-    def _by_place(self, weights: np.ndarray) -> np.ndarray:
+    def _by_place(self, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """Numbers of columns where the entries of the columns look for them."""
         if not len(self._common):
-            return weights
-        return np.concatenate([weights, weights[self._common]])
+            return np.ascontiguousarray(weights, dtype)
+        out = np.empty((self.width + len(self._common), *weights.shape[1:]), dtype)
+        out[: self.width] = weights
+        out[self.width :] = weights[self._common]
+        return out
 
     def _sums(
         self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None], n_more: int = 0
@@ -187,7 +190,7 @@ class UnitRows:
         outputs = weights.shape[1]
         last = np.zeros(outputs) if constant_weight is None else constant_weight
         with np.errstate(over="ignore"):  # rows meet weights of 24 bits: half the traffic and cache
-            weights = self._by_place(np.ascontiguousarray(weights, np.float32))
+            weights = self._by_place(weights, np.float32)
         at = _At(
             weights, last, offset, LOSSES[loss], cutoff, clip,
             original, stretch, np.empty(0) if class_weight is None else class_weight,
@@ -266,8 +269,7 @@ def _shorter(length: float, part: _Lengths) -> np.ndarray:
     return np.asarray(part.length <= length)
 
 
-@dataclass(frozen=True, eq=False)
-class _At:
+class _At(NamedTuple):
     """Released weights and the public side of slopes, in the order in which kernels take them."""
 
     weights: np.ndarray
@@ -281,8 +283,7 @@ class _At:
     boost: np.ndarray
 
     def of(self, part: UnitPart) -> tuple[Any, ...]:
-        own = (getattr(self, field.name) for field in fields(self))
-        return *part.rows, part.targets, *own
+        return *part.rows, part.targets, *self
 
 
 def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: Any) -> None:
