@@ -90,7 +90,9 @@ def test_replacing_a_row_costs_more_noise(index):
     one, other = (
         models(adjacency=a)[index].plan(30).parameters for a in ("add-remove", "replace-one")
     )
-    assert other["scale"] > 1.5 * one["scale"]
+    # The ridge of DPTransferRegressor grows with its noise, which is compared in units of a row's gradient then.
+    one, other = (p["scale"] * (p["ridge"] if "entry_share" in p else 1.0) for p in (one, other))
+    assert other > 1.5 * one
 
 
 @pytest.mark.parametrize("index", range(12))

@@ -150,7 +150,8 @@ def test_gradient_stage(seen, adjacency):
 @pytest.mark.parametrize("kind", [DPTransferClassifier, DPTransferRegressor])
 def test_peeling_and_prior(seen, kind, rounds, adjacency):
     domain = CLASSES if kind is DPTransferClassifier else NUMBERS
-    model = kind(domain, n_nonzero=3, n_iter=rounds, adjacency=adjacency)
+    more = {} if kind is DPTransferClassifier else {"cutoff": NUMBERS.target_bound / 4.0}
+    model = kind(domain, n_nonzero=3, n_iter=rounds, adjacency=adjacency, **more)
     plan = model.plan(9)
     picks = phase(plan, "support")
     assert leaves(picks) == {only(picks, Exponential): 3 * rounds}

@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor
+from dpsparse import Domain, DPRidgeRegressor, DPTransferRegressor, DPTwoStageRegressor
 from dpsparse.audit.replay import check
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.privacy import Exponential, Repeated
 from dpsparse.rows import Rows
-from dpsparse.solvers.table_regression import Find
+from dpsparse.sensitivity import ridge_minimiser
+from dpsparse.solvers.table_regression import ROW_CLIP, Find
 
 BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 0.3, 1.0 - 2.0**-53, 1.0, 3.0, HUGE, 1e300, -1.0, -1e300]
 D = 4
@@ -135,3 +136,51 @@ def test_taken_columns_keep_their_order_and_nothing_else():
     rows = Rows.clip(X, np.zeros(3), FREE).columns(np.array([1, 3]), spare=False)
     assert rows.n_features == 2
     np.testing.assert_allclose(rows.table().X.toarray(), X[:, [1, 3]], rtol=1e-6)
+
+
+# ---- the same with noise on the minimiser: DPTransferRegressor -------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_released_minimiser_moves_by_its_lemma_and_not_by_more(adjacency):
+    """One row of the largest gradient against none, or against its opposite: 99 % of what the plan pays for."""
+    domain = Domain(target_bound=1.0, n_samples=2000)
+    plan = DPTransferRegressor(domain, n_nonzero=2, adjacency=adjacency).plan(40)
+    public, fit = plan.public, plan.phases[-1].event
+    assert public.output
+    bound = ridge_minimiser(1.0, ROW_CLIP, 1.0, public.ridge, adjacency, public.tol).value
+    assert bound <= fit.sensitivity <= 1.001 * bound
+    found, entry = [], math.sqrt((ROW_CLIP**2 - 1.0) / 2.0) * (1 - 1e-6)  # rows of length r
+    for y in ([1.0], [-1.0], []):
+        rows = Rows.clip(np.full((len(y), 2), 1.0), np.array(y), FREE)
+        at = rows.standardised(np.zeros(2), np.full(2, entry), unit=1e-3)
+        problem = at.ridge(
+            None, constant=1.0, row_clip=ROW_CLIP, longest=2.0**20, squared=True
+        ).problem("huber", ridge=public.ridge, tol=public.tol)
+        found.append(problem.minimiser().whole(2.0**-50) * 2.0**-50)
+    moved = np.linalg.norm(found[0] - found[1 if adjacency == "replace-one" else 2])
+    assert 0.99 * bound < moved <= bound
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_wide_table_is_replayed_with_noise_on_the_minimiser(adjacency):
+    domain = Domain(target_range=(-1.0, 5.0), n_samples=4000)
+    model = DPTransferRegressor(domain, n_nonzero=4, adjacency=adjacency)
+    finding = check(model, 40, n_pairs=6, n_climbs=2, every=200)
+    assert finding.complaints == ()
+    assert finding.height > 0.2
+
+
+def test_the_way_of_the_teacher_is_a_function_of_public_numbers():
+    """200 rows at epsilon 1 are 47 effective ones, 300 are 71, 1,000 are 237."""
+
+    def way(n, **asked):
+        return names(DPTransferRegressor(Domain(target_bound=6.0, n_samples=n), **asked).plan(20))
+
+    assert way(200) == ["mean"]
+    assert way(300) == ["prior", "support", "fit"]
+    assert way(1000)[-3:] == ["entry", "support", "fit"]
+    # Asked for several rounds, public rows or a ridge: the paper's way, whatever the size.
+    for asked in ({"n_iter": 2}, {"public_X": np.ones((5, 20))}, {"ridge": 50.0}, {"cutoff": 1.0}):
+        for n in (200, 1000):
+            assert "prior" in way(n, **asked)

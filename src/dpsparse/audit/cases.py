@@ -97,7 +97,10 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (BINARY, {"n_nonzero": 3, "public_X": "uniform", "n_public": 9}),
         (TRIPLE, {"n_nonzero": 2}),
     ],
-    "DPTransferRegressor": [(NUMBER, {"n_nonzero": 3, "n_iter": 2})],
+    "DPTransferRegressor": [
+        (NUMBER, {"n_nonzero": 3, "n_iter": 2}),
+        ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2}),  # released scales
+    ],
     "DPTwoStageClassifier": [
         (BINARY, {"n_nonzero": 3, "n_blocks": 4, "support": "votes"}),
         (TRIPLE, {"n_nonzero": 2, "n_blocks": 3, "second_stage": "output", "support": "votes"}),

@@ -19,11 +19,13 @@ from dpsparse.estimators._support import (
     leaf_numbers,
     longest_row,
     phases,
+    rounded_release,
     tilted_fit,
 )
 from dpsparse.privacy import Exponential, Plan, Repeated, RoundedGaussian
 from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
+from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.table_regression import EXACT_RIDGE, Find, TableRegression, row_clip
 
@@ -48,6 +50,7 @@ FEW_DROWNED, DROWNED = 3.0, 5.0  # how weights are pulled that the noise would d
 # Shares of what the mean leaves (of mu^2); the second line where directions are released.
 SHARES = {"spread": 0.05, "length": 0.05, "centre": 0.08, "columns": 0.08}
 TURNED = {"spread": 0.05, "length": 0.05, "centre": 0.05, "columns": 0.04, "axes": 0.06}
+BALANCE = 2.0  # of n/(columns times mu): the square of a ridge for output perturbation
 ENTRY_SHARE = 0.02  # of all, where columns are found first
 NOTES = {
     "mean": "noisy sum of the targets",
@@ -58,6 +61,7 @@ NOTES = {
     "axes": "noisy second moments of scaled rows: directions in which they are long",
     "entry": f"{COUNTS} noisy counts: typical size of an entry",
     "fit": "objective perturbation on weighted rows",
+    "output": "output perturbation on weighted rows",
 }
 
 
@@ -135,8 +139,10 @@ def table_plan(
     ridge: float | None = None,
     n_nonzero: int | None = None,
     find: Find | None = None,
+    output: bool = False,
 ) -> Plan:
-    """One fit on `n_columns` columns: on all there are, or on those that are found first."""
+    """One fit on `n_columns` columns: on all there are, or on those that are found first. `output` adds the noise to
+    the minimiser instead of its objective."""
     name, domain = type(model).__name__, model._domain
     n, private = int(domain.require("n_samples", name)), not math.isinf(model.epsilon)
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
@@ -163,7 +169,8 @@ def table_plan(
     rest = 1.0 - sum(shares.values()) - of_support
     triangle = n_columns * (n_columns + 1) // 2
     sizes = {"mean": 1, "spread": COUNTS, "length": 2 * COUNTS, "entry": COUNTS, "axes": triangle}
-    ridge = ridge or default_ridge(model, few, n, n_columns, clip, N / n * math.sqrt(rest))
+    mu = N / n * math.sqrt(rest)
+    ridge = ridge or default_ridge(model, few, n, n_columns, clip, mu, output)
     if private:
         check_ridge("ridge", ridge, clip**2, n)
     tol, size = TOL * clip, n_columns + 1
@@ -183,15 +190,16 @@ def table_plan(
             eta = strength * math.sqrt(8.0 * of_support / n_columns)  # zCDP eta^2/8 each
             picks = Repeated(Exponential(eta), n_columns)
             named.append(("support", picks, "columns that go with the targets"))
-        event = tilted_fit(
-            clip, clip**2, ridge, "glm", strength * math.sqrt(2.0 * rest), size, tol,
-            model.adjacency,
-        )  # fmt: skip
+        ratio = strength * math.sqrt(2.0 * rest)
+        if output:
+            moved = ridge_minimiser(1.0, clip, 1.0, ridge, model.adjacency, tol).value
+            return [*named, ("fit", rounded_release(moved, ratio, size), NOTES["output"])]
+        event = tilted_fit(clip, clip**2, ridge, "glm", ratio, size, tol, model.adjacency)
         return [*named, ("fit", event, NOTES["fit"])]
 
     strength = find_strength(everything, model.epsilon, model.delta)
     if private:
-        check_grid(name, strength * math.sqrt(2e-3 * rest), size)
+        check_grid(name, strength * math.sqrt((2.0 if output else 2e-3) * rest), size)
     public = TableRegression(
         way=way,
         n_samples=n,
@@ -204,6 +212,7 @@ def table_plan(
         turn=turn,
         n_nonzero=n_nonzero,
         find=find,
+        output=output,
     )
     return model._planned(
         phases(everything(strength) if private else [], private),
@@ -223,12 +232,20 @@ def table_plan(
 
 
 def default_ridge(
-    model: BaseDPLinearModel, few: bool, n: int, n_features: int, clip: float, mu: float
+    model: BaseDPLinearModel,
+    few: bool,
+    n: int,
+    n_features: int,
+    clip: float,
+    mu: float,
+    output: bool = False,
 ) -> float:
     """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
-    drown are pulled to zero."""
+    drown are pulled to zero. Output perturbation: noise ~ 1/ridge and shrinkage ~ ridge/n balance."""
     if math.isinf(model.epsilon):
         return EXACT_RIDGE * row_clip("released") ** 2
+    if output:
+        return math.sqrt(BALANCE * n / (n_features * mu)) * clip**2
     rich = is_rich(effective_rows(n, model.epsilon, model.delta, model.adjacency), n_features)
     slope = WIDE_SLOPE if n_features > NARROW else RICH_SLOPE if rich else SLOPE
     drowned = (FEW_DROWNED if few else DROWNED) * n_features / (n * mu**2)

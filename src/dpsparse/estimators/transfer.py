@@ -19,6 +19,7 @@ from dpsparse.estimators._base import (
     check_count,
     output_count,
 )
+from dpsparse.estimators._scaled_support import short_plan
 from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
@@ -30,6 +31,7 @@ from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import UNIFORM
 
 STUDENT_STEPS = 60
+SCALED_SPLIT = 0.5  # share of the support in what released scales leave
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,10 @@ class _DPTransfer(DPSupportFirst):
             raise ParameterError(
                 f"public_X must have the {n_features} columns of X, got {public.shape[1]}."
             )
-        return super()._make_plan(n_features, labels)
+        chosen = (self.ridge, self.row_clip, getattr(self, "cutoff", None))
+        plain = public is None and chosen == (None, None, None) and self.n_iter == 1
+        plan = short_plan(self, n_features, SCALED_SPLIT) if plain else None
+        return plan or super()._make_plan(n_features, labels)
 
     def _public_count(self) -> int:
         if self.public_X is None or isinstance(self.public_X, str):
@@ -171,6 +176,9 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPTransferRegressor(BaseDPRegressor, _DPTransfer):
     """Sparse Huber regression by knowledge transfer: private support, ridge teacher, release.
+
+    As it comes (one round, and no `public_X`, `ridge`, `row_clip` or `cutoff`) and with 100 effective rows or more,
+    scales are released as by `DPTwoStageRegressor`; below 60 the mean of the targets is all.
 
     Parameters
     ----------

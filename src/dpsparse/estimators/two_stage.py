@@ -17,25 +17,22 @@ from dpsparse.estimators._base import (
     check_count,
     output_count,
 )
-from dpsparse.estimators._phases import effective_rows, mean_alone
+from dpsparse.estimators._scaled_support import short_plan
 from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
-from dpsparse.estimators.ridge import choose_way, table_plan
 from dpsparse.privacy import Plan
 from dpsparse.published import kifer_smith_thakurta_2012_two_stage as published
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector, correlation_selector
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import Find
 from dpsparse.solvers.two_stage import Votes
 
 SUPPORTS = ("peeling", "votes")
 SELECTORS = ("correlation", "lasso")
 STAGES = ("objective", "output", "gradient")
 DEFAULT_BLOCKS = 64
-SCALED_SPLIT = 0.6  # share of the support in what released scales leave
-ENOUGH_FOR_SCALES = 100.0  # effective rows from which scales of a regression are released
 TOO_FEW = 30.0  # effective rows below which a regression is the mean of its targets
+SCALED_SPLIT = 0.6  # share of the support in what released scales leave
 PREFILTER = 4  # the L1 path of a block starts from this many times n_nonzero correlated features
 
 
@@ -88,26 +85,8 @@ class _DPTwoStage(DPSupportFirst):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         chosen = (self.support, self.second_stage, self.ridge, self.row_clip)
         plain = chosen == ("peeling", "objective", None, None)
-        plan = mean_alone(self, TOO_FEW) or self._scaled_plan(n_features) if plain else None
+        plan = short_plan(self, n_features, SCALED_SPLIT, TOO_FEW) if plain else None
         return plan or super()._make_plan(n_features, labels)
-
-    def _scaled_plan(self, n_features: int) -> Plan | None:
-        """Released scales instead of declared bounds, where there are enough rows and nothing else is asked for."""
-        domain, s = self._domain, min(self.n_nonzero, n_features)
-        n, bound = domain.n_samples, domain.feature_bound
-        asked = getattr(self, "cutoff", None) is not None or not self.fit_intercept
-        if asked or not self._labels_are_numbers or self.calibration != "proven":
-            return None
-        if n is None or bound is None:
-            return None
-        N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
-        if ENOUGH_FOR_SCALES > N or choose_way(N, s) != "released":
-            return None
-        if s == n_features:  # nothing has to be found
-            return table_plan(self, n_features, "released")
-        longest = min(domain.row_norm or math.inf, bound * math.sqrt(n_features))
-        find = Find(s, bound, longest, self.split or SCALED_SPLIT)
-        return table_plan(self, s, "released", find=find)
 
     def _stage(self) -> str:
         return self.second_stage

@@ -78,6 +78,7 @@ class TableRegression:
     cutoff: float = 1.0  # of q
     turn: bool = False  # whether directions are released
     find: Find | None = None  # which columns are fitted; None takes all
+    output: bool = False  # the minimiser itself gets the noise, instead of its objective
     loss: str = "huber"  # without noise also "logistic": see `converged`
     n_nonzero: int | None = (
         None  # without noise: the columns left when the weakest are dropped step by step
@@ -194,7 +195,10 @@ class Run(Look):
             tol=public.tol,
             cutoff=EXACT_CUTOFF if exact else 1.0,
         )
-        theta = self.releases.tilt("fit", problem)
+        if public.output:
+            theta = self.releases.gaussian("fit", problem.minimiser())
+        else:
+            theta = self.releases.tilt("fit", problem)
         if self.axes is not None:
             theta[:-1] = np.sum(self.axes * theta[:-1], axis=1)
         return theta
