@@ -10,12 +10,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
-from dpsparse import Domain, DPRidgeRegressor
+import dpsparse.estimators._base as base
+from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor
 from dpsparse.audit.replay import check
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators import ridge as estimator
 from dpsparse.estimators.ridge import choose_way, effective_rows
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
+from dpsparse.mechanisms import GaussianNoise
 from dpsparse.privacy import Plan
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -382,6 +384,27 @@ def test_scales_without_directions_are_replayed(adjacency):
     names = [phase.name for phase in model.plan(30).phases]
     assert names == ["mean", "spread", "length", "centre", "columns", "fit"]
     assert check(model, 30, n_pairs=3, n_climbs=0, every=100).complaints == ()
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("model", [DPRidgeRegressor, DPTwoStageRegressor])
+def test_every_number_that_leaves_is_charged(model, adjacency, monkeypatch):
+    """The sampler's distance from its law is paid number by number, so a phase states how many there are."""
+    left = dict.fromkeys(("mean", "spread", "length", "centre", "columns", "axes"), 0)
+
+    class Counted(Releases):
+        def _release(self, phase, made):
+            if isinstance(made, GaussianNoise):
+                left[phase] = left.get(phase, 0) + made.query.size
+            return super()._release(phase, made)
+
+    monkeypatch.setattr(base, "Releases", Counted)
+    X = np.random.default_rng(1).uniform(-1, 1, (50, 12))
+    fitted = model(Domain(target_bound=1.0, n_samples=4000), n_nonzero=5, adjacency=adjacency)
+    fitted.fit(X, X[:, 0])
+    paid = {phase.name: phase.event for phase in fitted.plan_.phases}
+    for phase, numbers in left.items():
+        assert paid[phase].size == numbers > 0, phase
 
 
 def test_where_rows_are_many_less_is_spent_on_looking():
