@@ -2,7 +2,8 @@
 
     python benchmarks/frank_wolfe.py                          all shapes (about ten minutes)
     python benchmarks/frank_wolfe.py --shape rcv1 --quick     one shape, few reference steps
-    python benchmarks/frank_wolfe.py --shape none --sceptic   default settings and worst cases
+    python benchmarks/frank_wolfe.py --shape none --sceptic   default settings and worst cases (--only narrow: some)
+    python benchmarks/frank_wolfe.py --shape none --memory    peak memory (--memory kdda: of one shape)
     python benchmarks/frank_wolfe.py --shape none --cold      first fit without any cache
     python benchmarks/frank_wolfe.py --growth growth.svg      time per step against D
 
@@ -269,8 +270,11 @@ def unbalanced(X, y, share):
     return X[keep], y[keep]
 
 
-def sceptic(quick, large):
-    """Default settings and worst cases, through the estimator: fit / (T steps of the SciPy loop)."""
+def sceptic(quick, large, only):
+    """Default settings and worst cases, through the estimator: fit / (T steps of the SciPy loop).
+
+    `only` takes the cases whose name holds one of these words.
+    """
     rcv1, rng = load("rcv1"), np.random.default_rng(0)
     common = np.asarray((rcv1[0] != 0).sum(axis=0)).argmax()
     dense = rng.uniform(-1, 1, (3000, 500))
@@ -281,6 +285,7 @@ def sceptic(quick, large):
           for share in (0.5, 0.3, 0.1, 0.03, 0.01)),
         ("rcv1, intercept, T = 100", rcv1, 100, True, 10),
         ("narrow", load("narrow"), 4000, False, 12),
+        ("narrow, T = 500", load("narrow"), 500, False, 10),
         ("64 dense columns", synthetic(wide[0], wide[1], 139, 64), 1000, False, 10),
         ("labels = commonest column", (rcv1[0], np.ravel(rcv1[0][:, [common]].toarray() > 0) * 1),
          1000, False, 10),
@@ -289,13 +294,17 @@ def sceptic(quick, large):
         *((f"rcv1, {K} classes", (rcv1[0], classes_of(rcv1[0], K)), 1000, True, 10) for K in (5, 20)),
     ]  # fmt: skip
     if large:
-        cases += [("news20, no intercept", load("news20"), 4000, False, 3000)]
-        kdda = load("kdda")
+        cases += [("news20, no intercept", "news20", 4000, False, 3000)]
         cases += [
-            (f"kdda, T = {T}", kdda, T, False, want) for T, want in ((4000, 4500), (100, 100))
+            (f"kdda, T = {T}", "kdda", T, False, want) for T, want in ((4000, 4500), (100, 100))
         ]
+    cases = [case for case in cases if not only or any(word in case[0] for word in only)]
+    loaded = {
+        shape: load(shape) for shape in {case[1] for case in cases if isinstance(case[1], str)}
+    }
     print("| case | T | SciPy step ms | fit ms | ratio (target) |\n|---|---|---|---|---|")
-    for name, (X, y), n_iter, intercept, target in cases:
+    for name, table, n_iter, intercept, target in cases:
+        X, y = loaded[table] if isinstance(table, str) else table
         reference, fit = measure(X, y, n_iter, intercept, quick)
         print(
             f"| {name} | {n_iter} | {1e3 * reference:.2f} | {1e3 * fit:.0f} "
@@ -372,7 +381,8 @@ def _fit_for_memory(shape, name, dtype, send):
     if name == "DPLassoClassifier":
         model = estimators.DPLassoClassifier(domain, n_iter=100, fit_intercept=False)
     else:
-        model = estimators.DPGradientClassifier(domain)
+        # The peak is in the first step; all of them would take a minute on kdda.
+        model = estimators.DPGradientClassifier(domain, n_iter=3 if shape == "kdda" else None)
     model.fit(tiny.astype(dtype), np.arange(40) % 2)  # load everything a fit needs
     before = _rss()
     with tempfile.TemporaryDirectory() as folder:  # the generator's own peak must not count
@@ -457,9 +467,13 @@ def main():
         "--growth", nargs="?", const="", help="also time against D; save a plot here"
     )
     parser.add_argument(
-        "--memory", action="store_true", help="also measure peak memory (news20, kdda)"
+        "--memory",
+        nargs="*",
+        choices=["news20", "kdda"],
+        help="also measure peak memory (default: both)",
     )
     parser.add_argument("--sceptic", action="store_true", help="default settings, worst cases")
+    parser.add_argument("--only", nargs="+", help="with --sceptic: cases with one of these words")
     parser.add_argument("--large", action="store_true", help="with --sceptic: news20 and kdda too")
     parser.add_argument("--cold", action="store_true", help="first fit in a fresh environment")
     args = parser.parse_args()
@@ -491,11 +505,11 @@ def main():
     for shape, ratio in fixed.items():
         print(f"\n{shape}: fixed-point scatter over float32 scatter {ratio:.2f}", flush=True)
     if args.sceptic:
-        sceptic(args.quick, args.large)
+        sceptic(args.quick, args.large, args.only)
     if args.cold:
         cold()
-    if args.memory:
-        for shape in ("news20", "kdda"):
+    if args.memory is not None:
+        for shape in args.memory or ("news20", "kdda"):
             for name in ("DPLassoClassifier", "DPGradientClassifier"):
                 for dtype in ("float64", "float32"):
                     used, size = memory(shape, name, dtype)

@@ -64,7 +64,9 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     labels, entries, shares = (np.zeros(0, kind) for kind in (np.uint32, np.uint64, np.float32))
     begin, end = np.zeros(n, np.int32), np.zeros(n, np.int32)
     return kernel.State(
-        kernel.Matrix(whole, whole, shares, reals, labels, entries, shares, begin, end),
+        kernel.Matrix(
+            whole, whole, shares, reals, labels, entries, shares, begin, end, np.zeros(1, np.int64)
+        ),
         kernel.Rows(reals, reals, reals, whole, whole, reals, whole, whole),
         kernel.Calendar(whole, whole, whole, whole),
         kernel.Sampler(

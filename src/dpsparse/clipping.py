@@ -39,19 +39,21 @@ class Part:
 
     indptr: np.ndarray
     indices: np.ndarray
-    stored: np.ndarray  # float32, or the caller's float64 where nothing but the cast is left to do
+    stored: np.ndarray  # float32, or what the caller has where `limit` says what is left to do
     targets: np.ndarray
     n_features: int
     persons: np.ndarray | None = None
+    limit: float | None = None  # of entries that are still to be clipped and cast, one by one
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     @property
     def values(self) -> np.ndarray:
-        """The entries in float32, cast when they are first asked for: a kernel that casts as it reads makes no copy."""
-        if self.stored.dtype != np.float32:
-            object.__setattr__(self, "stored", cast(self.stored))
+        """The entries in float32, clipped when they are first asked for: who clips while reading needs no copy."""
+        if self.limit is not None:
+            object.__setattr__(self, "stored", cast(self.stored, self.limit))
+            object.__setattr__(self, "limit", None)
         return self.stored
 
     @property
@@ -68,6 +70,13 @@ class Part:
         """The rows as a matrix, which shares their arrays where the type is theirs."""
         entries: Any = (self.values.astype(dtype, copy=False), self.indices, self.indptr)
         return sp.csr_array(entries, shape=(len(self), self.n_features))
+
+    def squares(self) -> np.ndarray:
+        """The sum of the squared entries of every row, as `values` has them."""
+        out = np.empty(len(self))
+        limit = HUGE if self.limit is None else self.limit
+        _squares_of_rows(self.indptr, self.stored, limit, out)
+        return out
 
     def take(self, rows: np.ndarray, persons: np.ndarray | None) -> Part:
         """These rows in this order, and where each person among them begins."""
@@ -122,25 +131,27 @@ def refuse_malformed(X: Any) -> None:
         )
 
 
-def clipped_rows(X: Any, bound: float, norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Canonical CSR with entries of at most `bound` and rows no longer than `norm`: in float32, or as the caller has
-    them where nothing but the cast is left to do."""
+def clipped_rows(
+    X: Any, bound: float, norm: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float | None]:
+    """Canonical CSR in float32 with entries of at most `bound` and rows no longer than `norm`; where there is no such
+    `norm`, entries as the caller has them, and the limit to which each is still to be cast."""
     refuse_malformed(X)
     indptr, indices, raw = quietly("X must be a table of real numbers.", _canonical_rows, X)
-    if _is_clipped(indptr, raw, bound, norm):
-        return indptr, indices, raw
+    if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
+        return indptr, indices, raw, None
     refuse_non_finite(raw, "X")
+    if norm == np.inf:
+        return indptr, indices, raw, bound
     values = np.empty(len(raw), np.float32)
     _cast_rows(indptr, raw, bound, norm, values)
-    return indptr, indices, values
+    return indptr, indices, values, None
 
 
-def cast(values: np.ndarray) -> np.ndarray:
-    """Clipped entries as they are stored: in float32, towards zero."""
-    if values.dtype == np.float32:
-        return values
+def cast(values: np.ndarray, limit: float) -> np.ndarray:
+    """Entries as they are stored: clipped, in float32 towards zero, and zero below TINY."""
     out = np.empty(len(values), np.float32)
-    _cast_rows(np.zeros(1, np.int32), values, HUGE, np.inf, out)
+    _cast_rows(np.zeros(1, np.int32), values, limit, np.inf, out)
     return out
 
 
@@ -224,10 +235,12 @@ def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
     for i in range(indptr.size - 1):
         if indptr[i + 1] < indptr[i]:
             return False
-    outside = 0
+    if indptr[-1] == 0:
+        return True
+    lowest, highest = indices[0], indices[0]  # of their own type: several are compared at a time
     for p in range(indptr[-1]):
-        outside |= (indices[p] < 0) | (indices[p] >= minor)
-    return outside == 0
+        lowest, highest = min(lowest, indices[p]), max(highest, indices[p])
+    return lowest >= 0 and highest < minor
 
 
 @njit(cache=True)
@@ -254,7 +267,7 @@ def _rises(indptr, indices):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
-    """Whether `_cast_rows` would change nothing but the type; no if there is NaN. Counted without a branch."""
+    """Whether `_cast_rows` would change nothing; no if there is NaN. Counted without a branch."""
     n = np.int64(0)
     for p in range(values.size):
         x = abs(np.float64(values[p]))
@@ -265,7 +278,7 @@ def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
     for i in range(indptr.size - 1):
         squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(values[p]) ** 2  # no less than that of the cast entries
+            squares += np.float64(values[p]) ** 2
         if squares > norm * norm:
             return False
     return True
@@ -296,3 +309,13 @@ def _cast_rows(indptr, raw, bound, norm, out):  # type: ignore[no-untyped-def]
             shrink = norm / np.sqrt(squares) * (1.0 - _NORM_MARGIN)
             for p in range(indptr[i], indptr[i + 1]):
                 out[p] = _cast(np.float64(out[p]) * shrink)
+
+
+@njit(cache=True)
+def _squares_of_rows(indptr, stored, limit, out):  # type: ignore[no-untyped-def]
+    """Of entries as `_cast_rows` would store them; what a row answers depends on no other."""
+    for i in range(out.size):
+        squares = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            squares += np.float64(_cast(min(max(np.float64(stored[p]), -limit), limit))) ** 2
+        out[i] = squares

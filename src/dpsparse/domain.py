@@ -312,7 +312,7 @@ class Domain:
         Arrays of the caller are shared where nothing has to change. With `groups`, the person of every
         row, rows are sorted by person; who they are is not kept.
         """
-        indptr, indices, values = clipped_rows(
+        indptr, indices, values, limit = clipped_rows(
             X, self.feature_bound or HUGE, self.row_norm or math.inf
         )
         if y is None:
@@ -333,7 +333,7 @@ class Domain:
                 targets = np.clip(targets - self.target_middle, -most, most) / most
         if len(targets) != len(indptr) - 1:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
-        part = Part(indptr, indices, values, targets, int(np.shape(X)[1]))
+        part = Part(indptr, indices, values, targets, int(np.shape(X)[1]), limit=limit)
         if groups is None:
             return part
         order, starts = by_person(groups, len(part))

@@ -1063,7 +1063,7 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
         owners = m.entries[begin:end] >> 32
         assert (owners[1:] > owners[:-1]).all()
         again[owners, j] = m.entries[begin:end].astype(np.uint32).view(np.float32)
-    np.testing.assert_array_equal(again, cast(dense.ravel()).reshape(dense.shape))
+    np.testing.assert_array_equal(again, cast(dense.ravel(), 1.0).reshape(dense.shape))
     heavy = labels < kernel.HEAVY
     if (~heavy & (counts > 0)).any():
         assert counts[heavy].min() >= counts[~heavy & (counts > 0)].max()
@@ -1087,26 +1087,30 @@ def test_layout_names_more_rows_than_16_bits(monkeypatch, kind):
         lo, hi = columns.indptr[j], columns.indptr[j + 1]
         np.testing.assert_array_equal(found >> 32, columns.indices[lo:hi])
         shares = found.astype(np.uint32).view(np.float32)
-        np.testing.assert_array_equal(shares, np.clip(cast(columns.data[lo:hi]), -1, 1))
+        np.testing.assert_array_equal(shares, cast(columns.data[lo:hi], 1.0))
 
 
 @pytest.mark.parametrize("name", ["logistic", "squared"])
 def test_a_table_in_float64_is_read_as_if_it_were_cast(name):
-    """Where nothing but the cast is left to do, no copy is made, and no bit of the fit is another one."""
+    """No copy is made where entries are clipped one by one, and no bit of the fit is another one."""
     rng = np.random.default_rng(5)
     X = sp.random_array((400, 1500), density=0.02, rng=rng, format="csr")
+    X.data[::50], X.data[1::50], X.data[2::50] = 1e300, 5e-324, -1e-310
     y = rng.integers(0, 2, 400).astype(np.float64)
     loss = Logistic() if name == "logistic" else Squared()
     problem = Problem(loss, 5.0, 300, 1.0, 6.0, 2**12, fit_intercept=True, feature_bound=0.7)
-    found = [
-        solver.extend(
-            RowArrays(X.indptr, X.indices, v, y, 1500), problem, None, 300, make_generator(1)
-        )
-        for v in (X.data, cast(X.data), cast(X.data).astype(np.float64))
-    ]
-    for one in found[1:]:
-        np.testing.assert_array_equal(one.features, found[0].features)
-        np.testing.assert_array_equal(one.signs, found[0].signs)
+    for limit in (0.6, 0.9):
+        stored = cast(X.data, limit)
+        found = [
+            solver.extend(
+                RowArrays(X.indptr, X.indices, v, y, 1500, limit), problem, None, 300,
+                make_generator(1),
+            )
+            for v in (X.data, stored, stored.astype(np.float64))
+        ]  # fmt: skip
+        for one in found[1:]:
+            np.testing.assert_array_equal(one.features, found[0].features)
+            np.testing.assert_array_equal(one.signs, found[0].signs)
 
 
 def assert_bounds_of_columns(m, largest, dense):

@@ -68,7 +68,9 @@ def _validated(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
 
 
 def check_labels(y: np.ndarray) -> None:
-    """Refuse targets that cannot be class labels, such as fractions or mixed types."""
+    """Refuse targets that cannot be class labels, such as fractions or mixed types; whole numbers always can."""
+    if np.ndim(y) == 1 and np.asarray(y).dtype.kind in "iu":
+        return
     quietly(
         "Unknown label type: y must hold class labels, whole numbers or text, one kind throughout, none missing. "
         "For numbers use a regressor.",

@@ -17,9 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from dpsparse.clipping import BoundedData, Part, by_person, cast
+from dpsparse.clipping import HUGE, BoundedData, Part, by_person
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows import sources
@@ -130,22 +129,21 @@ class Rows:
 
     def table(self) -> BoundedData:
         """The rows themselves, for the printed forms of the papers; no private solver may ask."""
-        indptr, indices, values, y, n_features = self.arrays()
-        shape = (len(indptr) - 1, n_features)
-        return BoundedData(
-            sp.csr_array((cast(values).astype(np.float64), indices, indptr), shape=shape),
-            y,
-            self.domain,
-        )
+        all_rows, y = self._joined()
+        return BoundedData(all_rows.table(np.float64), y, self.domain)
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
-        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet, which casts
-        entries as it reads them."""
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, float]:
+        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet, and the
+        limit to which it clips entries as it reads them."""
+        all_rows, y = self._joined()
+        limit = HUGE if all_rows.limit is None else all_rows.limit
+        return all_rows.indptr, all_rows.indices, all_rows.stored, y, self.n_features, limit
+
+    def _joined(self) -> tuple[Part, np.ndarray]:
+        """All rows in one part, and targets in their own unit."""
         all_rows = sources.joined(self._parts.collect(_same))
         y = all_rows.targets
-        if y.dtype.kind != "i":
-            y = y * (self.domain.target_bound or 1.0)
-        return all_rows.indptr, all_rows.indices, all_rows.stored, y, self.n_features
+        return all_rows, y if y.dtype.kind == "i" else y * (self.domain.target_bound or 1.0)
 
     def cell_scores(self, at: CellsAt) -> np.ndarray:
         """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""

@@ -54,20 +54,7 @@ def with_targets(middle: float, unit: float, part: Part) -> Part:
 
 def small(size: float, part: Part) -> np.ndarray:
     """Which rows have non-zero entries of a root mean square of at most `size`."""
-    out = np.empty(len(part), np.bool_)
-    run: Any = _small
-    run(part.indptr, part.values, size * size, out)
-    return out
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _small(indptr, values, limit, out):
-    """Row by row: what a row answers depends on no other."""
-    for i in range(out.size):
-        squares = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(values[p]) * np.float64(values[p])
-        out[i] = squares <= limit * (indptr[i + 1] - indptr[i])
+    return np.asarray(part.squares() <= (size * size) * np.diff(part.indptr))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -58,7 +58,9 @@ def add_products(matrix, sc, weight, labels, values, out):
         n = 0
         for p in range(lo, hi):
             labels[n] = matrix.label_of[matrix.indices[p]]
-            values[n] = kernel._entry(kernel._raw(matrix.floats, matrix.doubles, p), sc.factor)
+            values[n] = kernel._entry(
+                kernel._raw(matrix.floats, matrix.doubles, p), sc.factor, sc.limit
+            )
             n += 1
         if sc.intercept >= 0:
             labels[n], values[n] = sc.intercept, 1.0

@@ -48,6 +48,7 @@ HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
 SLOPE_UNITS = 2.0**SLOPE_BITS
 LN2 = math.log(2.0)
+TINY = 2.0**-100  # smaller entries are none (`clipping.TINY`)
 QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
 # The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
 HEAVY = 1024
@@ -68,6 +69,7 @@ _SCALARS = np.dtype(
         ("kappa", np.float64),  # per unit of score; 0 for the arg max
         ("reach", np.float64),  # radius * feature_bound
         ("factor", np.float64),  # 1 / feature_bound
+        ("limit", np.float64),  # of entries, before they are divided by the feature bound
         ("slope_bound", np.float64),
         ("smoothness", np.float64),
         ("cutoff", np.float64),
@@ -128,6 +130,7 @@ class Matrix(NamedTuple):
     shares: np.ndarray  # the same memory as float32: a column that owns all rows keeps its numbers alone, side by side
     begin: np.ndarray  # by label: where its entries begin
     end: np.ndarray
+    sums: np.ndarray  # room for running sums of the entries of short columns
 
 
 class Rows(NamedTuple):
@@ -196,17 +199,18 @@ def _scale(sc, t):
 
 
 @_inner
-def _entry(value, factor):
+def _entry(value, factor, limit):
     """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0.
 
-    It is cast before it is divided, to the float32 next to it on the side of zero, as `clipping._cast` does: a table
-    in float64 that satisfies its domain is read where it is.
+    Before it is divided it is what `clipping._cast_rows` makes of it: clipped to `limit`, the float32 next to it on the
+    side of zero, 0 below TINY. So a table is read where it is, without a clipped copy.
     """
-    whole = np.float64(value)
+    whole = min(max(np.float64(value), -limit), limit) if value == value else 0.0
     y = np.float32(whole)
     bits = y.view(np.int32) - np.int32(abs(np.float64(y)) > abs(whole))
-    x = np.float64(np.int32(bits).view(np.float32)) * factor
-    x = min(max(x, -1.0), 1.0) if x == x else 0.0
+    stored = np.float64(np.int32(bits).view(np.float32))
+    x = stored * factor if abs(stored) >= TINY else 0.0
+    x = min(max(x, -1.0), 1.0)
     return np.float32(x)
 
 
@@ -441,7 +445,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
             for p in range(lo, hi + (sc.intercept >= 0)):
                 if p < hi:
                     label = np.int64(label_of[indices[p]])
-                    x = _entry(_raw(floats, doubles, p), factor)
+                    x = _entry(_raw(floats, doubles, p), factor, sc.limit)
                 else:
                     label, x = sc.intercept, np.float32(1.0)
                 cell = label * K + k
@@ -466,11 +470,46 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
 # ---- scores ----
 
 
+@_inner
+def _pull_light(matrix, slopes, score, unit, first, last):
+    """Scores of light labels, one output each: as differences of running sums, so that the ends of short columns are
+    not guessed. Their sums are of whole numbers, and the same."""
+    begin, end, entries, sums = matrix.begin, matrix.end, matrix.entries, matrix.sums
+    n, label = slopes.size, first
+    while label < last:
+        lo, stop = np.int64(begin[label]), label
+        # Columns side by side that have room together; those that own all rows do not name them.
+        while (
+            stop < last
+            and end[stop] - lo < sums.size
+            and end[stop] - begin[stop] != n
+            and (stop == label or begin[stop] == end[stop - 1])
+        ):
+            stop += 1
+        g, p = np.int64(0), np.uint64(lo)
+        if stop > label:
+            for s in range(np.uint64(end[stop - 1]) - p):
+                sums[s] = g
+                g += _part(slopes[_owner(entries[p + s])], unit, _share(entries[p + s]))
+            sums[end[stop - 1] - lo] = g
+            for c in range(label, stop):
+                score[c] = sums[end[c] - lo] - sums[begin[c] - lo]
+        else:
+            stop, full = label + 1, end[label] - begin[label] == n
+            for s in range(np.uint64(end[label]) - p):
+                x = _share_at(entries, matrix.shares, full, p, p + s)
+                g += _part(slopes[_row_at(entries, full, p, p + s)], unit, x)
+            score[label] = g
+        label = stop
+
+
 @_kernel
 def pull(matrix, slopes, score, sc, first, last):
     """Scores of the labels first..last-1 from the given slopes, column by column."""
     K, unit, entries = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS, matrix.entries
-    for label in range(first, last):
+    stop = min(max(first, HEAVY), last) if K == 1 else last
+    _pull_light(matrix, slopes, score, unit, stop, last)
+    for label in range(first, stop):
         # Unsigned positions allow vector instructions.
         lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
         full = (hi - lo) * K == np.uint64(slopes.size)
@@ -921,7 +960,7 @@ def bound_buckets(groups, shift, most, bucket_of, columns, ends):
 
 @_kernel
 def scatter_rows(
-    indptr, indices, values, factor, shift, first, last, bucket_of, columns, places, entries
+    indptr, indices, values, factor, limit, shift, first, last, bucket_of, columns, places, entries
 ):
     """Every entry of the rows first..last-1, at most BLOCK, to its bucket: few places are written to.
 
@@ -935,7 +974,7 @@ def scatter_rows(
             b = np.uint64(bucket_of[j >> bits])
             f = np.uint64(places[b])
             places[b] = f + np.uint64(1)
-            share = _pack(0, _entry(values[p], factor))
+            share = _pack(0, _entry(values[p], factor, limit))
             entries[f] = (j - np.uint64(columns[b])) << np.uint64(48) | row | share
             largest = max(largest, _size_bits(share))
     return largest
@@ -1091,9 +1130,16 @@ def column_bounds(matrix, largest, mass, norm, count):
         count[c] = n if c < HEAVY else longest
         if c < HEAVY or n * largest > mass[c] or n * largest * largest > norm[c] * norm[c]:
             total, squares = 0.0, 0.0
-            full = n == matrix.indptr.size - 1
-            for p in range(lo, hi):
-                x = np.float64(abs(_share_at(matrix.entries, matrix.shares, full, lo, p)))
-                total += x
-                squares += x * x
+            if (
+                n == matrix.indptr.size - 1
+            ):  # two loops, each of which takes several entries at a time
+                for p in range(lo + lo, lo + hi):
+                    x = np.float64(abs(matrix.shares[p]))
+                    total += x
+                    squares += x * x
+            else:
+                for p in range(lo, hi):
+                    x = np.float64(abs(_share(matrix.entries[p])))
+                    total += x
+                    squares += x * x
             mass[c], norm[c] = max(mass[c], total), max(norm[c], math.sqrt(squares))

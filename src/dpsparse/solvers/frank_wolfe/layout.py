@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.clipping import BoundedData, cast
+from dpsparse.clipping import HUGE, BoundedData, cast
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import BLOCK, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
@@ -25,7 +25,8 @@ _BUCKET, _GROUPS = 2**15, 2**12
 
 @dataclass(frozen=True, eq=False)
 class RowArrays:
-    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32, or in float64 that the kernel casts.
+    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32 or float64, which the kernel clips to
+    `limit` and casts as it reads them.
 
     Nothing is copied: the solver reads these arrays and keeps its own transpose beside them.
     """
@@ -35,12 +36,14 @@ class RowArrays:
     values: np.ndarray
     targets: np.ndarray  # class codes, or numbers
     n_features: int
+    limit: float = HUGE
 
     def matrix(self) -> sp.csr_array:
         """The same as a SciPy matrix, for the plain solver."""
         shape = (len(self.indptr) - 1, self.n_features)
         return sp.csr_array(
-            (cast(self.values).astype(np.float64), self.indices, self.indptr), shape=shape
+            (cast(self.values, self.limit).astype(np.float64), self.indices, self.indptr),
+            shape=shape,
         )
 
     @classmethod
@@ -83,7 +86,16 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
     if values.dtype == np.float64:
         floats, doubles = np.empty(0, np.float32), values
     matrix = kernel.Matrix(
-        indptr, rows.indices, floats, doubles, label_of, entries, shares, begin, end
+        indptr,
+        rows.indices,
+        floats,
+        doubles,
+        label_of,
+        entries,
+        shares,
+        begin,
+        end,
+        np.empty(2**11, np.int64),
     )
     return matrix, most
 
@@ -108,7 +120,7 @@ def _sort_by_columns(
     begins, reached, largest = places.copy(), [], 0
     for first in range(0, n, BLOCK):
         found = kernel.scatter_rows(
-            rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, shift, first,
+            rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, rows.limit, shift, first,
             min(first + BLOCK, n), bucket_of, columns, places, entries,
         )  # fmt: skip
         largest = max(largest, int(found))
@@ -139,6 +151,7 @@ def make_state(
     sc.resolution, sc.n_cells = problem.resolution, matrix.label_of.size * K
     sc.intercept = matrix.label_of[-1] if problem.fit_intercept and n > 0 else -1
     sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
+    sc.limit = rows.limit
     sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
     sc.cutoff, sc.fresh_at, sc.exact_at = getattr(problem.loss, "cutoff", 0.0), -1, -1
     sc.width, sc.ceiling = 1, -1
