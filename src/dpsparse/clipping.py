@@ -57,6 +57,13 @@ class Part:
         return self.stored
 
     @property
+    def entries(self) -> np.ndarray:
+        """The same in float32, or in the caller's float64 where nothing but the cast is left to do."""
+        if self.limit is None or _is_clipped(self.indptr, self.stored, self.limit, np.inf):
+            return self.stored
+        return self.values
+
+    @property
     def starts(self) -> np.ndarray | None:
         """The first row of every person, and the end."""
         return self.persons

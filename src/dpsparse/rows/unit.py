@@ -244,10 +244,11 @@ def _unit_part(
     constants = np.empty(n, np.int32)
     norm, length = np.empty(n), np.empty(n)
     run: Any = kernels.unit_rows
+    entries = part.entries
     over_rows(
         n, len(z),
         lambda a, b: run(
-            part.indptr, part.indices, part.stored, scaling, place, *map(float, lengths), a, b,
+            part.indptr, part.indices, entries, scaling, place, *map(float, lengths), a, b,
             indptr, columns, z, constants, norm, length,
         ),
     )  # fmt: skip
