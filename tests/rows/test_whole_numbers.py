@@ -241,6 +241,7 @@ class TestDoor:
             X.data[7] = odd
             part = Domain().part(X)
             assert np.shares_memory(part.stored, X.data)
+            assert part.entries[7] == (0.0 if abs(odd) < 1 else np.sign(odd))
             assert part.values[7] == (0.0 if abs(odd) < 1 else np.sign(odd))
         for bad in (np.nan, np.inf, -np.inf):
             X.data[7] = bad
