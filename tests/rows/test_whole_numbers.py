@@ -5,6 +5,7 @@ The rows of issue "floats" among them: subnormals, values that round up, huge on
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -247,6 +248,22 @@ class TestDoor:
             X.data[7] = bad
             with pytest.raises(SchemaError, match="NaN or infinity"):
                 Domain().part(X)
+
+    @pytest.mark.parametrize("dropped", [0, 5])
+    def test_unit_rows_read_float64_as_if_it_were_cast(self, dropped):
+        """Lengths and whole numbers from the caller's entries are those of the stored ones, to the last bit."""
+        X = sp.random_array((400, 20), density=0.5, rng=np.random.default_rng(0), format="csr")
+        X.data[:4] = 2.0**-100 * (1.0 + 2.0**-30), 1.0 - 2.0**-53, -(1.0 - 2.0**-26), 1.0
+        scaling = np.linspace(0.5, 2.0, 20, dtype=np.float32)
+        scaling[:dropped] = 0.0
+        part = Domain().part(X)
+        raw, stored = (
+            Rows([replace(part, stored=entries)], Domain()).unit(scaling, shortest=0.1)._parts[0]
+            for entries in (X.data, part.values)
+        )
+        assert X.data.dtype == np.float64
+        for name in ("columns", "z", "norm", "length"):
+            np.testing.assert_array_equal(getattr(raw, name), getattr(stored, name))
 
     def test_values_are_stored_towards_zero(self):
         for bound in (0.1, 1e-29, 1e29):
