@@ -265,6 +265,18 @@ class TestDoor:
         for name in ("columns", "z", "norm", "length"):
             np.testing.assert_array_equal(getattr(raw, name), getattr(stored, name))
 
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    def test_unit_rows_of_a_locked_table(self, kind):
+        """The arrays of a memory map cannot be written; a kernel that wants to would fail after the fit is paid."""
+        X = sp.random_array((50, 20), density=0.3, rng=np.random.default_rng(0), format="csr")
+        X = X.astype(kind)
+        free = Rows([Domain().part(X.copy())], Domain()).unit(np.ones(20, np.float32))._parts[0]
+        for array in (X.data, X.indices, X.indptr):
+            array.flags.writeable = False
+        locked = Rows([Domain().part(X)], Domain()).unit(np.ones(20, np.float32))._parts[0]
+        np.testing.assert_array_equal(locked.columns, free.columns)
+        np.testing.assert_array_equal(locked.z, free.z)
+
     def test_values_are_stored_towards_zero(self):
         for bound in (0.1, 1e-29, 1e29):
             X = sp.csr_array(np.array([[bound, -bound, bound / 3]]))

@@ -245,11 +245,13 @@ def _unit_part(
     norm, length = np.empty(n), np.empty(n)
     run: Any = kernels.unit_rows
     entries = part.entries
+    # Columns that keep their numbers are the caller's, who may have locked them (a memory map): not to be written.
+    written = columns if len(place) else np.empty(0, np.int32)
     over_rows(
         n, len(z),
         lambda a, b: run(
             part.indptr, part.indices, entries, scaling, place, *map(float, lengths), a, b,
-            indptr, columns, z, constants, norm, length,
+            indptr, written, z, constants, norm, length,
         ),
     )  # fmt: skip
     persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
