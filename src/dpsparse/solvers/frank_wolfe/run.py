@@ -116,6 +116,10 @@ class Run(Scores):
         """`track_all` makes every touched cell a riser, for a sampler outside the kernel."""
         super().__init__(rows, problem, track_all)
         self._patience = _PATIENCE
+        self._settle_for, self._settled_for = (
+            0,
+            4,
+        )  # steps to be settled at once; how many the last time
         sc = self.state.sc
         if problem.freshness == "tolerance":
             self.set_tau(problem.tolerance)
@@ -184,16 +188,25 @@ class Run(Scores):
             before = self.step
             if self._curve is not None and mode == kernel.DRAW:
                 if not self._curve.advance(rng, last):
-                    self._curve = None
+                    # Tables are dear, and what ended these would end new ones at once: on 465,000 rows the rounding of
+                    # predictions alone was too much doubt, and tables made at every few steps took minutes.
+                    self._curve, self._no_curve_before = None, self.step + self.step // 2 + 64
                     self._retune()
                 continue
-            self.step = int(kernel.advance(self.state, rng, before, last, mode))
+            settle = self._settle_for > 0 and mode == kernel.DRAW
+            if settle:
+                self._settle_for -= 1
+                self._settle()
+            stop = before + 1 if settle else last
+            self.step = int(kernel.advance(self.state, rng, before, stop, mode))
             if self.state.sc.event:
                 stops = stops + 1 if self.step == before else 0
                 self._answer()
                 if stops > self._patience and self.problem.freshness == "exact" and self._drawing:
                     self._settle()
-                    self._patience = 1  # it may well be the same at the next step
+                    # It may well be the same at the next steps: they are not tried in vain before they are settled.
+                    self._patience, self._settled_for = 1, min(2 * self._settled_for, 256)
+                    self._settle_for = self._settled_for
 
     def _settle(self) -> None:
         """Exact scores without any doubt, for a step that no other way brought to an end.

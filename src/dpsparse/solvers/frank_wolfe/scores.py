@@ -43,6 +43,7 @@ class Scores:
         self._wait = 8  # pulls of all columns (`sc.seek`) after leaders were sought in vain
         self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
         self._curve: Curve | None = None  # narrow tables: scores follow their curvature
+        self._no_curve_before = 0  # a step
 
     @property
     def _drawing(self) -> bool:
@@ -255,7 +256,7 @@ class Scores:
             sc.boxes, sc.theta = 0, 0.0
             # A ceiling holds for the slopes that it was taken at: any change of them must be answered.
             self._set_reserve(0 if sc.ceiling >= 0 else self._reserve)
-            if self._drawing and Curve.pays(self):
+            if self._drawing and t >= self._no_curve_before and Curve.pays(self):
                 self._curve = Curve(self)
 
     def _choose_tau(self) -> float:
