@@ -310,6 +310,15 @@ def test_what_arithmetic_cannot_do_is_refused_before_anything_is_spent(model, na
         model.plan(9)
 
 
+def test_a_ridge_is_certified_for_its_columns():
+    """Lemma 2 of docs/proofs/ridge.md: rounding grows with the squared number of columns."""
+    model = DPTwoStageClassifier(CLASSES, second_stage="output", ridge=1e-4)
+    assert model.set_params(n_nonzero=9).plan(99).proven
+    with pytest.raises(ParameterError, match="ridge"):
+        model.set_params(n_nonzero=99).plan(99)
+    model.set_params(epsilon=math.inf).plan(99)
+
+
 def test_too_few_rows_for_a_support_release_the_mean():
     """A rule of public numbers: 24 effective rows cannot name a feature, 118 can."""
 

@@ -37,7 +37,14 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
-from dpsparse.rows.ridge import LARGEST_TABLE, LEAST_RIDGE, MANY_ROWS, MOST_ROWS, ONE_ROW
+from dpsparse.rows.ridge import (
+    LARGEST_TABLE,
+    LEAST_RIDGE,
+    LEAST_RIDGE_WIDE,
+    MANY_ROWS,
+    MOST_ROWS,
+    ONE_ROW,
+)
 from dpsparse.sensitivity import (
     class_counts,
     clipped_gradient_sum,
@@ -203,7 +210,10 @@ class DPSupportFirst(BaseDPLinearModel):
             method, curvature, self._cutoff() * clip, n_columns + self.fit_intercept, n_outputs,
             self.epsilon, self.delta, domain.n_samples,
         )  # fmt: skip
-        check_ridge("ridge", ridge, curvature, None if method == "gradient" else domain.n_samples)
+        # Nothing is minimised by gradients, and without noise nothing rests on a certificate.
+        free = method == "gradient" or math.isinf(self.epsilon)
+        width = 0 if free else n_columns + self.fit_intercept
+        check_ridge("ridge", ridge, curvature, width, None if free else domain.n_samples)
         # Never beyond what momentum keeps stable for n_samples rows of the largest curvature.
         steepest = (domain.n_samples or 1) * smoothness * bound * max(clip, bound / 8.0)
         slope_bound = self._cutoff() / self._unit
@@ -336,14 +346,22 @@ def default_ridge(
     assert n_samples is not None
     noise = gradient_bound * math.sqrt(2.0 * n_outputs * math.log(1.0 / delta)) / epsilon
     balanced = math.sqrt(noise * n_samples * curvature / (2.0 * n_columns))
-    return max(balanced, 2.0 * LEAST_RIDGE * curvature)
+    return max(balanced, 2.0 * least_ridge(n_columns) * curvature)
 
 
-def check_ridge(name: str, ridge: float, curvature: float, n_samples: int | None) -> None:
+def least_ridge(n_columns: int) -> float:
+    """In units of the curvature of a row: where a minimiser on so many columns is certified on the largest table."""
+    return max(LEAST_RIDGE, LEAST_RIDGE_WIDE * float(n_columns) ** 2)
+
+
+def check_ridge(
+    name: str, ridge: float, curvature: float, n_columns: int, n_samples: int | None
+) -> None:
     """Refuse a problem whose minimiser float64 cannot certify (docs/proofs/ridge.md, Lemma 2)."""
-    if ridge < LEAST_RIDGE * curvature:
+    least = least_ridge(n_columns)
+    if ridge < least * curvature:
         raise ParameterError(
-            f"{name} is too small for rows of the declared size: less than a millionth of the "
+            f"{name} is too small for rows of the declared size: less than {least:.2g} of the "
             "curvature of one row. Raise it, or declare smaller rows."
         )
     if n_samples is not None and n_samples > MOST_ROWS:

@@ -123,7 +123,8 @@ class DPADMMClassifier(BaseDPClassifier):
         bound = row_bound(domain, n_features, self.fit_intercept, name)
         clip = min(bound, self.row_clip or bound / 2.0)
         weight = n_samples * self.coupling  # strong convexity of the summed objective
-        check_ridge("coupling", weight, Logistic().smoothness * clip * bound, n_samples)
+        width = 0 if math.isinf(self.epsilon) else n_features + self.fit_intercept
+        check_ridge("coupling", weight, Logistic().smoothness * clip * bound, width, n_samples)
         tol, size = TOL * clip, n_features + self.fit_intercept
         moved = ridge_minimiser(1.0, clip, 1.0, weight, self.adjacency, tol=tol).value
         private = not math.isinf(self.epsilon)

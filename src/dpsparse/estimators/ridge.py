@@ -172,7 +172,7 @@ def table_plan(
     mu = N / n * math.sqrt(rest)
     ridge = ridge or default_ridge(model, few, n, n_columns, clip, mu, output)
     if private:
-        check_ridge("ridge", ridge, clip**2, n)
+        check_ridge("ridge", ridge, clip**2, n_columns + 1, n)
     tol, size = TOL * clip, n_columns + 1
 
     def everything(strength: float) -> Named:

@@ -48,7 +48,10 @@ if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
 LOGISTIC, RESIDUAL = 0, 1
-LEAST_RIDGE = 2.0**-20  # of a row's largest curvature: where the arithmetic below is proven
+LEAST_RIDGE = (
+    2.0**-20
+)  # of a row's largest curvature: where the arithmetic below is proven for narrow rows
+LEAST_RIDGE_WIDE = 2.0**-28  # times the squared number of columns: the same for wide ones
 MOST_ROWS = (
     2**25
 )  # declared ones: half of what Lemma 2 allows, and a sixteenth of what fits a word of a sum
