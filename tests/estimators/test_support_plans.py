@@ -356,7 +356,7 @@ def test_tables_beyond_the_arithmetic_are_refused_before_anything_is_spent(model
     model.fit(X[:50], np.arange(50) % 2)
 
 
-@pytest.mark.filterwarnings("ignore:No number of these columns:dpsparse.exceptions.BudgetWarning")
+@pytest.mark.filterwarnings("ignore:No number:dpsparse.exceptions.BudgetWarning")
 @pytest.mark.parametrize("search", [False, True], ids=["fit", "search"])
 @pytest.mark.parametrize("prepared", [False, True], ids=["model", "pipeline"])
 def test_pipelines_and_searches_refuse_them_too(prepared, search, monkeypatch):
