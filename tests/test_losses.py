@@ -204,7 +204,7 @@ def test_unbounded_weights():
 
 
 def test_missing_facts_are_named():
-    with pytest.raises(DomainError, match=r"Domain\.target_bound"):
+    with pytest.raises(DomainError, match=r"Domain\.target_range"):
         Squared().slope_bound(Domain(), 1.0)
     with pytest.raises(DomainError, match=r"Domain\.feature_bound"):
         Logistic().slope_bound(Domain(feature_bound=None), 1.0)

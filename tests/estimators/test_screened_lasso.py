@@ -235,7 +235,7 @@ BAD = [
     ({"rule": "rnm"}, "rule"), ({"rule": "counts", "calibration": "published"}, "rule"),
     ({"rule": "top-k"}, "n_nonzero"), ({"n_nonzero": 0}, "n_nonzero"), ({"solver": "slow"}, "solver"),
     ({"rule": "safe", "domain": Domain(target_bound=1.0)}, "n_samples"),
-    ({"domain": Domain()}, "target_bound"),
+    ({"domain": Domain()}, "target_range"),
 ]  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def test_file_ledger_and_persons(tmp_path):
 def test_without_noise_and_without_bounds():
     domain = Domain(classes=[0, 1], n_samples=100)
     assert math.isinf(DPSparseClassifier(domain, epsilon=math.inf).plan(5).epsilon)
-    with pytest.raises(DomainError, match="target_bound"):
+    with pytest.raises(DomainError, match="target_range"):
         DPSparseRegressor(Domain(n_samples=100)).plan(5)
 
 
