@@ -79,11 +79,10 @@ def _entry(value):
 
 
 @_inner
-def _look_ahead(columns, lo, hi, numbers):
-    """Ask for the numbers that entries some way behind lo..hi-1 will need."""
-    end = np.uint64(columns.size)
-    for p in range(min(lo + AHEAD, end), min(hi + AHEAD, end)):
-        fetch(numbers, np.uint64(np.uint32(columns[p])))
+def _look_ahead(columns, p, numbers):
+    """Ask for the number that an entry some way behind entry p will need."""
+    later = min(p + AHEAD, np.uint64(columns.size - 1))
+    fetch(numbers, np.uint64(np.uint32(columns[later])))
 
 
 # ---- rows of length one --------------------------------------------------------------------------
@@ -94,9 +93,9 @@ def count_kept(indptr, indices, scaling, start, stop, out):
     """out[i + 1] <- number of entries of row i in columns of a scale other than 0."""
     for i in range(start, stop):
         lo, hi, count = np.uint64(indptr[i]), np.uint64(indptr[i + 1]), 0
-        if scaling.size > FAR:
-            _look_ahead(indices, lo, hi, scaling)
         for p in range(lo, hi):
+            if scaling.size > FAR:
+                _look_ahead(indices, p, scaling)
             count += scaling[np.uint32(indices[p])] != 0.0
         out[i + 1] = count
 
@@ -113,11 +112,11 @@ def unit_rows(
     for i in range(start, stop):
         lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         squares = 0.0
-        if scaling.size > FAR:
-            _look_ahead(indices, lo, hi, scaling)
-            if place.size > 0:
-                _look_ahead(indices, lo, hi, place)
         for p in range(lo, hi):
+            if scaling.size > FAR:
+                _look_ahead(indices, p, scaling)
+                if place.size > 0:
+                    _look_ahead(indices, p, place)
             squares += (_entry(values[p]) * scaling[np.uint32(indices[p])]) ** 2
         out_length[i] = np.sqrt(squares)
         norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
@@ -157,9 +156,9 @@ def masses(indptr, columns, z, fine, start, stop, out):
     """out_j += whole part of |Z_ij| * fine."""
     for i in range(start, stop):
         lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        if out.size > FAR:
-            _look_ahead(columns, lo, hi, out)
         for p in range(lo, hi):
+            if out.size > FAR:
+                _look_ahead(columns, p, out)
             out[np.uint32(columns[p])] += np.int64(abs(z[p]) * fine)
 
 
@@ -205,10 +204,10 @@ def _slopes_of_one(
     lo = np.uint64(indptr[start])  # unsigned positions need no check for wrap-around
     for i in range(n):
         hi = np.uint64(indptr[start + i + 1])
-        if w.size > FAR:
-            _look_ahead(columns, lo, hi, w)
         m = constant[start + i] * constant_weight[0]
         for p in range(lo, hi):
+            if w.size > FAR:
+                _look_ahead(columns, p, w)
             m += z[p] * w[np.uint32(columns[p])]
         r[i] = m * (1.0 / ROW)
         lo = hi
@@ -295,9 +294,9 @@ def gradient_one(
         lo = np.uint64(indptr[start])
         for i in range(end - start):
             hi, slope = np.uint64(indptr[start + i + 1]), r[i]
-            if sums.size > FAR:
-                _look_ahead(columns, lo, hi, sums)
             for p in range(lo, hi):
+                if sums.size > FAR:
+                    _look_ahead(columns, p, sums)
                 sums[np.uint32(columns[p])] += np.int64(slope * z[p] * fine)
             total += np.int64(slope * constant[start + i] * fine)
             lo = hi

@@ -95,7 +95,8 @@ class UnitRows:
             place[self._kept] = np.arange(self.width, dtype=np.int32)
             if self.width > _MANY and not self._of_persons:
                 first = np.argpartition(scaling[self._kept], _COMMON)[:_COMMON]
-                self._common = np.sort(first).astype(np.int32)
+                first = first[np.argsort(scaling[self._kept[first]], kind="stable")]
+                self._common = first.astype(np.int32)
                 place[self._kept[self._common]] = self.width + np.arange(_COMMON, dtype=np.int32)
         lengths = (constant, shortest, fixed, longest)
         self._parts = rows._parts.map(partial(_unit_part, scaling, place, lengths))
