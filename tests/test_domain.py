@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpsparse import Domain
 from dpsparse.domain import by_person
+from dpsparse.evaluation.scores import _codes
 from dpsparse.exceptions import DomainError, SchemaError
 
 FINITE = st.floats(-1e200, 1e200, allow_nan=False)
@@ -181,6 +182,30 @@ def test_no_person_is_two_because_names_have_no_exact_order():
     assert times[0] == times[1]  # and their numbers are not
     with pytest.raises(SchemaError, match="by numbers or by text"):
         by_person(times, 2)
+
+
+@pytest.mark.parametrize("labels", [[0, 2**53], [-(2**53), 1], [2**53, 2**53 + 1], [0, 2**70]])
+def test_labels_that_one_float_among_them_would_make_equal_are_refused(labels):
+    """[2**53 + 1, 2**53 + 1, 2**53] are two classes, and one if the last is a float: the row of one person changed the
+    class of all others. Declared, observed, and known to a model that is evaluated."""
+    assert np.asarray([2**53 + 1, 2.0**53])[0] == 2**53
+    with pytest.raises(DomainError, match="below"):
+        Domain(classes=labels)
+    with pytest.raises(DomainError, match="below"):
+        Domain(classes="observed").class_labels(np.array(labels))
+    with pytest.raises(DomainError, match="below"):
+        _codes(np.array(labels), np.array(labels), "")
+
+
+@pytest.mark.parametrize(
+    "labels", [[-(2**53) + 1, 2**53 - 1], ["9007199254740992", "9007199254740993"]]
+)
+def test_labels_below_are_told_apart_as_numbers_of_either_kind(labels):
+    domain = Domain(classes=labels)
+    for kind in (None, float) if isinstance(labels[0], int) else (None,):
+        y = np.array([labels[1], labels[0]], kind)
+        part = domain.part(np.eye(2), y, labels=domain.class_labels())
+        assert part.targets.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(

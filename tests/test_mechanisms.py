@@ -19,7 +19,16 @@ from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import compare_by_phase
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Release
-from dpsparse.privacy import Geometric, NonPrivate, Phase, Plan, Repeated, RoundedGaussian, epsilon
+from dpsparse.privacy import (
+    Exponential,
+    Geometric,
+    NonPrivate,
+    Phase,
+    Plan,
+    Repeated,
+    RoundedGaussian,
+    epsilon,
+)
 from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
@@ -172,6 +181,43 @@ def test_a_phase_pays_only_for_its_own_mechanism():
     paid.release("counts", NoisyCounts.paid_by(query))
     with pytest.raises(CalibrationError, match="more than it pays"):
         paid.release("counts", NoisyCounts.paid_by(query))
+
+
+class Steps:
+    """Stands for the steps of Frank-Wolfe."""
+
+    def draw(self, rng, n_steps, tell):
+        return n_steps
+
+
+def ask_for(way, releases, share):
+    """A release that takes `share`, a quarter or all, of the phase that pays for four picks or one sum."""
+    query = rows([0, 1, 1]).class_counts(4)
+    if way == "gaussian":
+        return releases.gaussian("p", query, share)
+    if way == "top_k":
+        return releases.top_k("p", query, round(4 * share), unit=1.0)
+    if way == "vertices":
+        return releases.vertices("p", Steps(), round(4 * share))
+    return releases.geometric("p", rows([0, 1, 1]).unit(np.ones(2, np.float32)).count_shorter(9.0))
+
+
+@pytest.mark.parametrize("way", ["gaussian", "top_k", "vertices", "geometric"])
+def test_a_phase_that_is_used_up_releases_nothing_more(way):
+    """In parts or at once: what would leave beyond them nobody has paid for. The replay sees it as well."""
+    event = {
+        "gaussian": RoundedGaussian(2.0, 1.0, 4),
+        "geometric": Geometric(scale=9.0, sensitivity=1),
+    }.get(way, Repeated(Exponential(0.1), 4))
+    paid = Plan("toy", (Phase("p", event),), epsilon(event, 1e-6), 1e-6, "add-remove")
+    for shares in ([1.0], [0.25] * 4, [0.5, 0.25, 0.25]):
+        if way == "geometric" and len(shares) > 1:
+            continue
+        releases = Releases(paid, make_generator(0))
+        for share in shares:
+            ask_for(way, releases, share)
+        with pytest.raises(CalibrationError, match="more than it pays"):
+            ask_for(way, releases, 0.25)
 
 
 def test_a_count_has_the_noise_that_its_phase_pays():

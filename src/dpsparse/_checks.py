@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
+from dpsparse.exceptions import DomainError, DPSparseError, ParameterError, SchemaError
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
 ADJACENCIES = ("add-remove", "replace-one")
@@ -113,6 +113,15 @@ def check_terms(
     if ledger is not None and not hasattr(ledger, "reserve"):
         raise ParameterError(
             "ledger must be a dpsparse.Ledger or None; open one with Ledger(path)."
+        )
+
+
+def refuse_large_labels(labels: np.ndarray) -> None:
+    """Refuse whole-number labels from 2^53 on. Where one label of a table is a float NumPy makes floats of all of them,
+    and 2^53 + 1 becomes 2^53: one row would change the classes of others."""
+    if labels.dtype.kind in "iuO" and any(is_whole(v) and abs(v) >= 2**53 for v in labels.tolist()):
+        raise DomainError(
+            "Labels that are whole numbers must be below 2**53; name the classes by text."
         )
 
 

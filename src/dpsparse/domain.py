@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import given, is_real, is_whole, quietly
+from dpsparse._checks import given, is_real, is_whole, quietly, refuse_large_labels
 from dpsparse.clipping import (
     HUGE,
     TINY,
@@ -140,6 +140,7 @@ class Domain:
             )  # fmt: skip
             if len(labels) < 2 or len(labels) != len(self.classes):
                 raise DomainError("Domain.classes must list at least two different labels.")
+            refuse_large_labels(labels)
             object.__setattr__(self, "classes", tuple(labels.tolist()))
 
     def _check_columns(self) -> None:
@@ -289,6 +290,7 @@ class Domain:
                 "y holds one class only; classification needs two. Declare both labels with "
                 "Domain(classes=[...]) if the other one may occur."
             )
+        refuse_large_labels(labels)
         return labels
 
     def clip(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> BoundedData:

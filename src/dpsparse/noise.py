@@ -34,6 +34,7 @@ from dpsparse.random import Generator, spawn
 
 STEPS = 2**28
 _BINS, _WIDTH = 2048, 2**21
+LARGEST = _BINS * _WIDTH  # every |K| is below: 16 STEPS
 _EXPONENT_UNIT = 0.5 / STEPS**2
 _U1, _U4, _U5, _U15, _U17, _U26, _U28, _U31, _U33, _U42, _UFFFF, _UTHRESHOLD, _UBIN, _UOFFSET = (
     np.uint64(v)

@@ -124,6 +124,33 @@ def test_a_hundredth_too_little_noise_of_any_phase_shows_on_any_pair(
     assert "1.0101" in complaint
 
 
+TILTED = [
+    ("DPRidgeRegressor", {"domain": FREE_NUMBER}),
+    ("DPTwoStageClassifier", {"n_nonzero": 3, "n_blocks": 4, "support": "votes"}),
+]
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("which", ["unit", "fine"])
+@pytest.mark.parametrize(("name", "parameters"), TILTED)
+def test_a_hundredth_too_little_tilt_or_blur_shows_on_any_pair(
+    name, parameters, which, adjacency, monkeypatch
+):
+    """The blur hides where a search stopped: no pair of tables shows that it is too small, its bound does."""
+    model = make(name, {**parameters, "adjacency": adjacency})
+    assert check(model, n_pairs=1, n_climbs=0, every=100).complaints == ()
+    tilt = dpsparse.mechanisms.tilt.Tilt
+    original = tilt.paid_by
+
+    def paid_by(*facts):
+        made = original(*facts)
+        return replace(made, **{which: 0.99 * getattr(made, which)})
+
+    monkeypatch.setattr(tilt, "paid_by", paid_by)
+    (complaint,) = check(model, n_pairs=1, n_climbs=0, every=100).complaints
+    assert "the phase fit could spend 1.010" in complaint
+
+
 @fault("DPHardThresholdClassifier", n_iter=3, n_nonzero=3, method="gaussian")
 def no_noise_on_the_last_coordinate(patch):
     def add(rng, out):

@@ -19,7 +19,7 @@ from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.mechanisms import GaussianNoise
 from dpsparse.privacy import NonPrivate, Phase, Plan
 from dpsparse.release import Releases
-from dpsparse.rows import Rows, unit
+from dpsparse.rows import Rows, kernels, unit
 from dpsparse.rows.held_out import Linear, centred_scores
 from dpsparse.rows.moments import squares
 from dpsparse.rows.votes import Blocks
@@ -128,6 +128,27 @@ def test_targets_at_the_boundary():
             rows.unit(np.ones(2)).margins(np.full((2, 1), 1e30)).residual_total(np.zeros(1), 3.0)
         )
         assert abs(int(residual.whole(1e-6)[0])) * 1e-6 <= 3.0
+
+
+@pytest.mark.parametrize("size", [2**16, 2**18])
+def test_a_long_short_vector_keeps_its_bound_although_float64_loses_its_small_squares(size):
+    """A square of 2^100 hides any number of squares below 2^46. With a margin of 2^-40, proven for 2^12 numbers, a
+    row of 2^16 classes could be longer than its bound; no query has such rows."""
+    unit, bound = 2.0**-50, 1.0
+    first = math.isqrt((2**40 - 1) << 60)  # squared just below (1 - 2^-40)/unit^2
+    asked = np.full((1, size), 2**23 - 1, np.int64)
+    for large in (first, math.isqrt((2**32 - 2) << 68)):
+        asked[0, 0] = large
+        values, out = (asked + 0.5) * unit / kernels.SAFE, np.zeros(size, np.int64)
+        kernels.short_sum(values, unit, bound, True, out)
+        assert sum(int(v) ** 2 for v in out) <= 2**100
+    assert out[0] > 0  # the last one is short enough
+    assert sum(int(v) ** 2 for v in np.r_[first, asked[0, 1:]]) > 2**100
+
+
+def test_more_classes_than_the_bound_is_proven_for_are_refused():
+    with pytest.raises(ParameterError, match="classes"):
+        Rows.clip(np.ones((1, 1)), [1], Domain(), labels=LABELS).class_counts(2**20 + 1)
 
 
 def test_weights_that_are_not_numbers_move_nothing_beyond_the_bound():

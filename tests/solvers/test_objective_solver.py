@@ -10,10 +10,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2, kstest
 
+from dpsparse import DPRidgeRegressor, DPTwoStageClassifier
 from dpsparse.domain import Domain
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.losses import Huber, Logistic
-from dpsparse.noise import STEPS
+from dpsparse.noise import LARGEST, STEPS
+from dpsparse.noise import integers as noise_integers
 from dpsparse.privacy import (
     ObjectivePerturbation,
     Phase,
@@ -166,6 +168,88 @@ def test_one_float64_would_not_hold_theta():
     theta = ridge.minimise(task, tilt)
     assert true_gradient_norm(task, theta, tilt) <= task.tol / 2
     assert true_gradient_norm(task, (theta.high, np.zeros(3)), tilt) > task.tol
+
+
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("where", ["tilt", "centre"])
+def test_the_norm_is_reached_at_the_end_of_the_range_of_tilts_and_centres(where, spread):
+    """docs/proofs/ridge.md, Lemma 2: |tilt| or ridge |centre| of 2^25 gradients of a row."""
+    longest = math.sqrt(3.0) * BIG
+    facts = {
+        "row_clip": 1.0,
+        "ridge": 0.25 * ridge.LEAST_RIDGE * longest,
+        "longest": longest * (1 + 1e-9),
+    }
+    end = ridge.FARTHEST * np.array([0.6, 0.8 * 0.6, -0.64])
+    assert np.linalg.norm(end) == pytest.approx(ridge.FARTHEST)
+    tilt = end if where == "tilt" else None
+    centre = 1e9 * end / facts["ridge"] if where == "centre" else None
+    task = problem(
+        BOUNDARY, np.arange(len(BOUNDARY)) % 2, tol=1e-6, centre=centre, spread=spread, **facts
+    )
+    if where == "centre":  # released, so it may be moved back, and it is
+        reach = facts["ridge"] * np.linalg.norm(task.centre)
+        assert 0.999 * ridge.FARTHEST < reach <= ridge.FARTHEST * task.gradient_bound
+        np.testing.assert_allclose(task.centre * facts["ridge"], end, rtol=1e-5)
+    else:
+        assert task.longest_tilt == ridge.FARTHEST * task.gradient_bound
+    assert true_gradient_norm(task, ridge.minimise(task, tilt), tilt) <= task.tol
+
+
+def test_a_centre_within_the_range_keeps_its_bits():
+    centre = np.array([0.1, -3e5, 1e-30])
+    task = problem(BOUNDARY, np.arange(len(BOUNDARY)) % 2, centre=centre, row_clip=1.0, ridge=7.0)
+    np.testing.assert_array_equal(task.centre, centre)
+
+
+def test_the_range_of_tilts_is_what_the_largest_table_leaves():
+    """n + B <= 2^27 with B = n + FARTHEST, and no drawn whole number is above LARGEST."""
+    assert 2 * ridge.LARGEST_TABLE + ridge.FARTHEST <= 2**27
+    assert LARGEST == 16 * STEPS
+    drawn = noise_integers(make_generator(0), 2**16)
+    assert 4 * STEPS < np.abs(drawn).max() < LARGEST
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("front", ["ridge", "two-stage"])
+def test_a_tilt_beyond_the_range_is_refused_by_the_plan_and_by_the_door(front, adjacency):
+    """The smallest epsilon of a plan keeps to the range: 16 sd of noise in every weight. Before, the check of the
+    blur's grid stopped at about twice of it (replace-one), and nothing else did."""
+
+    def plan(epsilon):
+        if front == "ridge":
+            domain = Domain(target_bound=1.0, n_samples=4000)
+            model = DPRidgeRegressor(domain, epsilon=epsilon, delta=1e-12, adjacency=adjacency)
+            return model.plan(3)
+        domain = Domain(classes=[0, 1], row_norm=1.0, n_samples=4000)
+        return DPTwoStageClassifier(
+            domain, epsilon=epsilon, delta=1e-12, adjacency=adjacency, n_nonzero=3
+        ).plan(30)
+
+    low, high = 1e-9, 1.0
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        try:
+            (event,) = [p.event for p in plan(middle).phases if p.name == "fit"]
+            high = middle
+        except ParameterError:
+            low = middle
+    with pytest.raises(ParameterError, match="epsilon is too small"):
+        plan(low)
+    event = event.event if isinstance(event, Repeated) else event
+    tilt, blur = event.events
+    longest = LARGEST / STEPS * math.sqrt(blur.size / 2) * tilt.scale
+    assert 0.4 * ridge.FARTHEST < longest / tilt.gradient_bound <= ridge.FARTHEST
+    X, margins = sample(n=20)
+    task = problem(X, (margins > 0) * 1, ridge=5.0, row_clip=1.0, longest=10.0)
+    scale = ridge.FARTHEST * STEPS / LARGEST / math.sqrt(X.shape[1])
+    for factor in (0.999, 1.001):
+        door = releases(tilted_event(task, factor * scale, 1.0))
+        if factor < 1.0:
+            door.tilt("fit", task)
+        else:
+            with pytest.raises(CalibrationError, match="another objective"):
+                door.tilt("fit", task)
 
 
 @pytest.mark.parametrize("row_clip", [BIG, 1.5, 1e-20])
@@ -394,6 +478,26 @@ def test_a_tilt_pays_for_one_objective_only(change):
     event = tilted_event(problem(X, (margins > 0) * 1, **facts), 3.0, 1e-6)
     with pytest.raises(CalibrationError, match="another objective"):
         releases(event).tilt("fit", problem(X, (margins > 0) * 1, **{**facts, **change}))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_tilt_pays_for_slopes_and_neighbours_of_its_own_only(adjacency):
+    """A larger cutoff of Huber's loss has longer gradients and the same curvature; a tilt for a row more or less is too
+    small for a row that is replaced."""
+    X, margins = sample(n=20)
+    facts = {"loss": "huber", "ridge": 5.0, "row_clip": 1.0, "longest": 10.0}
+    one, two = (problem(X, np.clip(margins, -1, 1), cutoff=c, **facts) for c in (1.0, 1.001))
+    assert one.curvature == two.curvature
+    tilt = ObjectivePerturbation(
+        3.0, one.gradient_bound, one.curvature, one.ridge, "glm", adjacency
+    )
+    event = Sequence((tilt, RoundedGaussian(1.0, 1.0, 12)))
+    releases(event, adjacency=adjacency).tilt("fit", one)
+    with pytest.raises(CalibrationError, match="another objective"):
+        releases(event, adjacency=adjacency).tilt("fit", two)
+    other = "add-remove" if adjacency == "replace-one" else "replace-one"
+    with pytest.raises(CalibrationError, match="another objective"):
+        releases(event, adjacency=other).tilt("fit", one)
 
 
 @pytest.mark.parametrize(

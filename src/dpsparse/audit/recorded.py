@@ -203,7 +203,7 @@ class RecordedReleases(Releases):
             assert self.script is not None
             blur = self.script[at + 1]
             drawn, asked, whole = past.answer, blur.query, blur.answer.copy()
-        self.entries += tilt.releases(phase, drawn, asked, whole.copy())
+        self.entries += tilt.releases(phase, drawn, asked, whole.copy(), self._adjacency)
         return whole
 
     def _blocks(self, n_rows: int, n_blocks: int, equal: bool) -> np.ndarray:

@@ -255,7 +255,9 @@ def _moves(first: list[Release], second: list[Release]) -> tuple[list[str], dict
     complaints: list[str] = []
     reached: dict[str, float] = {}
     for a, b in zip(first, second, strict=True):
-        if a.bound is not None:
+        # The gradient of an objective is no whole number (its cost is compared with its price), and where it was
+        # minimised is not asked of the second table.
+        if a.bound is not None and a.query.dtype.kind == "i" and a.query is not b.query:
             share, kept = a.reach(b)
             reached[a.phase] = max(share, reached.get(a.phase, 0.0))
             if not kept:

@@ -24,7 +24,7 @@ from dpsparse.estimators._base import (
 )
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.losses import get_loss
-from dpsparse.noise import STEPS
+from dpsparse.noise import LARGEST, STEPS
 from dpsparse.privacy import (
     Event,
     Exponential,
@@ -38,10 +38,12 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.rows.ridge import (
+    FARTHEST,
     LARGEST_TABLE,
     LEAST_RIDGE,
     LEAST_RIDGE_WIDE,
     MANY_ROWS,
+    MOST_COLUMNS,
     MOST_ROWS,
     ONE_ROW,
 )
@@ -165,6 +167,9 @@ class DPSupportFirst(BaseDPLinearModel):
         shown = leaf_numbers(everything(strength)) if private else {"scale": 0.0, "jitter": 0.0}
         if private:
             check_grid(name, self._fit_ratio(stage, strength, n_outputs), size)
+        if private and stage.method == "objective":
+            share = (1.0 - self._share) / n_outputs
+            check_tilt(name, strength * math.sqrt(2.0 * share), size, self.adjacency)
         chosen = first
         if isinstance(first, Votes):  # their number depends on the noise
             kappa = shown["eta"] / 2.0 if private else math.inf  # one row moves a vote by one
@@ -368,6 +373,23 @@ def check_ridge(
         raise ParameterError(
             f"n_samples={n_samples}: minimisers are proven for up to {MOST_ROWS} rows. "
             "DPGradientClassifier and DPGradientRegressor take more."
+        )
+    if n_columns > MOST_COLUMNS:
+        raise ParameterError(
+            f"Minimisers are proven for up to {MOST_COLUMNS} columns. "
+            "DPGradientClassifier and DPGradientRegressor take more."
+        )
+
+
+def check_tilt(method: str, ratio: float, size: int, adjacency: str) -> None:
+    """Refuse a tilt of sensitivity over scale `ratio` that may be longer than the arithmetic of its minimiser is proven
+    for (docs/proofs/ridge.md, Lemma 2): noise on whole numbers has a largest value."""
+    gradients = (
+        clipped_gradient_sum(1.0, adjacency).value / ratio
+    )  # the scale, in gradients of a row
+    if LARGEST / STEPS * math.sqrt(size) * gradients > FARTHEST:
+        raise ParameterError(
+            f"{method}: epsilon is too small to tilt an objective of {size} weights."
         )
 
 

@@ -15,6 +15,7 @@ from dpsparse.estimators._support import (
     check_grid,
     check_range,
     check_ridge,
+    check_tilt,
     find_strength,
     leaf_numbers,
     longest_row,
@@ -200,6 +201,8 @@ def table_plan(
     strength = find_strength(everything, model.epsilon, model.delta)
     if private:
         check_grid(name, strength * math.sqrt((2.0 if output else 2e-3) * rest), size)
+        if not output:
+            check_tilt(name, strength * math.sqrt(2.0 * rest), size, model.adjacency)
     public = TableRegression(
         way=way,
         n_samples=n,

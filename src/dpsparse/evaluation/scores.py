@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_positive, decoded, quietly
+from dpsparse._checks import check_positive, decoded, quietly, refuse_large_labels
 from dpsparse.clipping import by_person
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
@@ -215,6 +215,7 @@ def _numbers(found: np.ndarray) -> np.ndarray:
 
 
 def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
+    refuse_large_labels(labels)
     order = np.argsort(labels)
     try:
         places = np.searchsorted(labels, y, sorter=order)

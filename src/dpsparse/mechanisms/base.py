@@ -26,7 +26,7 @@ class Release:
     answer: np.ndarray  # whole numbers that left, or the picks in the order drawn
     step: float  # what one whole number is worth in units of the noise
     paid: int = 1  # picks paid for; fewer show where a null candidate ends them
-    bound: Fraction | None = None  # how far one row may move the query, in whole numbers
+    bound: Fraction | None = None  # how far one row may move the query, in its own numbers
     norm: str = "L2"  # and how that is measured
     log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
     # What each number of the query belongs to, where tables differ in that; told if its answer is above `limit`.

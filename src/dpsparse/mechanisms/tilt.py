@@ -7,14 +7,15 @@ releasing the tilt that leads to it: minus the gradient without tilt, there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Mechanism, Release
-from dpsparse.noise import STEPS, add_integers, integers
+from dpsparse.noise import LARGEST, STEPS, add_integers, integers
 from dpsparse.privacy.events import ObjectivePerturbation, RoundedGaussian, Sequence
 from dpsparse.random import Generator
 from dpsparse.sensitivity import clipped_gradient_sum
@@ -51,14 +52,18 @@ class Tilt(Mechanism):
             or problem.ridge < tilt.ridge
             or adjacency != tilt.adjacency
             or tilt.loss not in problem.events
+            or LARGEST / STEPS * math.sqrt(problem.rows.width) * tilt.scale > problem.longest_tilt
             or blur.sensitivity / blur.scale <= math.sqrt(problem.rows.width) / STEPS
         ):
             raise CalibrationError("The phase pays for another objective; a bug.")
-        unit = tilt.scale / STEPS
-        moved = problem.tilted(np.zeros(0), unit).sensitivity(adjacency).value
-        width = problem.rows.width
-        scale = moved / (blur.sensitivity / blur.scale - math.sqrt(width) / STEPS)
-        return cls(problem, unit, scale / STEPS)
+        made = cls(problem, tilt.scale / STEPS, 0.0)
+        rounding = math.sqrt(problem.rows.width) / STEPS
+        scale = made.inexact(adjacency) / (blur.sensitivity / blur.scale - rounding)
+        return replace(made, fine=scale / STEPS)
+
+    def inexact(self, adjacency: str) -> float:
+        """How far the minimiser that is found may lie from the exact one, on either table."""
+        return self.problem.tilted(np.zeros(0), self.unit).sensitivity(adjacency).value
 
     @property
     def step(self) -> float:
@@ -78,15 +83,38 @@ class Tilt(Mechanism):
         return minimiser
 
     def releases(
-        self, phase: str, tilt: np.ndarray, asked: np.ndarray, whole: np.ndarray
+        self,
+        phase: str,
+        tilt: np.ndarray,
+        asked: np.ndarray,
+        whole: np.ndarray,
+        adjacency: str,
     ) -> list[Release]:
-        """Given the exact minimiser the blurred one does not move: what tells is the gradient, and the volume."""
+        """Given the exact minimiser the blurred one moves by no more than both lie away from it, and by their rounding:
+        what tells is the gradient, and the volume."""
         gradient, volume = self.problem.stationarity(whole * self.fine)
         none = np.zeros(len(tilt), np.int64)
+        away = Fraction(self.inexact(adjacency)) / Fraction(self.fine)
+        turned = clipped_gradient_sum(self.problem.gradient_bound, adjacency).value
         return [
             Release(phase, "gaussian", none, tilt, 1.0 / STEPS),
-            Release(phase, "gaussian", asked, whole, 1.0 / STEPS),
-            Release(phase, self.kind, gradient, np.empty(0), self.step, log_volume=volume),
+            Release(
+                phase,
+                "gaussian",
+                asked,
+                whole,
+                1.0 / STEPS,
+                bound=away + Fraction(math.sqrt(len(tilt))),
+            ),
+            Release(
+                phase,
+                self.kind,
+                gradient,
+                np.empty(0),
+                self.step,
+                bound=Fraction(turned),
+                log_volume=volume,
+            ),
         ]
 
     @classmethod

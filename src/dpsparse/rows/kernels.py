@@ -353,7 +353,7 @@ def slopes(
 def short_sum(values, unit, bound, positive, out):
     """out_k += trunc(values_ik / unit) over rows whose whole numbers have norm at most bound/unit."""
     limit = bound / unit
-    limit = limit * limit * (1.0 - 2.0**-40)  # squares of whole numbers are added in float64
+    limit = limit * limit * (1.0 - 2.0**-32)  # squares of whole numbers are added in float64
     fine = SAFE / unit
     for i in range(values.shape[0]):
         squares = 0.0

@@ -55,7 +55,9 @@ LEAST_RIDGE_WIDE = 2.0**-28  # times the squared number of columns: the same for
 MOST_ROWS = (
     2**25
 )  # declared ones: half of what Lemma 2 allows, and a sixteenth of what fits a word of a sum
-LARGEST_TABLE = 3 * 2**24  # rows that are there: Lemma 2 has n + B <= 2^27 with B of about n
+LARGEST_TABLE = 3 * 2**24  # rows that are there: Lemma 2 has n + B <= 2^27, and B is n and FARTHEST
+FARTHEST = 2.0**25  # |tilt| or ridge |centre| in gradients of a row: what that leaves
+MOST_COLUMNS = 2**26
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
@@ -149,7 +151,8 @@ class RidgeRows:
         cutoff: float = 1.0,
         centre: np.ndarray | None = None,
     ) -> RidgeProblem:
-        """The objective on these rows; everything but the rows is public."""
+        """The objective on these rows; everything but the rows is public. A centre farther away than the arithmetic is
+        proven for is moved back: it was released, so that costs nothing."""
         if loss not in COMPILED:
             raise ParameterError(
                 f"The {loss} loss has no objective or output perturbation: it needs one bounded "
@@ -157,6 +160,8 @@ class RidgeRows:
             )
         slope_bound = COMPILED[loss].slope_bound(cutoff)
         centre = np.zeros(self.width) if centre is None else centre
+        farthest = FARTHEST * slope_bound * self.row_clip / ridge * (1.0 - 2.0**-20)
+        centre = centre * (farthest / max(_norm(centre), farthest))
         return RidgeProblem(self, loss, slope_bound, ridge, tol, centre)
 
     @cached_property
@@ -203,6 +208,11 @@ class RidgeProblem:
     def gradient_bound(self) -> float:
         """Largest L2 norm of one row's gradient."""
         return self.slope_bound * self.rows.row_clip
+
+    @property
+    def longest_tilt(self) -> float:
+        """Largest L2 norm of a tilt whose minimiser the arithmetic below certifies."""
+        return FARTHEST * self.gradient_bound
 
     @property
     def events(self) -> tuple[str, ...]:

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse.exceptions import ParameterError
 from dpsparse.rows import kernels
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import count_below
+
+LONGEST = 2**20  # numbers of a row whose squares are added right enough
 
 
 def short_sum(
@@ -24,6 +27,8 @@ def short_sum(
     positive: bool = False,
 ) -> Query:
     """The sum of `contributions`, an array with a line of `size` numbers and norm at most `bound` for every row."""
+    if size > LONGEST:
+        raise ParameterError(f"More than {LONGEST} classes are not supported.")
 
     def whole(unit: float) -> np.ndarray:
         return parts.sum((size,), partial(_add_short, contributions, unit, bound, positive))
