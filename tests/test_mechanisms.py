@@ -18,7 +18,7 @@ from dpsparse.audit import law
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import compare_by_phase
 from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Release
+from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Picks, Release
 from dpsparse.privacy import (
     Exponential,
     Geometric,
@@ -32,7 +32,8 @@ from dpsparse.privacy import (
 from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
-from dpsparse.sensitivity import class_counts
+from dpsparse.selection.top_k import ROUNDING_RANGE
+from dpsparse.sensitivity import active_range, class_counts, votes
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,17 @@ def test_a_phase_that_is_used_up_releases_nothing_more(way):
             ask_for(way, releases, share)
         with pytest.raises(CalibrationError, match="more than it pays"):
             ask_for(way, releases, 0.25)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_picks_leave_room_for_the_rounding_of_their_sampler(adjacency):
+    """The range of the law that is drawn, 2 kappa D, and what rounding adds to it are what the phase pays for."""
+    event = Exponential(1e-3)
+    for moved in (votes(adjacency), active_range(2.0, 1.0, 0.5, adjacency)):
+        reach = moved.value if moved.norm == "range" else 2.0 * moved.value
+        spent = Picks.kappa_for(moved, event) * reach + ROUNDING_RANGE
+        assert ROUNDING_RANGE > 1e-12
+        assert event.eta * (1.0 - 1e-12) <= spent <= event.eta * (1.0 + 1e-15)
 
 
 def test_a_count_has_the_noise_that_its_phase_pays():

@@ -113,6 +113,16 @@ def test_no_boundary_row_exceeds_its_entrywise_bound(domain):
     assert largest > 0.999
 
 
+@pytest.mark.parametrize("longest", [0.5, 1.0])
+def test_a_row_longer_than_was_declared_counts_as_empty(longest):
+    """Nothing is longer, by what is done to rows before; the kernel does not rely on it."""
+    rows = Rows.clip(np.array([[0.6, 0.8]]), [1], Domain(classes=[0, 1]), labels=LABELS)
+    for constant in (0.0, 1e-9):
+        units = rows.entries(1.0, longest, constant)
+        whole = units.gradient("logistic", np.zeros((2, 1)), np.zeros(1), clip=0.5).whole(1e-6)
+        assert norm(whole) * 1e-6 == pytest.approx(0.0 if longest < 1.0 else 0.5, rel=1e-5)
+
+
 def test_targets_at_the_boundary():
     domain = Domain(target_bound=2.0, feature_bound=None)
     for y in (v for v in BOUNDARY):
@@ -144,6 +154,43 @@ def test_a_long_short_vector_keeps_its_bound_although_float64_loses_its_small_sq
         assert sum(int(v) ** 2 for v in out) <= 2**100
     assert out[0] > 0  # the last one is short enough
     assert sum(int(v) ** 2 for v in np.r_[first, asked[0, 1:]]) > 2**100
+
+
+def test_a_negative_number_of_a_nonnegative_vector_counts_as_nothing():
+    """The factor sqrt 2 under replace-one rests on the sign: (-1, 0) and (1, 0) are two apart."""
+    for values in ([-1.0, 0.0], [0.6, -0.8], [-0.0, 1.0], [math.nan, 0.5], [math.inf, 0.0]):
+        for positive in (True, False):
+            out = np.zeros(2, np.int64)
+            kernels.short_sum(np.array([values]), 2.0**-20, 1.0, positive, out)
+            kept = math.isfinite(sum(values)) and (min(values) >= 0.0 or not positive)
+            assert bool(out.any()) == kept
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_slopes_that_float64_cannot_hold_keep_the_bound_of_their_row(loss):
+    """A slope of zero times an infinite length is no number, and the others are infinite: clipped one by one they
+    are sqrt 2 too long. No plan has such numbers; the kernel does not rely on it."""
+    k = 3 if loss == "softmax" else 1
+    for target, offset in ((0, [200.0, 0.0, 0.0]), (1, [200.0, 0.0, 0.0]), (1, [0.0, 0.0, 0.0])):
+        rows = Rows.clip(np.ones((1, 2)), [target], Domain(classes=[0, 1]), labels=LABELS)
+        for stretch in (math.inf, 1e308):
+            query = rows.unit(np.ones(2, np.float32)).gradient(
+                loss, np.zeros((2, k)), np.array(offset[:k]), clip=1.0, original=True,
+                stretch=stretch,
+            )  # fmt: skip
+            assert norm(query.whole(1e-6)) * 1e-6 <= 1.0
+
+
+def test_one_slope_of_several_keeps_to_the_bound_of_an_entry():
+    """Weighted slopes (-9, 4.5, 4.5), clipped to norm sqrt 2, have an entry of 1.15; an entrywise bound cuts it
+    to the cutoff."""
+    rows = Rows.clip(np.ones((1, 2)), [0], Domain(classes=[0, 1]), labels=LABELS)
+    query = rows.entries(1.0, math.sqrt(2.0)).gradient(
+        "softmax", np.zeros((2, 3)), np.array([-90.0, 0.0, 0.0]), clip=math.sqrt(2.0), cutoff=1.0,
+        class_weight=np.full(3, 9.0),
+    )  # fmt: skip
+    assert query.sensitivity("add-remove").value == 1.0
+    assert 0.999 < np.abs(query.whole(1e-6)).max() * 1e-6 <= 1.0
 
 
 def test_more_classes_than_the_bound_is_proven_for_are_refused():
