@@ -76,9 +76,21 @@ def label_ends(ax, *, fontsize=10):
     for end in reversed(ends):  # none above the axes, which would meet the title
         end[0] = min(end[0], top - end[1] / 2)
         top = end[0] - end[1] / 2
+    looks = [(line.get_color(), line.get_marker()) for *_, line in ends]
+    alike = len({colour for colour, _ in looks}) < len(set(looks))  # the marker tells them apart
     for at, _, line in ends:
+        if alike:
+            ax.plot(
+                1.03,
+                at,
+                line.get_marker(),
+                color=line.get_color(),
+                ms=line.get_markersize(),
+                transform=ax.transAxes,
+                clip_on=False,
+            )
         ax.text(
-            1.02,
+            1.05 if alike else 1.02,
             at,
             line.get_label(),
             color=line.get_color(),

@@ -244,7 +244,7 @@ def proven(config, s, n, d, epsilon, seed, X, y):
 
 
 def verdict(summary):
-    texts, wins, ties, cells = [], 0, 0, 0
+    texts, wins, ties, cells, ratios = [], 0, 0, 0, []
     for setting, task in PANELS:
         panel = {"setting": setting, "task": task}
         found = sorted(
@@ -273,6 +273,7 @@ def verdict(summary):
             for e in (found[0], found[-1])
         ]
         without = summary.mean("error", "nonprivate", method="IGHT", epsilon=found[-1], **panel)
+        ratios.append([end[0] / without for end in ends])
         texts.append(
             f"{task} {setting}: non-private {without:.2f}; at epsilon {found[0]:g} as published {ends[0][0]:.2f}, best "
             f"proven {ends[0][1]:.2f} ({ends[0][2]}); at {found[-1]:g} {ends[1][0]:.2f}, {ends[1][1]:.2f} "
@@ -283,9 +284,16 @@ def verdict(summary):
         f"{holds}, under Corollary 4.7 with its two constants read off the private rows; no privacy comes with it, "
         f"since the support of the teacher can flip with one row (leaks). DPSL-KT has the smallest error of the "
         f"published forms in {wins} of {cells} cells"
-        f"{f' and ties within two standard errors in {ties}' if ties else ''}. Relative errors, 1 is that of the zero "
+        f"{f' and ties within two standard errors in {ties}' if ties else ''}. Its error is "
+        f"{_span(first for first, _ in ratios)} times the non-private one at the smallest budgets, "
+        f"{_span(last for _, last in ratios)} times at the largest. Relative errors, 1 is that of the zero "
         f"vector: {'; '.join(texts)}."
     )
+
+
+def _span(values):
+    values = list(values)
+    return f"{min(values, default=math.nan):.1f} to {max(values, default=math.nan):.1f}"
 
 
 def _best_proven(summary, where):
@@ -508,7 +516,10 @@ EXPERIMENTS = (
         trials=(1, 10),
         many=True,
         metrics={"error": ".3f"},
-        claim="DPSL-KT recovers the sparse vector close to the non-private error, even at epsilon 0.8.",
+        claim=(
+            "The error of DPSL-KT is close to the non-private one and below that of other private methods; in linear "
+            "regression it is still reasonably small at epsilon 0.8, where others fail."
+        ),
         verdict=verdict,
         instead="DPTwoStage* with the default support (peeling), and many more rows.",
         protocol=(

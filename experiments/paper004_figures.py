@@ -14,7 +14,7 @@ import numpy as np
 import dpsparse as dp
 from _batched import distinct, hard_threshold_runs, lasso_runs
 from _common import plot_by_epsilon, promise
-from _data004 import NOTE, parts
+from _data004 import KDD_NOTE, parts
 from _sparsifier import (
     keep_largest,
     laplace_scale,
@@ -111,7 +111,7 @@ def printed(X, y, epsilon, seed, *, runs, n_iter):
             for run in range(runs):
                 yield name, "published", f"step {step:g}", weights[:, run], 0.0, None
     domain = dp.Domain(feature_bound=1.0, row_norm=3.5, classes=[0, 1], n_samples=n)
-    for run in range(min(runs, 20)):
+    for run in range(runs):
         common = {
             "domain": domain, "epsilon": epsilon, "delta": 1.0 / n, "calibration": "published",
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
@@ -168,11 +168,8 @@ def _fitted(name, mode, model, X, y):
 
 # ---- KDD Cup 99 ----------------------------------------------------------------------------------
 
-KDD_RUNS, KDD_PILOT, KDD_RIVALS = (
-    50,
-    5,
-    20,
-)  # of what runs in batches, to choose a setting, of the others
+KDD_RUNS, KDD_PILOT = 50, 5  # of each method, and of each setting to choose one
+MORE_STEPS = 300  # of our DP-IGHT, beside its default of 10: weights must grow far on a table that is nearly separable
 
 
 def kdd_configurations(quick):
@@ -229,6 +226,10 @@ def kdd_proven(A, a, epsilon, seed):
         ("ADMM L1", dp.DPADMMClassifier(**common)),
         ("ADMM L1/2", dp.DPADMMClassifier(penalty="l1/2", **common)),
         ("DP-IGHT", dp.DPHardThresholdClassifier(n_nonzero=s, **common)),
+        (
+            f"DP-IGHT, {MORE_STEPS} steps",
+            dp.DPHardThresholdClassifier(n_nonzero=s, n_iter=MORE_STEPS, **common),
+        ),
         ("noisy gradients (ours)", dp.DPGradientClassifier(n_nonzero=s, **common)),
     ):
         model.fit(A, a)
@@ -242,9 +243,7 @@ def kdd_printed(A, a, epsilon, seed, found, quick):
     """The setting with the least validation error of a few runs each is run in full."""
     n, p = A.shape
     s = round(1.5 * math.sqrt(p))
-    runs, pilot, rivals, n_iter = (
-        (2, 1, 1, 50) if quick else (KDD_RUNS, KDD_PILOT, KDD_RIVALS, N_ITER)
-    )
+    runs, pilot, n_iter = (2, 1, 50) if quick else (KDD_RUNS, KDD_PILOT, N_ITER)
     rng = make_generator(derive_seed("printed", seed, epsilon))
     X, y, counts = distinct(A.toarray(), a)  # a third of the connections repeat others
 
@@ -269,7 +268,7 @@ def kdd_printed(A, a, epsilon, seed, found, quick):
         for w in fits(chosen, runs):
             yield name, f"{knob} {chosen:g}", w, 0.0, None
     domain = dp.Domain(row_norm=1.0, classes=[0, 1], n_samples=n)
-    for run in range(rivals):
+    for run in range(runs):
         common = {
             "domain": domain, "epsilon": epsilon, "delta": 1.0 / n, "calibration": "published",
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
@@ -341,6 +340,30 @@ def verdict(metric, larger_is_better):
     return text
 
 
+def few_wrong_zeros(summary):
+    """The claim of Figure 2 is about Sparsifier alone; the race with its rivals stands behind it."""
+    metric, texts, holds = "wrong zeros (of 8)", [], []
+    for name, mode, own in (
+        ("with the exact sign", "published", READING),
+        ("as printed", "published", PRINTED),
+        ("proven", "proven", READING),
+    ):
+        epsilons = sorted({c["epsilon"] for c in summary.cells})
+        zeros = [summary.mean(metric, mode, method=own, epsilon=e) for e in epsilons]
+        holds.append(max(zeros) <= 1.0)
+        texts.append(f"{name} {', '.join(f'{z:.1f}' for z in zeros)}")
+    word = "with the exact sign" if holds == [True, False, False] else ""
+    word = (
+        f"Holds {word}".rstrip() if holds[0] else "Holds in part" if any(holds) else "Does not hold"
+    )
+    budgets = ", ".join(f"{e:g}" for e in epsilons)
+    race = verdict(metric, False)(summary).partition(": ")[2]
+    return (
+        f"{word}: true weights set to zero, of 8, at epsilon {budgets}: {'; '.join(texts)}. "
+        f"Against rivals: {race}"
+    )
+
+
 def kdd_verdict(summary):
     """Both forms of Sparsifier and Two-Stage against ADMM and against DP-IGHT, as the paper has it."""
     epsilons = sorted({c["epsilon"] for c in summary.cells})
@@ -404,13 +427,14 @@ def _knows(summary):
 
 SETTING = (
     "One table of 10,000 x 100, correlation 0.5^|i-j|, eight true weights; 8,000 rows train, 2,000 choose, 5,000 "
-    "fresh ones test. 50 runs of Sparsifier and DP-IGHT as published, 20 of Two-Stage (50 in the paper) and ADMM "
-    "(delta 1/n, 1000 iterations for Sparsifier and DP-IGHT, s = 8 if known, else 15; Two-Stage spends a third of "
-    "epsilon on its support), 10 of each proven form (delta 1e-5). Radius (1 to 50) and DP-IGHT's step (8, 64) by "
-    "validation error, as the paper does; not charged. G is the longest row, 3.4. "
-    "ADMM as published is as later papers implement it; the paper copied its curve from another. Reading: the curves "
-    "themselves are not in our copy, only the sentences about them; DP-IGHT's step, s and G are not printed. An "
-    "author could answer with those; their curves as numbers would decide. "
+    "fresh ones test. 50 runs of each method as published (delta 1/n, 1000 iterations for Sparsifier and DP-IGHT, "
+    "s = 8 if known, else 15; Two-Stage spends a third of epsilon on its support), 10 of each proven form (delta "
+    "1e-5). Radius (1 to 50) and DP-IGHT's step (8, 64) by validation error, as the paper does; not charged. G is the "
+    "longest row, 3.4. "
+    "ADMM as published is as later papers implement it; the paper copied its curve from another, since it could not "
+    "replicate its sparse outputs, and ours are dense too. Reading: the curves themselves are not in our copy, only "
+    "the sentences about them; DP-IGHT's step, s and G are not printed. An author could answer with those; their "
+    "curves as numbers would decide. "
 )
 SYNTHETIC = {
     "configurations": configurations, "trial": synthetic_trial, "trials": (1, 10), "many": True,
@@ -438,7 +462,7 @@ EXPERIMENTS = (
         title="wrong zeros on synthetic data",
         claim="Sparsifier sets almost no true weight to zero.",
         metrics={"wrong zeros (of 8)": ".1f"},
-        verdict=verdict("wrong zeros (of 8)", False),
+        verdict=few_wrong_zeros,
         plot=_plot("wrong zeros (of 8)"),
         rows_of="004-figure1",
         **SYNTHETIC,
@@ -476,12 +500,14 @@ EXPERIMENTS = (
         verdict=kdd_verdict,
         instead="DPTwoStageClassifier with its default support (peeling).",
         protocol=(
-            "60,000 connections, one split, 1000 iterations, delta 1/n; 50 runs of both forms of Sparsifier and of "
-            "DP-IGHT (G = 1: rows have norm 1), 20 of Two-Stage (50 in the paper; a third of epsilon for its "
-            "support) and ADMM, 10 of each proven form (delta 1e-6). "
+            "60,000 connections. As published: one split, 50 runs of each method, delta 1/n, 1000 iterations of "
+            "Sparsifier and DP-IGHT (G = 1: rows have norm 1), Two-Stage with a third of epsilon for its support. "
+            "Proven: 10 splits, delta 1e-6, defaults. The default of our DP-IGHT is 10 steps, in which its weights do "
+            f"not grow far enough on a table that is nearly separable; with {MORE_STEPS} steps it stands beside. "
             "Radius (1 to 50) and DP-IGHT's step (8, 64) by validation error of 5 runs each on half of the held-out "
             "fifth; the other half tests. s = 17, the middle of sqrt(p) and 2 sqrt(p). "
-            f"{NOTE}"
+            "Reading and what would decide: as for 004-figure1. "
+            f"{KDD_NOTE}"
         ),
         needs=("kddcup99",),
         plot=_plot("test error"),
