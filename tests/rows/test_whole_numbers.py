@@ -345,6 +345,32 @@ class TestDoor:
         np.testing.assert_array_equal(locked.columns, free.columns)
         np.testing.assert_array_equal(locked.z, free.z)
 
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    @pytest.mark.parametrize("over", [1.0, 1.0 + 2.0**-23, 1.001, 1.02, 3.0])
+    def test_no_row_is_longer_than_its_norm_whatever_kind_of_float_it_comes_in(self, kind, over):
+        """float32 that satisfies its domain is shared, so the look that decides it must be as strict as the cast."""
+        X = np.array([[0.6, 0.8], [-0.28, 0.96], [1.0, 0.0], [2.0**-60, 1.0]]) * over
+        for norm_ in (1.0, 0.3, 7.0):
+            part = Domain(feature_bound=None, row_norm=norm_).part(
+                sp.csr_array((X * norm_).astype(kind))
+            )
+            for i in range(len(part)):
+                row = part.values[part.indptr[i] : part.indptr[i + 1]]
+                length = sum(Fraction(float(v)) ** 2 for v in row) / Fraction(norm_) ** 2
+                assert Fraction(999, 1000) < length <= 1 + Fraction(2) ** -50
+
+    def test_squares_of_rows_are_those_of_what_is_stored(self):
+        """Entries that are still to be clipped and cast: a typical size is that of rows as every query sees them."""
+        X = sp.csr_array(boundary_rows())
+        for domain in (Domain(), Domain(feature_bound=None), Domain(feature_bound=0.3)):
+            part = domain.part(X)
+            assert part.limit is not None
+            lazily = part.squares()
+            stored = sp.csr_array((part.values.astype(np.float64) ** 2, part.indices, part.indptr))
+            assert part.limit is None
+            np.testing.assert_allclose(lazily, stored.sum(axis=1), rtol=1e-12)
+            np.testing.assert_array_equal(lazily, part.squares())
+
     def test_values_are_stored_towards_zero(self):
         for bound in (0.1, 1e-29, 1e29):
             X = sp.csr_array(np.array([[bound, -bound, bound / 3]]))

@@ -22,7 +22,7 @@ from dpsparse.privacy import Plan
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.moments import matrix, products, squares
+from dpsparse.rows.moments import _add_triangles, matrix, products, squares
 from dpsparse.solvers.look import even_axes
 from dpsparse.solvers.table_regression import LONGEST, ROW_CLIP, dropped
 
@@ -74,6 +74,37 @@ def test_no_mapped_row_exceeds_its_bound(name, shortest):
             assert sum(v * v for v in whole) <= bound**2
             reached = max(reached, math.sqrt(sum(v * v for v in whole)) * unit)
     assert reached > 0.999 or name == "turned to nothing"
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_mapped_rows_hold_numbers_of_the_range_of_the_door(name):
+    """Zero, or a float32 between 2^-100 and 2^100: what every kernel after the map is proven for."""
+    for x in boundary_rows():
+        (part,) = mapped(x, name)._parts
+        sizes = np.abs(part.values[part.values != 0.0].astype(np.float64))
+        assert part.values.dtype == np.float32
+        assert np.all((sizes >= TINY) & (sizes <= HUGE))
+
+
+def test_a_matrix_that_is_too_long_or_has_a_negative_diagonal_counts_as_nothing():
+    """Rows and curvatures are bounded before; the kernel that makes whole numbers of a matrix does not rely on it."""
+    one = 2**29
+    for z, c, kept in (
+        ([one, 0], 1.0, True),
+        ([one, one // 64], 1.0, False),  # of norm 1.0001
+        ([one, 0], 1.0001, False),
+        ([one // 2, one // 2], -1.0, False),
+        ([one // 2, one // 2], math.nan, False),
+        ([one // 2, -one // 2], 1.0, True),
+    ):
+        out = np.zeros(3, np.int64)
+        _add_triangles(
+            np.array([0, 2]), np.arange(2), np.array(z, np.int32), np.empty(0, np.int32),
+            np.array([c]), 2, 1.0, 2.0**-20, out,
+        )  # fmt: skip
+        assert bool(out.any()) == kept
+        a, b, d = (int(v) for v in out)
+        assert a * a + 2 * b * b + d * d <= 2**40
 
 
 def test_products_of_a_person_move_as_those_of_a_row():
