@@ -544,7 +544,7 @@ EXPERIMENTS = (
         metrics={"MSE": ".3f"},
         claim="DPSL-KT has the lowest error of all private methods.",
         verdict=table_verdict("MSE"),
-        instead="DPGradientRegressor.",
+        instead="DPTwoStageRegressor; below epsilon 1.5 DPGradientRegressor.",
         protocol=PROTOCOL3,
         tuned_by="MSE",
     ),
