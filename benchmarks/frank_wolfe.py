@@ -206,7 +206,7 @@ def run(shape, quick):
             prepared = cpu(_draw_only, state, rng, n_steps - 1, n_draws)[0]
             draws = prepared / n_draws
             whole = clip_time + set_up + step * STEPS + publish
-            labels = matrix.label_of[X.indices]
+            labels = run_.labels_of(X.indices)
             order_rows = make_generator(2).permutation(n)[
                 : max(200, int(2e6 // max(per_column.mean(), 1)))
             ]

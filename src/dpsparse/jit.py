@@ -60,8 +60,18 @@ def _fetch(context: Any, array: Any, place: Any) -> Any:
     return types.void(array, place), generate
 
 
+def _ones(context: Any, word: Any) -> Any:
+    """How many bits of a word are one: a single instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
 _compiles = not numba.config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
 fetch: Any = intrinsic(_fetch) if _compiles else lambda array, place: None
+ones: Any = intrinsic(_ones) if _compiles else lambda word: np.uint64(int(word).bit_count())
 
 
 def _enter(dispatcher: Any, arguments: tuple[Any, ...], code: Any) -> None:

@@ -83,10 +83,19 @@ def use_boxes(run, tau):
 
 
 def slack_by_feature(run):
-    labels = run.state.matrix.label_of.astype(np.int64)
+    labels = labels_of(run.state.matrix, run.state.sc.n_cells // run.problem.n_outputs)
     return np.where(
-        labels == kernel.NO_LABEL, 0, run.state.sampler.slack[np.minimum(labels, kernel.HEAVY)]
+        labels >= run.state.matrix.begin.size,
+        0,
+        run.state.sampler.slack[np.minimum(labels, kernel.HEAVY)],
     )
+
+
+def labels_of(matrix, width):
+    """The labels of all columns; columns without entries come after the others, in their order."""
+    found = np.empty(width, np.int64)
+    kernel.find_labels(matrix.marks, width, matrix.begin.size, np.arange(width), found)
+    return found
 
 
 def true_scores(data, problem, history, n_steps):
@@ -419,8 +428,8 @@ def test_columns_left_alone_stay_below_their_ceiling(monkeypatch, doubt):
     for t in (1, 5, 20):
         data, problem, run = led_run(t)
         truth, _ = true_scores(data, problem, run.history(), t)
-        sc, labels = run.state.sc, run.state.matrix.label_of
-        light = (labels >= kernel.HEAVY) & (labels != kernel.NO_LABEL)
+        sc, labels = run.state.sc, labels_of(run.state.matrix, np.size(truth))
+        light = (labels >= kernel.HEAVY) & (labels < run.state.matrix.begin.size)
         assert 0 <= np.abs(np.ravel(truth)[light]).max() <= sc.ceiling
         assert sc.ceiling < 2**62
         error = np.abs(run.stored_scores() - truth.reshape(-1, 1))[:, 0]
@@ -1065,9 +1074,17 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
     m, largest = lay_out(rows, problem)
     dense = np.hstack([X.toarray(), np.ones((60, 1))]) if fit_intercept else X.toarray()
     counts = np.count_nonzero(dense, axis=0)
-    labels = m.label_of.astype(np.int64)
-    assert ((labels == kernel.NO_LABEL) == (counts == 0)).all()
-    assert sorted(labels[counts > 0]) == list(range(np.count_nonzero(counts)))
+    labels, n_labels = labels_of(m, counts.size), m.begin.size
+    assert n_labels == np.count_nonzero(counts)
+    assert ((labels >= n_labels) == (counts == 0)).all()
+    assert sorted(labels) == list(range(counts.size))
+    assert (np.diff(labels[counts == 0]) == 1).all()
+    columns = np.empty(counts.size, np.int64)
+    kernel.find_columns(m.marks, counts.size, n_labels, np.arange(counts.size), columns)
+    np.testing.assert_array_equal(columns[labels], np.arange(counts.size))
+    some = np.unique(rng.integers(0, counts.size, 7))
+    kernel.find_columns(m.marks, counts.size, n_labels, some, columns[: some.size])
+    np.testing.assert_array_equal(labels[columns[: some.size]], some)
     again = np.zeros_like(dense)
     for j in np.flatnonzero(counts):
         begin, end = m.begin[labels[j]], m.end[labels[j]]
@@ -1096,7 +1113,7 @@ def test_layout_names_more_rows_than_16_bits(monkeypatch, kind):
     problem = Problem(Logistic(), 1.0, 1, 1.0, 1.0, 2**8, fit_intercept=False)
     m, _ = lay_out(RowArrays(X.indptr, X.indices, X.data, np.zeros(n), 50), problem)
     columns = X.tocsc()
-    for j, label in enumerate(m.label_of):
+    for j, label in enumerate(labels_of(m, 50)):
         found = m.entries[m.begin[label] : m.end[label]]
         lo, hi = columns.indptr[j], columns.indptr[j + 1]
         np.testing.assert_array_equal(found >> 32, columns.indices[lo:hi])
@@ -1132,8 +1149,8 @@ def assert_bounds_of_columns(m, largest, dense):
     mass, norm = np.zeros(kernel.HEAVY + 1), np.zeros(kernel.HEAVY + 1)
     count = np.zeros(kernel.HEAVY + 1, np.int64)
     kernel.column_bounds(m, largest, mass, norm, count)
-    labels = m.label_of.astype(np.int64)
-    full = labels != kernel.NO_LABEL
+    labels = labels_of(m, dense.shape[1])
+    full = labels < m.begin.size
     place = np.minimum(labels[full], kernel.HEAVY)
     size = np.abs(dense[:, full])
     for found, each in (

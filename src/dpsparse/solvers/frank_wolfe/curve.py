@@ -57,7 +57,7 @@ def add_products(matrix, sc, weight, labels, values, out):
         lo, hi = matrix.indptr[i], matrix.indptr[i + 1]
         n = 0
         for p in range(lo, hi):
-            labels[n] = matrix.label_of[matrix.indices[p]]
+            labels[n] = kernel._label(matrix.marks, np.uint64(matrix.indices[p]))
             values[n] = kernel._entry(
                 kernel._raw(matrix.floats, matrix.doubles, p), sc.factor, sc.limit
             )

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpsparse.jit import njit
+from dpsparse.jit import njit, ones
 
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 SOFTMAX = 3
@@ -52,7 +52,6 @@ TINY = 2.0**-100  # smaller entries are none (`clipping.TINY`)
 QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
 # The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
 HEAVY = 1024
-NO_LABEL = 2**32 - 1  # of a column without entries
 BLOCK = 2**16  # columns of a bucket, and rows named together, while entries are laid out
 
 _SCALARS = np.dtype(
@@ -124,7 +123,9 @@ class Matrix(NamedTuple):
     # Entries, not yet divided by the feature bound: one of the two, the other is empty (one compiled kernel for both).
     floats: np.ndarray
     doubles: np.ndarray
-    label_of: np.ndarray  # feature -> label: the HEAVY fullest columns first, no empty ones
+    # feature -> label, the HEAVY fullest columns first, no empty ones: of every 64 columns the bits of the light and of
+    # the heavy ones that have entries, and the labels of the first light and of the first heavy one
+    marks: np.ndarray
     # Entries by columns, in the order of columns, each uint64: a row, and the bits of entry / feature bound in float32.
     entries: np.ndarray
     shares: np.ndarray  # the same memory as float32: a column that owns all rows keeps its numbers alone, side by side
@@ -418,7 +419,7 @@ def _collect_due(rows, calendar, sc, t):
 def _renew(matrix, rows, calendar, sampler, sc, t):
     """New boxes for the leavers: new slopes, and their change added to the scores."""
     v, mref, q, units = rows.v, rows.mref, rows.q, rows.units
-    indptr, indices, label_of = matrix.indptr, matrix.indices, matrix.label_of
+    indptr, indices, marks = matrix.indptr, matrix.indices, matrix.marks
     floats, doubles = matrix.floats, matrix.doubles
     score, slot, depth_of, limit = sampler.score, sampler.slot, sampler.depth_of, sampler.limit
     risers, light_slack = sampler.risers, sampler.slack[HEAVY]
@@ -444,7 +445,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
             n_scattered += hi - lo
             for p in range(lo, hi + (sc.intercept >= 0)):
                 if p < hi:
-                    label = np.int64(label_of[indices[p]])
+                    label = _label(marks, np.uint64(indices[p]))
                     x = _entry(_raw(floats, doubles, p), factor, sc.limit)
                 else:
                     label, x = sc.intercept, np.float32(1.0)
@@ -1037,26 +1038,57 @@ def choose_heavy(counts, tally, heavy):
 
 
 @_kernel
-def label_columns(label_of, heavy, begin, end):
-    """Counts become labels, heavy columns first; entries stay where they are, in the order of columns.
+def label_columns(counts, heavy, begin, end, marks):
+    """Labels, heavy columns first; entries stay where they are, in the order of columns.
 
     A column without entries is overwritten by the next one, so that no branch is guessed: `begin` and `end` have room
     for one label more than there are.
     """
-    at, label, j = np.int64(0), heavy.size, np.int64(0)
-    for h in range(heavy.size + 1):
-        stop = heavy[h] if h < heavy.size else label_of.size
-        for light in range(j, stop):
-            n = np.int64(label_of[light])
-            begin[label], end[label] = at, at + n
-            label_of[light] = label if n > 0 else NO_LABEL
-            label += np.int64(n > 0)
+    at, label, h = np.int64(0), np.int64(heavy.size), np.int64(0)
+    for word in range(marks.shape[0]):
+        first, light, full = 64 * word, np.uint64(0), np.uint64(0)
+        marks[word, 2], marks[word, 3] = label, h
+        for j in range(first, min(first + 64, counts.size)):
+            n, bit = np.int64(counts[j]), np.uint64(1) << np.uint64(j - first)
+            if h < heavy.size and heavy[h] == j:
+                begin[h], end[h] = at, at + n
+                full |= bit
+                h += 1
+            else:
+                begin[label], end[label] = at, at + n
+                light |= bit if n > 0 else np.uint64(0)
+                label += np.int64(n > 0)
             at += n
-        if h < heavy.size:
-            n = np.int64(label_of[stop])
-            label_of[stop], begin[h], end[h] = h, at, at + n
-            at += n
-        j = stop + 1
+        marks[word, 0], marks[word, 1] = light, full
+
+
+@_inner
+def _label(marks, j):
+    """The label of a column that has entries, by those before it among 64 columns; without a branch to guess."""
+    word, at = j >> np.uint64(6), j & np.uint64(63)
+    kind = (marks[word, 1] >> at) & np.uint64(1)
+    below = marks[word, kind] & ((np.uint64(1) << at) - np.uint64(1))
+    return np.int64(marks[word, np.uint64(2) + kind] + ones(below))
+
+
+@_inner
+def _empty(marks, width, n_labels, word):
+    """The bits of columns without entries among 64 columns, and the label of the first of them: they come last."""
+    inside = np.uint64(2**64 - 1) >> np.uint64(64 - min(64, width - 64 * word))
+    before = np.int64(marks[word, 2] - marks[0, 2] + marks[word, 3])  # that have entries
+    return ~(marks[word, 0] | marks[word, 1]) & inside, n_labels + 64 * word - before
+
+
+@_kernel
+def find_labels(marks, width, n_labels, columns, found):
+    """The labels of columns; those of columns without entries come after the others."""
+    for c in range(columns.size):
+        word, bit = columns[c] >> 6, np.uint64(1) << np.uint64(columns[c] & 63)
+        empty, first = _empty(marks, width, n_labels, word)
+        if empty & bit != np.uint64(0):
+            found[c] = first + np.int64(ones(empty & (bit - np.uint64(1))))
+        else:
+            found[c] = _label(marks, np.uint64(columns[c]))
 
 
 @_kernel
@@ -1069,48 +1101,31 @@ def close_ranks(begin, end, n_rows, entries, shares):
                 shares[lo + lo + i] = _share(entries[lo + i])
 
 
-@_kernel
-def find_columns(label_of, n_labels, wanted, first, found):
-    """The columns of rising labels; those after the last are columns without entries. `first` is room for HEAVY.
+@_inner
+def _find(bits, first, column, wanted, at, stop, found):
+    """The columns of wanted labels, from wanted[at] on, that are among the next ones."""
+    end = first + np.int64(ones(bits))
+    while at < stop and wanted[at] < end:
+        rest = bits
+        for _ in range(wanted[at] - first):
+            rest &= rest - np.uint64(1)  # without its lowest bit
+        found[at] = column + np.int64(ones((rest ^ (rest - np.uint64(1))) >> np.uint64(1)))
+        at += 1
+    return at
 
-    Columns are counted by 64 at a time, and looked at one by one where there is one to be found.
-    """
-    light, empty, n_light, n_empty = 0, wanted.size, np.int64(HEAVY), np.int64(n_labels)
-    while light < wanted.size and wanted[light] < HEAVY:
-        light += 1
-    n_heavy = light
-    while empty > 0 and wanted[empty - 1] >= n_labels:
-        empty -= 1
-    for begin in range(0, label_of.size, 64):
-        end = min(begin + 64, label_of.size)
-        heavies, empties = np.int64(0), np.int64(0)
-        for j in range(begin, end):
-            heavies += np.int64(label_of[j] < HEAVY)
-            empties += np.int64(label_of[j] == NO_LABEL)
-        lights = end - begin - heavies - empties
-        if (
-            heavies > 0
-            or (light < wanted.size and wanted[light] < n_light + lights)
-            or (empty < wanted.size and wanted[empty] < n_empty + empties)
-        ):
-            at = n_empty
-            for j in range(begin, end):
-                label = np.int64(label_of[j])
-                if label < HEAVY:
-                    first[label] = j
-                elif label == NO_LABEL:
-                    if empty < wanted.size and wanted[empty] == at:
-                        found[empty] = j
-                        empty += 1
-                    at += 1
-                elif light < wanted.size and wanted[light] == label:
-                    found[light] = j
-                    light += 1
-        n_light += lights
-        n_empty += empties
-    for h in range(n_heavy):
-        if wanted[h] < n_labels:
-            found[h] = first[wanted[h]]
+
+@_kernel
+def find_columns(marks, width, n_labels, wanted, found):
+    """The columns of rising labels; those after the last are columns without entries."""
+    e = np.searchsorted(wanted, n_labels)
+    a, b, c = 0, min(np.searchsorted(wanted, HEAVY), e), e
+    last_heavy = b
+    for word in range(marks.shape[0]):
+        column, light, heavy = 64 * word, np.int64(marks[word, 2]), np.int64(marks[word, 3])
+        a = _find(marks[word, 1], heavy, column, wanted, a, last_heavy, found)
+        b = _find(marks[word, 0], light, column, wanted, b, e, found)
+        empty, first = _empty(marks, width, n_labels, word)
+        c = _find(empty, first, column, wanted, c, wanted.size, found)
 
 
 @_summing

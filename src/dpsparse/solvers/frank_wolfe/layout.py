@@ -63,21 +63,22 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
     nnz = indices.size + (n if problem.fit_intercept else 0)
     # One type of pointers for nearly all data: one compiled kernel.
     pointer, name = (np.int32, np.uint32) if nnz <= INT32_MAX else (np.int64, np.int64)
-    label_of = np.zeros(width, name)  # at first the number of entries of each column
+    counts = np.zeros(width, name)  # of the entries of each column
     entries = np.empty(nnz, np.uint64)
-    largest = _sort_by_columns(rows, indices, problem, label_of[:p], entries)
+    largest = _sort_by_columns(rows, indices, problem, counts[:p], entries)
     if problem.fit_intercept:
-        label_of[p] = n
+        counts[p] = n
     tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
-    heavy = heavy[: kernel.choose_heavy(label_of, tally, heavy)]
+    heavy = heavy[: kernel.choose_heavy(counts, tally, heavy)]
     begin, end = (np.empty(width - int(tally[0]) + 1, pointer) for _ in range(2))
-    kernel.label_columns(label_of, heavy, begin, end)
+    marks = np.empty((-(-width // 64), 4), np.uint64)
+    kernel.label_columns(counts, heavy, begin, end, marks)
     begin, end = begin[:-1], end[:-1]
     most = float(np.uint32(largest).view(np.float32))
     if problem.fit_intercept and n > 0:
         one = np.float32(1.0).view(np.uint32).astype(np.uint64)
         entries[nnz - n :] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
-        most = 1.0 if label_of[p] >= HEAVY else most  # heavy columns are read in any case
+        most = 1.0 if heavy[-1] != p else most  # heavy columns are read in any case
     shares = entries.view(np.float32)
     if tally[n] > 0:
         kernel.close_ranks(begin, end, n, entries, shares)
@@ -90,7 +91,7 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
         rows.indices,
         floats,
         doubles,
-        label_of,
+        marks,
         entries,
         shares,
         begin,
@@ -133,9 +134,9 @@ def _sort_by_columns(
     return largest
 
 
-def nanoseconds_of_a_row(matrix: kernel.Matrix, n: int, K: int) -> float:
+def nanoseconds_of_a_row(matrix: kernel.Matrix, width: int, n: int, K: int) -> float:
     """What a new box costs, roughly: labels and scores of its entries, which may lie outside of the caches."""
-    read = 4 * (matrix.label_of.size + matrix.begin.size * K)
+    read = 4 * (width + matrix.begin.size * K)
     return 100 + 3 * K * (1 + read / 2**22) * matrix.entries.size / max(n, 1)
 
 
@@ -144,12 +145,18 @@ def make_state(
 ) -> kernel.State:
     n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
     nnz, cells = matrix.entries.size, matrix.begin.size * K
+    width = rows.n_features + int(problem.fit_intercept)
     drawing = not math.isinf(problem.kappa) and not track_all
     sc = kernel.make_scalars()
     sc.outputs, sc.loss, sc.steps = K, kernel.LOSSES[problem.loss.name], T
     sc.freshness, sc.exact_sign = FRESHNESS[problem.freshness], not problem.private_sign
-    sc.resolution, sc.n_cells = problem.resolution, matrix.label_of.size * K
-    sc.intercept = matrix.label_of[-1] if problem.fit_intercept and n > 0 else -1
+    sc.resolution, sc.n_cells, sc.intercept = problem.resolution, width * K, -1
+    if problem.fit_intercept and n > 0:
+        label = np.empty(1, np.int64)
+        kernel.find_labels(
+            matrix.marks, width, matrix.begin.size, np.array([rows.n_features]), label
+        )
+        sc.intercept = label[0]
     sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
     sc.limit = rows.limit
     sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
@@ -160,7 +167,7 @@ def make_state(
         sc.width = math.ceil(math.log(2.0) / sc.kappa * (1.0 + 1e-12))
     sc.debt_limit = cells // 8 + nnz // 16 + 1000
     # A refresh of all rows and scores in new boxes of rows, from rough costs in nanoseconds.
-    row = nanoseconds_of_a_row(matrix, n, K)
+    row = nanoseconds_of_a_row(matrix, width, n, K)
     sc.refresh_cost = 1 + (K * (3 * n + 0.7 * nnz) + 2 * cells) / row
     pool = (cells if cells <= 10**6 else cells // 8) * 2 + 64 * (B + 2) if drawing else 1
     return kernel.State(

@@ -297,19 +297,9 @@ class Run(Scores):
         )
 
     def _features_of(self, labels: np.ndarray) -> np.ndarray:
-        label_of, n_labels = self.state.matrix.label_of, self.state.matrix.begin.size
+        matrix, sc = self.state.matrix, self.state.sc
         wanted, inverse = np.unique(labels, return_inverse=True)
         found = np.empty(wanted.size, np.int64)
-        kernel.find_columns(label_of, n_labels, wanted, np.empty(HEAVY, np.int64), found)
+        width = sc.n_cells // sc.outputs
+        kernel.find_columns(matrix.marks, width, matrix.begin.size, wanted, found)
         return found[inverse]
-
-    def labels_of(self, features: np.ndarray) -> np.ndarray:
-        label_of, n_labels = self.state.matrix.label_of, self.state.matrix.begin.size
-        labels: np.ndarray = label_of[features].astype(np.int64)
-        empty = labels == kernel.NO_LABEL
-        if empty.any():
-            labels[empty] = n_labels + np.searchsorted(self._empty_columns(), features[empty])
-        return labels
-
-    def _empty_columns(self) -> np.ndarray:
-        return np.flatnonzero(self.state.matrix.label_of == kernel.NO_LABEL)

@@ -161,16 +161,20 @@ class Scores:
     def stored_scores(self) -> np.ndarray:
         """The scores as they are, (features, outputs), the intercept last."""
         K = self.problem.n_outputs
-        labels = self.state.matrix.label_of
-        scores = np.zeros((labels.size, K), np.int64)
-        full = labels != kernel.NO_LABEL
-        scores[full] = self.state.sampler.score.reshape(-1, K)[labels[full]]
-        return scores
+        labels = self.labels_of(np.arange(self.state.sc.n_cells // K))
+        return self.all_scores().reshape(-1, K)[labels].astype(np.int64)
 
     def all_scores(self) -> np.ndarray:
         """The scores of all cells in the run's own order, columns without entries included."""
         score = self.state.sampler.score
         return np.append(score, np.zeros(self.state.sc.n_cells - score.size, score.dtype))
+
+    def labels_of(self, features: np.ndarray) -> np.ndarray:
+        """The run's own names of columns; those without entries come last."""
+        matrix, sc, found = self.state.matrix, self.state.sc, np.empty(features.size, np.int64)
+        width = sc.n_cells // sc.outputs
+        kernel.find_labels(matrix.marks, width, matrix.begin.size, features, found)
+        return found
 
     # ---- how stale scores may be ----
 
@@ -243,7 +247,7 @@ class Scores:
         sc.renewed, sc.look = 0, t + t // 2 + 16
         # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
         n, K = self.state.rows.y.size, self.problem.n_outputs
-        row = nanoseconds_of_a_row(self.state.matrix, n, K)
+        row = nanoseconds_of_a_row(self.state.matrix, self.state.sc.n_cells // K, n, K)
         sc.afford = 1 + 2 * K * n / row + self.pull_rate * sc.refresh_cost
         tau = self._choose_tau()
         if tau > 0.0:
