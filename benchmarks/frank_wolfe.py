@@ -197,7 +197,9 @@ def run(shape, quick):
         publish, _ = cpu(lambda r=run_: r.history().weights())
         step = loop / n_steps
         state, matrix = run_.state, run_.state.matrix
-        per_column = np.append(matrix.end - matrix.begin, 0) * (X.nnz / n)
+        per_column = np.zeros(matrix.begin.size + 1)
+        kernel.lengths(matrix, np.arange(matrix.begin.size), per_column)
+        per_column *= X.nnz / n
         touched = per_column[np.minimum(state.cells[:n_steps], per_column.size - 1)].mean()
         if freshness == "exact":
             # Where dense columns are picked a draw may read them: fewer draws will do.

@@ -98,6 +98,14 @@ def labels_of(matrix, width):
     return found
 
 
+def spans_of(matrix):
+    """Where the entries of every label begin and end."""
+    length = np.empty(matrix.begin.size, np.int64)
+    kernel.lengths(matrix, np.arange(length.size), length)
+    begin = np.where(matrix.begin >= 0, matrix.begin, ~matrix.begin)
+    return np.column_stack([begin, begin + length])
+
+
 def true_scores(data, problem, history, n_steps):
     """Scores at the weights of the first steps, by the reference's formulas."""
     X = with_intercept(data, problem)
@@ -1085,9 +1093,9 @@ def test_layout_is_the_transpose_in_any_number_of_buckets(
     some = np.unique(rng.integers(0, counts.size, 7))
     kernel.find_columns(m.marks, counts.size, n_labels, some, columns[: some.size])
     np.testing.assert_array_equal(labels[columns[: some.size]], some)
-    again = np.zeros_like(dense)
+    again, spans = np.zeros_like(dense), spans_of(m)
     for j in np.flatnonzero(counts):
-        begin, end = m.begin[labels[j]], m.end[labels[j]]
+        begin, end = spans[labels[j]]
         if counts[j] == 60:  # a full column keeps its numbers alone
             again[:, j] = m.shares[2 * begin : 2 * begin + 60]
             continue
@@ -1114,7 +1122,7 @@ def test_layout_names_more_rows_than_16_bits(monkeypatch, kind):
     m, _ = lay_out(RowArrays(X.indptr, X.indices, X.data, np.zeros(n), 50), problem)
     columns = X.tocsc()
     for j, label in enumerate(labels_of(m, 50)):
-        found = m.entries[m.begin[label] : m.end[label]]
+        found = m.entries[slice(*spans_of(m)[label])]
         lo, hi = columns.indptr[j], columns.indptr[j + 1]
         np.testing.assert_array_equal(found >> 32, columns.indices[lo:hi])
         shares = found.astype(np.uint32).view(np.float32)

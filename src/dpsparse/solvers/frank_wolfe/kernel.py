@@ -129,8 +129,9 @@ class Matrix(NamedTuple):
     # Entries by columns, in the order of columns, each uint64: a row, and the bits of entry / feature bound in float32.
     entries: np.ndarray
     shares: np.ndarray  # the same memory as float32: a column that owns all rows keeps its numbers alone, side by side
-    begin: np.ndarray  # by label: where its entries begin
-    end: np.ndarray
+    # By label: where its entries begin; ~ of that for a light column with a heavy one, or none, right behind it (`_span`)
+    begin: np.ndarray
+    heavy_end: np.ndarray  # where a heavy column ends; a light one ends where the next begins
     sums: np.ndarray  # room for running sums of the entries of short columns
 
 
@@ -472,34 +473,68 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
 
 
 @_inner
+def _first(begin, label):
+    """Where the entries of a label begin."""
+    at = np.int64(begin[label])
+    return np.uint64(at if at >= 0 else ~at)
+
+
+@_inner
+def _span(matrix, label):
+    """Where the entries of a label begin and end. Entries are in the order of columns, as light labels are: a light
+    column ends where the next label begins, or the next heavy column if there is one in between."""
+    begin, lo, n_heavy = matrix.begin, _first(matrix.begin, label), matrix.heavy_end.size
+    if label < n_heavy:
+        return lo, np.uint64(matrix.heavy_end[label])
+    if begin[label] >= 0:
+        return lo, _first(begin, label + 1)
+    a, b = 0, n_heavy
+    while a < b:
+        middle = (a + b) >> 1
+        if np.uint64(begin[middle]) > lo:
+            b = middle
+        else:
+            a = middle + 1
+    return lo, np.uint64(begin[a]) if a < n_heavy else np.uint64(matrix.entries.size)
+
+
+@_kernel
+def lengths(matrix, labels, out):
+    """Numbers of entries of some labels."""
+    for c in range(labels.size):
+        lo, hi = _span(matrix, labels[c])
+        out[c] = hi - lo
+
+
+@_inner
 def _pull_light(matrix, slopes, score, unit, first, last):
     """Scores of light labels, one output each: as differences of running sums, so that the ends of short columns are
     not guessed. Their sums are of whole numbers, and the same."""
-    begin, end, entries, sums = matrix.begin, matrix.end, matrix.entries, matrix.sums
-    n, label = slopes.size, first
+    begin, entries, sums = matrix.begin, matrix.entries, matrix.sums
+    n, room, label = np.uint64(slopes.size), np.uint64(sums.size), first
     while label < last:
-        lo, stop = np.int64(begin[label]), label
+        lo, hi = _span(matrix, label)
         # Columns side by side that have room together; those that own all rows do not name them.
-        while (
-            stop < last
-            and end[stop] - lo < sums.size
-            and end[stop] - begin[stop] != n
-            and (stop == label or begin[stop] == end[stop - 1])
-        ):
-            stop += 1
-        g, p = np.int64(0), np.uint64(lo)
+        stop, at, to, end = label, lo, hi, lo
+        while stop < last and at == end and to - lo < room and to - at != n:
+            stop, end = stop + 1, to
+            if stop < last:
+                at, to = _span(matrix, stop)
+        g = np.int64(0)
         if stop > label:
-            for s in range(np.uint64(end[stop - 1]) - p):
+            for s in range(end - lo):
                 sums[s] = g
-                g += _part(slopes[_owner(entries[p + s])], unit, _share(entries[p + s]))
-            sums[end[stop - 1] - lo] = g
-            for c in range(label, stop):
-                score[c] = sums[end[c] - lo] - sums[begin[c] - lo]
+                g += _part(slopes[_owner(entries[lo + s])], unit, _share(entries[lo + s]))
+            sums[end - lo] = g
+            for c in range(stop - 1, label - 1, -1):  # each ends where the one behind it begins
+                at = _first(begin, c)
+                score[c] = sums[end - lo] - sums[at - lo]
+                end = at
         else:
-            stop, full = label + 1, end[label] - begin[label] == n
-            for s in range(np.uint64(end[label]) - p):
-                x = _share_at(entries, matrix.shares, full, p, p + s)
-                g += _part(slopes[_row_at(entries, full, p, p + s)], unit, x)
+            stop, full = label + 1, hi - lo == n
+            for p in range(lo, hi):
+                x = _share_at(entries, matrix.shares, full, lo, p)
+                g += _part(slopes[_row_at(entries, full, lo, p)], unit, x)
             score[label] = g
         label = stop
 
@@ -512,7 +547,7 @@ def pull(matrix, slopes, score, sc, first, last):
     _pull_light(matrix, slopes, score, unit, stop, last)
     for label in range(first, stop):
         # Unsigned positions allow vector instructions.
-        lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+        lo, hi = _span(matrix, label)
         full = (hi - lo) * K == np.uint64(slopes.size)
         if K == 1 and full:
             g = np.int64(0)
@@ -549,7 +584,7 @@ def _exact_score(matrix, rows, sc, cell, t):
     g = np.int64(0)
     if label >= matrix.begin.size:
         return g
-    lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+    lo, hi = _span(matrix, label)
     n = np.int64(hi - lo)
     full = n == rows.y.size
     sc.verified += n
@@ -770,7 +805,8 @@ def _propose(matrix, sampler, sc, rng, sure):
             g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(label, HEAVY)]
             if sc.ceiling >= 0 and label >= HEAVY:
                 # An entry adds at most S: of a column with few the number says more than a score of long ago.
-                most_units = np.int64(matrix.end[label] - matrix.begin[label]) * sc.resolution
+                lo, hi = _span(matrix, label)
+                most_units = np.int64(hi - lo) * sc.resolution
                 if most_units < e:
                     g, e = np.int64(0), most_units
         if sc.exact_sign and (g < 0) != (sign < 0):
@@ -881,7 +917,7 @@ def _move(st, t, cell, sign):
     step = -sign * (t + 2.0)
     scale = _scale(sc, t + 1)
     n = sc.n_leavers
-    lo, hi = np.uint64(matrix.begin[label]), np.uint64(matrix.end[label])
+    lo, hi = _span(matrix, label)
     full = np.int64(hi - lo) == rows.y.size
     for p in range(lo, hi):
         i = np.int64(_row_at(entries, full, lo, p))
@@ -1037,12 +1073,19 @@ def choose_heavy(counts, tally, heavy):
     return n
 
 
+@_inner
+def _mark_last(begin, n_heavy, label):
+    """The next label, if there is one, does not begin where this light one ends."""
+    if label >= n_heavy and begin[label] >= 0:
+        begin[label] = ~begin[label]
+
+
 @_kernel
-def label_columns(counts, heavy, begin, end, marks):
+def label_columns(counts, heavy, begin, heavy_end, marks):
     """Labels, heavy columns first; entries stay where they are, in the order of columns.
 
-    A column without entries is overwritten by the next one, so that no branch is guessed: `begin` and `end` have room
-    for one label more than there are.
+    A column without entries is overwritten by the next one, so that no branch is guessed: `begin` has room for one
+    label more than there are.
     """
     at, label, h = np.int64(0), np.int64(heavy.size), np.int64(0)
     for word in range(marks.shape[0]):
@@ -1051,15 +1094,17 @@ def label_columns(counts, heavy, begin, end, marks):
         for j in range(first, min(first + 64, counts.size)):
             n, bit = np.int64(counts[j]), np.uint64(1) << np.uint64(j - first)
             if h < heavy.size and heavy[h] == j:
-                begin[h], end[h] = at, at + n
+                begin[h], heavy_end[h] = at, at + n
                 full |= bit
                 h += 1
+                _mark_last(begin, heavy.size, label - 1)
             else:
-                begin[label], end[label] = at, at + n
+                begin[label] = at
                 light |= bit if n > 0 else np.uint64(0)
                 label += np.int64(n > 0)
             at += n
         marks[word, 0], marks[word, 1] = light, full
+    _mark_last(begin, heavy.size, label - 1)
 
 
 @_inner
@@ -1092,13 +1137,13 @@ def find_labels(marks, width, n_labels, columns, found):
 
 
 @_kernel
-def close_ranks(begin, end, n_rows, entries, shares):
+def close_ranks(matrix, n_rows):
     """The numbers of columns that own all rows move together: half the memory is read."""
-    for label in range(begin.size):
-        lo = np.uint64(begin[label])
-        if np.int64(end[label]) - np.int64(lo) == n_rows:
-            for i in range(np.uint64(n_rows)):  # never ahead of what is still to be read
-                shares[lo + lo + i] = _share(entries[lo + i])
+    for label in range(matrix.begin.size):
+        lo, hi = _span(matrix, label)
+        if np.int64(hi - lo) == n_rows:
+            for i in range(hi - lo):  # never ahead of what is still to be read
+                matrix.shares[lo + lo + i] = _share(matrix.entries[lo + i])
 
 
 @_inner
@@ -1135,12 +1180,13 @@ def column_bounds(matrix, largest, mass, norm, count):
     The order of a sum is free here: bounds have a margin for rounding. No entry is above `largest`, so a short column
     need not be read to know that others weigh more.
     """
-    begin, end, longest = matrix.begin, matrix.end, np.int64(0)
-    for label in range(HEAVY, begin.size):
-        longest = max(longest, np.int64(end[label]) - np.int64(begin[label]))
-    for label in range(begin.size):
+    longest, n_labels = np.int64(0), matrix.begin.size
+    for label in range(HEAVY, n_labels):
+        lo, hi = _span(matrix, label)
+        longest = max(longest, np.int64(hi - lo))
+    for label in range(n_labels):
         c = min(label, HEAVY)
-        lo, hi = np.uint64(begin[label]), np.uint64(end[label])
+        lo, hi = _span(matrix, label)
         n = np.int64(hi - lo)
         count[c] = n if c < HEAVY else longest
         if c < HEAVY or n * largest > mass[c] or n * largest * largest > norm[c] * norm[c]:

@@ -70,18 +70,16 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
         counts[p] = n
     tally, heavy = np.zeros(n + 1, np.int64), np.empty(min(HEAVY, width), np.int64)
     heavy = heavy[: kernel.choose_heavy(counts, tally, heavy)]
-    begin, end = (np.empty(width - int(tally[0]) + 1, pointer) for _ in range(2))
+    begin, heavy_end = (np.empty(size, pointer) for size in (width - int(tally[0]) + 1, heavy.size))
     marks = np.empty((-(-width // 64), 4), np.uint64)
-    kernel.label_columns(counts, heavy, begin, end, marks)
-    begin, end = begin[:-1], end[:-1]
+    kernel.label_columns(counts, heavy, begin, heavy_end, marks)
+    begin = begin[:-1]
     most = float(np.uint32(largest).view(np.float32))
     if problem.fit_intercept and n > 0:
         one = np.float32(1.0).view(np.uint32).astype(np.uint64)
         entries[nnz - n :] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
         most = 1.0 if heavy[-1] != p else most  # heavy columns are read in any case
     shares = entries.view(np.float32)
-    if tally[n] > 0:
-        kernel.close_ranks(begin, end, n, entries, shares)
     values = rows.values
     floats, doubles = values, np.empty(0)
     if values.dtype == np.float64:
@@ -95,9 +93,11 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, float]:
         entries,
         shares,
         begin,
-        end,
+        heavy_end,
         np.empty(2**11, np.int64),
     )
+    if tally[n] > 0:
+        kernel.close_ranks(matrix, n)
     return matrix, most
 
 

@@ -284,7 +284,8 @@ class Scores:
         likely = np.exp(kappa * (np.abs(score[cells].astype(np.float64)) - largest))
         likely[n_heavy:] *= stride
         labels = cells // K
-        length = state.matrix.end[labels] - state.matrix.begin[labels]
+        length = np.empty(labels.size, np.int64)
+        kernel.lengths(state.matrix, labels, length)
         column = np.minimum(labels, HEAVY)
         mass = np.bincount(column, likely, HEAVY + 1)
         work = np.bincount(column, likely * length, HEAVY + 1)
