@@ -129,7 +129,7 @@ class Matrix(NamedTuple):
     # Entries by columns, in the order of columns, each uint64: a row, and the bits of entry / feature bound in float32.
     entries: np.ndarray
     shares: np.ndarray  # the same memory as float32: a column that owns all rows keeps its numbers alone, side by side
-    # By label: where its entries begin; ~ of that for a light column with a heavy one, or none, right behind it (`_span`)
+    # By label: where its entries begin; ~ of that for a light one with a heavy one or none behind it (`_span`)
     begin: np.ndarray
     heavy_end: np.ndarray  # where a heavy column ends; a light one ends where the next begins
     sums: np.ndarray  # room for running sums of the entries of short columns

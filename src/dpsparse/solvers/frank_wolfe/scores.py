@@ -162,7 +162,7 @@ class Scores:
         """The scores as they are, (features, outputs), the intercept last."""
         K = self.problem.n_outputs
         labels = self.labels_of(np.arange(self.state.sc.n_cells // K))
-        return self.all_scores().reshape(-1, K)[labels].astype(np.int64)
+        return np.asarray(self.all_scores().reshape(-1, K)[labels], np.int64)
 
     def all_scores(self) -> np.ndarray:
         """The scores of all cells in the run's own order, columns without entries included."""
