@@ -221,6 +221,15 @@ def test_a_phase_that_is_used_up_releases_nothing_more(way):
             ask_for(way, releases, 0.25)
 
 
+@pytest.mark.parametrize("share", [-0.5, -1e-12, math.nan, 1.1])
+def test_a_share_that_is_none_is_refused(share):
+    """What is below zero, or no number, would unlock a phase for ever."""
+    event = RoundedGaussian(2.0, 1.0, 4)
+    paid = Plan("toy", (Phase("p", event),), epsilon(event, 1e-6), 1e-6, "add-remove")
+    with pytest.raises(CalibrationError, match="impossible share"):
+        Releases(paid, make_generator(0)).gaussian("p", rows([0, 1]).class_counts(4), share)
+
+
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_picks_leave_room_for_the_rounding_of_their_sampler(adjacency):
     """The range of the law that is drawn, 2 kappa D, and what rounding adds to it are what the phase pays for."""

@@ -85,6 +85,56 @@ def test_tight_where_the_bound_is_attained():
         assert lasso.tightness["vertices"] > (0.99 if adjacency == "add-remove" else 0.95)
 
 
+CLASSES, NUMBERS = {"classes": (0, 1)}, {"target_bound": 2.0}
+LOOKING = {  # and phases whose bound a few pairs and climbs nearly attain, add-remove and replace-one
+    "DPRidgeRegressor": (
+        NUMBERS,
+        {},
+        {"axes": (0.9, 0.6), "columns": (0.9, 0.6), "fit": (0.5, 0.3)},
+    ),
+    "DPTwoStageRegressor": (
+        NUMBERS,
+        {"n_nonzero": 2},
+        {"entry": (0.9, 0.6), "support": (0.5, 0.3)},
+    ),
+    "DPLassoRegressor": (NUMBERS, {"n_iter": 3}, {"columns": (0.9, 0.6), "vertices": (0.9, 0.6)}),
+    "DPLassoClassifier": (CLASSES, {"n_iter": 3}, {"entry": (0.9, 0.6), "vertices": (0.9, 0.6)}),
+    "DPHardThresholdClassifier": (
+        CLASSES,
+        {"n_nonzero": 2, "n_iter": 4},
+        {"curvature": (0.9, 0.4)},
+    ),
+    "DPHardThresholdRegressor": (NUMBERS, {"n_nonzero": 2, "n_iter": 4}, {"curvature": (0.9, 0.4)}),
+}
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        *((name, {}) for name in LOOKING),
+        ("DPLassoRegressor", {"selection": "shards"}),
+        ("DPLassoClassifier", {"selection": "shards"}),
+    ],
+)
+def test_released_scales_are_replayed_where_as_many_rows_are_there_as_were_declared(
+    name, more, adjacency
+):
+    """With 12 rows of 4,000 declared ones every released quantile ends at its declared bound, and no row is ever beyond
+    a released scale: shards that did not cut entries passed. Few rows and a large epsilon release the same scales."""
+    facts, parameters, reached = LOOKING[name]
+    n = (12 if adjacency == "add-remove" else 24) * (2 if "entry" in reached else 1)
+    model = getattr(estimators, name)(
+        Domain(**facts, n_samples=n), epsilon=60.0, adjacency=adjacency, **parameters, **more
+    )
+    phases = [phase.name for phase in Subject(model, 7).plan.phases]
+    assert set(reached) <= set(phases)
+    finding = check(model, n_rows=n, n_pairs=12, n_climbs=2, every=60, seed=1)
+    assert finding.complaints == ()
+    for phase, least in reached.items():
+        assert finding.tightness[phase] > least[ADJACENCIES.index(adjacency)], phase
+
+
 def test_minimisers_return_for_a_crowd_of_equal_rows():
     """Found by this audit: accepting a fall of the objective or of the gradient norm can cycle."""
     domain = Domain(classes=(0, 1), feature_bound=1.0)

@@ -252,6 +252,18 @@ def test_a_tilt_beyond_the_range_is_refused_by_the_plan_and_by_the_door(front, a
                 door.tilt("fit", task)
 
 
+def test_a_minimiser_is_rounded_to_the_nearest_multiple_of_its_grid():
+    """Both float64s of it, in rational arithmetic: the price allows half a unit of an entry on either table."""
+    rng = np.random.default_rng(0)
+    for unit in (1.0, 2.0**-30, 0.1, 1e-9 / 3):
+        high = np.concatenate([rng.uniform(-1, 1, 50) * 10.0**p for p in (-3, 0, 4, 7)])
+        low = high * rng.uniform(-1, 1, high.size) * 2.0**-53
+        high[::7] = unit * (np.arange(len(high[::7])) + 0.5)  # ties, but for what follows
+        for a, b, found in zip(high, low, ridge._to_grid(high, low, unit), strict=True):
+            exact = (Fraction(float(a)) + Fraction(float(b))) / Fraction(unit)
+            assert abs(Fraction(int(found)) - exact) <= Fraction(1, 2) + Fraction(2) ** -40
+
+
 @pytest.mark.parametrize("row_clip", [BIG, 1.5, 1e-20])
 def test_row_weights_bound_the_gradient_exactly(row_clip):
     """weight^2 |f|^2 <= row_clip^2 in rational arithmetic, on the stored numbers."""

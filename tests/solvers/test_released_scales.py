@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import Lasso
 
 from dpsparse import (
@@ -18,11 +19,12 @@ from dpsparse.audit.replay import check
 from dpsparse.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
-from dpsparse.rows import Rows
-from dpsparse.solvers.frank_wolfe import Problem, RowArrays
+from dpsparse.rows import Rows, cells
+from dpsparse.rows.cells import CellsAt
+from dpsparse.solvers.frank_wolfe import Problem, RowArrays, kernel
 from dpsparse.solvers.frank_wolfe.layout import lay_out
 from dpsparse.solvers.frank_wolfe.limit import onto_ball
-from dpsparse.solvers.frank_wolfe.reference import with_intercept
+from dpsparse.solvers.frank_wolfe.reference import score_cells, with_intercept
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -49,6 +51,47 @@ def test_no_entry_is_above_a_released_bound(bound):
         table = BoundedData(arrays.matrix(), arrays.targets, FREE)
         assert np.abs(with_intercept(table, problem).data).max() == 1.0
     assert rows.bounded(bound).domain.feature_bound == bound
+
+
+@pytest.mark.parametrize("module", [kernel, cells])
+def test_no_slope_of_a_kernel_is_above_its_bound(module):
+    """Their own sources, uncompiled: slopes keep to their bounds before; the kernels do not rely on it."""
+    unit = 2.0**28
+    for v in (0.0, 0.5, 1.0, 1.0 + 2.0**-40, 1.02, 1e9, 1e300, math.inf, math.nan):
+        for sign in (1.0, -1.0):
+            found = module._whole.py_func(sign * v * unit)
+            assert found == (0.0 if math.isnan(v) else sign * np.rint(min(v, 1.0) * unit))
+
+
+def test_no_slope_adds_more_to_a_score_of_the_plain_loop_than_its_bound():
+    """Losses without a kernel are the contributor's: whatever their slope is, a row adds at most `resolution`."""
+    problem = Problem(Logistic(), 1.0, 1, 1.0, 0.25, 2**11)
+    columns = sp.csc_array(np.array([[1.0, -1.0]]))
+    for slope in (0.25, 0.1, 1e300, -math.inf, math.inf, math.nan):
+        scores = score_cells(columns, np.array([[slope]]), problem, fixed_point=True)
+        expected = 0.0 if math.isnan(slope) else min(max(slope * 4.0, -1.0), 1.0)
+        np.testing.assert_array_equal(scores, np.rint(2**11 * expected * np.array([1, -1])))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "squared", "softmax"])
+@pytest.mark.parametrize("bound", [1.5, 0.1, 1e-25, 0.3 * (1 + 2.0**-40)])
+def test_no_row_of_a_part_adds_more_to_a_score_than_its_bound(bound, loss):
+    """Scores of shards: entries beyond the released bound, slopes beyond theirs and weights that are no numbers add at
+    most `resolution` each, and that is attained."""
+    resolution, k = 2**11, 3 if loss == "softmax" else 1
+    labels = np.arange(max(k, 2)) if loss in ("logistic", "softmax") else None
+    largest = 0
+    for x in [[a, b] for a in BOUNDARY for b in BOUNDARY[::4]]:
+        target = np.array([1]) if labels is not None else np.array([-1.0])
+        domain = Domain(feature_bound=None, target_bound=1.0, classes=list(range(max(k, 2))))
+        rows = Rows.clip(np.array([x]), target, domain, labels=labels).bounded(bound)
+        for size in (0.0, 0.7, 1e30, math.nan):
+            at = CellsAt(
+                np.full((3, k), size), np.linspace(-99.0, 99.0, k), loss, 1.0, 0.25, 1.0 / bound,
+                1.0, resolution, True,
+            )  # fmt: skip
+            largest = max(largest, int(np.abs(rows.cell_scores(at)).max()))
+    assert largest == resolution
 
 
 @pytest.mark.parametrize("size", [TINY, 1e-3, 1.0, HUGE])

@@ -89,7 +89,9 @@ def score_cells(
     """
     if not fixed_point:
         return np.asarray(columns.T @ slopes).ravel()
-    q = np.rint(np.clip(slopes / problem.slope_bound * SLOPE_UNITS, -SLOPE_UNITS, SLOPE_UNITS))
+    with np.errstate(over="ignore"):
+        q = np.nan_to_num(slopes / problem.slope_bound)  # no number is 0, as in the kernel
+    q = np.rint(np.clip(q, -1.0, 1.0) * SLOPE_UNITS)
     q *= problem.resolution / SLOPE_UNITS
     scores = np.zeros((columns.shape[1], problem.n_outputs), np.int64)
     full = np.flatnonzero(np.diff(columns.indptr))
