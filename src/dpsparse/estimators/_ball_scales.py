@@ -52,7 +52,9 @@ class ReleasesScales(BaseDPLinearModel):
             if math.isinf(self.radius):
                 raise ParameterError("radius must be finite; it is the size of the L1 ball.")
 
-    def _scales(self, n_features: int, bound: float, default: int) -> tuple[Scales | None, int]:
+    def _scales(
+        self, n_features: int, bound: float, default: int, n_outputs: int = 1
+    ) -> tuple[Scales | None, int]:
         """What is released instead of asked for, and the number of steps: from public facts alone. `default` is the
         number of steps where scales are declared."""
         domain, n = self._domain, self._domain.n_samples
@@ -73,7 +75,7 @@ class ReleasesScales(BaseDPLinearModel):
             n_samples=n,
             longest=min(domain.row_norm or math.inf, bound * width),
             largest=bound,
-            reach=self._ball_reach(n_iter, wide=n_features > n),
+            reach=self._ball_reach(n_iter, n_features > n, n_outputs),
             scale_columns=n_features <= NARROW,
             numbers=numbers,
         )
@@ -81,11 +83,14 @@ class ReleasesScales(BaseDPLinearModel):
             scales.check(float(domain.target_bound or 1.0) if numbers else 1.0)
         return scales, n_iter
 
-    def _ball_reach(self, n_iter: int, wide: bool) -> float:
+    def _ball_reach(self, n_iter: int, wide: bool, n_outputs: int = 1) -> float:
         """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps (for numbers with
-        their root, or early picks overshoot), and is all that holds a fit without noise on a wide table together."""
+        their root, or early picks overshoot), and is all that holds a fit without noise on a wide table together.
+        Classes share one ball. Without noise each has as much room as one alone; picks that noise blurs gain by the
+        root of that, and lose by more."""
         if not self._labels_are_numbers:
-            return min(max(n_iter / 10.0, 0.5), 30.0)
+            shared = n_outputs if self._converges else math.sqrt(n_outputs)
+            return min(max(n_iter / 10.0, 0.5), 30.0) * shared
         if self._converges and wide:
             return WIDE_REACH
         return min(max(math.sqrt(n_iter / 10.0), 0.5), 10.0)

@@ -94,11 +94,10 @@ class _Lasso(ReleasesScales):
             return fewest
         bound = float(self._domain.require("feature_bound", name))
         radius = float(self._default_radius(bound) if self.radius is None else self.radius)
-        scales, n_iter = self._scales(
-            n_features, bound, _default_n_iter(self._domain.n_samples, self.epsilon)
-        )
         loss = self._loss(labels)
         n_outputs = 1 if loss.scalar_slope or labels is None else len(labels)
+        default = _default_n_iter(self._domain.n_samples, self.epsilon)
+        scales, n_iter = self._scales(n_features, bound, default, n_outputs)
         slope_bound = loss.slope_bound(self._domain, radius)
         # A loss that the compiled loops do not know is fitted by the plain one.
         compiled = loss.name in COMPILED

@@ -43,9 +43,10 @@ RICH, RICH_COLUMN, RICH_SLOPE = (
 )  # from so many N, and N a column, less is spent on looking
 LOOKS_LESS = 0.6  # of the shares below
 NARROW = 100  # columns up to which their scales are released one by one
-# From so many N a column, or in all, noise matters less than the bias of a small cutoff, and directions of the rows
-# are told from noise: the noise of their second moments, entry by entry, is below half of what a column has.
-FULL_COLUMN, FULL = 10.0, 1100.0
+# From so many N a column noise matters less than the bias of a small cutoff (the second where columns have no scales
+# of their own), and directions of the rows are told from noise: the noise of their second moments, entry by entry, is
+# below half of what a column has.
+FULL, WIDE_FULL = 10.0, 20.0
 FEW_CUTOFF, CUTOFF, WIDE_CUTOFF = 0.8, 1.0, 1.5  # of the .75-quantile of |y - mean|: below; above
 FEW_DROWNED, DROWNED = 3.0, 5.0  # how weights are pulled that the noise would drown: below; else
 # Shares of what the mean leaves (of mu^2); the second line where directions are released.
@@ -149,7 +150,8 @@ def table_plan(
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
     clip = row_clip(way, exact=not private)
     own = N if find is None else N * math.sqrt(1.0 - find.split)  # what finding leaves
-    few = way == "released" and min(FULL_COLUMN * n_columns, FULL) > own
+    full = FULL if n_columns <= NARROW else WIDE_FULL
+    few = way == "released" and own < full * n_columns
     turn = private and way == "released" and not few and n_columns <= WIDEST
     scale_columns = n_columns <= NARROW or not private
     shares: dict[str, float] = {}
