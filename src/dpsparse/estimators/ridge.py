@@ -30,7 +30,7 @@ from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.table_regression import EXACT_RIDGE, Find, TableRegression, row_clip
 
-ENOUGH = 60.0  # N from which it pays to look at the table
+ENOUGH = 50.0  # N from which it pays to look at the table
 NOTHING, FEW_COLUMNS = 20.0, 40  # N below which a fit on few columns is mostly its ridge, and safe
 SLOPE, WIDE_SLOPE = (
     7.0,

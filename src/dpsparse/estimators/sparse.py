@@ -27,7 +27,10 @@ from dpsparse.solvers.table_regression import MOST_COLUMNS
 
 NARROW = 200  # columns up to which a regression is fitted as a table, all columns at once
 RARE = 20  # where one of so many columns matters, features are looked for before they are fitted
-ENOUGH_FOR_EACH = 8.0  # effective rows for each feature to be found
+ENOUGH_FOR_EACH = 4.0  # effective rows a declared feature from which some of them can be found,
+FOR_EACH_FOUND = (
+    12.0  # and for each that is looked for: fewer that are right are worth more than all
+)
 LEAST, SMALL, LARGE = (
     30.0,
     60.0,
@@ -170,14 +173,16 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "more rows than a minimiser is proven for"
         bounded = domain.feature_bound is not None
         few = isinstance(k, int) and k < n_features
-        two_stage = DPTwoStageRegressor(n_nonzero=k, **self._facts) if few and bounded else gradient
         if math.isinf(self.epsilon) and n_features <= min(MOST_COLUMNS, n):
             return gradient, "without noise: the plain fit, on so many weights as are asked for"
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
         size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
         rare = few and (RARE * k <= n_features or ENOUGH_FOR_ALL * n_features > N)
         if rare and bounded and ENOUGH_FOR_EACH * k <= N:
-            return two_stage, f"{k} of {n_features} columns matter, {size}: find them, then fit"
+            found = k if FOR_EACH_FOUND * k <= N else max(int(N / FOR_EACH_FOUND), 1)
+            which = "them" if found == k else f"{found} of them"
+            why = f"{k} of {n_features} columns matter, {size}: find {which}, then fit"
+            return DPTwoStageRegressor(n_nonzero=found, **self._facts), why
         if k is None and bounded and MANY < n_features <= NARROW and LEAST <= N < LARGE:
             found = 3 if N < SMALL else 5
             model = DPTwoStageRegressor(n_nonzero=found, **self._facts)
@@ -186,5 +191,6 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
         if tabular and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._facts), f"{n_features} columns, {size}"
         if few and bounded:
-            return two_stage, f"{k} of {n_features} columns matter: find them, then fit"
+            model = DPTwoStageRegressor(n_nonzero=k, **self._facts)
+            return model, f"{k} of {n_features} columns matter: find them, then fit"
         return gradient, f"{n_features} columns, and no few of them are said to matter"

@@ -81,7 +81,9 @@ class Look:
         ones = np.ones(d, np.float32)
         longest = self.longest
         plain = self.rows.unit(ones)
-        length = self.quantile("length", plain.count_shorter, 0.5, longest / 2.0**10, longest, 0.5)
+        length = self.quantile(
+            "length", plain.count_shorter, 0.5, longest / 2.0**10, longest, 0.5, prior=0.5, sure=0.8
+        )
 
         total = self.rows.unit(ones, shortest=length).total()
         noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
@@ -105,7 +107,13 @@ class Look:
             self.axes = even_axes(matrix(releases.gaussian("axes", moments)), noise, EMPTY * n / d)
         scaled = self.rows.standardised(self.centre, self.scaling, axes=self.axes)
         self.length = self.quantile(
-            "length", scaled.unit(ones).count_shorter, 0.5, spread / 16.0, spread * 16.0, 0.5
+            "length",
+            scaled.unit(ones).count_shorter,
+            0.5,
+            spread / 16.0,
+            spread * 16.0,
+            0.5,
+            sure=0.7,
         )
 
     def quantile(
@@ -116,19 +124,55 @@ class Look:
         low: float,
         high: float,
         part: float = 1.0,
+        prior: float = 0.0,
+        sure: float = 0.5,
     ) -> float:
-        """Bisection in the logarithm on noisy counts of the rows below a point; without noise wherever that is."""
-        counts = COUNTS
+        """Search in the logarithm by counts of the rows below a point.
+
+        Without noise it is bisection. A noisy count may be wrong about the side, and what a plain bisection leaves out
+        then is lost (one bad first count, and rows are taken to be a thousandth as long as they are). So every
+        count only weighs what is believed, and the next one is taken where that is halved (Horstein 1963). At first a
+        value is believed in proportion to its power `prior` (0: any octave as much as any other), and in the end the
+        one is taken that is large enough with probability `sure`: rows that are taken to be shorter than they are
+        make weights out of noise, rows that are taken to be longer only make less of the budget."""
         if self.releases.exact(phase):
-            counts, low, high = EXACT_COUNTS, TINY, HUGE
-        for _ in range(counts):
+            return self._bisected(phase, below, share, part / EXACT_COUNTS)
+        n, edges = self.n_samples, np.geomspace(low, high, 2**COUNTS + 1)
+        belief = edges[:-1] ** prior
+        belief /= belief.sum()
+        for _ in range(COUNTS):
+            i = int(np.argmin(np.abs(np.cumsum(belief)[:-1] - 0.5))) + 1
+            query = below(float(edges[i]))
+            noise = self.releases.scale(phase, query, part / COUNTS) / n
+            count = float(self.releases.gaussian(phase, query, part / COUNTS)[0]) / n
+            belief *= np.repeat(
+                sides(min(max(count, 0.0), 1.0), noise, share), (i, len(belief) - i)
+            )
+            belief /= belief.sum()
+        i = int(np.searchsorted(np.cumsum(belief), sure))
+        return math.sqrt(float(edges[i]) * float(edges[i + 1]))
+
+    def _bisected(
+        self, phase: str, below: Callable[[float], Query], share: float, part: float
+    ) -> float:
+        low, high = TINY, HUGE
+        for _ in range(EXACT_COUNTS):
             middle = math.sqrt(low * high)
-            count = self.releases.gaussian(phase, below(middle), part / counts)[0]
-            if count < share * self.n_samples:
+            if self.releases.gaussian(phase, below(middle), part)[0] < share * self.n_samples:
                 low = middle
             else:
                 high = middle
         return math.sqrt(low * high)
+
+
+def sides(found: float, noise: float, share: float) -> tuple[float, float]:
+    """How likely a noisy share of the rows below a point is if the `share`-quantile lies below that point, and if it
+    lies above; the true share is taken to be anything from `share` to one, and from zero to `share`."""
+
+    def above(true: float) -> float:
+        return 0.5 * math.erfc((true - found) / (noise * math.sqrt(2.0)))
+
+    return (above(share) - above(1.0)) / (1.0 - share), (above(0.0) - above(share)) / share
 
 
 def even_axes(found: np.ndarray, noise: float, least: float) -> np.ndarray:

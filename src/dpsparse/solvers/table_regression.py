@@ -18,7 +18,7 @@ where they are equal. What is looked at depends on public numbers alone:
 
 | way | when (N = rows times budget) | what is released |
 |---|---|---|
-| "released" | N >= 60 and N >= 2.5 sqrt d | all of the above; D to 100 columns, A where N >= 10 d |
+| "released" | N >= 50 and N >= 2.5 sqrt d | all of the above; D to 100 columns, A where N >= 10 d |
 | "declared" | else N >= 4.5 sqrt d, or N < 20, d <= 40 | the fit alone: m = 0, D = 1, l1 and c from declared bounds |
 | "mean" | else | the mean of y alone: nothing else can be learnt |
 
