@@ -299,3 +299,39 @@ def test_frank_wolfe_runs_on_dense_rows_are_single_runs(operations):
         for weights, length in zip(runs.T, (5, 30), strict=True):
             alone = printed.private_lasso(X, y, 2.0, length, 0.0, None, loss=loss)
             assert weights == pytest.approx(alone, abs=1e-5)
+
+
+def test_baselines_of_the_screening_sequel(operations, monkeypatch):
+    """NP-FW is Frank-Wolfe without noise, Preselect-K fits the largest columns, Oracle-K cuts DP-FW to K weights."""
+    import _screening
+    import _screening_data
+
+    rng, k = make_generator(3), 4
+    X = rng.uniform(-0.2, 0.2, (80, 10))
+    X[:, :k] *= 5.0
+    truth = np.arange(10) < k
+    y = X @ np.where(truth, 0.2, 0.0)
+    table = _screening_data.Table(X, y, truth, radius=1.0, unit=1.0)
+    monkeypatch.setattr(_screening, "_table", lambda name, yeo_johnson: table)
+    rows = {row["method"]: row for row in _screening.part_real(0, ["pyrim"], yeo_johnson=True)}
+    exact = printed.private_lasso(X, y, 1.0, 100, 0.0, None, loss=Squared())
+    assert rows["np-fw"]["mse"] == pytest.approx(_screening._mse(X, y, exact))
+    assert rows["np-fw"]["density"] == np.mean(exact != 0)
+    assert (rows["preselect-k"]["tpr"], rows["preselect-k"]["fpr"]) == (1.0, 0.0)
+    assert rows["dp-fw, as published"]["density"] == 1.0  # its start is random in the ball
+    assert rows["oracle-k"]["density"] == k / 10
+
+
+def test_utility_bounds_are_the_printed_ones(operations):
+    """Theorems 1 and 2 of 004 and B.1 of 002 with constant 1, at n = 500, p = 100, epsilon 1, delta 1/n."""
+    import paper004_theorem as theorem
+
+    rows = theorem.trial({"n": 500, "epsilon": 1.0}, 0)
+    bounds = {row["cell"]["method"]: row["bound with constant 1"] for row in rows}
+    first = 0.25 ** (1 / 3) * np.log(500 * 100 * 500) / 500 ** (2 / 3)
+    assert bounds[theorem.LASSO] == pytest.approx(first)
+    assert bounds[theorem.SPARSIFIER] == pytest.approx(first + 1.0)
+    assert theorem.faster_bound(500) == pytest.approx(
+        0.25 ** (1 / 3) * np.log(2 * 500 * 100) * np.sqrt(np.log(500)) / 500 ** (2 / 3)
+    )
+    assert all(row["excess loss"] > 0.0 for row in rows)
