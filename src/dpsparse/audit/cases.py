@@ -59,13 +59,11 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (BINARY, {"radius": 2.0, "n_iter": 3, "n_nonzero": PrivateCount(1, 4, 0.3)}),
         (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "shards"}),
         ({**WIDE, "n_samples": 4000}, {"n_iter": 4}),  # a released size of entries
-        (WIDE, {"n_iter": 3, "selection": "shards", "epsilon": 60.0}),  # and parts that cut to it
     ],
     "DPLassoRegressor": [
         (NUMBER, {"n_iter": 5}),
         (NUMBER, {"n_iter": 4, "loss": "huber", "selection": "scan"}),
         ({**NUMBER, "n_samples": 4000}, {"n_iter": 4}),  # released centre, scales and cutoff
-        (NUMBER, {"n_iter": 3, "selection": "shards", "epsilon": 60.0}),  # the same in parts
         (NUMBER, {}),  # too few rows: the mean
     ],
     "DPRidgeRegressor": [
