@@ -31,7 +31,7 @@ from numba import njit
 
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPGradientClassifier
-from dpsparse.noise import in_threads
+from dpsparse.threads import in_threads
 
 TARGETS = {"rcv1": 5.0, "narrow": 5.0, "news20": 5.0, "kdda": 12.0}  # passes an iteration may take
 FEW, MANY, OFTEN = 5, 25, 100

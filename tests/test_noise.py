@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpsparse import noise as _noise
 from dpsparse.exceptions import CalibrationError
-from dpsparse.noise import STEPS, in_threads, integers
+from dpsparse.noise import STEPS, integers
 from dpsparse.privacy import (
     Gaussian,
     Geometric,
@@ -147,14 +147,16 @@ def test_streams_do_not_depend_on_threads(monkeypatch):
     np.testing.assert_array_equal(*results)
 
 
-def test_threads_inside_threads_and_their_errors(monkeypatch):
-    """The helping threads are few and shared: a task that asks for them again must not wait for itself."""
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
-    done = []
-    in_threads(lambda _: in_threads(done.append, range(4)), range(8))
-    assert sorted(done) == sorted([*range(4)] * 8)
-    with pytest.raises(ZeroDivisionError):
-        in_threads(lambda b: 1 // (b - 3), range(5))
+def test_long_secure_vectors_follow_the_law_and_never_repeat():
+    """The streams of a secure generator's blocks are kept from one vector to the next. A fresh key fails this with
+    probability 1e-4 (the law) and less than 1e-6 (the correlations of 120 pairs of independent blocks beyond 6 sd)."""
+    rng = make_generator(None)
+    first, second = integers(rng, 400_000), integers(rng, 400_000)
+    assert p_value(np.concatenate([first, second])) > 1e-4
+    blocks = np.concatenate([first, second]).reshape(16, -1)
+    assert len(np.unique(blocks[:, :8])) > 100  # of 128: a key used again would leave half of them
+    correlations = np.corrcoef(blocks)[np.triu_indices(16, 1)]
+    assert np.abs(correlations).max() < 6.0 / math.sqrt(blocks.shape[1])
 
 
 class TestAccounting:

@@ -204,6 +204,34 @@ def test_spawn_secure_is_secure():
             pickle.dumps(child)
 
 
+def test_kept_streams_go_on_where_they_ended():
+    rng = noise.make_generator(None)
+    first, again = noise.streams(rng, 3), noise.streams(rng, 5)
+    assert again[:3] == first
+    told = [stream.bytes(16) for stream in (*first, *again, rng)]
+    assert len(set(told)) == 9
+    others = noise.streams(noise.make_generator(None), 3)
+    assert not set(map(id, others)) & set(map(id, again))
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_kept_streams_get_new_keys_in_a_child():
+    rng = noise.make_generator(None)
+    kept = noise.streams(rng, 3)
+    kept[0].random()
+    children = [in_child(lambda: kept[0].bytes(64)) for _ in range(2)]
+    told = {kept[0].bytes(64), *children}
+    assert len(told) == 3
+
+
+def test_streams_of_a_seed_are_drawn_anew():
+    rng, twin = noise.make_generator(5), noise.make_generator(5)
+    first, again = noise.streams(rng, 2), noise.streams(rng, 2)
+    assert [s.bytes(16) for s in noise.spawn(twin, 2)] == [s.bytes(16) for s in first]
+    assert [s.bytes(16) for s in noise.spawn(twin, 2)] == [s.bytes(16) for s in again]
+
+
 # ---- inside Numba kernels ---------------------------------------------------------------------
 
 

@@ -20,30 +20,41 @@ elsewhere.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
-from functools import cache
-from queue import SimpleQueue
-from threading import Thread, local
 
 import numpy as np
 
 from dpsparse.jit import njit
-from dpsparse.random import Generator, spawn
+from dpsparse.random import Generator, streams
+from dpsparse.threads import in_threads
 
 STEPS = 2**28
 _BINS, _WIDTH = 2048, 2**21
 LARGEST = _BINS * _WIDTH  # every |K| is below: 16 STEPS
 _EXPONENT_UNIT = 0.5 / STEPS**2
-_U1, _U4, _U5, _U15, _U17, _U26, _U28, _U31, _U33, _U42, _UFFFF, _UTHRESHOLD, _UBIN, _UOFFSET = (
+(
+    _U1,
+    _U4,
+    _U5,
+    _U15,
+    _U17,
+    _U21,
+    _U26,
+    _U28,
+    _U31,
+    _U33,
+    _U42,
+    _UFFFF,
+    _UTHRESHOLD,
+    _UBIN,
+    _UOFFSET,
+) = (
     np.uint64(v)
-    for v in (1, 4, 5, 15, 17, 26, 28, 31, 33, 42, 0xFFFF, 0x1FFFF, _BINS - 1, _WIDTH - 1)
+    for v in (1, 4, 5, 15, 17, 21, 26, 28, 31, 33, 42, 0xFFFF, 0x1FFFF, _BINS - 1, _WIDTH - 1)
 )
 _WORDS = 1024  # of randomness in hand
 _BLOCKS = 8
 _LONG = 2**15  # shorter vectors are drawn by one thread: faster
-_mine = local()
 
 
 def _tables() -> tuple[np.ndarray, ...]:
@@ -150,15 +161,16 @@ def _add(rng, out):  # type: ignore[no-untyped-def]
 
     Words are taken from the stream some hundreds at a time, but never more than are needed in any case, so the stream
     ends where it would have ended word by word. The first loop makes a proposal of every word, without a branch and
-    with unsigned indices (signed ones are checked for wrap-around), and notes the one in sixteen that is not accepted
-    at once; the second adds the runs between these and takes two more words for each of them.
+    with unsigned indices (signed ones are checked for wrap-around), several at a time; the second notes the one in
+    sixteen that is not accepted at once; the third adds the runs between these and takes two more words for each of
+    them.
     """
     words, proposed = np.empty(_WORDS, np.uint64), np.empty(_WORDS, np.int64)
+    doubtful = np.empty(_WORDS, np.uint8)
     late = np.empty(_WORDS + 1, np.uint64)  # places of what is not accepted at once, and the end
     done = np.uint64(0)
     while done < np.uint64(out.size):
         n = min(np.uint64(out.size) - done, np.uint64(_WORDS))
-        n_late = np.uint64(0)
         for i in range(n):
             words[i] = np.uint64(np.int64(rng.random() * 2.0**53))
         for i in range(n):
@@ -168,12 +180,15 @@ def _add(rng, out):  # type: ignore[no-untyped-def]
             own = ((word >> _U26) & _UFFFF) < (packed & _UTHRESHOLD)
             bin_ = column if own else (packed >> _U17) & _UBIN
             quick = (packed >> (_U28 if own else _U33)) & _U31
-            k = np.int64(bin_) * _WIDTH + np.int64((word >> _U5) & _UOFFSET)
+            k = np.int64((bin_ << _U21) | ((word >> _U5) & _UOFFSET))
             minus = np.int64((word >> _U4) & _U1)
             proposed[i] = (k ^ -minus) + minus
-            late[n_late] = i
             # Zero must not be counted twice: minus zero is looked at below.
-            n_late += np.uint64(((word & _U15) >= quick) | ((k | (minus ^ 1)) == 0))
+            doubtful[i] = ((word & _U15) >= quick) | ((k | (minus ^ 1)) == 0)
+        n_late = np.uint64(0)
+        for i in range(n):
+            late[n_late] = i
+            n_late += np.uint64(doubtful[i])
         late[n_late] = n
         at, next_late = np.uint64(0), np.uint64(0)
         while at < n:
@@ -217,66 +232,5 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
     if out.size < _LONG:
         _add(rng, out)
         return
-    rngs, edges = spawn(rng, _BLOCKS), np.linspace(0, out.size, _BLOCKS + 1).astype(np.int64)
+    rngs, edges = streams(rng, _BLOCKS), [out.size * b // _BLOCKS for b in range(_BLOCKS + 1)]
     in_threads(lambda b: _add(rngs[b], out[edges[b] : edges[b + 1]]), range(_BLOCKS))
-
-
-def use_cores(n: int) -> None:
-    """Work of this thread may take `n` cores from now on, as on a worker that shares its machine with others."""
-    _mine.cores = n
-
-
-def cores() -> int:
-    """The cores that work of this thread may take: all of the machine, if nobody said otherwise."""
-    return int(getattr(_mine, "cores", os.cpu_count() or 1))
-
-
-def in_threads(
-    task: Callable[[int], None], blocks: Iterable[int], threads: int | None = None
-) -> None:
-    """All blocks, on as many threads as there are cores for it, or as the caller knows there are; kernels release
-    the GIL."""
-    blocks = list(blocks)
-    if len(blocks) < 2:  # to ask how many cores there are takes longer than many a short block
-        for block in blocks:
-            task(block)
-        return
-    waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
-    begun: list[None] = []
-    ended: SimpleQueue[BaseException | None] = SimpleQueue()
-
-    def help_out() -> None:
-        begun.append(None)
-        try:
-            for block in waiting:
-                task(block)
-            ended.put(None)
-        except BaseException as error:
-            ended.put(error)
-
-    for _ in range(min(len(blocks), threads or cores()) - 1):
-        _helpers().put(help_out)
-    help_out()  # this thread works too
-    # A helper that has not begun will find nothing to do: it may be waiting for this very thread.
-    errors = [ended.get() for _ in range(len(begun))]
-    for error in errors:
-        if error is not None:
-            raise error
-
-
-@cache
-def _helpers() -> SimpleQueue[Callable[[], None]]:
-    """Work for threads that stay: to start one takes longer than many a pass over the rows."""
-    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
-
-    def serve() -> None:
-        while True:
-            queue.get()()
-
-    for _ in range((os.cpu_count() or 1) - 1):
-        Thread(target=serve, daemon=True).start()
-    return queue
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of the threads

@@ -67,6 +67,16 @@ def spawn(rng: Generator, k: int) -> list[Generator]:
     return [Generator(AESCounter(key=_little_endian(rng.bytes(_KEY_BYTES)))) for _ in range(k)]
 
 
+def streams(rng: Generator, k: int) -> list[Generator]:
+    """`k` independent streams for parts of one draw. Those of a secure `rng` are made once and go on where they
+    ended, since to make a key takes as long as thousands of numbers; else keys are drawn from `rng` each time."""
+    bits = rng.bit_generator
+    if not isinstance(bits, _SecureBits):
+        return spawn(rng, k)
+    bits.parts += spawn(rng, k - len(bits.parts))
+    return bits.parts[:k]
+
+
 def gumbel(rng: Generator, size: Size) -> np.ndarray:
     """Standard Gumbel noise: arg max of kappa * score + gumbel is the exponential mechanism."""
     out = np.empty(size)
@@ -135,6 +145,7 @@ class _SecureBits(AESCounter):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(key=_little_endian(os.urandom(_KEY_BYTES)))
+        self.parts: list[Generator] = []  # streams of `streams`
         _live.add(self)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

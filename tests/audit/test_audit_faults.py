@@ -263,11 +263,11 @@ def a_generator_with_a_fixed_key(patch):
 
 @fault("DPGradientClassifier", **GRADIENT)
 def threads_with_the_same_key(patch):
-    def spawn(rng, k):
+    def streams(rng, k):
         key = int(rng.integers(2**62))
         return [np.random.Generator(AESCounter(key=key)) for _ in range(k)]
 
-    patch.setattr(dpsparse.noise, "spawn", spawn)
+    patch.setattr(dpsparse.noise, "streams", streams)
 
 
 # ---- sensitivity and counts -----------------------------------------------------------------------
@@ -672,7 +672,15 @@ def test_fault_is_caught(name, parameters, seed, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    sorted({(p.values[0], str(p.values[1])): p.values[:2] for p in FAULTS}.values(), key=str),
+    # A step that is too large is refused where nothing is at fault (tests/estimators).
+    sorted(
+        {
+            (p.values[0], str(p.values[1])): p.values[:2]
+            for p in FAULTS
+            if "step_size" not in p.values[1]
+        }.values(),
+        key=str,
+    ),
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_same_estimators_without_faults_pass(name, parameters):

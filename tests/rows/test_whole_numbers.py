@@ -439,9 +439,9 @@ def test_sums_without_noise_are_refused_where_they_could_wrap_around():
 # ---- common columns stand together ----------------------------------------------------------------
 
 
-def answers(units, k):
-    """Whole numbers and margins of every query that looks at columns."""
-    w = np.linspace(-2.0, 3.0, units.width * k).reshape(units.width, k)
+def answers(units, k, order=slice(None)):
+    """Whole numbers and margins of every query that looks at columns; weights in the order of the columns."""
+    w = np.linspace(-2.0, 3.0, units.width * k).reshape(units.width, k)[order]
     options = {"clip": 0.7, "cutoff": 0.7, "constant_weight": np.linspace(0.1, 0.3, k)}
     loss = "logistic" if k == 1 else "softmax"
     along = np.concatenate([w, np.full((1, k), 0.3)])
@@ -453,9 +453,17 @@ def answers(units, k):
     return [*found, units.squares(), margins]
 
 
+def in_order(found, order):
+    """Answers with columns in another order: the one before last are squares, the last two no columns."""
+    place = np.argsort(order)
+    masses, total, squared, along, gradient, squares_, margins = found
+    gradient = np.concatenate([gradient[:-1][place], gradient[-1:]])
+    return [masses[place], total[place], squared[place], along, gradient, squares_[place], margins]
+
+
 @pytest.mark.parametrize("n_parts", [1, 3])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_a_second_place_of_common_columns_changes_no_bit(monkeypatch, outputs, n_parts):
+def test_common_columns_first_change_no_answer(monkeypatch, outputs, n_parts):
     rng = np.random.default_rng(3)
     X = sp.random_array((400, 60), density=0.3, rng=rng, format="csr")
     X = sp.vstack([X, sp.csr_array(np.pad(boundary_rows(), ((0, 0), (0, 51))))]).tocsr()
@@ -463,25 +471,40 @@ def test_a_second_place_of_common_columns_changes_no_bit(monkeypatch, outputs, n
     scaling = np.where(rng.random(60) < 0.3, 0.0, rng.lognormal(size=60)).astype(np.float32)
     rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=LABELS, n_parts=n_parts)
     plain = rows.unit(scaling, constant=0.4)
-    monkeypatch.setattr(unit, "_MANY", 20)
-    monkeypatch.setattr(unit, "_COMMON", 7)
+    assert np.array_equal(plain.kept, np.flatnonzero(scaling))
+    for name, value in (("_MANY", 20), ("_COMMON", 7), ("_KNOWN", 15)):
+        monkeypatch.setattr(unit, name, value)
     close = rows.unit(scaling, constant=0.4)
-    assert len(close._common) == 7
-    assert not len(plain._common)
-    commonest = np.sort(scaling[scaling > 0.0])[:7]
-    assert np.array_equal(np.sort(scaling[close.kept[close._common]]), commonest)
-    for a, b in zip(answers(plain, outputs), answers(close, outputs), strict=True):
+    scales = scaling[close.kept]
+    assert np.array_equal(scales[:7], np.sort(scaling[scaling > 0.0])[:7])
+    assert scales[7:15].max() < scales[15:].min()
+    assert np.all(np.diff(close.kept[7:15]) > 0)
+    assert np.all(np.diff(close.kept[15:]) > 0)
+    order = np.searchsorted(plain.kept, close.kept)
+    found = in_order(answers(close, outputs, order), order)
+    for a, b in zip(answers(plain, outputs), found, strict=True):
         assert np.array_equal(a, b)
+
+
+def test_columns_of_equal_scales_stay_where_they_are(monkeypatch):
+    for name, value in (("_MANY", 2), ("_COMMON", 3), ("_KNOWN", 5)):
+        monkeypatch.setattr(unit, name, value)
+    kept = np.array([1, 4, 5, 7, 8, 9], np.int32)
+    scaling = np.zeros(10, np.float32)
+    scaling[kept] = 0.7
+    assert np.array_equal(unit._commonest_first(kept, scaling), kept)
+    scaling[kept] = [0.7, 0.2, 0.2, 0.7, 0.1, 0.1]
+    assert unit._commonest_first(kept, scaling).tolist() == [8, 9, 4, 5, 1, 7]
 
 
 @pytest.mark.parametrize("x", boundary_rows()[::7], ids=lambda x: "")
 def test_a_row_in_common_columns_keeps_its_bound(monkeypatch, x):
-    monkeypatch.setattr(unit, "_MANY", 2)
-    monkeypatch.setattr(unit, "_COMMON", 2)
-    scaling = np.where(np.arange(WIDTH) % 4 == 3, 0.0, SCALINGS["unequal"]).astype(np.float32)
+    for name, value in (("_MANY", 2), ("_COMMON", 2), ("_KNOWN", 4)):
+        monkeypatch.setattr(unit, name, value)
+    scaling = np.where(np.arange(WIDTH) % 4 == 3, 0.0, SCALINGS["unequal"][::-1]).astype(np.float32)
     rows = Rows.clip(sp.csr_array(x[None, :]), np.array([1]), DOMAINS["unbounded"], labels=LABELS)
     units = rows.unit(scaling, constant=0.5)
-    assert len(units._common) == 2
+    assert not np.all(np.diff(units.kept) > 0)
     w = np.linspace(-1e3, 1e3, units.width)[:, None]
     for query in (units.masses(), units.gradient("logistic", w, np.zeros(1), clip=0.3)):
         assert norm(query.whole(1e-6)) <= query.sensitivity("add-remove").value / 1e-6

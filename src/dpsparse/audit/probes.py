@@ -22,7 +22,7 @@ from dpsparse.audit.replay import declared_costs, reused
 from dpsparse.mechanisms import Release
 from dpsparse.privacy.events import Event, Exponential, Repeated, RoundedGaussian
 from dpsparse.privacy.plan import Phase, Plan
-from dpsparse.random import make_generator, spawn
+from dpsparse.random import make_generator, streams
 from dpsparse.release import Releases
 from dpsparse.rows import Query
 from dpsparse.sensitivity import signed_sum
@@ -36,8 +36,10 @@ LONG = 2**16  # longer than what one thread draws
 def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
     """What the door of an estimator does wrong; empty if nothing. Wrong with probability below 1e-5."""
     keys = [estimator._make_releases(plan).rng for _ in range(2)] if _secure(estimator) else []
-    streams = [rng.bytes(16) for rng in keys] + [s.bytes(16) for r in keys for s in spawn(r, 2)]
-    if len(set(streams)) < len(streams):
+    # Twice, since the streams of threads are kept: the second look must find where the first one ended.
+    told = [rng.bytes(16) for rng in keys for _ in range(2)]
+    told += [part.bytes(16) for rng in keys for _ in range(2) for part in streams(rng, 2)]
+    if len(set(told)) < len(told):
         return "two secure fits draw from the same stream of noise"
     kinds = declared_costs(plan.event)
     if kinds["gaussian"]:

@@ -20,7 +20,8 @@ import numpy as np
 
 from dpsparse.clipping import Part
 from dpsparse.jit import njit
-from dpsparse.rows.parts import Parts, sum_over_rows
+from dpsparse.rows.parts import Parts
+from dpsparse.threads import sum_over_rows
 
 SQUARED, SOFTMAX = 1, 3
 LOSSES = {"logistic": 0, "squared": SQUARED, "huber": 2, "softmax": SOFTMAX}

@@ -40,9 +40,9 @@ from dpsparse.exceptions import (
     SchemaError,
     SourceChangedError,
 )
-from dpsparse.noise import use_cores
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.sources import Meeting, Source, meetings, rows_of
+from dpsparse.threads import use_cores
 
 _SMALL = (
     2**18

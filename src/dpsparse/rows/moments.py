@@ -74,7 +74,7 @@ def squares(units: UnitRows) -> Query:
 
     def whole(unit: float) -> np.ndarray:
         fine = (1.0 - 2.0**-40) * _ROW**2 / unit
-        return units._sums((), partial(_add_part_squares, fine))
+        return units._parts.sum((units.width,), partial(_add_part_squares, fine))
 
     return Query((units.width,), partial(feature_masses, 1.0), whole)
 

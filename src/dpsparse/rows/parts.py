@@ -18,11 +18,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpsparse.noise import cores, in_threads
-
-_LONG = 2**15  # non-zeros from which threads pay
-_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
-
 
 class Parts(Protocol):
     """Private parts of the rows, or of something made from them."""
@@ -69,29 +64,3 @@ class InMemory(tuple[Any, ...]):
         self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
     ) -> list[Any]:
         return [f([take(part, g, len(self)) for part in self]) for g in range(len(self))]
-
-
-# ---- threads inside a part -----------------------------------------------------------------------
-
-
-def over_rows(n_rows: int, n_nonzero: int, run: Callable[[int, int], None]) -> None:
-    """run(start, stop) for blocks of rows, for kernels that write to the places of their own rows."""
-    edges = _edges(n_rows, n_nonzero)
-    threads = len(edges) - 1
-    in_threads(lambda b: run(edges[b], edges[b + 1]), range(threads), threads)
-
-
-def sum_over_rows(
-    n_rows: int, n_nonzero: int, out: np.ndarray, add: Callable[[int, int, np.ndarray], None]
-) -> None:
-    """add(start, stop, out) for blocks of rows; each thread has its own accumulator where they are small."""
-    edges = _edges(n_rows, 0 if out.size > _WIDE else n_nonzero)
-    mine = [out, *(np.zeros_like(out) for _ in edges[2:])]
-    in_threads(lambda b: add(edges[b], edges[b + 1], mine[b]), range(len(mine)), len(mine))
-    for other in mine[1:]:
-        out += other
-
-
-def _edges(n_rows: int, n_nonzero: int) -> list[int]:
-    threads = cores() if n_nonzero >= _LONG else 1
-    return [n_rows * b // threads for b in range(threads + 1)]

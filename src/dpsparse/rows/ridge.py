@@ -39,9 +39,10 @@ from dpsparse import arithmetic
 from dpsparse.exceptions import ParameterError
 from dpsparse.jit import njit
 from dpsparse.losses import get_loss
-from dpsparse.rows.parts import InMemory, Parts, sum_over_rows
+from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
+from dpsparse.threads import sum_over_rows
 
 if TYPE_CHECKING:
     from dpsparse.clipping import Part

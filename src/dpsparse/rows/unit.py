@@ -17,19 +17,18 @@ import numpy as np
 from dpsparse.clipping import Part
 from dpsparse.rows import kernels
 from dpsparse.rows.margins import MarginPart, Margins
-from dpsparse.rows.parts import Parts, over_rows, sum_over_rows
+from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import Persons
 from dpsparse.rows.query import Query
 from dpsparse.rows.short import count, short_sum
 from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
+from dpsparse.threads import over_rows, sum_over_rows
 
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
-_MANY, _COMMON = (
-    2**17,
-    2**15,
-)  # columns that outgrow a cache; how many common ones stand together then
+_MANY = 2**17  # columns that outgrow a cache
+_COMMON, _KNOWN = 2**15, 2**19  # how many of the commonest a near cache holds, and a far one
 
 # Codes of the kernels. Squared and huber are one: their residuals are clipped here at any rate.
 LOSSES = {
@@ -66,9 +65,7 @@ class UnitRows:
     """Rows of length at most one in whole numbers, on the features that a released scaling kept.
 
     Of millions of columns a few thousand have most of the entries, but these few lie far apart in memory. Where the
-    released scaling tells which they are (the commoner, the smaller), entries of the commonest have a second place,
-    close together behind all columns: their weights are copied there, and their sums, whole numbers, are added to
-    those of the columns themselves. No answer changes by a bit.
+    released scaling tells which they are (the commoner, the smaller), answers have the commonest first (`kept`).
     """
 
     def __init__(
@@ -84,47 +81,19 @@ class UnitRows:
         self._by_entries, self._longest = fixed > 0.0, longest
         scaling = np.ascontiguousarray(scaling, np.float32)
         self.width = int(np.count_nonzero(scaling))
-        self._kept = (
-            None if self.width == len(scaling) else np.flatnonzero(scaling).astype(np.int32)
-        )
-        place = np.empty(0, np.int32)
         self._of_persons = rows.domain.unit == "person"
-        self._common = np.empty(0, np.int32)
-        if self._kept is not None:
+        self._kept, place = None, np.empty(0, np.int32)
+        if self.width < len(scaling):
+            self._kept = _commonest_first(np.flatnonzero(scaling != 0.0).astype(np.int32), scaling)
             place = np.zeros(len(scaling), np.int32)
             place[self._kept] = np.arange(self.width, dtype=np.int32)
-            if self.width > _MANY and not self._of_persons:
-                first = np.argpartition(scaling[self._kept], _COMMON)[:_COMMON]
-                first = first[np.argsort(scaling[self._kept[first]], kind="stable")]
-                self._common = first.astype(np.int32)
-                place[self._kept[self._common]] = self.width + np.arange(_COMMON, dtype=np.int32)
         lengths = (constant, shortest, fixed, longest)
         self._parts = rows._parts.map(partial(_unit_part, scaling, place, lengths))
 
     @property
     def kept(self) -> np.ndarray:
-        """The features of every answer, in order; released, as the scaling is."""
+        """The features of every answer, in its order, which rises unless they are many; released, as the scaling is."""
         return np.arange(self.width, dtype=np.int32) if self._kept is None else self._kept
-
-    def _by_place(self, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-        """Numbers of columns where the entries of the columns look for them."""
-        if not len(self._common):
-            return np.ascontiguousarray(weights, dtype)
-        out = np.empty((self.width + len(self._common), *weights.shape[1:]), dtype)
-        out[: self.width] = weights
-        out[self.width :] = weights[self._common]
-        return out
-
-    def _sums(
-        self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None], n_more: int = 0
-    ) -> np.ndarray:
-        """Exact sums of what `add` adds at the places of the columns, and of `n_more` behind them all."""
-        width, extra = self.width, len(self._common)
-        out = self._parts.sum((width + extra + n_more, *shape), add)
-        if extra:
-            out[self._common] += out[width : width + extra]
-            out[width : width + n_more] = out[width + extra :]
-        return out[: width + n_more]
 
     # ---- queries -------------------------------------------------------------------------------
 
@@ -140,16 +109,16 @@ class UnitRows:
         def whole(unit: float) -> np.ndarray:
             fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
             if not self._of_persons:
-                return self._sums((), partial(_add_rows, partial(add, fine)))
+                return self._parts.sum((self.width,), partial(_add_rows, partial(add, fine)))
             step = fine / kernels.SLOPE  # slopes of one
             by_person = partial(_add_by_person, _slopes_of_one, step, self._longest, np.inf, mass)
-            return self._sums((1,), by_person, n_more=1)[:-1, 0]
+            return self._parts.sum((self.width + 1, 1), by_person)[:-1, 0]
 
         return Query((self.width,), lemma, whole)
 
     def squares(self) -> np.ndarray:
         """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
-        return self._sums((), partial(_add_rows, _squares))
+        return self._parts.sum((self.width,), partial(_add_rows, _squares))
 
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
@@ -165,7 +134,7 @@ class UnitRows:
         in [0, 1], because no row is longer than l (one, but for rows of bounded entries): curvature along V."""
         length = float(np.linalg.norm(direction)) * self._longest
         towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
-        ask = partial(_along, self._by_place(towards[:-1]), towards[-1])
+        ask = partial(_along, np.ascontiguousarray(towards[:-1]), towards[-1])
         return short_sum(self._parts, ask, 1, 1.0, count_below, positive=True)
 
     def gradient(
@@ -191,7 +160,7 @@ class UnitRows:
         outputs = weights.shape[1]
         last = np.zeros(outputs) if constant_weight is None else constant_weight
         with np.errstate(over="ignore"):  # rows meet weights of 24 bits: half the traffic and cache
-            weights = self._by_place(weights, np.float32)
+            weights = np.ascontiguousarray(weights, np.float32)
         at = _At(
             weights, last, offset, LOSSES[loss], cutoff, clip,
             original, stretch, np.empty(0) if class_weight is None else class_weight,
@@ -205,7 +174,7 @@ class UnitRows:
                 add = partial(
                     _add_by_person, partial(_slopes, at), fine, self._longest, largest, False
                 )
-            return self._sums((outputs,), add, n_more=1)
+            return self._parts.sum((self.width + 1, outputs), add)
 
         if self._by_entries:
             lemma: Any = partial(vertex_score, min(clip, cutoff), 1.0)
@@ -216,8 +185,22 @@ class UnitRows:
     def margins(self, weights: np.ndarray, constant_weight: np.ndarray | None = None) -> Margins:
         """Margins of the original rows under weights w of the scaled features: x_i.(D w)."""
         last = np.zeros(weights.shape[1]) if constant_weight is None else constant_weight
-        ask = partial(_margins, self._by_place(weights), last)
+        ask = partial(_margins, np.ascontiguousarray(weights, np.float64), last)
         return Margins(self._parts.map(ask), weights.shape[1])
+
+
+def _commonest_first(kept: np.ndarray, scaling: np.ndarray) -> np.ndarray:
+    """Kept columns, if they are many, by their released scales: those of the smallest in this order, then the next
+    as they stand, then all others. Columns of equal scales stay as they stand."""
+    if len(kept) <= _MANY:
+        return kept
+    scales = scaling[kept]
+    places = [min(size, len(kept) - 1) for size in (_COMMON, _KNOWN)]
+    near, far = np.partition(scales, places)[places]
+    first = np.flatnonzero(scales < near)
+    first = first[np.argsort(scales[first], kind="stable")]
+    known = np.flatnonzero((near <= scales) & (scales < far))
+    return np.asarray(kept[np.concatenate([first, known, np.flatnonzero(scales >= far)])])
 
 
 # ---- functions of one part -----------------------------------------------------------------------

@@ -46,9 +46,9 @@ from dpsparse.losses import is_of_numbers
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
-from dpsparse.rows.parts import over_rows
 from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import converged
+from dpsparse.threads import over_rows
 
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
 FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass

@@ -1,0 +1,113 @@
+"""Work by all cores: blocks that threads take one after the other, and blocks of rows.
+
+    in_threads(task, blocks)              task(b) for every block
+    over_rows(n, work, run)               run(start, stop) for as many blocks of rows as there are cores
+    sum_over_rows(n, work, out, add)      add(start, stop, out), each thread into memory of its own
+
+Kernels release the GIL; whole numbers are added, so neither the number of threads nor their order changes a bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from queue import SimpleQueue
+from threading import Thread, local
+
+import numpy as np
+
+_LONG = 2**15  # entries from which threads pay
+_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
+_mine = local()
+
+
+def use_cores(n: int) -> None:
+    """Work of this thread may take `n` cores from now on, as on a worker that shares its machine with others."""
+    _mine.cores = n
+
+
+def cores() -> int:
+    """The cores that work of this thread may take: all of the machine, if nobody said otherwise."""
+    return int(getattr(_mine, "cores", os.cpu_count() or 1))
+
+
+def in_threads(
+    task: Callable[[int], None], blocks: Iterable[int], threads: int | None = None
+) -> None:
+    """All blocks, on as many threads as there are cores for it, or as the caller knows there are; kernels release
+    the GIL."""
+    blocks = list(blocks)
+    if len(blocks) < 2:  # to ask how many cores there are takes longer than many a short block
+        for block in blocks:
+            task(block)
+        return
+    waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
+    begun: list[None] = []
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def help_out() -> None:
+        begun.append(None)
+        try:
+            for block in waiting:
+                task(block)
+            ended.put(None)
+        except BaseException as error:
+            ended.put(error)
+
+    for _ in range(min(len(blocks), threads or cores()) - 1):
+        _helpers().put(help_out)
+    help_out()  # this thread works too
+    # A helper that has not begun will find nothing to do: it may be waiting for this very thread.
+    errors = [ended.get() for _ in range(len(begun))]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+@cache
+def _helpers() -> SimpleQueue[Callable[[], None]]:
+    """Work for threads that stay: to start one takes longer than many a pass over the rows."""
+    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def serve() -> None:
+        while True:
+            queue.get()()
+
+    for _ in range((os.cpu_count() or 1) - 1):
+        Thread(target=serve, daemon=True).start()
+    return queue
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of the threads
+
+
+# ---- blocks of rows ------------------------------------------------------------------------------
+
+
+def over_rows(n_rows: int, n_entries: int, run: Callable[[int, int], None]) -> None:
+    """run(start, stop) for blocks of rows, for kernels that write to the places of their own rows."""
+    edges = _edges(n_rows, n_entries)
+    threads = len(edges) - 1
+    in_threads(lambda b: run(edges[b], edges[b + 1]), range(threads), threads)
+
+
+def sum_over_rows(
+    n_rows: int, n_entries: int, out: np.ndarray, add: Callable[[int, int, np.ndarray], None]
+) -> None:
+    """add(start, stop, out) for blocks of rows; each thread has its own accumulator where they are small."""
+    edges = _edges(n_rows, 0 if out.size > _WIDE else n_entries)
+    mine = [out, *(np.zeros_like(out) for _ in edges[2:])]
+    in_threads(lambda b: add(edges[b], edges[b + 1], mine[b]), range(len(mine)), len(mine))
+    for other in mine[1:]:
+        over_rows(len(out), out.size, partial(_add_rows_of, other, out))
+
+
+def _add_rows_of(other: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
+    out[start:stop] += other[start:stop]
+
+
+def _edges(n_rows: int, n_entries: int) -> list[int]:
+    threads = cores() if n_entries >= _LONG else 1
+    return [n_rows * b // threads for b in range(threads + 1)]

@@ -1,0 +1,35 @@
+"""Threads: blocks inside blocks, errors, and sums that depend on no thread."""
+
+import numpy as np
+import pytest
+
+from dpsparse.threads import in_threads, over_rows, sum_over_rows
+
+
+def test_threads_inside_threads_and_their_errors(monkeypatch):
+    """The helping threads are few and shared: a task that asks for them again must not wait for itself."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    done = []
+    in_threads(lambda _: in_threads(done.append, range(4)), range(8))
+    assert sorted(done) == sorted([*range(4)] * 8)
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda b: 1 // (b - 3), range(5))
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+@pytest.mark.parametrize("shape", [(7,), (40_000,), (20_000, 3)])
+def test_every_row_is_seen_once_and_every_sum_added(monkeypatch, cores, shape):
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    n = 10_000
+    seen, out = np.zeros(n, int), np.ones(shape, np.int64)
+
+    def look(start, stop):
+        seen[start:stop] += 1
+
+    def add(start, stop, mine):
+        mine += np.arange(start, stop).sum()
+
+    over_rows(n, 10**6, look)
+    sum_over_rows(n, 10**6, out, add)
+    assert np.all(seen == 1)
+    assert np.all(out == 1 + n * (n - 1) // 2)
