@@ -6,7 +6,9 @@ refused without telling where.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import scipy.sparse as sp
 from dpsparse._checks import decoded, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.jit import njit
+from dpsparse.threads import over_rows
 
 if TYPE_CHECKING:
     from dpsparse.domain import Domain
@@ -59,9 +62,11 @@ class Part:
     @property
     def entries(self) -> np.ndarray:
         """The same in float32, or in the caller's float64 where nothing but the cast is left to do."""
-        if self.limit is None or _is_clipped(self.indptr, self.stored, self.limit, np.inf):
-            return self.stored
-        return self.values
+        return self.stored if self.limit is None or self._needs_no_clip else self.values
+
+    @cached_property
+    def _needs_no_clip(self) -> bool:
+        return self.limit is None or _is_clipped(self.indptr, self.stored, self.limit, np.inf)
 
     @property
     def starts(self) -> np.ndarray | None:
@@ -235,60 +240,104 @@ def _of_python(name: np.generic) -> Any:
     return found
 
 
-@njit(cache=True)
-def _within(indptr, indices, minor):  # type: ignore[no-untyped-def]
-    if indptr[0] != 0 or indptr[-1] > indices.size:
+# ---- looks at all entries, by all cores; loops that count without a branch take several entries at a time ----
+
+
+def _within(indptr: np.ndarray, indices: np.ndarray, minor: int) -> bool:
+    """Whether rows and columns lie inside the matrix."""
+    if indptr[0] != 0 or indptr[-1] > indices.size or np.any(indptr[1:] < indptr[:-1]):
         return False
-    for i in range(indptr.size - 1):
-        if indptr[i + 1] < indptr[i]:
-            return False
-    if indptr[-1] == 0:
-        return True
-    lowest, highest = indices[0], indices[0]  # of their own type: several are compared at a time
-    for p in range(indptr[-1]):
+    end = int(indptr[-1])
+    return _nowhere(end, lambda a, b: _beyond(indices[a:b], minor))
+
+
+def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether indices fall nowhere but from one row to the next."""
+    falls = [-_falls_between_rows(indptr, indices)]
+    end = int(indptr[-1])
+    over_rows(end, end, lambda a, b: falls.append(_falls(indices[max(a - 1, 0) : b])))
+    return bool(sum(falls) == 0)
+
+
+def _holds_non_finite(values: np.ndarray) -> bool:
+    """Whether some number is NaN or infinite."""
+    return not _nowhere(len(values), lambda a, b: _not_finite(values[a:b]))
+
+
+def _is_clipped(indptr: np.ndarray, values: np.ndarray, bound: float, norm: float) -> bool:
+    """Whether `_cast_rows` would change nothing; no if there is NaN."""
+    n = len(indptr) - 1
+    return _nowhere(len(values), lambda a, b: _outside(values[a:b], bound)) and (
+        norm == np.inf or _nowhere(n, lambda a, b: _too_long(indptr[a : b + 1], values, norm))
+    )
+
+
+def _nowhere(n: int, count: Callable[[int, int], int]) -> bool:
+    """Whether count(start, stop) is zero for all of n places."""
+    found: list[int] = []
+    over_rows(n, n, lambda a, b: found.append(count(a, b)))
+    return not any(found)
+
+
+@njit(cache=True, nogil=True)
+def _beyond(indices, minor):  # type: ignore[no-untyped-def]
+    if indices.size == 0:
+        return 0
+    lowest, highest = indices[0], indices[0]  # of their own type
+    for p in range(indices.size):
         lowest, highest = min(lowest, indices[p]), max(highest, indices[p])
-    return lowest >= 0 and highest < minor
+    return int(lowest < 0) + int(highest >= minor)
 
 
-@njit(cache=True)
-def _holds_non_finite(values):  # type: ignore[no-untyped-def]
-    """Whether some number is NaN or infinite: one pass that counts without a branch."""
-    n = 0
-    for p in range(values.size):
-        n += values[p] - values[p] != 0.0
-    return n > 0
-
-
-@njit(cache=True)
-def _rises(indptr, indices):  # type: ignore[no-untyped-def]
-    """Whether indices fall nowhere but from one row to the next: counted without a branch, that is fast."""
+@njit(cache=True, nogil=True)
+def _falls(indices):  # type: ignore[no-untyped-def]
     falls = 0
-    for p in range(1, indptr[-1]):
+    for p in range(1, indices.size):
         falls += indices[p] <= indices[p - 1]
+    return falls
+
+
+@njit(cache=True, nogil=True)
+def _falls_between_rows(indptr, indices):  # type: ignore[no-untyped-def]
+    falls = 0
     for i in range(1, indptr.size - 1):
         start = indptr[i]
         if 0 < start < indptr[i + 1]:
-            falls -= indices[start] <= indices[start - 1]
-    return falls == 0
+            falls += indices[start] <= indices[start - 1]
+    return falls
 
 
-@njit(cache=True)
-def _is_clipped(indptr, values, bound, norm):  # type: ignore[no-untyped-def]
-    """Whether `_cast_rows` would change nothing; no if there is NaN. Counted without a branch."""
+@njit(cache=True, nogil=True)
+def _not_finite(values):  # type: ignore[no-untyped-def]
+    n = 0
+    for p in range(values.size):
+        n += values[p] - values[p] != 0.0
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _outside(values, bound):  # type: ignore[no-untyped-def]
+    """Entries that are not at most `bound`, or other than zero and below TINY."""
     n = np.int64(0)
     for p in range(values.size):
         x = abs(np.float64(values[p]))
         n += not x <= bound
         n += (x > 0.0) & (x < TINY)
-    if n > 0 or norm == np.inf:
-        return n == 0
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _too_long(indptr, values, norm):  # type: ignore[no-untyped-def]
+    n = 0
     for i in range(indptr.size - 1):
         squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             squares += np.float64(values[p]) ** 2
-        if squares > norm * norm:
-            return False
-    return True
+        n += squares > norm * norm
+    return n
+
+
+# ---- entries as they are stored ----
 
 
 @njit(cache=True)

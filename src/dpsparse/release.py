@@ -52,6 +52,7 @@ from dpsparse.privacy.events import (
 from dpsparse.privacy.plan import Plan
 from dpsparse.rows.query import Query
 from dpsparse.rows.votes import Blocks
+from dpsparse.threads import in_pieces
 
 if TYPE_CHECKING:
     from dpsparse.nonzeros import PrivateCount
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
-
-_CHUNK = 2**16
 
 
 class Releases:
@@ -288,8 +287,11 @@ def _untold(phase: str, done: float) -> None:
 def _times(whole: np.ndarray, unit: float) -> np.ndarray:
     """whole * unit in the memory of `whole`, which may be most of what a wide fit uses."""
     out = whole.view(np.float64)
-    for start in range(0, out.size, _CHUNK):
-        out[start : start + _CHUNK] = whole[start : start + _CHUNK] * unit
+
+    def multiply(start: int, stop: int) -> None:
+        out[start:stop] = whole[start:stop] * unit
+
+    in_pieces(out.size, multiply)
     return out
 
 

@@ -48,7 +48,7 @@ from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
 from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import converged
-from dpsparse.threads import over_rows
+from dpsparse.threads import in_pieces, over_rows
 
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
 FLOOR, DROP = 2.0, 1.0  # in units of the noise of a mass
@@ -255,13 +255,15 @@ class Run:
         del query  # and with it rows on all columns
         # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
         drops = scale > 0 and (self.wide or self.width > MANY)
-        dropped = noisy <= DROP * scale if drops else None
-        np.maximum(noisy, FLOOR * scale if scale > 0 else 1e-6, out=noisy)
-        scaling: np.ndarray = np.divide(1.0, np.sqrt(noisy, out=noisy), out=noisy).astype(
-            np.float32
-        )
-        if dropped is not None:
-            scaling[dropped] = 0.0
+        least, floor = DROP * scale if drops else -np.inf, FLOOR * scale if scale > 0 else 1e-6
+        scaling = np.empty(self.width, np.float32)
+
+        def scale_columns(start: int, stop: int) -> None:
+            some = noisy[start:stop]
+            kept = 1.0 / np.sqrt(np.maximum(some, floor))
+            scaling[start:stop] = np.where(some <= least, 0.0, kept)
+
+        in_pieces(self.width, scale_columns)
         return scaling
 
     def release_length(self) -> float:
