@@ -19,6 +19,7 @@ from threading import Thread, local
 import numpy as np
 
 _LONG = 2**15  # entries from which threads pay
+_LATE = 2**15  # entries that a thread looks at while another wakes up
 _WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 _PIECE = 2**14
 _mine = local()
@@ -123,4 +124,6 @@ def _add_rows_of(other: np.ndarray, out: np.ndarray, start: int, stop: int) -> N
 
 def _edges(n_rows: int, n_entries: int) -> list[int]:
     threads = cores() if n_entries >= _LONG else 1
-    return [n_rows * b // threads for b in range(threads + 1)]
+    # The first block is that of the calling thread, which has been at work for a while when the others wake up.
+    ahead = n_rows * _LATE // max(n_entries, 1) if threads > 1 else 0
+    return [0, *(ahead + (n_rows - ahead) * b // threads for b in range(1, threads + 1))]
