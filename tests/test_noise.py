@@ -239,3 +239,15 @@ def test_zero_is_counted_once(first):
     one_by_one(streams[1], expected)
     assert np.array_equal(found, expected)
     assert streams[0].words == streams[1].words
+
+
+def test_noise_that_was_not_drawn_is_noticed(monkeypatch):
+    """Whatever threads do: a vector without all of its noise does not leave."""
+
+    def lazy(task, blocks):
+        for block in list(blocks)[:-1]:
+            task(block)
+
+    monkeypatch.setattr(_noise, "in_threads", lazy)
+    with pytest.raises(RuntimeError, match="noise was not drawn"):
+        integers(make_generator(0), 2**15)

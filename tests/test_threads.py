@@ -1,8 +1,11 @@
 """Threads: blocks inside blocks, errors, and sums that depend on no thread."""
 
+from threading import Event, Timer, get_ident
+
 import numpy as np
 import pytest
 
+from dpsparse import threads
 from dpsparse.threads import in_threads, over_rows, sum_over_rows
 
 
@@ -14,6 +17,31 @@ def test_threads_inside_threads_and_their_errors(monkeypatch):
     assert sorted(done) == sorted([*range(4)] * 8)
     with pytest.raises(ZeroDivisionError):
         in_threads(lambda b: 1 // (b - 3), range(5))
+
+
+def test_nobody_leaves_before_the_last_block_is_done(monkeypatch):
+    """One helper is slow, another comes when nothing is left: its answer must not be taken for the slow one's. Noise
+    that is still to be added when a release leaves would be no noise."""
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    threads._helpers.cache_clear()
+    taken, late, slow = Event(), Event(), Event()
+    threads._helpers().put(late.wait)  # the first helper is busy elsewhere
+    main, done = get_ident(), []
+
+    def task(block):
+        if get_ident() == main:
+            taken.wait(10.0)  # so that the second helper has a block
+        else:
+            taken.set()
+            assert slow.wait(10.0)
+        done.append(block)
+
+    timers = [Timer(0.2, late.set), Timer(0.6, slow.set)]
+    for timer in timers:
+        timer.start()
+    in_threads(task, range(3))
+    assert sorted(done) == [0, 1, 2]
+    threads._helpers.cache_clear()
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])

@@ -46,23 +46,23 @@ def in_threads(
             task(block)
         return
     waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
-    begun: list[None] = []
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def help_out() -> None:
-        begun.append(None)
-        try:
-            for block in waiting:
+        for block in waiting:
+            try:
                 task(block)
-            ended.put(None)
-        except BaseException as error:
-            ended.put(error)
+            except BaseException as error:
+                ended.put(error)
+            else:
+                ended.put(None)
 
     for _ in range(min(len(blocks), threads or cores()) - 1):
         _helpers().put(help_out)
     help_out()  # this thread works too
-    # A helper that has not begun will find nothing to do: it may be waiting for this very thread.
-    errors = [ended.get() for _ in range(len(begun))]
+    # One answer a block, whoever took it. Who counted threads instead would take the answer of one that came too late
+    # to find work for that of one still at work. A helper that has not begun may be waiting for this very thread.
+    errors = [ended.get() for _ in blocks]
     for error in errors:
         if error is not None:
             raise error
