@@ -169,13 +169,16 @@ def _put_in_front(
     for done in range(count):
         for j in range(m):
             wide[j] = mirror[0, j] + mirror[1, j] * out[min(m - j, last)]
-        wide[m : m + last + 1] = out
-        wide[m + last + 1 :] = out[last]
+        for i in range(last + 1):  # loops, because an assignment to a slice takes seconds to compile
+            wide[m + i] = out[i]
+        for i in range(m):
+            wide[m + last + 1 + i] = out[last]
         live = min(last + 1, support + done * m)
         _maximise(wide, live, ends, rise, decay, out)
         for i in range(live):
             out[i] = min(out[i] * _CHARGE + _TINY, 1.0)
-        out[live:] = 0.0
+        for i in range(live, last + 1):
+            out[i] = 0.0
     return out
 
 
@@ -190,7 +193,8 @@ def _maximise(wide: Array, live: int, ends: Array, rise: float, decay: float, ou
     m = ends.shape[1] - 1
     up, down, a_up, a_down, width, a = ends
     tilt = decay * width[0]
-    out[:live] = wide[m : m + live]  # t = 0, where p = 1
+    for i in range(live):
+        out[i] = wide[m + i]  # t = 0, where p = 1
     for c in range(1, m + 1):
         # Cells outside, nodes inside, and no branch: the inner loop runs on the processor's vectors.
         ups, downs = wide[m - c : m - c + live + 1], wide[m + m - c : m + m - c + live + 1]

@@ -24,7 +24,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from dpsparse._checks import given
 from dpsparse.exceptions import ParameterError
@@ -352,6 +351,10 @@ def _delta_with_slack(
     if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
         value = min(value, ideal(epsilon - shift - SHIFT) + tail)
     if value > best * _NOTHING_TO_WIN:
+        from scipy.optimize import (
+            minimize_scalar,
+        )  # a fifth of a second: only those who need it wait
+
         # A guarantee at a smaller epsilon is one at this: `covered` is convex in e^eps.
         end = min(epsilon, -math.log(slack))
         found = minimize_scalar(

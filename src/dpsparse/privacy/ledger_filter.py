@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dpsparse._json import plain
 from dpsparse.privacy.composition import (
@@ -121,6 +120,8 @@ def _budget(ceiling: float, delta: float) -> float:
     low = high
     while excess(low) > 0.0:
         low /= 2.0
+    from scipy.optimize import brentq  # a fifth of a second: only those who need it wait
+
     mu = float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14)) if low < high else low
     return (mu * (1.0 - 1e-12)) ** 2
 
