@@ -175,15 +175,20 @@ def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             return _rows_of_dense(X)
     X = X if isinstance(X, (sp.csr_array, sp.csr_matrix)) else sp.csr_array(X)
     values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
-    if not _rises(X.indptr, X.indices):
+    indptr, indices = X.indptr, X.indices
+    if max(len(indices), X.shape[1]) < 2**31:
+        # SciPy often has indices of 64 bits that need 32: half the memory to read, and kernels that are compiled.
+        indptr, indices = (a.astype(np.int32, copy=False) for a in (indptr, indices))
+    if not _rises(indptr, indices):
         # A fresh matrix has fresh flags, so duplicates are really added up.
-        copy = sp.csr_array((values.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        copy = sp.csr_array((values.copy(), indices.copy(), indptr.copy()), shape=X.shape)
         copy.has_canonical_format = copy.has_sorted_indices = False
         copy.sum_duplicates()
         return copy.indptr, copy.indices, copy.data
-    if X.indptr[-1] < len(X.indices):
-        return X.indptr, X.indices[: X.indptr[-1]], values[: X.indptr[-1]]
-    return X.indptr, X.indices, values
+    end = indptr[-1]
+    if end < len(indices):
+        return indptr, indices[:end], values[:end]
+    return indptr, indices, values
 
 
 def _rows_of_dense(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -248,6 +253,8 @@ def _within(indptr: np.ndarray, indices: np.ndarray, minor: int) -> bool:
     if indptr[0] != 0 or indptr[-1] > indices.size or np.any(indptr[1:] < indptr[:-1]):
         return False
     end = int(indptr[-1])
+    if indices.dtype != np.int32:  # not worth a kernel of its own
+        return end == 0 or bool(indices[:end].min() >= 0 and indices[:end].max() < minor)
     return _nowhere(end, lambda a, b: _beyond(indices[a:b], minor))
 
 

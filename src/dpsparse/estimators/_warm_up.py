@@ -32,9 +32,11 @@ def fit_common_kinds() -> None:
         (est.DPLassoClassifier(three, n_iter=20), X, np.arange(60) % 3),
         (est.DPLassoRegressor(number, n_iter=20), X, labels - 0.5),
         (est.DPGradientClassifier(two), X, labels),
+        (est.DPGradientClassifier(Domain(classes=[0, 1])), wide, np.arange(500) % 2),
         (est.DPGradientClassifier(two), X.astype(np.float32), labels),
         (est.DPGradientClassifier(three), X, np.arange(60) % 3),
         (est.DPGradientRegressor(number), X, labels - 0.5),
+        (est.DPSparseRegressor(Domain(target_range=(-3, 3))), wide, np.arange(500) % 2),
     ]
     for model, rows, targets in jobs:
         model.fit(rows, targets)
