@@ -29,6 +29,7 @@ _NORM_MARGIN = 1e-12
 # of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
 # Smaller entries are flushed to zero at the door, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
+_QUICK = 64  # a look takes so much less than what kernels do with an entry: threads pay for long tables only
 _NAMES = "groups must name persons by numbers or by text, one kind throughout."
 
 
@@ -262,7 +263,7 @@ def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
     """Whether indices fall nowhere but from one row to the next."""
     falls = [-_falls_between_rows(indptr, indices)]
     end = int(indptr[-1])
-    over_rows(end, end, lambda a, b: falls.append(_falls(indices[max(a - 1, 0) : b])))
+    over_rows(end, end // _QUICK, lambda a, b: falls.append(_falls(indices[max(a - 1, 0) : b])))
     return bool(sum(falls) == 0)
 
 
@@ -282,7 +283,7 @@ def _is_clipped(indptr: np.ndarray, values: np.ndarray, bound: float, norm: floa
 def _nowhere(n: int, count: Callable[[int, int], int]) -> bool:
     """Whether count(start, stop) is zero for all of n places."""
     found: list[int] = []
-    over_rows(n, n, lambda a, b: found.append(count(a, b)))
+    over_rows(n, n // _QUICK, lambda a, b: found.append(count(a, b)))
     return not any(found)
 
 

@@ -1,6 +1,7 @@
 """Calibration: the table of the design note, both directions, and never too much."""
 
 import math
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,8 @@ from dpsparse.privacy import (
     epsilon,
 )
 from dpsparse.privacy.conversion import renyi_epsilon
+
+module = sys.modules["dpsparse.privacy.calibrate"]  # the function has its name
 
 # epsilon, steps, eta by the zCDP bound a eta^2/8, eta by the exact Renyi curve, unit of the last
 # digit, and eta by the optimum of adaptive runs: a lower bound of what is calibrated; delta = 1e-6.
@@ -122,3 +125,25 @@ def test_impossible_calibrations_say_why():
         calibrate(lambda s: Gaussian(1.0), 1.0, 1e-6)
     with pytest.raises(CalibrationError, match="does not depend"):
         calibrate(lambda s: NonPrivate(), 1.0, 1e-6)
+
+
+def test_what_was_found_before_is_found_again_and_checked(monkeypatch):
+    """Two families that agree at 1 and 2, by which they are told apart, and nowhere else: the second one must not get
+    what the first can afford."""
+
+    def cheap(x):
+        return Gaussian(x)
+
+    def dear(x):
+        return Gaussian(x if x <= 2.0 else 1.0 + x / 2.0)
+
+    first = calibrate(cheap, 0.7, 1e-6)
+    starts = []
+    start = module._start
+    monkeypatch.setattr(module, "_start", lambda *a: starts.append(a) or start(*a))
+    assert calibrate(cheap, 0.7, 1e-6) == first
+    assert not starts
+    assert delta(dear(first), 0.7) > 1e-6
+    other = calibrate(dear, 0.7, 1e-6)
+    assert starts
+    assert delta(dear(other), 0.7) <= 1e-6

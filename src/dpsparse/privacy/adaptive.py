@@ -169,7 +169,9 @@ def _put_in_front(
     for done in range(count):
         for j in range(m):
             wide[j] = mirror[0, j] + mirror[1, j] * out[min(m - j, last)]
-        for i in range(last + 1):  # loops, because an assignment to a slice takes seconds to compile
+        for i in range(
+            last + 1
+        ):  # loops, because an assignment to a slice takes seconds to compile
             wide[m + i] = out[i]
         for i in range(m):
             wide[m + last + 1 + i] = out[last]
