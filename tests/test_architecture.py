@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "dpsparse"
 FILES = sorted(SRC.rglob("*.py"))
 
 # Rooms that know nothing of ours and that all others may import from.
-EVERYWHERE = {"exceptions", "_checks", "_json", "_html", "jit"}
+EVERYWHERE = {"exceptions", "_checks", "_json", "_html", "jit", "threads"}
 # room -> rooms it may import from (besides itself and EVERYWHERE); every room stands here
 ALLOWED = {
     "exceptions": set(),
@@ -24,6 +24,7 @@ ALLOWED = {
     "_files": set(),
     "_lazy": set(),
     "jit": set(),
+    "threads": set(),
     "clipping": set(),
     "domain": {"clipping", "domain_file"},  # the last to save, load and show itself
     "domain_file": {"domain", "_files"},
@@ -35,7 +36,7 @@ ALLOWED = {
     "losses": {"domain"},
     "selection": {"random", "domain"},
     "nonzeros": {"privacy", "sensitivity"},
-    "rows": {"clipping", "domain", "losses", "noise", "sensitivity", "arithmetic", "readers"},  # clipped while read
+    "rows": {"clipping", "domain", "losses", "sensitivity", "arithmetic", "readers"},  # clipped while read
     "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
     "release": {"mechanisms", "noise", "privacy", "rows"},
     "published": {"losses"},  # the papers as printed stand alone
@@ -494,6 +495,39 @@ def test_import_is_light():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "before", ["", "import scipy.stats", "import sklearn.base", "from scipy import stats"]
+)
+def test_an_estimator_does_not_wait_for_scipy_stats(before):
+    """scikit-learn imports it for a function of its own; whoever asks for it later gets the module itself."""
+    code = (
+        f"import sys; {before}\n"
+        "was = sys.modules.get('scipy.stats')\n"
+        "from dpsparse import DPLassoClassifier\n"
+        "print('scipy.stats' in sys.modules, sys.modules.get('scipy.stats') is was)\n"
+        "import scipy, scipy.stats; from scipy import stats; from sklearn.utils import fixes\n"
+        "assert type(scipy.stats).__name__ == 'module' and scipy.stats is stats is sys.modules['scipy.stats']\n"
+        "assert fixes.scipy.stats is stats and round(scipy.stats.norm.cdf(0.0), 3) == 0.5\n"
+        "import sklearn.isotonic, sklearn.linear_model\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == [str(bool(before)), "True"]
+
+
+@pytest.mark.parametrize(
+    "look", ["from scipy.stats import norm", "import scipy.stats.distributions as d; norm = d.norm"]
+)
+def test_who_needs_scipy_stats_meanwhile_gets_it(look):
+    code = (
+        "import sys; from dpsparse import _lazy\n"
+        "sys.modules['scipy.stats'] = stand_in = _lazy._StandIn('scipy.stats')\n"
+        f"{look}\n"
+        "assert norm.cdf(0.0) == 0.5 and sys.modules['scipy.stats'] is not stand_in\n"
+        "stand_in.leave(); import scipy.stats; assert scipy.stats.norm is norm\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_public_names_exist():
