@@ -10,11 +10,15 @@ import pytest
 import scipy.sparse as sp
 
 from dpsparse.domain import Domain
-from dpsparse.estimators import DPGradientClassifier, DPGradientRegressor
+from dpsparse.estimators import (
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPHardThresholdClassifier,
+)
 from dpsparse.nonzeros import PrivateCount
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
-from dpsparse.rows import Rows, UnitRows
+from dpsparse.rows import Rows, UnitRows, unit
 from dpsparse.solvers import gradient
 from recording import replay
 
@@ -195,6 +199,36 @@ def test_without_noise_few_weights_of_a_wide_table_are_fitted_again():
     # What is asked for is done instead: a number of steps is one descent of so many.
     model = DPGradientClassifier(domain, n_nonzero=3, n_iter=9, epsilon=math.inf)
     assert model.fit(X[:600], best[:600]).n_iter_ == 9
+
+
+@pytest.mark.parametrize("case", ["exact", "few", "many", "threshold"])
+def test_weights_stay_with_their_columns_where_rows_answer_in_another_order(monkeypatch, case):
+    """Many kept columns come commonest first, and those left after a round in another order or rising. Columns 0 to 4
+    matter, differ in how common they are, and must be found with the weights they have where all columns rise.
+    Seeded: the noise of the two runs differs by its order alone, and 0.2 is ten times what that makes here."""
+    rng = np.random.default_rng(0)
+    common = rng.permutation(np.linspace(0.05, 0.9, 3000))
+    common[:5] = [0.9, 0.3, 0.7, 0.4, 0.8]
+    X = rng.uniform(-1, 1, (2000, 3000)) * (rng.random((2000, 3000)) < common)
+    y = (X[:, :5] @ np.array([1.0, -2.0, 1.5, 2.0, -1.0]) > 0).astype(int)
+    domain = Domain(classes=[0, 1], n_samples=2000)
+    facts: dict = {"random_state": 1, "n_nonzero": 5, "epsilon": 500.0}
+    if case == "exact":
+        facts = {"n_nonzero": 5, "epsilon": math.inf}
+    if (
+        case == "many"
+    ):  # more than `few`: the weights of the first round are where the second begins
+        facts |= {"n_nonzero": 900, "prune": True}
+    make = DPHardThresholdClassifier if case == "threshold" else DPGradientClassifier
+    plain = make(domain, **facts).fit(X, y)
+    monkeypatch.setattr(unit, "_MANY", 10)
+    monkeypatch.setattr(unit, "_COMMON", 5)
+    monkeypatch.setattr(unit, "_KNOWN", 12)
+    model = make(domain, **facts).fit(X, y)
+    if case != "many":
+        assert np.flatnonzero(model.coef_).tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_allclose(model.coef_[0, :5], plain.coef_[0, :5], rtol=0.2)
+    assert model.score(X, y) == pytest.approx(plain.score(X, y), abs=0.01)
 
 
 def test_float_noise_is_deprecated():

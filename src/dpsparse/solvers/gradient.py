@@ -183,11 +183,17 @@ class Run:
         scaling[kept] = self.scales
         return self.rows.unit(scaling, constant=self.constant, shortest=self.shortest)
 
-    def keep_features(self, stays: np.ndarray) -> None:
-        """Drop all features but some of those kept so far."""
+    def keep_features(self, stays: np.ndarray) -> np.ndarray:
+        """Drop all features but some of those kept so far; where each that is left was among those before. Rows answer
+        in an order of their own, which need not be that of the round before."""
         kept, self.scales = self.units.kept[stays], self.scales[stays]
         del self.units  # the rows of the round before need not lie beside the new ones
         self.units = self.unit_rows(kept)
+        place = np.empty(self.width, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        order = place[self.units.kept]
+        self.scales = self.scales[order]
+        return np.asarray(np.flatnonzero(stays)[order])
 
     def publish(self, weights: np.ndarray, noise: float) -> Solution:
         """The model on the original features, in the units of the targets."""
@@ -405,8 +411,7 @@ class Run:
                 float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) if kept else 0.0
             )
             limit *= 1.0 - 1e-6  # keep what is equal
-        stays = sizes > limit
-        self.keep_features(stays)
+        stays = self.keep_features(sizes > limit)
         if self.few:
             self.remember(noise, share, stays, first=by_noise)
         self.weights = self.weights[stays]
@@ -419,9 +424,7 @@ class Run:
         for kept in (None, 3 * wanted, wanted):
             if kept is not None:
                 weights = top_k(self.weights, kept)
-                stays = np.asarray(weights.any(axis=1))
-                self.keep_features(stays)
-                self.weights = weights[stays]
+                self.weights = weights[self.keep_features(weights.any(axis=1))]
                 self.stays = self.weights != 0.0
             self.descend(1.0 / 3.0, soften=False)
         return 0.0

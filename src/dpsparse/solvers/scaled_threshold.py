@@ -124,9 +124,7 @@ class ThresholdRun(Run):
 
     def prune(self, noise: float, share: float, *, by_noise: bool) -> None:
         """Features without a weight are gone, and fewer weights are kept from here on."""
-        stays = np.asarray(self.weights.any(axis=1))
-        self.keep_features(stays)
-        self.weights = self.weights[stays]
+        self.weights = self.weights[self.keep_features(self.weights.any(axis=1))]
         assert isinstance(self.public.n_nonzero, int)
         self.keep = self.public.n_nonzero
 
