@@ -241,11 +241,12 @@ def test_zero_is_counted_once(first):
     assert streams[0].words == streams[1].words
 
 
-def test_noise_that_was_not_drawn_is_noticed(monkeypatch):
-    """Whatever threads do: a vector without all of its noise does not leave."""
+@pytest.mark.parametrize("again", [[], [0]])
+def test_noise_that_was_not_drawn_is_noticed(monkeypatch, again):
+    """Whatever threads do: a vector without all of its noise does not leave, whatever block has it twice."""
 
     def lazy(task, blocks):
-        for block in list(blocks)[:-1]:
+        for block in [*blocks][:-1] + again:
             task(block)
 
     monkeypatch.setattr(_noise, "in_threads", lazy)

@@ -204,21 +204,40 @@ def test_spawn_secure_is_secure():
             pickle.dumps(child)
 
 
+def taken(rng, k):
+    """Streams after a draw that ended well."""
+    with noise.streams(rng, k) as parts:
+        return parts
+
+
 def test_kept_streams_go_on_where_they_ended():
     rng = noise.make_generator(None)
-    first, again = noise.streams(rng, 3), noise.streams(rng, 5)
-    assert again[:3] == first
+    first, again = taken(rng, 3), taken(rng, 5)
+    assert set(map(id, first)) < set(map(id, again))
     told = [stream.bytes(16) for stream in (*first, *again, rng)]
     assert len(set(told)) == 9
-    others = noise.streams(noise.make_generator(None), 3)
+    others = taken(noise.make_generator(None), 3)
     assert not set(map(id, others)) & set(map(id, again))
+
+
+def test_nobody_else_gets_streams_that_are_in_use():
+    """By another thread, or by one that is still at a draw which the caller broke off."""
+    rng = noise.make_generator(None)
+    kept = taken(rng, 3)
+    with noise.streams(rng, 3) as mine:
+        assert set(map(id, mine)) == set(map(id, kept))
+        theirs = taken(rng, 2)
+        assert not set(map(id, mine)) & set(map(id, theirs))
+    with pytest.raises(KeyboardInterrupt), noise.streams(rng, 5) as broken_off:
+        raise KeyboardInterrupt
+    assert not set(map(id, broken_off)) & set(map(id, taken(rng, 9)))
 
 
 @needs_fork
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_kept_streams_get_new_keys_in_a_child():
     rng = noise.make_generator(None)
-    kept = noise.streams(rng, 3)
+    kept = taken(rng, 3)
     kept[0].random()
     children = [in_child(lambda: kept[0].bytes(64)) for _ in range(2)]
     told = {kept[0].bytes(64), *children}
@@ -227,7 +246,7 @@ def test_kept_streams_get_new_keys_in_a_child():
 
 def test_streams_of_a_seed_are_drawn_anew():
     rng, twin = noise.make_generator(5), noise.make_generator(5)
-    first, again = noise.streams(rng, 2), noise.streams(rng, 2)
+    first, again = taken(rng, 2), taken(rng, 2)
     assert [s.bytes(16) for s in noise.spawn(twin, 2)] == [s.bytes(16) for s in first]
     assert [s.bytes(16) for s in noise.spawn(twin, 2)] == [s.bytes(16) for s in again]
 

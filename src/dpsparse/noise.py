@@ -232,15 +232,15 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
     if out.size < _LONG:
         _add(rng, out)
         return
-    rngs, edges = streams(rng, _BLOCKS), [out.size * b // _BLOCKS for b in range(_BLOCKS + 1)]
+    edges = [out.size * b // _BLOCKS for b in range(_BLOCKS + 1)]
     noisy: list[int] = []
+    with streams(rng, _BLOCKS) as rngs:
 
-    def add(block: int) -> None:
-        _add(rngs[block], out[edges[block] : edges[block + 1]])
-        noisy.append(block)
+        def add(block: int) -> None:
+            _add(rngs[block], out[edges[block] : edges[block + 1]])
+            noisy.append(block)
 
-    in_threads(add, range(_BLOCKS))
-    if (
-        len(noisy) < _BLOCKS
-    ):  # believed of no thread: what leaves without noise cannot be taken back
+        in_threads(add, range(_BLOCKS))
+    # Believed of no thread: what leaves without noise cannot be taken back.
+    if sorted(noisy) != list(range(_BLOCKS)):
         raise RuntimeError("A part of the noise was not drawn; nothing is released. This is a bug.")

@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -67,14 +69,28 @@ def spawn(rng: Generator, k: int) -> list[Generator]:
     return [Generator(AESCounter(key=_little_endian(rng.bytes(_KEY_BYTES)))) for _ in range(k)]
 
 
-def streams(rng: Generator, k: int) -> list[Generator]:
+@contextmanager
+def streams(rng: Generator, k: int) -> Iterator[list[Generator]]:
     """`k` independent streams for parts of one draw. Those of a secure `rng` are made once and go on where they
-    ended, since to make a key takes as long as thousands of numbers; else keys are drawn from `rng` each time."""
+    ended, since to make a key takes as long as thousands of numbers; else keys are drawn from `rng` each time.
+
+    While they are out nobody else gets them. A draw that was broken off does not give them back: some thread may
+    still be at it, and two that draw from one stream draw the same noise.
+    """
     bits = rng.bit_generator
     if not isinstance(bits, _SecureBits):
-        return spawn(rng, k)
-    bits.parts += spawn(rng, k - len(bits.parts))
-    return bits.parts[:k]
+        yield spawn(rng, k)
+        return
+    mine: list[Generator] = []
+    while len(mine) < k:
+        try:
+            mine.append(
+                bits.parts.pop()
+            )  # one instruction of the interpreter: no two threads get the same
+        except IndexError:
+            mine += spawn(rng, k - len(mine))
+    yield mine
+    bits.parts.extend(mine)
 
 
 def gumbel(rng: Generator, size: Size) -> np.ndarray:
@@ -145,7 +161,7 @@ class _SecureBits(AESCounter):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(key=_little_endian(os.urandom(_KEY_BYTES)))
-        self.parts: list[Generator] = []  # streams of `streams`
+        self.parts: list[Generator] = []  # streams that `streams` keeps
         _live.add(self)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

@@ -27,7 +27,7 @@ _mine = local()
 
 def use_cores(n: int) -> None:
     """Work of this thread may take `n` cores from now on, as on a worker that shares its machine with others."""
-    _mine.cores = n
+    _mine.cores = max(n, 1)  # blocks for no core at all would be no rows at all
 
 
 def cores() -> int:

@@ -5,6 +5,7 @@ chance beyond the 1e-5 of `first_complaint`.
 """
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -263,9 +264,10 @@ def a_generator_with_a_fixed_key(patch):
 
 @fault("DPGradientClassifier", **GRADIENT)
 def threads_with_the_same_key(patch):
+    @contextmanager
     def streams(rng, k):
         key = int(rng.integers(2**62))
-        return [np.random.Generator(AESCounter(key=key)) for _ in range(k)]
+        yield [np.random.Generator(AESCounter(key=key)) for _ in range(k)]
 
     patch.setattr(dpsparse.noise, "streams", streams)
 

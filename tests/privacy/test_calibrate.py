@@ -147,3 +147,13 @@ def test_what_was_found_before_is_found_again_and_checked(monkeypatch):
     other = calibrate(dear, 0.7, 1e-6)
     assert starts
     assert delta(dear(other), 0.7) <= 1e-6
+
+
+def test_what_was_found_may_be_forgotten_by_another_thread_at_any_time(monkeypatch):
+    class Forgotten(dict):
+        def __getitem__(self, key):
+            raise KeyError(key)  # emptied since somebody looked whether it is there
+
+    first = calibrate(Gaussian, 0.7, 1e-6)
+    monkeypatch.setattr(module, "_found", Forgotten(module._found))
+    assert calibrate(Gaussian, 0.7, 1e-6) == first

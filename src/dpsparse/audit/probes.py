@@ -38,7 +38,9 @@ def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
     keys = [estimator._make_releases(plan).rng for _ in range(2)] if _secure(estimator) else []
     # Twice, since the streams of threads are kept: the second look must find where the first one ended.
     told = [rng.bytes(16) for rng in keys for _ in range(2)]
-    told += [part.bytes(16) for rng in keys for _ in range(2) for part in streams(rng, 2)]
+    for rng in (*keys, *keys):
+        with streams(rng, 2) as parts:
+            told += [part.bytes(16) for part in parts]
     if len(set(told)) < len(told):
         return "two secure fits draw from the same stream of noise"
     kinds = declared_costs(plan.event)

@@ -424,7 +424,7 @@ class Run:
         for kept in (None, 3 * wanted, wanted):
             if kept is not None:
                 weights = top_k(self.weights, kept)
-                self.weights = weights[self.keep_features(weights.any(axis=1))]
+                self.weights = weights[self.keep_features(np.asarray(weights.any(axis=1)))]
                 self.stays = self.weights != 0.0
             self.descend(1.0 / 3.0, soften=False)
         return 0.0

@@ -124,7 +124,8 @@ class ThresholdRun(Run):
 
     def prune(self, noise: float, share: float, *, by_noise: bool) -> None:
         """Features without a weight are gone, and fewer weights are kept from here on."""
-        self.weights = self.weights[self.keep_features(self.weights.any(axis=1))]
+        stays = self.keep_features(np.asarray(self.weights.any(axis=1)))
+        self.weights = self.weights[stays]
         assert isinstance(self.public.n_nonzero, int)
         self.keep = self.public.n_nonzero
 
