@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
     from dpsparse.domain_file import Facts
     from dpsparse.preprocessing import DPPipeline
+
+_NUMBERS_ROWS = re.compile(
+    r"(?i:row.?(names?|numbers?|id)?|index|unnamed.*|(.*[ _.-])?id)|[a-z]+I[dD]"
+)
 
 
 @dataclass(frozen=True)
@@ -294,7 +299,14 @@ def _kinds(model: Any) -> str:
     for _, step in getattr(model, "steps_", []):
         for column, kind in getattr(step, "kinds_", {}).items():
             found.setdefault(kind, []).append(column)
-    return "".join(
+    lines = "".join(
         f"\ntaken for {kind}: {', '.join(names[:100])}{', ...' * (len(names) > 100)}"
         for kind, names in sorted(found.items())
     )
+    numbers = [name for name in found.get("number", []) if _NUMBERS_ROWS.fullmatch(name)]
+    if numbers:
+        lines += (
+            "\nby their names these number rows or persons, and as features they add noise: "
+            f"{', '.join(numbers[:100])}; leave them out (--drop), or protect persons (--person)"
+        )
+    return lines
