@@ -133,7 +133,9 @@ def refuse_malformed(X: Any) -> None:
     by_rows = isinstance(X, (sp.csr_array, sp.csr_matrix))
     major, minor = X.shape if by_rows else X.shape[::-1]
     sound = (
-        X.indptr.shape == (major + 1,)
+        X.indptr.dtype.kind in "iu"  # a float may be no number, which is in no wrong order
+        and X.indices.dtype.kind in "iu"
+        and X.indptr.shape == (major + 1,)
         and len(X.indices) == len(X.data)
         and _within(X.indptr, X.indices, minor)
     )

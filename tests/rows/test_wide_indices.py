@@ -59,3 +59,15 @@ def test_duplicates_of_64_bits_are_added_up():
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
     indptr, indices, values, _ = clipped_rows(long, 100.0, INF)
     assert (indptr.tolist(), indices.tolist(), values.tolist()) == ([0, 2], [1, 3], [2.0, 5.0])
+
+
+@pytest.mark.parametrize("which", ["indptr", "indices"])
+@pytest.mark.parametrize("value", [3.0, np.nan])
+def test_places_that_are_no_whole_numbers_are_refused(which, value):
+    """NaN is in no wrong order, and as 32 bits it is a place far outside."""
+    X = table(np.int32)
+    places = getattr(X, which).astype(float)
+    places[3] = value
+    setattr(X, which, places)
+    with pytest.raises(SchemaError, match="malformed"):
+        clipped_rows(X, 1.0, INF)
