@@ -1,6 +1,7 @@
 """Threads: blocks inside blocks, errors, and sums that depend on no thread."""
 
-from threading import Event, Timer, get_ident
+from threading import Event, Thread, Timer, get_ident
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -61,3 +62,25 @@ def test_every_row_is_seen_once_and_every_sum_added(monkeypatch, cores, shape):
     sum_over_rows(n, 10**6, out, add)
     assert np.all(seen == 1)
     assert np.all(out == 1 + n * (n - 1) // 2)
+
+
+def test_work_that_is_handed_out_is_taken_also_on_one_core(monkeypatch):
+    """A worker that was promised four threads on a machine of one core: what waits for a helper holds rows, and would
+    wait for ever if there were none."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    threads._helpers.cache_clear()
+    done = []
+
+    def work():
+        threads.use_cores(4)
+        in_threads(done.append, range(4))
+
+    worker = Thread(target=work)
+    worker.start()
+    worker.join()
+    assert sorted(done) == [0, 1, 2, 3]
+    end = monotonic() + 10.0
+    while not threads._helpers().empty() and monotonic() < end:
+        sleep(0.01)
+    assert threads._helpers().empty()
+    threads._helpers.cache_clear()

@@ -77,7 +77,8 @@ def _helpers() -> SimpleQueue[Callable[[], None]]:
         while True:
             queue.get()()
 
-    for _ in range((os.cpu_count() or 1) - 1):
+    # One at least: a worker may be promised more threads than there are cores, and what nobody takes holds rows.
+    for _ in range(max((os.cpu_count() or 1) - 1, 1)):
         Thread(target=serve, daemon=True).start()
     return queue
 

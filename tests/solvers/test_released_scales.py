@@ -50,7 +50,12 @@ def test_no_entry_is_above_a_released_bound(bound):
         assert shares.max() == 1.0
         table = BoundedData(arrays.matrix(), arrays.targets, FREE)
         assert np.abs(with_intercept(table, problem).data).max() == 1.0
-    assert rows.bounded(bound).domain.feature_bound == bound
+    declared = Domain(classes=[0, 1], row_norm=2.0, bounds=[(0, 1), (0, 1)])
+    released = Rows.clip(X, np.zeros(len(X)), declared).bounded(bound).domain
+    assert released.feature_bound == bound
+    # Rows that were mapped since need not satisfy what was declared of them before.
+    assert released.row_norm is None
+    assert released.bounds is None
 
 
 @pytest.mark.parametrize("module", [kernel, cells])
