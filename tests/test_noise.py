@@ -245,7 +245,7 @@ def test_zero_is_counted_once(first):
 def test_noise_that_was_not_drawn_is_noticed(monkeypatch, again):
     """Whatever threads do: a vector without all of its noise does not leave, whatever block has it twice."""
 
-    def lazy(task, blocks):
+    def lazy(task, blocks, threads):
         for block in [*blocks][:-1] + again:
             task(block)
 

@@ -45,6 +45,17 @@ def test_nobody_leaves_before_the_last_block_is_done(monkeypatch):
     threads._helpers.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("shape", "n_entries", "most"),
+    [((100,), 10**7, 64), ((100,), 10**5, 3), ((2**21,), 10**6, 4), ((2**22 + 1,), 10**8, 1)],
+)
+def test_many_cores_neither_take_much_memory_nor_little_work(monkeypatch, shape, n_entries, most):
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    seen = []
+    sum_over_rows(1000, n_entries, np.zeros(shape, np.int64), lambda a, b, mine: seen.append(mine))
+    assert len({id(mine) for mine in seen}) == len(seen) == most
+
+
 @pytest.mark.parametrize("cores", [1, 2, 5])
 @pytest.mark.parametrize("shape", [(7,), (40_000,), (20_000, 3)])
 def test_every_row_is_seen_once_and_every_sum_added(monkeypatch, cores, shape):

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpsparse.jit import njit
 from dpsparse.random import Generator, streams
-from dpsparse.threads import in_threads
+from dpsparse.threads import cores, in_threads
 
 STEPS = 2**28
 _BINS, _WIDTH = 2048, 2**21
@@ -240,7 +240,7 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
             _add(rngs[block], out[edges[block] : edges[block + 1]])
             noisy.append(block)
 
-        in_threads(add, range(_BLOCKS))
+        in_threads(add, range(_BLOCKS), min(cores(), out.size // (_LONG // 2)))
     # Believed of no thread: what leaves without noise cannot be taken back.
     if sorted(noisy) != list(range(_BLOCKS)):
         raise RuntimeError("A part of the noise was not drawn; nothing is released. This is a bug.")

@@ -18,8 +18,7 @@ from threading import Thread, local
 
 import numpy as np
 
-_LONG = 2**15  # entries from which threads pay
-_LATE = 2**15  # entries that a thread looks at while another wakes up
+_LONG = 2**15  # entries that are worth a thread: as many as another looks at while it wakes up
 _WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 _PIECE = 2**14
 _mine = local()
@@ -100,8 +99,10 @@ def over_rows(n_rows: int, n_entries: int, run: Callable[[int, int], None]) -> N
 def sum_over_rows(
     n_rows: int, n_entries: int, out: np.ndarray, add: Callable[[int, int, np.ndarray], None]
 ) -> None:
-    """add(start, stop, out) for blocks of rows; each thread has its own accumulator where they are small."""
-    edges = _edges(n_rows, 0 if out.size > _WIDE else n_entries)
+    """add(start, stop, out) for blocks of rows; each thread has its own accumulator where they are small. On a machine
+    of many cores these take no more memory than the rows, or 32 MB."""
+    most = 1 if out.size > _WIDE else 2 + max(n_entries, _WIDE) // max(out.size, 1)
+    edges = _edges(n_rows, n_entries, most)
     mine = [out, *(np.zeros_like(out) for _ in edges[2:])]
     in_threads(lambda b: add(edges[b], edges[b + 1], mine[b]), range(len(mine)), len(mine))
     for other in mine[1:]:
@@ -123,8 +124,9 @@ def _add_rows_of(other: np.ndarray, out: np.ndarray, start: int, stop: int) -> N
     out[start:stop] += other[start:stop]
 
 
-def _edges(n_rows: int, n_entries: int) -> list[int]:
-    threads = cores() if n_entries >= _LONG else 1
+def _edges(n_rows: int, n_entries: int, most: int = 2**20) -> list[int]:
+    threads = min(n_entries // _LONG, most)
+    threads = min(threads, cores()) if threads > 1 else 1
     # The first block is that of the calling thread, which has been at work for a while when the others wake up.
-    ahead = n_rows * _LATE // max(n_entries, 1) if threads > 1 else 0
+    ahead = n_rows * _LONG // n_entries if threads > 1 else 0
     return [0, *(ahead + (n_rows - ahead) * b // threads for b in range(1, threads + 1))]
