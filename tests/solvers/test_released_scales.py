@@ -19,12 +19,15 @@ from dpsparse.audit.replay import check
 from dpsparse.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
 from dpsparse.rows import Rows, cells
 from dpsparse.rows.cells import CellsAt
 from dpsparse.solvers.frank_wolfe import Problem, RowArrays, kernel
 from dpsparse.solvers.frank_wolfe.layout import lay_out
 from dpsparse.solvers.frank_wolfe.limit import onto_ball
 from dpsparse.solvers.frank_wolfe.reference import score_cells, with_intercept
+from dpsparse.solvers.frank_wolfe.scales import release_scales
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -56,6 +59,26 @@ def test_no_entry_is_above_a_released_bound(bound):
     # Rows that were mapped since need not satisfy what was declared of them before.
     assert released.row_norm is None
     assert released.bounds is None
+
+
+@pytest.mark.parametrize("make", [DPLassoClassifier, DPLassoRegressor, DPScreenedLassoClassifier])
+def test_slopes_of_released_scales_reach_their_bound_and_not_more(make):
+    """Margins reach as far as radius times bound allows, whatever bound was released: a smaller bound of slopes would
+    clip rows, a larger one would pay for slopes that no row has. Seeded."""
+    classes = make is not DPLassoRegressor
+    facts: dict = {"classes": [0, 1]} if classes else {"target_bound": 2.5}
+    domain = Domain(n_samples=2000, **facts)
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-3, 3, (2000, 300)), rng.integers(0, 2, 2000)
+    plan = make(domain, epsilon=4.0).plan(300)
+    public = getattr(plan.public, "ball", plan.public)
+    rows = Rows.clip(X, y, domain, labels=np.array([0, 1]) if classes else None)
+    mapped, ball, _ = release_scales(rows, public, public.scales, Releases(plan, make_generator(0)))
+    reach = public.scales.reach * (1.0 if classes else 2.5)
+    assert ball.radius * ball.feature_bound == pytest.approx(reach, rel=1e-12)
+    assert ball.feature_bound == mapped.domain.feature_bound
+    largest = 1.0 / (1.0 + math.exp(-reach)) if classes else 2.5
+    assert ball.slope_bound == pytest.approx(largest, rel=1e-12)
 
 
 @pytest.mark.parametrize("module", [kernel, cells])

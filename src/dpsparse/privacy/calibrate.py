@@ -42,7 +42,7 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     if not (0.0 < delta < 1.0):
         raise ParameterError(f"delta must be strictly between 0 and 1, got {given(delta)}.")
     # Two events tell one family from another, and if they did not: what was found before is checked as anew.
-    key = (make_event(1.0), make_event(2.0), epsilon, delta)
+    key = (make_event(1.0), make_event(2.0), float(epsilon), float(delta))
     before = _found.get(key)  # once: another thread may change or empty what was found
     if before is not None and _affordable(make_event(before), epsilon, delta):
         return before
