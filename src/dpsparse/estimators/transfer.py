@@ -1,6 +1,6 @@
 """DPTransferClassifier and DPTransferRegressor: a private support, a teacher on it, its release.
 
-With no public rows this is `DPTwoStage*(second_stage="output", split=0.5)`: a student only ever loses.
+With no public rows this is `DPTwoStage*(second_stage="output", split=0.5)`: a student by least squares only ever loses.
 """
 
 from __future__ import annotations
@@ -148,8 +148,10 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
     n_nonzero : int
         Size of the support, per class for more than two classes (one against the rest).
     public_X : None, "uniform" or array of shape (n_public, n_features)
-        None releases the teacher directly, which is never worse. Otherwise a student learns from
-        the teacher's noisy answers on these public rows ("uniform": drawn from uniform(-1, 1)).
+        None releases the teacher directly, which is better as a rule. Otherwise a student learns
+        from the teacher's noisy answers on these public rows ("uniform": drawn from
+        uniform(-1, 1)): least squares, or, where the rows are short in some directions, what
+        stands out of the noise.
     n_public : int or None
         Number of rows drawn for `public_X="uniform"`; None takes `domain.n_samples`.
     split : float

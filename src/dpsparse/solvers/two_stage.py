@@ -9,7 +9,7 @@ Kifer, Smith, Thakurta 2012 (Two-Stage); Wang, Gu 2020 (DPSL-KT); Cai, Wang, Zha
              objective   argmin of the ridge objective tilted by noise            (`Releases.tilt`)
              output      argmin of the ridge objective, plus noise
              gradient    n_iter noisy gradients with momentum
-             student     noisy answers of the argmin on public rows, then least squares
+             student     noisy answers of the argmin on public rows, then what stands out of them (student.py)
 
 | symbol | variable | meaning |
 |---|---|---|
@@ -39,6 +39,7 @@ from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector
 from dpsparse.solvers.peeling import peel
 from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.student import learn
 
 MOMENTUM = 0.9
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
@@ -97,6 +98,7 @@ class SupportFirst:
 def solve(rows: Rows, public: SupportFirst, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,)."""
     first, outputs = public.first, public.n_outputs
+    priors = np.zeros(outputs)
     coef, intercept = np.zeros((outputs, rows.n_features)), np.zeros(outputs)
     if isinstance(first, Peeling):
         priors = release_prior(rows, public, first, releases)
@@ -109,7 +111,7 @@ def solve(rows: Rows, public: SupportFirst, releases: Releases) -> Solution:
         else:
             votes = mine.votes(blocks, public.n_nonzero, first.selector)
             support = releases.top_k("support", votes, public.n_nonzero, unit=1.0)
-        theta = fit(mine, support, public, releases)
+        theta = fit(mine, support, public, releases, float(priors[k]))
         coef[k, support] = theta[: len(support)]
         if public.constant > 0.0:
             intercept[k] = theta[-1]
@@ -171,8 +173,10 @@ def peel_support(
     return support
 
 
-def fit(rows: Rows, support: np.ndarray, public: SupportFirst, releases: Releases) -> np.ndarray:
-    """Weights on the support, then the intercept if there is one."""
+def fit(
+    rows: Rows, support: np.ndarray, public: SupportFirst, releases: Releases, prior: float = 0.0
+) -> np.ndarray:
+    """Weights on the support, then the intercept if there is one; a student falls back to `prior`."""
     stage, share = public.fit, 1.0 / public.n_outputs
     if stage.method == "gradient":
         return descend(rows, support, public, releases)
@@ -184,8 +188,10 @@ def fit(rows: Rows, support: np.ndarray, public: SupportFirst, releases: Release
     if stage.public_rows is None:
         return releases.gaussian("fit", problem.minimiser(), share)
     public_rows = rows_on(support, public, releases)
-    answers = releases.gaussian("fit", problem.minimiser(public_rows), share)
-    return arithmetic.leading_bits(np.linalg.lstsq(public_rows, answers, rcond=None)[0])
+    query = problem.minimiser(public_rows)
+    sd = releases.scale("fit", query, share)
+    answers = releases.gaussian("fit", query, share)
+    return learn(public_rows, answers, sd, public.constant, prior)
 
 
 def rows_on(support: np.ndarray, public: SupportFirst, releases: Releases) -> np.ndarray:
