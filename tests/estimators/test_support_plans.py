@@ -102,6 +102,10 @@ def test_objective_stage(seen, kind, domain, smoothness, slope, adjacency):
     assert problem.tol == pytest.approx(TOL * slope * 1.2)
     assert blur.sensitivity == pytest.approx(away + 2.0 * fine, rel=1e-12)
     assert blur.size == 2 * 4
+    # the blur has a thousandth of the budget of the tilt
+    moved = slope * 1.2 * (2.0 if adjacency == "replace-one" else 1.0)
+    share = blur.sensitivity / blur.scale / (moved / tilt.scale)
+    assert share == pytest.approx(math.sqrt(1e-3), rel=1e-9)
     # every row of the domain, and the corner that attains both bounds
     rows = np.vstack([problem.rows.table, np.ones((1, 4))])
     weights = np.append(problem.rows._parts[0].weights, 1.2 / 2.0)
