@@ -113,6 +113,25 @@ def test_targets_of_persons():
     assert int(shares.count_near(0.0, 0.5).whole(UNIT)[0]) == int(1 / UNIT) // 2
 
 
+@pytest.mark.parametrize("m", [1, 2, 3, 7, 1000])
+def test_short_sums_of_a_person_are_means_and_attain_the_bound(m):
+    """A mean that is a little too large would be cut to nothing where it matters, at the bound."""
+    alike, half = person(np.ones((m, WIDTH))), np.arange(m) % 2
+    mixed = person(np.ones((m, WIDTH)), half)
+    for rows, expected in ((alike, [0.0, 1.0]), (mixed, [1.0 - half.mean(), half.mean()])):
+        found = rows.class_counts(2).whole(UNIT) * UNIT
+        assert np.all(found <= expected)
+        np.testing.assert_allclose(found, expected, atol=2.0 * UNIT)
+    domain = person_domain(classes=None, target_bound=2.0)
+    for sign in (1.0, -1.0):
+        rows = person(np.ones((m, WIDTH)), sign * 2.0, domain, labels=None)
+        found = rows.count_and_total().whole(UNIT) * UNIT
+        assert np.all(np.abs(found) <= 1.0)
+        np.testing.assert_allclose(found, [1.0, sign], atol=2.0 * UNIT)
+        shorter = rows.unit(np.ones(WIDTH, np.float32)).count_shorter(1e9).whole(UNIT) * UNIT
+        assert 1.0 - 2.0 * UNIT <= shorter[0] <= 1.0
+
+
 def test_rounding_row_by_row_would_break_the_bound():
     """trunc(1.0) + trunc(-0.9) = 1 although |1.0 - 0.9| = 0.1: the sum is made whole once."""
     assert np.trunc(1.0) + np.trunc(-0.9) == 1.0
