@@ -51,6 +51,7 @@ class Look:
         self.centre, self.scaling = np.zeros(d), np.ones(d)
         self.axes: np.ndarray | None = None
         self.length = longest / 2.0 / math.sqrt(2.0)
+        self.median = longest  # of all rows, before they are centred and scaled
 
     def release_mean(self, *, alone: bool = False) -> None:
         """Shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it.
@@ -84,6 +85,7 @@ class Look:
         length = self.quantile(
             "length", plain.count_shorter, 0.5, longest / 2.0**10, longest, 0.5, prior=0.5, sure=0.8
         )
+        self.median = length
 
         total = self.rows.unit(ones, shortest=length).total()
         noise, found = releases.scale("centre", total), releases.gaussian("centre", total)

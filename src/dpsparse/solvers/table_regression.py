@@ -1,12 +1,13 @@
 """Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
 
-    find     (few of many columns) b = 3/2 of a typical row's root mean square of entries
+    find     (few of many columns) b = 3/2 of a typical row's root mean square of entries, e
              S = private picks of the largest |sum_i clip((y_i - mean)/.7 q) clip(x_ij/b)|; what follows is on S
     look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = q, .8 q or 1.5 q
              l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
              v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
              S  = sum of z_i z_i', z_i = D (x_i - m) shortened;  A = S^(-1/2) but for what noise may be (else A = 1)
              l1 = median of |A D (x_i - m)|
+             where l0 < e/2 most rows are empty on S: m = 0, A = D = 1, l1 the bound of an entry
     rows     f_i = (LENGTH A D (x_i - m)/l1, 1),   t_i = (y_i - mean)/c,   a_i = min(1, r/|f_i|)^2
     fit      argmin  sum_i a_i Huber_1(f_i.theta - t_i) + ridge/2 |theta|^2 + tilt.theta
 
@@ -50,6 +51,7 @@ MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
 LAST = 0.04  # of that ridge on the columns that were chosen
 FIND_CUTOFF = 0.7  # of q: where targets are cut that columns are found by
 ENTRY = 1.5  # where entries are, in units of the root mean square of a typical row
+SHORT = 0.5  # of a typical entry: a median row that is shorter has no entry on the columns found
 HALVINGS = 8  # below the declared bound that size is sought
 KEPT = 0.7  # share of the columns that stay when the weakest are dropped
 
@@ -127,6 +129,9 @@ class Run(Look):
             scale_columns=public.scale_columns, turn=public.turn,
         )  # fmt: skip
         self.public = public
+        self.least = (
+            0.0  # below it the median length is that of rows that are empty on the columns found
+        )
 
     def solve(self) -> Solution:
         public, way = self.public, self.public.way
@@ -146,6 +151,8 @@ class Run(Look):
         if way != "mean":
             if way == "released":
                 self.look_at_rows()
+                if public.find is not None and self.median < self.least:
+                    self.take_bounds(public.find)
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
             if public.n_nonzero is not None:
@@ -166,6 +173,7 @@ class Run(Look):
                 "entry", self.rows.count_small, 0.5, bound / 2.0**HALVINGS, bound
             )
             bound = min(ENTRY * typical, bound)
+            self.least = SHORT * typical
         cutoff = FIND_CUTOFF / self.public.cutoff * self.cutoff
         rows = self.rows.standardised_targets(self.mean, cutoff)
         longest, start = find.longest / bound, np.zeros((self.rows.n_features, 1))
@@ -177,6 +185,13 @@ class Run(Look):
             values=None,
         )  # fmt: skip
         return found[0]
+
+    def take_bounds(self, find: Find) -> None:
+        """Most rows are empty on the columns found (of a category each, or rare words): the median row tells nothing of
+        the others, which may be as long as the bound of an entry."""
+        d = self.rows.n_features
+        self.centre, self.scaling, self.axes = np.zeros(d), np.ones(d), None
+        self.length = min(find.feature_bound, self.longest)
 
     def fit(
         self, stretch: np.ndarray, support: np.ndarray | None = None, ridge: float | None = None
