@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
 _MANY = 2**17  # columns that outgrow a cache
+_PIECE = 2**16
 _COMMON, _KNOWN = 2**15, 2**19  # how many of the commonest a near cache holds, and a far one
 
 # Codes of the kernels. Squared and huber are one: their residuals are clipped here at any rate.
@@ -84,7 +85,7 @@ class UnitRows:
         self._of_persons = rows.domain.unit == "person"
         self._kept, place = None, np.empty(0, np.int32)
         if self.width < len(scaling):
-            self._kept = _commonest_first(np.flatnonzero(scaling != 0.0).astype(np.int32), scaling)
+            self._kept = _commonest_first(np.flatnonzero(scaling).astype(np.int32), scaling)
             place = np.zeros(len(scaling), np.int32)
             place[self._kept] = np.arange(self.width, dtype=np.int32)
         lengths = (constant, shortest, fixed, longest)
@@ -196,11 +197,18 @@ def _commonest_first(kept: np.ndarray, scaling: np.ndarray) -> np.ndarray:
         return kept
     scales = scaling[kept]
     places = [min(size, len(kept) - 1) for size in (_COMMON, _KNOWN)]
-    near, far = np.partition(scales, places)[places]
-    first = np.flatnonzero(scales < near)
-    first = first[np.argsort(scales[first], kind="stable")]
-    known = np.flatnonzero((near <= scales) & (scales < far))
-    return np.asarray(kept[np.concatenate([first, known, np.flatnonzero(scales >= far)])])
+    scales.partition(places)
+    near, far = scales[places]
+    del scales
+    groups: tuple[list[np.ndarray], ...] = ([], [], [])
+    for start in range(0, len(kept), _PIECE):  # what is made on the way takes no memory to speak of
+        some = kept[start : start + _PIECE]
+        rank = (scaling[some] >= near).astype(np.int8) + (scaling[some] >= far)
+        for k, group in enumerate(groups):
+            group.append(some[rank == k])
+    first = np.concatenate(groups[0])
+    first = first[np.argsort(scaling[first], kind="stable")]
+    return np.concatenate([first, *groups[1], *groups[2]])
 
 
 # ---- functions of one part -----------------------------------------------------------------------
