@@ -32,25 +32,11 @@ STEPS = 2**28
 _BINS, _WIDTH = 2048, 2**21
 LARGEST = _BINS * _WIDTH  # every |K| is below: 16 STEPS
 _EXPONENT_UNIT = 0.5 / STEPS**2
-(
-    _U1,
-    _U4,
-    _U5,
-    _U15,
-    _U17,
-    _U21,
-    _U26,
-    _U28,
-    _U31,
-    _U33,
-    _U42,
-    _UFFFF,
-    _UTHRESHOLD,
-    _UBIN,
-    _UOFFSET,
-) = (
-    np.uint64(v)
-    for v in (1, 4, 5, 15, 17, 21, 26, 28, 31, 33, 42, 0xFFFF, 0x1FFFF, _BINS - 1, _WIDTH - 1)
+_U1, _U4, _U5, _U15, _U17, _U21, _U26, _U28, _U31, _U33, _U42 = (
+    np.uint64(v) for v in (1, 4, 5, 15, 17, 21, 26, 28, 31, 33, 42)
+)
+_UFFFF, _UTHRESHOLD, _UBIN, _UOFFSET = (
+    np.uint64(v) for v in (0xFFFF, 0x1FFFF, _BINS - 1, _WIDTH - 1)
 )
 _WORDS = 1024  # of randomness in hand
 _BLOCKS = 8

@@ -83,10 +83,8 @@ def streams(rng: Generator, k: int) -> Iterator[list[Generator]]:
         return
     mine: list[Generator] = []
     while len(mine) < k:
-        try:
-            mine.append(
-                bits.parts.pop()
-            )  # one instruction of the interpreter: no two threads get the same
+        try:  # one instruction of the interpreter: no two threads get the same
+            mine.append(bits.parts.pop())
         except IndexError:
             mine += spawn(rng, k - len(mine))
     yield mine
