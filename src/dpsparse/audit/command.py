@@ -7,7 +7,7 @@
     classes = [0, 1]
     n_samples = 50
 
-    [parameters]                        # as the estimator's constructor
+    [parameters]                        # epsilon, delta, adjacency and hyper-parameters
     epsilon = 1.0
     delta = 0.01
     n_iter = 5
@@ -27,6 +27,7 @@ from dpsparse._files import check_output, write_whole
 from dpsparse.exceptions import ParameterError
 
 REFUTED = 7  # exit code
+TERMS = ("epsilon", "delta", "adjacency", "calibration")
 KEYS = {"estimator", "n_features", "domain", "parameters"}
 
 
@@ -34,6 +35,7 @@ def read_config(path: Path) -> tuple[Any, int]:
     """The estimator and the number of features a file describes."""
     from dpsparse import estimators
     from dpsparse.domain import Domain
+    from dpsparse.estimators._base import hyper_parameters
 
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -56,7 +58,7 @@ def read_config(path: Path) -> tuple[Any, int]:
     stated = {"domain": config.get("domain", {}), "parameters": config.get("parameters", {})}
     known = {
         "domain": list(Domain.__dataclass_fields__),
-        "parameters": [each for each in kind().get_params(deep=False) if each != "domain"],
+        "parameters": [*TERMS, *hyper_parameters(kind)],
     }
     for table, names in known.items():
         if not isinstance(stated[table], dict):

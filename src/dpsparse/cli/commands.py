@@ -272,12 +272,14 @@ def report(
 @program.command()
 @opt.json_option
 def methods(as_json: bool) -> None:
-    """The algorithms and their parameters."""
+    """The algorithms and their hyper-parameters."""
+    from dpsparse.estimators._base import hyper_parameters
+
     found = opt.methods()
     record, lines = {}, []
     for name, kinds in found.items():
         kind: Any = next(iter(kinds.values()))
-        parameters = [p for p in kind().get_params(deep=False) if p not in ("domain", "ledger")]
+        parameters = list(hyper_parameters(kind))
         record[name] = {"tasks": sorted(kinds), "parameters": parameters}
         about = (kind.__doc__ or "").strip().splitlines()[:1]
         lines.append(f"{name:<18} {', '.join(sorted(kinds)):<22} {''.join(about)}")

@@ -120,7 +120,7 @@ estimator_options = grouped(
         "--param",
         "params",
         metavar="NAME=VALUE",
-        about="Any other parameter of the method; repeatable.",
+        about="A hyper-parameter of the method (see `dpsparse methods`); repeatable.",
     ),
     seed_option,
 )
@@ -242,19 +242,54 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
     if task not in known[options["method"]]:
         raise ParameterError(f"The method {options['method']!r} has no {task}.")
     kind = known[options["method"]][task]
-    values = {"epsilon": options["epsilon"], "delta": options["delta"], "ledger": ledger}
-    optional = {k: options[k] for k in ("n_iter", "n_nonzero", "radius", "random_state")}
-    optional["adjacency"] = adjacency_of(options, ledger)
-    values |= {key: value for key, value in optional.items() if value is not None}
-    values |= dict(_pair(text, parse_value) for text in options["params"])
-    allowed = list(kind().get_params(deep=False))
-    for key in values:
-        if key not in allowed or key == "domain":
+    return kind(
+        domain=domain,
+        epsilon=options["epsilon"],
+        delta=options["delta"],
+        adjacency=adjacency_of(options, ledger) or "add-remove",
+        ledger=ledger,
+        random_state=options["random_state"],
+        **_hyper_parameters(options, kind),
+    )
+
+
+# What `--param` does not set, and the option that does.
+_OWN_OPTIONS = {
+    "ledger": "--ledger",
+    "epsilon": "--epsilon",
+    "delta": "--delta",
+    "adjacency": "--adjacency",
+    "random_state": "--random-state",
+    "domain": "--domain FILE, --classes, --target-range and the other public facts",
+}
+
+
+def _hyper_parameters(options: Options, kind: Any) -> dict[str, Any]:
+    """What --n-iter, --n-nonzero, --radius and --param say of the method. Only its own parameters are allowed: an
+    option that fixes the account or the price must not be undone by another one."""
+    from dpsparse.estimators._base import hyper_parameters
+
+    stated = [
+        (f"--{name.replace('_', '-')}", name, options[name])
+        for name in ("n_iter", "n_nonzero", "radius")
+        if options[name] is not None
+    ]
+    pairs = [_pair(text, parse_value) for text in options["params"]]
+    stated += [(f"--param {name}", name, value) for name, value in pairs]
+    known, values = hyper_parameters(kind), {}
+    for option_, name, value in stated:
+        if name in _OWN_OPTIONS:
             raise ParameterError(
-                f"The method {options['method']!r} has no parameter {key!r}; it has: "
-                f"{', '.join(a for a in allowed if a not in ('domain', 'ledger'))}."
+                f"{option_} is refused: --param sets hyper-parameters only. Use {_OWN_OPTIONS[name]}."
             )
-    return kind(domain=domain, **values)
+        if name not in known:
+            raise ParameterError(
+                f"{option_}: the method {options['method']!r} has no such hyper-parameter; it has: {', '.join(known)}."
+            )
+        if name in values:
+            raise ParameterError(f"{name} is stated twice; state it once.")
+        values[name] = value
+    return values
 
 
 def parse_value(text: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -340,6 +340,12 @@ class BaseDPLinearModel(FittedLinearModel):
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
         self.coef_ = coef
         self.intercept_ = intercept
+
+
+def hyper_parameters(kind: type[BaseDPLinearModel]) -> tuple[str, ...]:
+    """Parameters of a method beyond those that every estimator has (domain, terms, account, seed)."""
+    common = {field.name for field in fields(BaseDPLinearModel)}
+    return tuple(name for name in kind().get_params(deep=False) if name not in common)
 
 
 class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):

@@ -19,7 +19,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dpsparse._checks import given, is_real
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.estimators._base import BaseDPLinearModel, hyper_parameters
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
 from dpsparse.privacy import Gaussian, Plan
@@ -29,10 +29,6 @@ from dpsparse.solvers.solution import Solution
 
 Candidate = dict[str, Any]
 THRESHOLD = "threshold"
-# Parameters that belong to the search as a whole; a candidate must not change the price or the facts.
-_NOT_FOR_CANDIDATES = (
-    "domain", "epsilon", "delta", "adjacency", "calibration", "ledger", "random_state", "verbose",
-)  # fmt: skip
 
 
 def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> list[Candidate]:
@@ -53,17 +49,18 @@ def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> lis
         found = [dict(point) for point in candidates]
     if not found or not candidates:
         raise ParameterError("There are no candidates; a search needs at least one.")
-    known = estimator.get_params(deep=False)
+    known = hyper_parameters(type(estimator))
     for name in {name for point in found for name in point}:
-        if name in _NOT_FOR_CANDIDATES:
+        if name == THRESHOLD or name in known:
+            continue
+        # The price and the facts are those of the search as a whole.
+        if name in estimator.get_params(deep=False):
             raise ParameterError(
                 f"{name} belongs to the whole search and cannot differ between candidates."
             )
-        if name != THRESHOLD and name not in known:
-            there = ", ".join(sorted(each for each in known if each not in _NOT_FOR_CANDIDATES))
-            raise ParameterError(
-                f"{type(estimator).__name__} has no parameter {given(name)} to search; it has: {there}."
-            )
+        raise ParameterError(
+            f"{type(estimator).__name__} has no parameter {given(name)} to search; it has: {', '.join(known)}."
+        )
     for point in found:
         threshold = point.get(THRESHOLD, 0.0)
         if not (is_real(threshold) and math.isfinite(threshold)):
