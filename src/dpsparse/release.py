@@ -7,7 +7,8 @@
     releases.count(phase, count)              a clipped count with two-sided geometric noise
     releases.names(phase, names)              names that enough rows know, with noisy weights
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
-    releases.capped(rows)                     at most m rows of every person, by secret draws; not a release
+    releases.admit(rows)                      the rows of this run; not a release
+    releases.capped(rows)                     the same with at most m rows of every person, by secret draws
     releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
     releases.drawn(what, draw)                secret numbers that depend on no row
     releases.under(plan, name, part)          the releases of a fit inside a search, which has a plan of its own
@@ -24,7 +25,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.problem import History
     from dpsparse.solvers.frank_wolfe.solve import Steps
+
+R = TypeVar("R")
 
 
 class Releases:
@@ -157,8 +160,11 @@ class Releases:
         """A noisy count of at most `n`; `exact` computes the count itself, with releases that add no noise."""
         if not self.exact(phase) and self._event(phase) != rule.event:
             raise CalibrationError(f"Phase {phase!r} pays for another count; a bug.")
-        count = rule.clipped(exact(_Silent(self)))
-        query = Query((1,), lambda _: rule.moved, lambda unit: np.array([round(count / unit)]))
+
+        def whole(unit: float) -> np.ndarray:
+            return np.array([round(rule.clipped(exact(_Silent(self))) / unit)])
+
+        query = Query((1,), lambda _: rule.moved, whole)
         return rule.kept(round(self.geometric(phase, query)[0]), n)
 
     def names(self, phase: str, names: Names) -> tuple[tuple[str, ...], np.ndarray]:
@@ -207,6 +213,11 @@ class Releases:
     def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
         """Secret numbers that depend on no row: which candidate is tried next, whether a search stops."""
         return draw(self.rng)
+
+    def admit(self, rows: R) -> R:
+        """The rows of this run: private rows of any kind come in here or through `capped`. An audit hands back hollow
+        ones, to see that nothing else is read."""
+        return rows
 
     def capped(self, rows: Rows) -> Rows:
         """At most `Domain.rows_per_unit` rows of every person, chosen by secret draws that ignore their content."""

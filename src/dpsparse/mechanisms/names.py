@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from dpsparse.mechanisms.base import Answer, Release
-from dpsparse.mechanisms.gaussian import GaussianNoise, exact_unit
+from dpsparse.mechanisms.gaussian import EXACT_BITS, GaussianNoise
 from dpsparse.noise import STEPS, add_integers
 from dpsparse.privacy.events import ThresholdedGaussian
 from dpsparse.random import Generator
-from dpsparse.sensitivity import name_threshold
+from dpsparse.sensitivity import name_threshold, shared_names
 
 if TYPE_CHECKING:
     from dpsparse.rows import Names
@@ -46,10 +46,9 @@ class CommonNames(Answer):
         cls, event: ThresholdedGaussian | None, names: Names, adjacency: str
     ) -> CommonNames:
         """The noise and the threshold that `event` pays for; None: no noise, every name."""
-        query = names.weights()
         if event is None:
-            return cls(names, 0.0, exact_unit(query), 0)
-        scale = GaussianNoise.scale_for(query, GaussianNoise.price(event), adjacency)
+            return cls(names, 0.0, shared_names("add-remove").value * 2.0**-EXACT_BITS, 0)
+        scale = shared_names(adjacency).value / GaussianNoise.price(event)
         threshold = name_threshold(scale, names.most, event.leak, adjacency)
         # One unit more than the threshold: the rounding of noise and weights is on the safe side.
         return cls(names, scale, scale / STEPS, math.ceil(threshold / (scale / STEPS)) + 1)
@@ -68,8 +67,7 @@ class CommonNames(Answer):
         return np.array([(self.names.known[j], question[j]) for j in kept], _TOLD)
 
     def bound(self, adjacency: str) -> tuple[Fraction, str]:
-        moved = self.names.weights().sensitivity(adjacency)
-        return Fraction(moved.value) / Fraction(self.unit), "L2"
+        return Fraction(shared_names(adjacency).value) / Fraction(self.unit), "L2"
 
     def record(self) -> dict[str, Any]:
         return {"names": self.names.known, "limit": self.limit}

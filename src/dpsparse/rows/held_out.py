@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +22,7 @@ from dpsparse.clipping import Part
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, remember, units_in_one
-from dpsparse.rows.votes import Blocks, n_units
+from dpsparse.rows.votes import Blocks
 from dpsparse.sensitivity import signed_sum
 
 
@@ -38,8 +37,7 @@ class Linear:
 
 def held_out(rows: Rows, blocks: Blocks) -> tuple[Rows, Rows]:
     """The rows, or persons, outside block 0, and those inside it."""
-    edges = np.cumsum([0, *rows._parts.collect(n_units)])
-    inside = [blocks._of_unit[a:b] == 0 for a, b in pairwise(edges)]
+    inside = [of_unit == 0 for of_unit in blocks.by_part(rows._parts)]
     training = rows._parts.map(_chosen, [~mask for mask in inside])
     testing = rows._parts.map(_chosen, inside)
     return (

@@ -138,10 +138,15 @@ class RidgeRows:
         self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
-        make = partial(_ridge_part, support, constant, row_clip, longest, squared)
-        self._parts: Parts = (
-            rows._parts.map(make) if spread else InMemory([_joined(rows._parts.collect(make))])
-        )
+        self._of = rows._parts
+        self._make = partial(_ridge_part, support, constant, row_clip, longest, squared)
+
+    @cached_property
+    def _parts(self) -> Parts:
+        """Made when a query is asked, not before: nothing else may look at rows."""
+        if self.spread:
+            return self._of.map(self._make)
+        return InMemory([_joined(self._of.collect(self._make))])
 
     def problem(
         self,

@@ -54,7 +54,7 @@ class ScreenedRows:
     """Rows x/feature_bound in whole numbers, and their scores at a released point; private."""
 
     def __init__(self, rows: Rows, at: Point) -> None:
-        self._at, self._n_rows = at, len(rows)
+        self._at, self._rows = at, rows
         target = 1.0
         if get_loss(at.loss).labels == "numbers":
             target = float(rows.domain.require("target_bound", "Screening"))
@@ -101,7 +101,7 @@ class ScreenedRows:
                 at.radius * at.feature_bound * (norms + math.sqrt(self._margin_squares() / _SQUARE))
             )
             scores = scale * self._linear(q)[:n_candidates] + smoothness * length * distance
-            scores /= -max(self._n_rows, n_samples)
+            scores /= -max(len(self._rows), n_samples)
             return np.rint(np.clip(scores / unit, -float(_TOP), float(_TOP))).astype(np.int64)
 
         lemma = partial(

@@ -32,6 +32,10 @@ class Blocks:
     _of_unit: np.ndarray = field(repr=False)
     n_blocks: int
 
+    def by_part(self, rows: Parts) -> list[np.ndarray]:
+        """The blocks of the rows, or persons, of every part."""
+        return np.split(self._of_unit, np.cumsum(rows.collect(n_units))[:-1])
+
 
 @dataclass(frozen=True, eq=False)
 class _Blocked:
@@ -48,8 +52,7 @@ def block_votes(
     a part has, meet in one place, wherever the parts are, and only what they name comes here."""
 
     def whole(unit: float) -> np.ndarray:
-        ends = np.cumsum(rows.collect(n_units))[:-1]
-        blocked = rows.map(_blocked, np.split(blocks._of_unit, ends))
+        blocked = rows.map(_blocked, blocks.by_part(rows))
         take = partial(_of_blocks, blocks.n_blocks)
         counts = np.zeros(n_features, np.int64)
         for named in blocked.regrouped(take, partial(_all_votes, n_nonzero, selector)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -165,13 +165,13 @@ class Steps:
     ) -> None:
         self.problem, self.past, self.laplace = problem, past, laplace
         self._selection, self._domain, self._n_features = selection, rows.domain, rows.n_features
+        self._source = rows
         self._shards = rows if selection == "shards" else None
-        self._held = None if selection == "shards" else RowArrays(*rows.arrays())
 
-    @property
+    @cached_property
     def _rows(self) -> RowArrays:
-        assert self._held is not None
-        return self._held
+        """Laid out when vertices are drawn, not before: nothing else may look at rows."""
+        return RowArrays(*self._source.arrays())
 
     @property
     def n_cells(self) -> int:
