@@ -29,6 +29,11 @@ class UnknownEventError(DPSparseError, TypeError):
     """The accountant was shown a mechanism it has no proof for, and refuses."""
 
 
+class InternalError(DPSparseError, RuntimeError):
+    """A check of the library's own arithmetic failed, which is a bug. Nothing was released; what was reserved stays
+    reserved."""
+
+
 class BudgetError(DPSparseError, RuntimeError):
     """The ledger refuses a reservation; nothing was spent."""
 

@@ -24,6 +24,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
+from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
 from dpsparse.random import Generator, streams
 from dpsparse.threads import cores, in_threads
@@ -229,4 +230,6 @@ def add_integers(rng: Generator, out: np.ndarray) -> None:
         in_threads(add, range(_BLOCKS), min(cores(), out.size // (_LONG // 2)))
     # Believed of no thread: what leaves without noise cannot be taken back.
     if sorted(noisy) != list(range(_BLOCKS)):
-        raise RuntimeError("A part of the noise was not drawn; nothing is released. This is a bug.")
+        raise InternalError(
+            "A part of the noise was not drawn. Nothing was released. This is a bug."
+        )

@@ -17,6 +17,7 @@ from typing import NoReturn
 from dpsparse import exceptions as ex
 
 EXIT_CODES: dict[type[Exception], int] = {
+    ex.InternalError: 1,
     ex.SchemaError: 3,
     ex.BudgetError: 4,
     ex.LedgerError: 5,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import logsumexp
 
+from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Mechanism, Release, fresh
 from dpsparse.privacy.events import Exponential, NoisyMax
 from dpsparse.random import Generator
@@ -48,6 +49,8 @@ class Picks(Answer):
         """Inverse temperature of a draw whose range is the eta of `event`, less the rounding of the sampler."""
         # Scores that move by at most D, up or down, have range 2 D; some lemmas know better.
         reach = moved.value if moved.norm == "range" else 2.0 * moved.value
+        if not event.eta > ROUNDING_RANGE:
+            raise CalibrationError("A pick is paid less than its rounding costs. Raise epsilon.")
         return (event.eta - ROUNDING_RANGE) / reach
 
     @property

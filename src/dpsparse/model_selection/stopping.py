@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -86,6 +87,18 @@ class StoppingDesign:
         return noisy, Winner(index, final, n_iter, noisy)
 
 
+def largest_affordable(excess: Callable[[float], float], whole: float) -> float:
+    """The largest mu between whole/1000 and `whole` whose excess is at most 0, from the safe side."""
+    if not excess(whole * 1e-3) <= 0.0:
+        raise CalibrationError("The runs of this search cannot be paid by so small an epsilon.")
+    mu = float(brentq(excess, whole * 1e-3, whole, xtol=1e-9 * whole, rtol=1e-12))
+    for _ in range(1000):
+        if excess(mu) <= 0.0:
+            return mu
+        mu *= 1.0 - 1e-8
+    raise CalibrationError("The price of a run could not be confirmed; a bug.")
+
+
 def stopping_design(setting: Setting) -> StoppingDesign:
     """The design, priced: the noise of a run is the least that the whole search can pay."""
     gamma = _stopping_chance(float(setting.weights.min()), setting.chance)
@@ -102,11 +115,7 @@ def stopping_design(setting: Setting) -> StoppingDesign:
         spent = event_delta(RandomStopping(mu, gamma, ETA, slack), setting.epsilon)
         return math.log(max(spent, 1e-300) / setting.delta)
 
-    if excess(whole * 1e-3) > 0.0:
-        raise CalibrationError("The runs of this search cannot be paid by so small an epsilon.")
-    mu = float(brentq(excess, whole * 1e-3, whole, xtol=1e-9 * whole, rtol=1e-12))
-    while excess(mu) > 0.0:
-        mu *= 1.0 - 1e-8
+    mu = largest_affordable(excess, whole)
     fits = fits_at(mu)
     dearest = max(gaussian_parameter(fit.plan.event) or math.inf for fit in fits)
     largest = 1 + max(_size(fit) for fit in fits)

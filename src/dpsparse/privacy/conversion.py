@@ -236,7 +236,7 @@ def _perturbation_epsilon(
     event: ev.ObjectivePerturbation | ev.RandomStopping, delta: float, known: float
 ) -> float:
     """Smallest epsilon below `known` whose profile is at most `delta`, from the safe side."""
-    if not math.isfinite(known) or _perturbation_delta(event, known) > delta:
+    if not (math.isfinite(known) and _perturbation_delta(event, known) <= delta):
         return math.inf
     low, high = 0.0, known
     while high - low > 1e-12 * high:  # high always meets delta

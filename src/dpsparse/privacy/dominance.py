@@ -52,7 +52,8 @@ def is_dominated(values: Array, spacing: float, mu: float, cut: float = CUT) -> 
     gaussian = np.exp(np.maximum(log_value - error, -700.0)) * (1.0 - 1e-11)
     live = values[:-1] > cut
     # Above the last node a profile is constant and G falls on: nothing there is compared, so it must be slack.
-    if np.any(values > np.maximum(gaussian, cut)) or values[-1] > cut:
+    # What is not a number is below nothing.
+    if not (np.all(values <= np.maximum(gaussian, cut)) and values[-1] <= cut):
         return False
     # In units of the cell: fall from the left tangent, fall to the right one.
     rise = np.exp(y[:-1]) * math.expm1(spacing)
@@ -158,7 +159,7 @@ def _perturbation_mu(mu: float, flatness: float, loss: str) -> float:
     values = delta_profiles(mu, flatness, loss, False, y)
     inner = y <= near
     values[inner] = np.minimum(values[inner], transport_profile(mu, flatness, loss, y[inner]))
-    if values[-1] > LEAK or values[0] >= 1.0:
+    if not (values[-1] <= LEAK and values[0] < 1.0):
         return math.inf
     low, high = mu, max(1.05 * mu, -2.0 * float(ndtri((1.0 - values[0]) / 2.0)))
     for _ in range(30):

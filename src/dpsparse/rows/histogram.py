@@ -51,7 +51,7 @@ class _Scored:
         """How many rows or persons there are; public under replace-one, so never asked for there."""
 
         def whole(unit: float) -> np.ndarray:
-            return np.array([len(self) * units_in_one(unit)], np.int64)
+            return np.array([len(self)], np.int64) * units_in_one(unit)
 
         return Query((1,), count_below, whole)
 

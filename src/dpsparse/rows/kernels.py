@@ -267,10 +267,10 @@ def _whole_slopes(
     whole = np.int64(0)
     for k in range(K):
         r[k] = _within(r[k] * unit, most)
-        whole += np.int64(r[k]) ** 2  # at most 2^48 each: thousands of classes fit
-    if whole > SLOPE_SQUARES:
-        r[:] = 0.0
-        return False
+        whole += np.int64(r[k]) ** 2
+        if whole > SLOPE_SQUARES:  # at once: 2^15 squares of at most 2^48 would wrap around
+            r[:] = 0.0
+            return False
     return True
 
 

@@ -44,8 +44,13 @@ class Query:
         return Query((base.size,), self.sensitivity, remember(whole))
 
     def magnitudes(self) -> Query:
-        """Absolute values: no entry moves by more than before."""
-        return Query(self.shape, self.sensitivity, lambda unit: np.abs(self.whole(unit)))
+        """Absolute values of up to 2^60: no entry moves by more than before, not even where a sum of 64 bits wrapped
+        around: the size of q modulo 2^64 rises and falls with q in steps of one."""
+
+        def whole(unit: float) -> np.ndarray:
+            return np.asarray(np.abs(np.clip(self.whole(unit), -(2**60), 2**60)))
+
+        return Query(self.shape, self.sensitivity, whole)
 
     def entries(self, chosen: np.ndarray, sensitivity: Callable[[str], Sensitivity]) -> Query:
         """The entries at released places, with the lemma for so many of them."""

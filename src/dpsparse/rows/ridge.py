@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpsparse import arithmetic
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.jit import njit
 from dpsparse.losses import get_loss
 from dpsparse.rows.parts import InMemory, Parts
@@ -342,9 +342,15 @@ def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
     if tilt is not None:
         start = start.plus(-tilt / problem.ridge)
     if not problem.rows.spread:
-        near = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
+        near, _ = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
         start = near if np.all(np.isfinite(near.high)) else start
-    return _search(problem, tilt, start, problem.evaluate, problem.tol / 2, math.inf)
+    found, norm = _search(problem, tilt, start, problem.evaluate, problem.tol / 2, math.inf)
+    if not norm <= problem.tol / 2:  # a norm that is not a number ends the search as well
+        raise InternalError(
+            "The search for a minimiser ended before its tolerance was reached. Nothing was released. "
+            "This is a bug."
+        )
+    return found
 
 
 def _search(
@@ -354,8 +360,10 @@ def _search(
     evaluate: Callable[..., np.ndarray],
     enough: float,
     n_steps: float,
-) -> Precise:
-    """Newton's direction, halved until J has fallen for certain: J is convex, so it fell if it still falls at the end
+) -> tuple[Precise, float]:
+    """A point and its gradient norm.
+
+    Newton's direction, halved until J has fallen for certain: J is convex, so it fell if it still falls at the end
     of the step. A step that halves the smallest norm so far is taken as well; that can happen only so
     often. (To accept a smaller norm or a smaller J at any time can cycle.)"""
     gradient = evaluate(theta, tilt)
@@ -369,7 +377,7 @@ def _search(
                 break
         theta, gradient, norm = trial, new, new_norm
         best, n_steps = min(best, norm), n_steps - 1
-    return theta
+    return theta, norm
 
 
 def _steps(

@@ -60,7 +60,7 @@ def _add_short(
 def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: np.ndarray) -> None:
     found, first = answers(part), part.starts
     if first is None:
-        out[0] += int(np.count_nonzero(found)) * one
+        out += np.array([np.count_nonzero(found)]) * one  # arrays wrap around, and noise hides it
     else:
         shares = np.add.reduceat(found.astype(np.int64), first[:-1]) / np.diff(first)
         out[0] += int(np.sum((shares * one).astype(np.int64)))

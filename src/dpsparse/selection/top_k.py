@@ -19,12 +19,19 @@ import math
 
 import numpy as np
 
+from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
 
 ROUNDING_RANGE = 2.0**-37  # what rounding may add to the range of a draw; plans charge it
-B = 24  # weights up to 2^24: sums over fewer than 2^29 candidates stay below 2^53
+B = 24  # weights up to 2^24 + 1
+MOST_CANDIDATES = 2**28  # the sum of their weights stays below 2^53, the digits of a draw
+LARGEST_SCORE = 2**61  # differences of scores stay below 2^63
 PATIENCE = 64  # rejections before the weights are taken anew
 LN2 = math.log(2.0)
+_UNPROVEN = (
+    "The exponential mechanism is proven for up to 2**28 candidates, whole scores of up to 2**61 and a positive "
+    "kappa. Nothing was released. This is a bug."
+)
 
 
 def top_k(
@@ -34,13 +41,17 @@ def top_k(
 
     With `null` the last score belongs to the null candidate, which is never returned.
     """
-    scores = np.ascontiguousarray(scores, np.int64)
     n = len(scores) - null
     k = min(k, n)
-    if math.isinf(kappa):
-        best = np.argsort(-scores, kind="stable")[: k + null]
+    if kappa == math.inf:
+        best = np.argsort(-np.asarray(scores, np.int64), kind="stable")[: k + null]
         ends = np.flatnonzero(best == n)
         return best[: ends[0]] if len(ends) else best[:k]
+    if len(scores) > MOST_CANDIDATES or not kappa > 0.0:
+        raise InternalError(_UNPROVEN)
+    scores = np.ascontiguousarray(scores, np.int64)
+    if scores.size and max(-int(scores.min()), int(scores.max())) > LARGEST_SCORE:
+        raise InternalError(_UNPROVEN)
     picks = np.empty(k, np.int64)
     count = _draw_without_replacement(scores, k, kappa, null, rng, picks)
     return picks[:count]

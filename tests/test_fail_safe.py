@@ -1,0 +1,128 @@
+"""Arithmetic that is proven not to fail: if it did fail, nothing would be released.
+
+Every test hands a room numbers that its callers are proven never to hand it.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpsparse.domain import Domain
+from dpsparse.exceptions import CalibrationError, InternalError
+from dpsparse.mechanisms import Picks
+from dpsparse.model_selection import stopping
+from dpsparse.privacy import Exponential, ObjectivePerturbation, conversion
+from dpsparse.privacy.dominance import is_dominated
+from dpsparse.random import make_generator
+from dpsparse.rows import Query, Rows, kernels
+from dpsparse.rows.short import count
+from dpsparse.selection.top_k import MOST_CANDIDATES, top_k
+from dpsparse.sensitivity import Sensitivity, count_below
+
+
+def ridge_problem(**settings):
+    X = sp.csr_array(np.eye(3))
+    rows = Rows.clip(X, np.array([0, 1, 1]), Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    ridge = rows.ridge(None, constant=0.0, row_clip=1.0, longest=1.0)
+    return ridge.problem("logistic", **{"ridge": 1.0, "tol": 1e-6, **settings})
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_search_that_never_knew_its_gradient_releases_nothing(spread):
+    """So far from the origin a gradient is not a number, which is not larger than any tolerance."""
+    problem = ridge_problem(ridge=1e-260)
+    problem.rows.spread = spread
+    with pytest.raises(InternalError, match="Nothing was released"):
+        problem.tilted(np.ones(3), 1e-9).whole(1e-9)
+
+
+def test_a_tolerance_that_is_not_a_number_releases_nothing():
+    with pytest.raises(InternalError, match="Nothing was released"):
+        ridge_problem(tol=math.nan).minimiser().whole(1e-9)
+
+
+def test_slopes_of_very_many_classes_keep_their_norm():
+    """2^16 squares of 2^48 wrap around to zero: slopes that are far too long would pass."""
+    n_classes = 2**16 + 1
+    margins = np.full(n_classes, -200.0)
+    margins[0] = (
+        200.0  # the true class is certain: a slope of zero, times an infinite norm not a number
+    )
+    whole = np.empty((1, n_classes))
+    one = np.zeros(1, np.int32)
+    kernels.slopes(
+        np.array([0, 0], np.int32), np.empty(0, np.int32), np.empty(0, np.int32), one,
+        np.array([np.inf]), one, np.zeros((0, n_classes), np.float32), np.zeros(n_classes), margins,
+        kernels.SOFTMAX, np.inf, 1.0, False, 1.0, np.empty(0), 0, 1, whole,
+    )  # fmt: skip
+    assert sum(int(v) ** 2 for v in whole[0]) <= kernels.SLOPE_SQUARES
+
+
+def test_sizes_of_sums_that_wrapped_move_by_no_more_than_the_sums():
+    """|q| of q modulo 2^64: at -2^63 it has no int64, and its neighbours would be 2^64 apart."""
+    sums = [2**63 - 2, 2**63 - 1, 2**63, 2**63 + 1]
+    wrapped = np.array([(q + 2**63) % 2**64 - 2**63 for q in sums], np.int64)
+    sizes = Query((4,), count_below, lambda unit: wrapped).magnitudes().whole(1.0)
+    assert all(abs(int(a) - int(b)) <= 1 for a, b in itertools.pairwise(sizes))
+    assert np.all(sizes >= 0)
+
+
+def test_a_count_in_units_beyond_64_bits_wraps_around():
+    """Noise of 64 bits is added to it: an exception would tell how many rows there are."""
+
+    class Part:
+        starts = None
+
+    class Parts:
+        def sum(self, shape, add):
+            out = np.zeros(shape, np.int64)
+            add(Part(), out)
+            return out
+
+    five = count(Parts(), lambda part: np.ones(5, bool))
+    assert five.whole(2.0**-62)[0] == (5 * 2**62 + 2**63) % 2**64 - 2**63
+
+
+@pytest.mark.parametrize("kappa", [math.nan, 0.0, -1.0])
+def test_no_pick_without_a_positive_temperature(kappa):
+    with pytest.raises(InternalError, match="Nothing was released"):
+        top_k(np.array([1, 2, 3]), 1, kappa, make_generator(0))
+
+
+def test_no_pick_among_scores_whose_differences_wrap():
+    with pytest.raises(InternalError, match="Nothing was released"):
+        top_k(np.array([2**62, -(2**62)]), 1, 1e-18, make_generator(0))
+
+
+def test_no_pick_among_more_candidates_than_a_sum_of_weights_holds():
+    """The sum of their weights would leave 53 bits, and no draw would ever be accepted."""
+    scores = np.broadcast_to(np.int64(0), MOST_CANDIDATES + 1)
+    with pytest.raises(InternalError, match="Nothing was released"):
+        top_k(scores, 1, 1.0, make_generator(0))
+
+
+def test_a_range_smaller_than_its_rounding_is_refused():
+    with pytest.raises(CalibrationError, match="epsilon"):
+        Picks.kappa_for(Sensitivity(1.0, "Linf", "add-remove", "test"), Exponential(2.0**-38))
+
+
+def test_a_profile_that_is_not_a_number_is_dominated_by_nothing():
+    assert not is_dominated(np.full(8, np.nan), 0.5, 1.0)
+    values = np.zeros(8)
+    assert is_dominated(values, 0.5, 1.0)
+    values[3] = np.nan
+    assert not is_dominated(values, 0.5, 1.0)
+
+
+def test_an_epsilon_whose_delta_is_not_a_number_is_infinite(monkeypatch):
+    monkeypatch.setattr(conversion, "_perturbation_delta", lambda event, epsilon: math.nan)
+    event = ObjectivePerturbation(1.0, 1.0, 1.0, 1.0, "glm", "add-remove")
+    assert conversion._perturbation_epsilon(event, 1e-6, 5.0) == math.inf
+
+
+def test_a_search_is_not_priced_by_a_cost_that_is_not_a_number():
+    with pytest.raises(CalibrationError):
+        stopping.largest_affordable(lambda mu: math.nan, 1.0)
