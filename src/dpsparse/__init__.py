@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.estimators import DPTransferRegressor as DPTransferRegressor
     from dpsparse.estimators import DPTwoStageClassifier as DPTwoStageClassifier
     from dpsparse.estimators import DPTwoStageRegressor as DPTwoStageRegressor
-    from dpsparse.estimators._pipelines import check_pipeline as check_pipeline
     from dpsparse.evaluation import dp_evaluate as dp_evaluate
     from dpsparse.evaluation import evaluation_plan as evaluation_plan
     from dpsparse.evaluation import make_dp_scorer as make_dp_scorer
@@ -63,7 +62,6 @@ _HOMES = {
         "DPSparseRegressor DPTransferClassifier DPTransferRegressor DPTwoStageClassifier "
         "DPTwoStageRegressor"
     ),
-    "estimators._pipelines": "check_pipeline",
     "evaluation": "dp_evaluate evaluation_plan make_dp_scorer",
     "inference": "DPFeatureTest dp_inference",
     "model_selection": "DPSearchCV expected_accuracy",

@@ -66,5 +66,5 @@ class BudgetWarning(UserWarning):
     """Something spends more privacy budget than a reader may expect."""
 
 
-class PreparedDataWarning(UserWarning):
-    """Earlier steps of a pipeline looked at the rows, and the guarantee does not count what they learnt."""
+class UnpaidFitsWarning(BudgetWarning):
+    """Several fits in one process have no ledger; the message says what they spend together on the same rows."""

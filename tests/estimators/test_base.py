@@ -2,24 +2,20 @@
 
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, Normalizer
+from sklearn.preprocessing import Normalizer
 
 from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, estimators
 from dpsparse.exceptions import (
-    BudgetWarning,
     DomainError,
     NotPrivateWarning,
     ParameterError,
-    PreparedDataWarning,
     SchemaError,
 )
 
@@ -243,21 +239,6 @@ def test_pipeline_clone_pickle(problem):
     restored = pickle.loads(pickle.dumps(pipe))
     np.testing.assert_array_equal(restored.predict(X), pipe.predict(X))
     assert restored[-1].privacy_ == pipe[-1].privacy_
-    with pytest.warns(PreparedDataWarning, match="maxabsscaler"):
-        make_pipeline(MaxAbsScaler(), DPGradientClassifier(DOMAIN)).fit(X, y)
-
-
-def test_search_works_and_warns_that_it_spends(problem):
-    search = GridSearchCV(DPGradientClassifier(DOMAIN), {"n_nonzero": [5, 10]}, cv=2)
-    with pytest.warns(BudgetWarning, match="spend epsilon=1 again for every fit"):
-        search.fit(*problem)
-    assert search.best_params_["n_nonzero"] in (5, 10)
-
-
-def test_a_single_fit_does_not_warn(problem):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        DPGradientClassifier(DOMAIN).fit(*problem)
 
 
 def test_a_plan_cannot_claim_less_than_it_spends():

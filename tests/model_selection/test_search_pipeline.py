@@ -129,7 +129,7 @@ def test_the_whole_corridor(tmp_path, design):
     assert np.array_equal(again.predict(X), found.predict(X))
     assert again.privacy_ == found.privacy_
     assert len(best.get_feature_names_out()) == best.model_.coef_.shape[1]
-    assert "given the prepared table" in str(best.model_.privacy_)
+    assert "of the prepared table" in str(best.model_.privacy_)
 
 
 def _points(candidates):

@@ -11,6 +11,7 @@ import pytest
 
 from dpsparse.exceptions import CalibrationError, ParameterError, UnknownEventError
 from dpsparse.privacy import Exponential, Gaussian, Guarantee, NonPrivate, Phase, Plan, Repeated
+from dpsparse.privacy.guarantee import RAW
 
 
 def make(**changes):
@@ -30,8 +31,11 @@ def make(**changes):
 
 
 def test_the_headline_is_one_line():
-    assert make().headline == "(1.0, 1e-06)-DP, add/remove one row, proven"
-    assert make(adjacency="replace-one").headline == "(1.0, 1e-06)-DP, replace one row, proven"
+    assert (
+        make().headline == "(1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven"
+    )
+    raw = make(adjacency="replace-one", table=RAW)
+    assert raw.headline == "(1.0, 1e-06)-DP of the raw table, replace one row, proven"
     # Rounded up: a printed guarantee never understates the loss.
     assert make(epsilon=1.2345671, delta=1.0000001e-6).headline.startswith("(1.23457, 1.00001e-06)")
     assert make().seeded().headline.startswith("NOT PRIVATE: seeded")
@@ -76,7 +80,7 @@ def test_json_and_pickle_give_back_the_same_guarantee(guarantee):
 def test_the_record_answers_nist_sp_800_226():
     answers = make().to_dict()["nist_sp_800_226"]
     assert set(answers) == {
-        "claim", "privacy_loss_parameters", "unit_of_privacy", "adjacency", "trust_model",
+        "claim", "privacy_loss_parameters", "unit_of_privacy", "covers", "adjacency", "trust_model",
         "mechanisms", "randomness", "arithmetic_and_assumptions", "proof", "cautions",
         "not_protected",
     }  # fmt: skip

@@ -414,7 +414,7 @@ def test_joblib_workers_spend_from_one_account(problem, path):
     search = GridSearchCV(model, {"n_nonzero": [2, 5]}, cv=2, n_jobs=2, error_score="raise")
     with pytest.raises(BudgetError):
         search.fit(X, y)
-    assert ledger.history() == []  # four fits cannot be paid in full: refused before the first
+    assert 1 <= len(ledger.history()) <= 2  # three fits would spend 1.08
     assert ledger.spent() <= 1.0
 
 

@@ -7,7 +7,6 @@ A family of methods adds two things: `_make_plan` (public numbers only) and `_so
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, fields, replace
@@ -26,13 +25,12 @@ from dpsparse.domain import Domain, Undeclared
 from dpsparse.estimators._docs import completed
 from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
-from dpsparse.estimators._model_search import inside_model_search, refuse_unpayable_search
-from dpsparse.estimators._pipelines import given_the_table
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score, refuse_weights
 from dpsparse.estimators._sklearn_words import OwnSignature, refuse_foreign_parameters
-from dpsparse.exceptions import BudgetWarning, DomainError, NotPrivateWarning, ParameterError
+from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
+from dpsparse.privacy.unpaid import count_unpaid_fit
 from dpsparse.progress import FitProgress
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
@@ -207,7 +205,7 @@ class BaseDPLinearModel(FittedLinearModel):
         if isinstance(X, Source):
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
-            plan = given_the_table(self._priced(X.n_features, labels), self)
+            plan = self._priced(X.n_features, labels)
             rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
             refuse_malformed(X)
@@ -218,15 +216,13 @@ class BaseDPLinearModel(FittedLinearModel):
             names = getattr(self, "feature_names_in_", None)
             limits = self._domain.column_limits(names, X.shape[1])
             self._check_scales(names)
-            plan = given_the_table(self._priced(X.shape[1], labels), self)
+            plan = self._priced(X.shape[1], labels)
             clipping = self._clipping(X.shape[1])
             X = within_limits(X, limits)
             rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
         self._refuse_too_many(rows, plan, rows.n_features)
         _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
-        if self.ledger is not None:
-            refuse_unpayable_search(plan, self.ledger, type(self).__name__)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         self._carry_out(rows, plan, self._make_releases(plan), labels)
         if limits is not None:  # weights and their noise for the columns as they are
@@ -472,10 +468,5 @@ def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:
             NotPrivateWarning,
             stacklevel=3,
         )
-    if not budgeted and not math.isinf(plan.epsilon) and inside_model_search():
-        warnings.warn(
-            f"{name}: cross-validation and search spend epsilon={plan.epsilon:g} again for every fit. "
-            "Pass ledger=Ledger(path) to keep count, search with DPSearchCV, or on public data.",
-            BudgetWarning,
-            stacklevel=3,
-        )
+    if not budgeted:
+        count_unpaid_fit(plan, stacklevel=4)

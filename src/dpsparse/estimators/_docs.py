@@ -23,7 +23,7 @@ _EXAMPLE = """Examples
     >>> domain = Domain({fact}, row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = {name}(domain, epsilon=2.0, {more}).fit(X, {targets})
     >>> model.coef_.shape, model.privacy_.headline
-    ({shape}, '(2.0, 1e-06)-DP, add/remove one row, proven')"""
+    ({shape}, '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')"""
 
 
 def completed(doc: str, kind: type) -> str:

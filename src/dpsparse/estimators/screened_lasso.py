@@ -393,7 +393,7 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     >>> X = rng.uniform(-1, 1, size=(2000, 50))
     >>> model = DPScreenedLassoRegressor(Domain(target_bound=1.0, n_samples=2000), n_iter=20)
     >>> print(model.plan(n_features=50).guarantee.headline)
-    (1.0, 1e-06)-DP, add/remove one row, proven
+    (1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven
     >>> model.fit(X, X[:, 0]).coef_.shape
     (50,)
     """

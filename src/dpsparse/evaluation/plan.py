@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.privacy.guarantee import EVALUATED, PERSON, ROW
 from dpsparse.privacy.plan import Plan, gaussian_phases
 
 MOST_BINS = 64
@@ -172,6 +172,7 @@ def make_plan(
         delta=delta,
         adjacency=adjacency,
         unit=unit,
+        table=EVALUATED,
         source="docs/proofs/evaluation.md",
         assumptions=assumptions,
         parameters={"metrics": ", ".join(metrics), "mu": mu},

@@ -14,7 +14,7 @@ from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.estimators._schema import check_labels, checked_data, column_names
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
-from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.privacy.guarantee import FITTED, PERSON, ROW
 from dpsparse.privacy.plan import Plan, gaussian_phases
 from dpsparse.random import is_seeded
 from dpsparse.rows import Rows
@@ -49,6 +49,7 @@ def price(
     adjacency: str,
     seed: Any,
     assumptions: tuple[str, ...],
+    table: str = FITTED,
 ) -> Plan:
     """Gaussian releases with these shares of the budget."""
     mu, phases = gaussian_phases(shares, sizes, epsilon, delta)
@@ -65,6 +66,7 @@ def price(
         parameters={"mu": mu},
         unit=PERSON if domain.unit == "person" else ROW,
         n_units=domain.n_samples,
+        table=table,
     )
     if not is_seeded(seed):
         return plan

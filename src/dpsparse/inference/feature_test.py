@@ -27,6 +27,7 @@ from dpsparse.estimators._schema import column_names, refuse_weights
 from dpsparse.inference import _plan
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.unpaid import count_unpaid_fit
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -79,7 +80,7 @@ class DPFeatureTest(_Fitted):
     >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
     >>> test = DPFeatureTest(Domain(classes=[0, 1]), q=0.1, epsilon=2.0).fit(X, y)
     >>> test.pvalues_.shape, test.privacy_.headline
-    ((50,), '(2.0, 1e-06)-DP, add/remove one row, proven')
+    ((50,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
     domain: Domain | None = None
@@ -116,6 +117,8 @@ class DPFeatureTest(_Fitted):
         rows, _ = _plan.read(X, y, self._check(), groups)
         plan, names = self.plan(rows.n_features), column_names(X)
 
+        if self.ledger is None:
+            count_unpaid_fit(plan)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = Releases(plan, make_generator(self.random_state))
         self.statistic_ = statistic(releases.capped(rows), releases)

@@ -20,8 +20,9 @@ from dpsparse.evaluation.intervals import quantile
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
 from dpsparse.inference.newton import newton, shares
-from dpsparse.privacy.guarantee import Guarantee
+from dpsparse.privacy.guarantee import ANALYSED, Guarantee
 from dpsparse.privacy.plan import Plan
+from dpsparse.privacy.unpaid import count_unpaid_fit
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows.moments import WIDEST
@@ -100,7 +101,7 @@ def inference_plan(
     return _plan.price(
         NAME, parts, {phase: sizes[phase.split()[0]] for phase in parts}, domain,
         epsilon=epsilon, delta=delta, adjacency=adjacency, seed=random_state,
-        assumptions=("the support and the start are public or were released before",),
+        assumptions=("the support and the start are public or were released before",), table=ANALYSED,
     )  # fmt: skip
 
 
@@ -183,6 +184,8 @@ def dp_inference(
     if max(columns) >= rows.n_features:
         raise ParameterError(f"support names column {max(columns)} of {rows.n_features}.")
 
+    if ledger is None:
+        count_unpaid_fit(plan)
     receipt = ledger.reserve(plan) if ledger is not None else None
     releases = Releases(plan, make_generator(random_state))
     chosen = np.zeros(rows.n_features, np.float32)

@@ -41,7 +41,7 @@ from dpsparse.model_selection.prepared import (
 from dpsparse.model_selection.refit import refit_design
 from dpsparse.model_selection.stopping import IN_A_LEDGER, stopping_design
 from dpsparse.privacy import Guarantee, Phase, Plan
-from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.privacy.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -56,7 +56,6 @@ DESIGNS: dict[str, Callable[[Setting], Design]] = {
     "stopping": stopping_design,
 }
 SOURCE, PREPARATION = "docs/proofs/tuning.md", "docs/proofs/preparation.md"
-GIVEN = "given the prepared table; what preparing it cost stands in the plan of the pipeline"
 FEW = 5  # candidates up to which a refit is worth its searched fits
 # Parameters whose best value depends on the noise: a search at other noise than the final fit's misleads.
 _TIED_TO_NOISE = {"step_size", "clip", "n_iter", "momentum", "radius", "prune", "soft_threshold"}
@@ -120,7 +119,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> estimator = DPGradientClassifier(Domain(classes=[0, 1], n_samples=2_000))
     >>> search = DPSearchCV(estimator, {"n_nonzero": [5, 10, 20]}, epsilon=1.0)
     >>> print(search.plan(n_features=50).guarantee.headline)  # of the whole search, before any data
-    (1.0, 1e-06)-DP, add/remove one row, proven
+    (1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven
     >>> search.fit(X, y).best_params_["n_nonzero"] in (5, 10, 20)
     True
     """
@@ -213,6 +212,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
                 ),
             },
             unit=PERSON if persons else ROW,
+            table=RAW if pipeline else FITTED,
             n_units=model._domain.n_samples,
             public=public,
         )
@@ -364,7 +364,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         winner = design.run(releases.capped(clipped), releases)
         price = design.setting.epsilon
         inside = self._plan(design, design.phases, design.kept, design, price)
-        inside = replace(inside, assumptions=(*inside.assumptions, GIVEN))
+        inside = replace(inside, table=PREPARED)
         model = self._winning(winner, design, inside, price)
         model.n_features_in_, model.feature_names_ = int(rows.shape[1]), tuple(names)
         pipeline.set_params(

@@ -38,6 +38,7 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.privacy.unpaid import count_unpaid_fit
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 
@@ -285,6 +286,8 @@ class PrivateStep(Step):
                 stacklevel=2,
             )
         check_persons(groups, read)
+        if self.ledger is None:
+            count_unpaid_fit(plan)
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         self._note(read)
         self._learn(read, self._make_releases(plan), "", groups)

@@ -24,13 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import check_terms, given, is_number
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
-from dpsparse.estimators._model_search import refuse_unpayable_search
 from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.prepared import wider
 from dpsparse.model_selection.pricing import affordable
-from dpsparse.model_selection.search import GIVEN
 from dpsparse.preprocessing._step import (
     LEAK_SHARE,
     SOURCE,
@@ -44,6 +42,7 @@ from dpsparse.preprocessing._step import (
 from dpsparse.preprocessing._tables import Table
 from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
 from dpsparse.privacy.conversion import gaussian_epsilon
+from dpsparse.privacy.guarantee import PREPARED, RAW
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -88,7 +87,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     steps_ : list of (name, fitted step)
     model_ : the fitted estimator
     plan_, privacy_
-        Price and guarantee of everything. Those of `model_` are for the fit alone, given the prepared table.
+        Price and guarantee of everything. Those of `model_` are for the fit alone, of the prepared table.
 
     Examples
     --------
@@ -245,6 +244,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             source=f"{SOURCE}, {fit.source}" if own else fit.source,
             assumptions=(*self._declarations(), *fit.assumptions),
             unit=fit.unit,
+            table=RAW,
             parameters={
                 "model": fit.method,
                 "mu": mu,
@@ -303,8 +303,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self._model(plan.public.epsilon, norm)._refuse_too_many(blank, plan.public, width)
         _warn_about(plan, "DPPipeline", budgeted=self.ledger is not None)
 
-        if self.ledger is not None:
-            refuse_unpayable_search(plan, self.ledger, "DPPipeline")
         receipt = self.ledger.reserve(plan) if self.ledger is not None else None
         releases = self._make_releases(plan)
         rows = self._learn_steps(X, groups, n_columns, releases)
@@ -375,7 +373,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             actual, empty = reserved, planned - int(rows.shape[1])
             rows = wider(rows, empty)
             names += ["(none)"] * empty
-        actual = replace(actual, assumptions=(*actual.assumptions, GIVEN))
+        actual = replace(actual, table=PREPARED)
         table = checked_data(model, rows, ensure_all_finite=False)
         if is_seeded(self.random_state):
             actual = actual.seeded()

@@ -18,6 +18,16 @@ from dpsparse.privacy.rdp import leaves
 
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
 ROW, PERSON = "one row", "one person, all of their rows"  # what a guarantee protects
+# Which table a guarantee is about, and what that leaves out.
+FITTED, RAW, PREPARED = "the table given to fit", "the raw table", "the prepared table"
+EVALUATED, ANALYSED = "the evaluated table", "the table given to dp_inference"
+TABLES = {
+    FITTED: "what was learnt from the rows before (scales, categories, settings) is not counted",
+    RAW: "what preparing its rows cost is counted",
+    PREPARED: "what preparing it cost stands in the guarantee of the pipeline",
+    EVALUATED: "what was learnt from the rows before, such as the model, is not counted",
+    ANALYSED: "what was learnt from the rows before (scales, the support) is not counted",
+}
 SECURE, SEEDED = "cryptographic stream", "seeded"
 LOOSE = 10.0  # beyond this epsilon a guarantee says little
 TRUST_MODEL = (
@@ -41,14 +51,15 @@ class Guarantee:
     is recomputed from its events when it is made, and refused if they spend more than it says.
     `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
     hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
-    `n_units` is the number of rows or persons where it was declared public, and serves `cautions` alone.
+    `table` says which table the guarantee is about. `n_units` is the number of rows or persons where it was declared
+    public, and serves `cautions` alone.
 
     Examples
     --------
     >>> from dpsparse import Domain, DPGradientClassifier
     >>> guarantee = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5).plan(n_features=1_000).guarantee
     >>> guarantee.headline
-    '(0.5, 1e-06)-DP, add/remove one row, proven'
+    '(0.5, 1e-06)-DP of the table given to fit, add/remove one row, proven'
     >>> guarantee.proven, guarantee.unit, guarantee.source
     (True, 'one row', 'docs/proofs/noisy_gradient.md')
     """
@@ -64,6 +75,7 @@ class Guarantee:
     unit: str = ROW
     randomness: str = SECURE
     n_units: int | None = None
+    table: str = FITTED
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0.0:
@@ -75,6 +87,8 @@ class Guarantee:
             raise ParameterError(f"adjacency must be {known}, got {given(self.adjacency)}.")
         if self.randomness not in (SECURE, SEEDED):
             raise ParameterError(f"randomness must be {SECURE!r} or {SEEDED!r}.")
+        if self.table not in TABLES:
+            raise ParameterError(f"table must be one of {', '.join(map(repr, TABLES))}.")
         events = tuple((str(name), event) for name, event in self.events)
         if not all(isinstance(event, ev.Event) for _, event in events):
             raise ParameterError("events must be pairs (name, event).")
@@ -136,11 +150,16 @@ class Guarantee:
         return words if self.unit == ROW else words.replace("one row", "one person")
 
     @property
+    def covers(self) -> str:
+        """Which table is protected, and what the guarantee leaves out."""
+        return f"{self.table}; {TABLES[self.table]}"
+
+    @property
     def headline(self) -> str:
         """One line, for a log or the head of a report."""
-        adjacency = self.neighbours
         if self.proven:
-            return f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-DP, {adjacency}, proven"
+            terms = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-DP"
+            return f"{terms} of {self.table}, {self.neighbours}, proven"
         return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
 
     def __str__(self) -> str:
@@ -163,6 +182,7 @@ class Guarantee:
                 f"promise nothing: epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}."
             )
         lines += [f"  caution     {text}" for text in self.cautions]
+        lines.append(f"  covers      {self.covers}")
         lines += [f"  step        {name}: {event}" for name, event in self.events]
         lines += [f"  assumes     {text}" for text in self.assumptions]
         lines.append(f"  trust       {TRUST_MODEL}")
@@ -178,7 +198,7 @@ class Guarantee:
             ("delta", rounded_up(self.delta)),
         ]
         rows += [("caution", text) for text in self.cautions]
-        rows += [("neighbours", self.neighbours), ("unit", self.unit)]
+        rows += [("covers", self.covers), ("neighbours", self.neighbours), ("unit", self.unit)]
         rows += [(f"step: {name}", event) for name, event in self.events]
         rows += [("assumes", text) for text in self.assumptions]
         rows += [("randomness", self.randomness), ("proof", self.source or "none")]
@@ -202,6 +222,7 @@ class Guarantee:
             "calibration": self.calibration,
             "randomness": self.randomness,
             "n_units": self.n_units,
+            "table": self.table,
             "nist_sp_800_226": self._nist(),
         }
         return dict(plain(record))
@@ -212,13 +233,11 @@ class Guarantee:
         if record.get("format") != 1:
             raise ParameterError(f"Unknown guarantee format {record.get('format')!r}; expected 1.")
         try:
-            facts = {
-                field.name: record[field.name] for field in fields(cls) if field.name != "n_units"
-            }
+            facts = {field.name: record[field.name] for field in fields(cls)}
             for name in ("epsilon", "delta"):  # infinity is written as a text
                 facts[name] = float(facts[name])
             facts["events"] = tuple((e["name"], ev.from_dict(e["event"])) for e in facts["events"])
-            return cls(**facts, n_units=record.get("n_units"))
+            return cls(**facts)
         except KeyError as error:
             raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
 
@@ -232,6 +251,7 @@ class Guarantee:
                 "accounting": "adaptive composition; smallest of the proven bounds (accounting.md)",
             },
             "unit_of_privacy": self.unit,
+            "covers": self.covers,
             "adjacency": self.neighbours,
             "trust_model": TRUST_MODEL,
             "mechanisms": [f"{name}: {event!r}" for name, event in self.events],

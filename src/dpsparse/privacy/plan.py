@@ -12,13 +12,14 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import best_bound
 from dpsparse.privacy.events import Event, NonPrivate, RoundedGaussian, Sequence
-from dpsparse.privacy.guarantee import ROW, Guarantee
+from dpsparse.privacy.guarantee import FITTED, ROW, Guarantee
 from dpsparse.privacy.html import guarantee_html
 from dpsparse.privacy.rdp import leaves
 
 # What a plan and the guarantee of a fit that follows it say alike.
 PROMISED = (
     "epsilon", "delta", "adjacency", "assumptions", "source", "calibration", "randomness", "unit", "n_units",
+    "table",
 )  # fmt: skip
 _LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must fit 63 bits
 
@@ -70,6 +71,7 @@ class Plan:
     randomness: str = "cryptographic stream"
     unit: str = ROW
     n_units: int | None = None  # rows or persons, where their number was declared public
+    table: str = FITTED  # which table the guarantee is about
     # the solver's record, made once and passed on
     public: Any = field(default=None, repr=False, compare=False)
 
