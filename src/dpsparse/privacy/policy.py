@@ -119,7 +119,7 @@ class Policy:
 def _methods_of(plan: Plan) -> list[str]:
     """A plan's method and those inside it: `DPSearchCV(DPPipeline(DPLassoClassifier), refit)` has three."""
     named = re.findall(r"\b(?:DP|dp_)\w+", plan.method) or [plan.method]
-    return [*named, *({plan.parameters["model"]} if "model" in plan.parameters else ())]
+    return [*named, plan.parameters.get("model", named[-1])]
 
 
 def policies(
