@@ -20,6 +20,7 @@ from _sparsifier import (
     laplace_scale,
     noisy_count,
 )
+from dpsparse.published import KiferSmithThakurtaTwoStageClassifier, WangZhangADMMClassifier
 from dpsparse.published.wang_gu_2019_hard_threshold import concentrated
 from dpsparse.random import make_generator
 from engine import Experiment, derive_seed
@@ -113,19 +114,21 @@ def printed(X, y, epsilon, seed, *, runs, n_iter):
     domain = dp.Domain(feature_bound=1.0, row_norm=3.5, classes=[0, 1], n_samples=n)
     for run in range(runs):
         common = {
-            "domain": domain, "epsilon": epsilon, "delta": 1.0 / n, "calibration": "published",
+            "domain": domain, "epsilon": epsilon, "delta": 1.0 / n,
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
         }  # fmt: skip
         for s, name in ((KNOWN, "Two-Stage, s known"), (UNKNOWN, "Two-Stage, s unknown")):
             yield _fitted(name, "published", two_stage(n_nonzero=s, **common), X, y)
         for penalty in ("l1", "l1/2"):
             name = f"ADMM {penalty.upper()}"
-            yield _fitted(name, "published", dp.DPADMMClassifier(penalty=penalty, **common), X, y)
+            yield _fitted(
+                name, "published", WangZhangADMMClassifier(penalty=penalty, **common), X, y
+            )
 
 
 def two_stage(epsilon, **options):
     """As published it spends 1.5 times its epsilon (half on the support); here all methods spend the same."""
-    return dp.DPTwoStageClassifier(epsilon=epsilon / 1.5, **options)
+    return KiferSmithThakurtaTwoStageClassifier(epsilon=epsilon / 1.5, **options)
 
 
 def proven(X, y, epsilon, seed):
@@ -154,7 +157,7 @@ def proven(X, y, epsilon, seed):
         yield _fitted(
             f"ADMM {penalty.upper()}",
             "proven",
-            dp.DPADMMClassifier(penalty=penalty, **common),
+            WangZhangADMMClassifier(penalty=penalty, **common),
             X,
             y,
         )
@@ -223,8 +226,8 @@ def kdd_proven(A, a, epsilon, seed):
     }
     for name, model in (
         ("Two-Stage", dp.DPTwoStageClassifier(n_nonzero=s, **common)),
-        ("ADMM L1", dp.DPADMMClassifier(**common)),
-        ("ADMM L1/2", dp.DPADMMClassifier(penalty="l1/2", **common)),
+        ("ADMM L1", WangZhangADMMClassifier(**common)),
+        ("ADMM L1/2", WangZhangADMMClassifier(penalty="l1/2", **common)),
         ("DP-IGHT", dp.DPHardThresholdClassifier(n_nonzero=s, **common)),
         (
             f"DP-IGHT, {MORE_STEPS} steps",
@@ -270,13 +273,13 @@ def kdd_printed(A, a, epsilon, seed, found, quick):
     domain = dp.Domain(row_norm=1.0, classes=[0, 1], n_samples=n)
     for run in range(runs):
         common = {
-            "domain": domain, "epsilon": epsilon, "delta": 1.0 / n, "calibration": "published",
+            "domain": domain, "epsilon": epsilon, "delta": 1.0 / n,
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
         }  # fmt: skip
         for name, model in (
             ("Two-Stage", two_stage(n_nonzero=s, **common)),
-            ("ADMM L1", dp.DPADMMClassifier(**common)),
-            ("ADMM L1/2", dp.DPADMMClassifier(penalty="l1/2", **common)),
+            ("ADMM L1", WangZhangADMMClassifier(**common)),
+            ("ADMM L1/2", WangZhangADMMClassifier(penalty="l1/2", **common)),
         ):
             yield name, "", np.ravel(model.fit(A, a).coef_), 0.0, None
 

@@ -25,7 +25,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 import dpsparse
-from dpsparse import estimators
+from dpsparse import estimators, published
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
 from dpsparse._json import canonical, readable
@@ -280,13 +280,14 @@ def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
     name = header["estimator"]
     if name == "DPPipeline":
         return _rebuild_pipeline(file, header, coef)
-    if name not in estimators.__all__:
+    home = published if name in published.__all__ else estimators
+    if name not in home.__all__:
         kind = name if re.fullmatch(r"DP[A-Za-z]{1,60}", str(name)) else "kind of model"
         raise ModelFileError(
             f"{file} holds a {kind} that this version of dpsparse ({dpsparse.__version__}) does "
             "not have."
         )
-    model: BaseDPLinearModel = made(getattr(estimators, name), header)
+    model: BaseDPLinearModel = made(getattr(home, name), header)
     record = header["coef"]
     if not record["sparse"]:
         dense = np.zeros(coef.shape)
@@ -313,7 +314,7 @@ def _check_claims(file: str, model: BaseDPLinearModel) -> None:
     The events of both were recomputed when they were decoded; here the copies must agree. Only
     the noiseless, published and seeded plans may state another epsilon than the parameter.
     """
-    right = model.calibration != "proven" or model.epsilon == model.plan_.epsilon
+    right = model._is_published or model.epsilon == model.plan_.epsilon
     _check_agreement(file, model, model.plan_, model._domain.unit, right or not model.plan_.proven)
 
 

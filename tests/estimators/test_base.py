@@ -53,7 +53,7 @@ BAD_PARAMETERS = [
     ({"epsilon": 0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"), ({"epsilon": math.nan}, "epsilon"),
     ({"epsilon": "1"}, "epsilon"), ({"delta": 0.0}, "delta"), ({"delta": 1.0}, "delta"),
     ({"delta": math.nan}, "delta"), ({"delta": 2}, "delta"), ({"adjacency": "neighbours"}, "adjacency"),
-    ({"calibration": "hopeful"}, "calibration"), ({"domain": None}, "domain"),
+    ({"domain": None}, "domain"),
     ({"domain": {"row_norm": 1}}, "domain"), ({"ledger": "ledger.db"}, "ledger"),
     ({"random_state": "seed"}, "random_state"), ({"n_iter": 0}, "n_iter"), ({"n_iter": 2.5}, "n_iter"),
     ({"n_nonzero": 0}, "n_nonzero"),

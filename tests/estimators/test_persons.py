@@ -37,6 +37,7 @@ from dpsparse.exceptions import (
 )
 from dpsparse.privacy import Geometric
 from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.published import WangGuHardThresholdClassifier
 from dpsparse.release import Releases
 from dpsparse.release import _squares as squares
 from dpsparse.report import privacy_card
@@ -208,7 +209,7 @@ REFUSED = [
         DPScreenedLassoClassifier(domain(rows_per_unit=2), rule="safe"),
         "divides by the number of rows",
     ),
-    (DPHardThresholdClassifier(domain(), calibration="published"), "published"),
+    (WangGuHardThresholdClassifier(domain()), "published"),
 ]
 
 

@@ -137,25 +137,6 @@ def test_private_models_learn():
     assert DPADMMClassifier(CLASSES, epsilon=4.0).fit(X, labels).score(X, labels) > 0.7
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        DPTwoStageClassifier(CLASSES, calibration="published"),
-        DPTwoStageRegressor(NUMBERS, calibration="published"),
-        DPTransferClassifier(CLASSES, calibration="published"),
-        DPTransferRegressor(NUMBERS, calibration="published"),
-        DPADMMClassifier(CLASSES, calibration="published"),
-    ],
-)
-def test_published_forms_promise_nothing(model):
-    assert not model.plan(30).proven
-    with pytest.warns(NotPrivateWarning, match="NOT proven"):
-        fit(model)
-    assert not model.privacy_.proven
-    assert math.isinf(model.privacy_.epsilon)
-    assert "NOT PRIVATE" in str(model.privacy_)
-
-
 @pytest.mark.parametrize("index", range(12))
 def test_sparse_and_dense_input_give_the_same_model(index):
     X, labels, margins, _ = table(n=300)
@@ -219,7 +200,6 @@ def test_missing_bounds_are_named(model, missing):
     [
         {"n_nonzero": 0}, {"split": 1.0}, {"split": True}, {"selector": "best"}, {"support": "both"},
         {"second_stage": "none"}, {"ridge": -1.0}, {"row_clip": 0.0}, {"n_blocks": 1.5},
-        {"calibration": "hoped"},
     ],
 )  # fmt: skip
 def test_bad_parameters_are_refused(wrong):

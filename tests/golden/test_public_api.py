@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("public_api.txt")
 ROOMS = (
     "audit", "datasets", "evaluation", "exceptions", "inference", "model_selection", "preprocessing", "privacy",
-    "proofs", "readers", "report",
+    "proofs", "published", "readers", "report",
 )  # fmt: skip
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse import Domain, DPHardThresholdClassifier
+from dpsparse import Domain
 from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.losses import Logistic, Squared
-from dpsparse.published import _minimum, wang_zhang_2020_admm
+from dpsparse.published import WangGuHardThresholdClassifier, _minimum, wang_zhang_2020_admm
 from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
     default_ridge,
     noisy_winners,
@@ -112,10 +112,14 @@ def test_dp_ight_noise_and_one_step_by_hand():
 def test_estimator_runs_dp_ight_as_printed():
     rows, y = rows_and_labels()
     domain = Domain(classes=(0, 1), n_samples=200, feature_bound=1.0)
-    model = DPHardThresholdClassifier(
-        domain, n_nonzero=2, n_iter=3, step_size=1.0, calibration="published", random_state=5
+    model = WangGuHardThresholdClassifier(
+        domain, n_nonzero=2, n_iter=3, step_size=1.0, delta=1e-6, random_state=5
     )
     with pytest.warns(NotPrivateWarning):
         model.fit(rows, y)
+    log = math.log(1e6)
+    assert model.plan_.parameters["rho"] == pytest.approx(
+        1 + 2 * log - 2 * math.sqrt(log * (1 + log))
+    )
     assert np.count_nonzero(model.coef_) == 2
     assert model.intercept_ == 0.0

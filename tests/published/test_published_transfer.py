@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse import Domain, DPTransferClassifier, DPTransferRegressor
+from dpsparse import Domain, DPTransferClassifier
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.losses import Logistic, Squared
+from dpsparse.published import WangGuTransferClassifier, WangGuTransferRegressor
 from dpsparse.published.wang_gu_2020_transfer import (
     answer_scale,
     ight,
@@ -115,10 +116,9 @@ def test_corollary_recovers_what_figure_2_shows():
     domain = Domain(target_bound=5.0, n_samples=800)
     errors = {}
     for ridge in (0.0, 0.1):
-        model = DPTransferRegressor(
-            domain, epsilon=5.0, delta=0.01, n_nonzero=10, ridge=ridge, public_X="uniform",
-            calibration="published", random_state=0,
-        )  # fmt: skip
+        model = WangGuTransferRegressor(
+            domain, epsilon=5.0, delta=0.01, n_nonzero=10, ridge=ridge, random_state=0
+        )
         with pytest.warns(NotPrivateWarning):
             model.fit(X, y)
         errors[ridge] = np.linalg.norm(model.coef_ - theta) / np.linalg.norm(theta)
@@ -129,7 +129,7 @@ def test_corollary_recovers_what_figure_2_shows():
 def test_plans_name_the_statement_they_follow():
     domain = Domain(classes=(0, 1), n_samples=100)
     for ridge, name in ((0.0, "Corollary 4.7"), (0.1, "Theorem 4.3"), (None, "Theorem 4.3")):
-        plan = DPTransferClassifier(domain, ridge=ridge, calibration="published").plan(5)
+        plan = WangGuTransferClassifier(domain, ridge=ridge).plan(5)
         assert name in plan.source
         assert not plan.proven
     with pytest.raises(ParameterError, match="ridge"):

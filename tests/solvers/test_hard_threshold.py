@@ -143,17 +143,6 @@ def test_the_curvature_is_that_of_the_rows_however_they_are_cut():
     assert answers[0] * 2.0**-20 == pytest.approx(expected, abs=1e-4)
 
 
-def test_published_calibration_is_marked():
-    X, _, rng = sparse_problem(200, 10)
-    domain = Domain(row_norm=1.0, classes=[0, 1])
-    model = DPHardThresholdClassifier(domain, calibration="published", random_state=0)
-    model.fit(X, rng.integers(0, 2, 200))
-    assert not model.privacy_.proven
-    log = math.log(1e6)
-    rho = 1 + 2 * log - 2 * math.sqrt(log * (1 + log))
-    assert model.plan_.parameters["budget"] == pytest.approx(math.sqrt(rho))
-
-
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_peeling_moves_by_no_more_than_it_pays_for(adjacency):
     """Picks and values of neighbours: log-ratio range eta, noise ratio, both attained to 99 %."""

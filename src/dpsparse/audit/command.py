@@ -1,6 +1,6 @@
 """`dpsparse audit config.toml`: attack a configuration before anybody trusts it.
 
-    estimator = "DPLassoClassifier"     # a name of dpsparse.estimators
+    estimator = "DPLassoClassifier"     # a name of dpsparse or of dpsparse.published
     n_features = 4                      # columns of the tables that are made up
 
     [domain]                            # as Domain(...)
@@ -33,7 +33,7 @@ KEYS = {"estimator", "n_features", "domain", "parameters"}
 
 def read_config(path: Path) -> tuple[Any, int]:
     """The estimator and the number of features a file describes."""
-    from dpsparse import estimators
+    from dpsparse import estimators, published
     from dpsparse.domain import Domain
     from dpsparse.estimators._base import hyper_parameters
 
@@ -50,11 +50,12 @@ def read_config(path: Path) -> tuple[Any, int]:
             f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(KEYS))}."
         )
     name = config.get("estimator")
-    if name not in estimators.__all__:
+    known_names = [*estimators.__all__, *published.__all__]
+    if name not in known_names:
         raise ParameterError(
-            f"{path}: estimator must be one of {', '.join(estimators.__all__)}, got {name!r}."
+            f"{path}: estimator must be one of {', '.join(known_names)}, got {name!r}."
         )
-    kind = getattr(estimators, name)
+    kind = getattr(published if name in published.__all__ else estimators, name)
     stated = {"domain": config.get("domain", {}), "parameters": config.get("parameters", {})}
     known = {
         "domain": list(Domain.__dataclass_fields__),

@@ -53,12 +53,13 @@ class BaseDPLinearModel(FittedLinearModel):
     epsilon: float = 1.0
     delta: float = 1e-6
     adjacency: str = "add-remove"
-    calibration: str = "proven"
     ledger: Ledger | None = None
     random_state: int | None = None
     verbose: int = 0
 
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
+    _is_published: ClassVar[bool] = (
+        False  # a paper as printed, for reproduction: dpsparse.published
+    )
     _solver: ClassVar[Any] = None  # solve(rows, plan.public, releases) -> Solution
 
     __signature__: ClassVar[Any] = OwnSignature()
@@ -85,10 +86,6 @@ class BaseDPLinearModel(FittedLinearModel):
         solution: Solution = self._solver(rows, plan.public, releases)
         return solution
 
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        """The same as a paper prints it."""
-        raise TypeError(f"{type(self).__name__} has no published form.")
-
     def _check_parameters(self) -> None:
         """Refuse bad hyper-parameters; families extend this for their own."""
         name = type(self).__name__
@@ -97,16 +94,13 @@ class BaseDPLinearModel(FittedLinearModel):
                 _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
             )
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
-        check_choice("calibration", self.calibration, self._calibrations)
         is_seeded(self.random_state)  # refuses what cannot be a seed
         if not is_whole(self.verbose):
             raise ParameterError(
                 f"verbose must be a whole number, got {given(self.verbose)}; 1 tells every phase, -1 is silent."
             )
         if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
-            refusal = "the published form sees rows only."
-            if self.calibration == "proven":
-                refusal = self._why_one_row()
+            refusal = self._why_one_row()
             if refusal:
                 raise ParameterError(
                     f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
@@ -114,7 +108,7 @@ class BaseDPLinearModel(FittedLinearModel):
                 )
 
     def _why_one_row(self) -> str:
-        """Why the proven form has no proof for several rows of a person, or an empty text where it has."""
+        """Why there is no proof for several rows of a person, or an empty text where it has."""
         return "several rows of a person are not bounded together here."
 
     # ---- what plans and solvers of all families share ------------------------------------------
@@ -138,11 +132,10 @@ class BaseDPLinearModel(FittedLinearModel):
         return "logistic" if n_outputs == 1 else "softmax"
 
     def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        """The solver that the plan is for: a narrow table (or the mean alone), a printed form, or the method's own."""
+        """The solver that the plan is for: a narrow table (or the mean alone), or the method's own."""
         if isinstance(plan.public, table_regression.TableRegression):
             return table_regression.solve(rows, plan.public, releases)
-        solve = self._solve_published if plan.calibration == "published" else self._solve
-        return solve(rows, plan, releases)
+        return self._solve(rows, plan, releases)
 
     # ---- the corridor -------------------------------------------------------------------------
 
@@ -340,7 +333,7 @@ class BaseDPLinearModel(FittedLinearModel):
 
 def hyper_parameters(kind: type[BaseDPLinearModel]) -> tuple[str, ...]:
     """Parameters of a method beyond those that every estimator has (domain, terms, account, seed)."""
-    common = {field.name for field in fields(BaseDPLinearModel)}
+    common = {field.name for field in fields(BaseDPLinearModel)} | {"calibration"}
     return tuple(name for name in kind().get_params(deep=False) if name not in common)
 
 
@@ -464,7 +457,7 @@ def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:
         )
     elif not plan.proven:
         warnings.warn(
-            f"{name}: calibration={plan.calibration!r} is for reproducing a paper and is NOT proven private.",
+            f"{name} is the published form of a paper, for reproduction, and is NOT proven private.",
             NotPrivateWarning,
             stacklevel=3,
         )

@@ -31,7 +31,7 @@ def mean_alone(model: BaseDPLinearModel, few: float = FEW) -> Plan | None:
     """The plan of a regressor that has too few rows for anything but the mean of its targets; None where it has
     enough, or nobody said how many there are. A rule of public numbers."""
     n = model._domain.n_samples
-    if not model._labels_are_numbers or n is None or model.calibration != "proven":
+    if not model._labels_are_numbers or n is None or model._is_published:
         return None
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
     return None if few <= N else mean_plan(model, N)

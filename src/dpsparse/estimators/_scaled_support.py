@@ -28,7 +28,7 @@ def short_plan(
     plan = mean_alone(model, too_few)
     n, bound = domain.n_samples, domain.feature_bound
     asked = getattr(model, "cutoff", None) is not None or not model.fit_intercept
-    if plan or asked or not model._labels_are_numbers or model.calibration != "proven":
+    if plan or asked or not model._labels_are_numbers:
         return plan
     if n is None or bound is None:
         return None

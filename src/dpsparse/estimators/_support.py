@@ -7,14 +7,14 @@ share f of the budget spends zCDP of about f * strength^2, and the accountant fi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpsparse._checks import check_share
-from dpsparse.clipping import HUGE, BoundedData
+from dpsparse.clipping import HUGE
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import (
     BaseDPLinearModel,
@@ -54,7 +54,6 @@ from dpsparse.sensitivity import (
     signed_sum,
     tilted_minimiser,
 )
-from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import MOMENTUM, Peeling, RidgeFit, SupportFirst, Votes, solve
 
 PRIOR_SHARE = 0.05  # of peeling's budget, for the prior of the margin
@@ -76,7 +75,6 @@ class DPSupportFirst(BaseDPLinearModel):
     n_iter: int = 1
     fit_intercept: bool = True
 
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _solver: ClassVar[Any] = staticmethod(solve)
     _source: ClassVar[str] = "docs/proofs/two_stage.md"
 
@@ -103,9 +101,6 @@ class DPSupportFirst(BaseDPLinearModel):
         """Rows for a student, or None; and their number."""
         return None, 0
 
-    def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        raise TypeError(f"{type(self).__name__} has no published form.")
-
     def _cutoff(self) -> float:
         """Largest slope of a row: 1 for the logistic loss, the cutoff of huber's in units of the targets."""
         if not self._labels_are_numbers:
@@ -119,7 +114,7 @@ class DPSupportFirst(BaseDPLinearModel):
         check_count("n_iter", self.n_iter)
         if self.split is not None:
             check_share("split", self.split)
-        if self.ridge is not None and not (self.calibration == "published" and self.ridge == 0):
+        if self.ridge is not None:
             check_range("ridge", self.ridge, HUGE**2)
         for name in ("row_clip", "cutoff"):
             if getattr(self, name, None) is not None:
@@ -139,8 +134,6 @@ class DPSupportFirst(BaseDPLinearModel):
     # ---- the plan ------------------------------------------------------------------------------
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        if self.calibration == "published":
-            return self._published_plan(n_features, labels)
         name, n_outputs = type(self).__name__, output_count(labels)
         s = min(self.n_nonzero, n_features)
         stage = self._make_fit(s, n_outputs)
@@ -472,44 +465,3 @@ def check_range(name: str, value: object, largest: float = HUGE) -> None:
     if not 1.0 / largest <= value <= largest:
         power = round(math.log2(largest))
         raise ParameterError(f"{name} must lie between 2**-{power} and 2**{power}, got {value!r}.")
-
-
-# ---- the printed forms of the papers -----------------------------------------------------------
-
-
-def printed_plan(model: BaseDPLinearModel, source: str, public: Any) -> Plan:
-    """The plan of a paper as printed: no guarantee. `public` is a record of the paper's constants."""
-    return model._planned(
-        phases([], False),
-        public,
-        epsilon=math.inf,
-        calibration="published",
-        proven=False,
-        source=f"{source}; no guarantee",
-        assumptions=(),
-        parameters=asdict(public),
-    )
-
-
-def targets(data: BoundedData, n_outputs: int) -> list[np.ndarray]:
-    """One target per output: as it is, or one class against the rest."""
-    assert data.y is not None
-    if n_outputs == 1:
-        return [data.y]
-    return [(data.y == k).astype(np.int32) for k in range(n_outputs)]
-
-
-def assemble(
-    parts: Iterable[tuple[np.ndarray, np.ndarray]],
-    n_features: int,
-    fit_intercept: bool,
-    n_iter: int,
-) -> Solution:
-    """(support, theta) of every output as weights (n_outputs, n_features) and intercepts."""
-    parts = list(parts)
-    coef, intercept = np.zeros((len(parts), n_features)), np.zeros(len(parts))
-    for k, (support, theta) in enumerate(parts):
-        coef[k, support] = theta[: len(support)]
-        if fit_intercept:
-            intercept[k] = theta[len(support)]
-    return Solution(coef, intercept, n_iter)

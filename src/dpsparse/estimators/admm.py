@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse.estimators._base import (
     BaseDPClassifier,
@@ -17,43 +16,21 @@ from dpsparse.estimators._base import (
 )
 from dpsparse.estimators._support import (
     TOL,
-    assemble,
     check_grid,
     check_range,
     check_ridge,
     phases,
-    printed_plan,
     rounded_release,
     row_bound,
-    targets,
 )
 from dpsparse.losses import Logistic
-from dpsparse.nonzeros import top_k
 from dpsparse.privacy import Event, Plan, Repeated, calibrate
-from dpsparse.published import wang_zhang_2020_admm
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS
 from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solvers.admm import Admm, solve
-from dpsparse.solvers.solution import Solution
 
 PENALTIES = ("l1", "l1/2")
 THRESHOLD = 3.0  # default threshold in standard deviations of the noise of one x-update
-PUBLISHED_STRENGTH = 1e-3
-PUBLISHED_GAMMA = 1.0
-
-
-@dataclass(frozen=True)
-class Printed:
-    """Constants of Wang and Zhang (2020) as printed."""
-
-    n_iter: int
-    step_epsilon: float
-    strength: float
-    gamma: float
-    n_samples: int
-    n_outputs: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -80,8 +57,6 @@ class DPADMMClassifier(BaseDPClassifier):
         allows.
     fit_intercept : bool
         Add a constant column, which is not shrunk; it counts in the row norm.
-    calibration : {"proven", "published"}
-        "published" reuses the paper's one noise vector for all rounds: no guarantee.
     {shared}
 
     {example: n_iter=3}
@@ -95,7 +70,6 @@ class DPADMMClassifier(BaseDPClassifier):
     row_clip: float | None = None
     fit_intercept: bool = True
 
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _solver: ClassVar[Any] = staticmethod(solve)
 
     def _check_parameters(self) -> None:
@@ -118,8 +92,6 @@ class DPADMMClassifier(BaseDPClassifier):
         name, domain = type(self).__name__, self._domain
         n_samples = domain.require("n_samples", name)
         n_outputs = output_count(labels)
-        if self.calibration == "published":
-            return self._published_plan(n_samples, n_outputs)
         bound = row_bound(domain, n_features, self.fit_intercept, name)
         clip = min(bound, self.row_clip or bound / 2.0)
         weight = n_samples * self.coupling  # strong convexity of the summed objective
@@ -159,39 +131,3 @@ class DPADMMClassifier(BaseDPClassifier):
                 "n_outputs": n_outputs,
             },
         )
-
-    def _published_plan(self, n_samples: int, n_outputs: int) -> Plan:
-        public = Printed(
-            n_iter=self.n_iter,
-            step_epsilon=min(float(self.epsilon), 1e6) / self.n_iter,
-            strength=PUBLISHED_STRENGTH if self.threshold is None else self.threshold,
-            gamma=PUBLISHED_GAMMA,
-            n_samples=n_samples,
-            n_outputs=n_outputs,
-        )
-        return printed_plan(self, "Wang and Zhang (2020), as later papers implement it", public)
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        printed: Printed = plan.public
-        data, d = rows.table(), rows.n_features
-        columns = data.X
-        if self.fit_intercept:
-            columns = sp.hstack([data.X, sp.csr_array(np.ones((len(data.y), 1)))], format="csr")
-        parts = []
-        for y in targets(data, printed.n_outputs):
-            z = wang_zhang_2020_admm.admm(
-                columns,
-                y,
-                Logistic(),
-                releases.rng,
-                penalty=self.penalty,
-                n_iter=printed.n_iter,
-                strength=printed.strength,
-                gamma=printed.gamma,
-                step_epsilon=printed.step_epsilon,
-                n_samples=printed.n_samples,
-            )
-            if self.n_nonzero is not None:
-                z[:d] = top_k(z[:d], self.n_nonzero)
-            parts.append((np.arange(d), z))
-        return assemble(parts, d, self.fit_intercept, printed.n_iter)

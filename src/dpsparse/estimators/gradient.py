@@ -249,7 +249,6 @@ _PARAMETERS = """
         Rounded Gaussian noise on integer sums. Deprecated: there is no other noise any more.
     prior_share, mass_share, length_share, intercept_share : float
         Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
-    calibration : {{"proven"}}
     {{shared}}
 
     Notes

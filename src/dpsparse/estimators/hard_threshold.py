@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,11 +18,9 @@ from dpsparse.estimators._base import (
     output_count,
 )
 from dpsparse.estimators._phases import FEW, mean_alone
-from dpsparse.estimators._support import targets
 from dpsparse.estimators.gradient import NARROW
 from dpsparse.estimators.gradient import NOTES as GRADIENT_NOTES
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.losses import get_loss
 from dpsparse.privacy import (
     Event,
     Exponential,
@@ -36,10 +33,6 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy.plan import gaussian_phases
-from dpsparse.published.wang_gu_2019_hard_threshold import (
-    concentrated,
-    private_hard_threshold,
-)
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.gradient import INTERCEPT_ROUNDS, MEDIAN_ROUNDS, Recipe
@@ -73,8 +66,6 @@ class _DPHardThreshold(BaseDPLinearModel):
     step_size: float | None = None
     ridge: float = 0.0
     method: str = "auto"
-
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -120,8 +111,6 @@ class _DPHardThreshold(BaseDPLinearModel):
             return self._scaled_plan(n_features, n_outputs, labels)
         row = self._row_bound(n_features)
         method = self._chosen_method(n_features, n_outputs, row)
-        if self.calibration == "published":
-            return self._published_plan(n_outputs, row)
         private = not math.isinf(self.epsilon)
         picks = min(self.n_nonzero, n_features * n_outputs) * self.n_iter
         steps = 1.0 - PRIOR_SHARE
@@ -175,9 +164,9 @@ class _DPHardThreshold(BaseDPLinearModel):
 
     @property
     def _scaled(self) -> bool:
-        """Whether scales are released: not if a step or a ridge in declared units, or a printed form, is asked for."""
-        if self.calibration != "proven" or self.method != "auto":
-            return self.calibration == "proven" and self.method == "scaled"
+        """Whether scales are released: not if a step or a ridge in declared units is asked for."""
+        if self.method != "auto":
+            return self.method == "scaled"
         return self.step_size is None and self.ridge == 0.0
 
     def _bounds_rows(self, n_features: int) -> bool:
@@ -226,26 +215,6 @@ class _DPHardThreshold(BaseDPLinearModel):
             },
         )
 
-    def _published_plan(self, n_outputs: int, row: float) -> Plan:
-        """Noise sd row sqrt(T/rho) on the sum, rho = eps + 2l - 2 sqrt(l (eps + l)), l = log 1/delta."""
-        rho = concentrated(self.epsilon, self.delta)
-        return self._planned(
-            [Phase("gradients", NonPrivate(), "as published; rows are assumed bounded")],
-            self._public("gaussian", n_outputs, row),
-            method=f"{type(self).__name__}(gaussian)",
-            calibration="published",
-            proven=False,
-            source="Wang and Gu 2019 (DP-IGHT)",
-            assumptions=(),
-            parameters={
-                "n_iter": self.n_iter,
-                "n_outputs": n_outputs,
-                "method": "gaussian",
-                "row_clip": row,
-                "budget": math.sqrt(rho),
-            },
-        )
-
     def _prior(self, n_outputs: int) -> Recipe:
         """How number of rows, offset and (regression) cutoff are released."""
         bound = 1.0
@@ -265,20 +234,6 @@ class _DPHardThreshold(BaseDPLinearModel):
         if isinstance(plan.public, Recipe):
             return solve_scaled(rows, plan.public, releases)
         return solve(rows, plan.public, releases)
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        """As printed: no clipping, no intercept; several classes one against the rest."""
-        data, public = rows.table(), plan.public
-        loss = get_loss("squared" if self._labels_are_numbers else "logistic")
-        step = self.step_size or 1.0 / (loss.smoothness * public.row_clip**2)
-        coef = [
-            private_hard_threshold(
-                data.X, y, loss, releases.rng, n_nonzero=self.n_nonzero, n_iter=self.n_iter, step=step,
-                epsilon=self.epsilon, delta=self.delta, gradient_bound=public.row_clip,
-            )
-            for y in targets(data, public.prior.n_outputs)
-        ]  # fmt: skip
-        return Solution(np.array(coef), np.zeros(len(coef)), public.n_iter)
 
 
 _DOC = """
@@ -302,8 +257,6 @@ _DOC = """
         only. "auto" is "scaled", but for a regression of fewer than about 60 or 15 sqrt(d) effective rows
         (`n_samples` times mu), which releases the mean of the targets alone; with a `step_size` or `ridge`, which are
         in declared units, it compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
-    calibration : {{"proven", "published"}}
-        "published" is DP-IGHT as printed, for reproduction: it assumes what the proven form enforces.
     {{shared}}
 
     {{example: n_nonzero=3}}

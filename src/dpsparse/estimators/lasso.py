@@ -71,6 +71,8 @@ class _Lasso(ReleasesScales):
         raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
 
     def _why_one_row(self) -> str:
+        if self._is_published:
+            return "the published form sees rows only."
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     def _check_parameters(self) -> None:

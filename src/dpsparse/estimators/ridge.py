@@ -92,7 +92,6 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         Weights to keep: the largest on standardised rows (free); None keeps all.
     ridge : float or None, default=None
         Ridge of the summed loss on standardised rows; None takes a public default.
-    calibration : {"proven"}
     {shared}
 
     Notes

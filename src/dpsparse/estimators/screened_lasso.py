@@ -115,6 +115,8 @@ class _ScreenedLasso(ReleasesScales):
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
 
     def _why_one_row(self) -> str:
+        if self._is_published:
+            return "the published form sees rows only."
         if self.rule == "safe":
             return "the score of rule='safe' divides by the number of rows, of which a person may bring any number."
         return MANY_ROWS if self._domain.rows_per_unit is None else ""

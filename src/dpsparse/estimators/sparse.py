@@ -97,8 +97,7 @@ _PARAMETERS = """
     n_nonzero : int, "mass", PrivateCount or None, default=None
         Weights to keep, of all classes together. An int says that few features matter, which the choice
         uses; "mass" keeps the fewest with 90 % of the absolute sum; None keeps all.
-{more}    calibration : {{"proven"}}
-    {{shared}}
+{more}    {{shared}}
 
     Notes
     -----

@@ -5,7 +5,6 @@ With no public rows this is `DPTwoStage*(second_stage="output", split=0.5)`: a s
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,32 +16,14 @@ from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPRegressor,
     check_count,
-    output_count,
 )
 from dpsparse.estimators._scaled_support import short_plan
-from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
+from dpsparse.estimators._support import DPSupportFirst
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import get_loss
 from dpsparse.privacy import Plan
-from dpsparse.published import wang_gu_2020_transfer as published
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
-from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import UNIFORM
 
-STUDENT_STEPS = 60
 SCALED_SPLIT = 0.5  # share of the support in what released scales leave
-
-
-@dataclass(frozen=True)
-class Printed:
-    """Constants of Wang and Gu (2020) as printed."""
-
-    n_iter: int
-    epsilon: float
-    ridge: float
-    n_public: int
-    n_outputs: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -90,50 +71,6 @@ class _DPTransfer(DPSupportFirst):
             return int(self.n_public or self._domain.n_samples or 1)
         return int(self.public_X.shape[0])
 
-    def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        """Theorem 4.3, or Corollary 4.7 for `ridge=0`; the scale is read off the rows, as printed."""
-        n, epsilon = int(self._domain.n_samples or 1), min(float(self.epsilon), 1e6)
-        s = min(self.n_nonzero, n_features)
-        width = math.sqrt(s * math.log(n_features + 1.0) * math.log(1.0 / self.delta))
-        ridge = 0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge
-        public = Printed(
-            n_iter=STUDENT_STEPS,
-            epsilon=epsilon,
-            ridge=ridge,
-            n_public=self._public_count(),
-            n_outputs=output_count(labels),
-        )
-        theorem = "Theorem 4.3" if ridge else "Corollary 4.7"
-        return printed_plan(self, f"Wang and Gu (2020), {theorem}, which is false", public)
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        printed: Printed = plan.public
-        data = rows.table()
-        given = self.public_X is not None and not isinstance(self.public_X, str)
-        parts = []
-        for y in targets(data, printed.n_outputs):
-            public_rows: Any = self.public_X
-            if given:
-                public_rows = sp.csr_array(self.public_X)
-            else:
-                public_rows = releases.public_uniform(printed.n_public, rows.n_features)
-            theta = published.transfer(
-                data.X,
-                y,
-                public_rows,
-                get_loss("squared" if self._labels_are_numbers else "logistic"),
-                releases.rng,
-                n_nonzero=min(self.n_nonzero, rows.n_features),
-                n_iter=printed.n_iter,
-                ridge=printed.ridge,
-                epsilon=printed.epsilon,
-                delta=self.delta,
-                # beta~ of the paper: 1/3 for uniform(-1, 1), else estimated from the public rows
-                public_variance=published.top_eigenvalue(self.public_X) if given else 1.0 / 3.0,
-            )
-            parts.append((np.arange(rows.n_features), theta))
-        return assemble(parts, rows.n_features, False, printed.n_iter)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
@@ -157,8 +94,7 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
     split : float
         Share of the budget for the support (a twentieth of it for the prior of the margin).
     ridge : float or None
-        Ridge of the summed loss on the support; None takes a public default. With "published" the
-        paper's lambda, of the mean loss: above 0 noise by Theorem 4.3, 0 by Corollary 4.7.
+        Ridge of the summed loss on the support; None takes a public default.
     row_clip : float or None
         Rows longer than this on the support count with less weight; None is half of the largest
         norm the domain allows.
@@ -166,9 +102,6 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
         Rounds of peeling that find the support.
     fit_intercept : bool
         Add a constant column; it carries ridge and noise like every other.
-    calibration : {"proven", "published"}
-        "published" is Wang and Gu (2020), whose noise reads the rows and whose theorem is false:
-        it carries no guarantee.
     {shared}
 
     {example: public_X=X[:50]}

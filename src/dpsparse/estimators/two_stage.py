@@ -15,16 +15,11 @@ from dpsparse.estimators._base import (
     BaseDPRegressor,
     check_choice,
     check_count,
-    output_count,
 )
 from dpsparse.estimators._scaled_support import short_plan
-from dpsparse.estimators._support import DPSupportFirst, assemble, printed_plan, targets
+from dpsparse.estimators._support import DPSupportFirst
 from dpsparse.privacy import Plan
-from dpsparse.published import kifer_smith_thakurta_2012_two_stage as published
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.votes import Selector, correlation_selector
-from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.two_stage import Votes
 
 SUPPORTS = ("peeling", "votes")
@@ -34,18 +29,6 @@ DEFAULT_BLOCKS = 64
 TOO_FEW = 30.0  # effective rows below which a regression is the mean of its targets
 SCALED_SPLIT = 0.6  # share of the support in what released scales leave
 PREFILTER = 4  # the L1 path of a block starts from this many times n_nonzero correlated features
-
-
-@dataclass(frozen=True)
-class Printed:
-    """Constants of Kifer, Smith and Thakurta (2012) as later papers use them."""
-
-    n_iter: int
-    n_blocks: int
-    epsilon_support: float
-    scale: float
-    ridge: float
-    n_outputs: int
 
 
 def lasso_selector(X: sp.csr_array, y: np.ndarray, n_nonzero: int) -> np.ndarray:
@@ -106,43 +89,6 @@ class _DPTwoStage(DPSupportFirst):
         n_blocks = max(2, min(max(enough, math.isqrt(n_samples)), n_samples // 10))
         return Votes(n_blocks, self._selector())
 
-    def _published_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        """As later papers run it: half of epsilon for the votes, all of it again for the fit."""
-        s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
-        logistic = labels is not None
-        public = Printed(
-            n_iter=1,
-            n_blocks=self.n_blocks or math.isqrt(self._domain.n_samples or DEFAULT_BLOCKS**2),
-            epsilon_support=epsilon / 2.0,
-            scale=published.tilt_scale(s, epsilon, self.delta, logistic=logistic),
-            ridge=self.ridge or published.default_ridge(s, epsilon, logistic=logistic),
-            n_outputs=output_count(labels),
-        )
-        return printed_plan(
-            self, "Kifer, Smith and Thakurta (2012), as later papers implement it", public
-        )
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        printed: Printed = plan.public
-        data, rng = rows.table(), releases.rng
-        n_rows, n_features = data.X.shape
-        s = min(self.n_nonzero, n_features)
-        selector = self._selector()
-        parts = []
-        for y in targets(data, printed.n_outputs):
-            support = published.voted_support(
-                data.X, y, rng, n_nonzero=s, n_blocks=printed.n_blocks,
-                epsilon=printed.epsilon_support, selector=selector,
-            )  # fmt: skip
-            columns = np.ones((n_rows, s + self.fit_intercept))
-            columns[:, :s] = data.X[:, support].toarray()
-            theta = published.tilted_fit(
-                columns, y, rng, ridge=printed.ridge, scale=printed.scale,
-                logistic=not self._labels_are_numbers,
-            )  # fmt: skip
-            parts.append((support, theta))
-        return assemble(parts, n_features, self.fit_intercept, printed.n_iter)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
@@ -179,8 +125,6 @@ class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
         Noisy gradients of `second_stage="gradient"`; unused otherwise.
     fit_intercept : bool
         Add a constant column; it carries ridge and noise like every other.
-    calibration : {"proven", "published"}
-        "published" is Kifer, Smith and Thakurta (2012) as later papers implement it: no guarantee.
     {shared}
 
     {example: n_nonzero=3}

@@ -270,8 +270,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
                 raise ParameterError(
                     f"The pipeline has delta={estimator.delta!r} and the search {self.delta!r}; state the same."
                 )
-        elif estimator.calibration != "proven":
-            raise ParameterError("A private search needs calibration='proven'.")
+        elif estimator._is_published:
+            raise ParameterError("A private search needs an estimator that is proven private.")
         estimator._check_parameters()
         check_choice("design", self.design, ("auto", *DESIGNS))
         check_terms(self.epsilon, self.delta, estimator.adjacency, self.ledger)

@@ -176,8 +176,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             )
         if model.random_state is not None:
             raise ParameterError("random_state belongs to the pipeline, not to the model.")
-        if model.calibration != "proven":
-            raise ParameterError("A pipeline needs a model of proven calibration.")
+        if model._is_published:
+            raise ParameterError("A pipeline needs a model that is proven private.")
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         if not is_number(self.leak_share) or not 0 < self.leak_share <= 0.5:
             raise ParameterError(

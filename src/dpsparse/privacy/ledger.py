@@ -236,7 +236,7 @@ class Ledger(Chain):
             return math.inf, (
                 f"{plan.method} carries no proven guarantee (seeded, published or noiseless) and a "
                 "ledger counts it as epsilon = infinity. Nothing was spent. Fit with "
-                "random_state=None and the proven calibration, or open the ledger with "
+                "random_state=None and an estimator of dpsparse itself, or open the ledger with "
                 "allow_unproven=True to have it recorded."
             )
         if book.unproven and not lenient:

@@ -1,4 +1,4 @@
-"""The papers as printed, one file each, for reproduction and never for release.
+"""The papers as printed, one file each, for reproduction and never for release: NOT PRIVATE.
 
 | file | paper |
 |---|---|
@@ -9,8 +9,47 @@
 | `khanna_lu_raff_2023_screening` | The Challenge of Private Screening Rules, and Iterative Screening Rules |
 | `khanna_lu_raff_2023_sparsifier` | Sparse Private LASSO Logistic Regression |
 
-Every function takes arrays, numbers and a generator, and depends on nothing but the losses: the proven
-solvers may change without moving a printed number. Estimators reach them by `calibration="published"`,
-which promises nothing; printed forms that no estimator runs live in experiments/.
-What each paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
+The algorithms are functions of arrays, numbers and a generator that depend on nothing but the losses: the proven
+solvers may change without moving a printed number. The estimators have the guarantee epsilon = infinity. What each
+paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
 """
+
+from typing import TYPE_CHECKING
+
+from dpsparse._lazy import import_scikit_learn, names_on_first_use
+
+if TYPE_CHECKING:  # names that a type checker and an editor know
+    from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
+        KiferSmithThakurtaTwoStageClassifier as KiferSmithThakurtaTwoStageClassifier,
+    )
+    from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
+        KiferSmithThakurtaTwoStageRegressor as KiferSmithThakurtaTwoStageRegressor,
+    )
+    from dpsparse.published.wang_gu_2019_hard_threshold import (
+        WangGuHardThresholdClassifier as WangGuHardThresholdClassifier,
+    )
+    from dpsparse.published.wang_gu_2019_hard_threshold import (
+        WangGuHardThresholdRegressor as WangGuHardThresholdRegressor,
+    )
+    from dpsparse.published.wang_gu_2020_transfer import (
+        WangGuTransferClassifier as WangGuTransferClassifier,
+    )
+    from dpsparse.published.wang_gu_2020_transfer import (
+        WangGuTransferRegressor as WangGuTransferRegressor,
+    )
+    from dpsparse.published.wang_zhang_2020_admm import (
+        WangZhangADMMClassifier as WangZhangADMMClassifier,
+    )
+
+_HOMES = {
+    "kifer_smith_thakurta_2012_two_stage": (
+        "KiferSmithThakurtaTwoStageClassifier KiferSmithThakurtaTwoStageRegressor"
+    ),
+    "wang_gu_2019_hard_threshold": "WangGuHardThresholdClassifier WangGuHardThresholdRegressor",
+    "wang_gu_2020_transfer": "WangGuTransferClassifier WangGuTransferRegressor",
+    "wang_zhang_2020_admm": "WangZhangADMMClassifier",
+}
+
+__all__ = sorted(" ".join(_HOMES.values()).split())
+
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals(), import_scikit_learn)

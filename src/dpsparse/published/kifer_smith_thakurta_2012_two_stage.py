@@ -12,16 +12,17 @@ budget; here stage one has epsilon/2 and stage two epsilon, so 1.5 epsilon is sp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._checks import check_count
+from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.losses import Logistic
+from dpsparse.published._base import Printed, PublishedModel
 from dpsparse.published._minimum import tilted_minimum
-
-Selector = Callable[[Any, np.ndarray, int], np.ndarray]
 
 
 def voted_support(
@@ -32,13 +33,12 @@ def voted_support(
     n_nonzero: int,
     n_blocks: int,
     epsilon: float,
-    selector: Selector | None = None,
 ) -> np.ndarray:
     """Stage one: the features with the largest noisy share of random blocks that name them."""
     block, votes = rng.integers(n_blocks, size=X.shape[0]), np.zeros(X.shape[1])
     for k in np.unique(block):
         rows = np.flatnonzero(block == k)
-        named = np.unique((selector or correlated)(X[rows], y[rows], n_nonzero))
+        named = np.unique(correlated(X[rows], y[rows], n_nonzero))
         votes[named[:n_nonzero]] += 1.0
     return noisy_winners(votes, n_blocks, n_nonzero, epsilon, rng)
 
@@ -90,3 +90,99 @@ def tilted_ridge(
 ) -> np.ndarray:
     """Stage two on the squared loss, from X'X and X'y."""
     return np.asarray(np.linalg.solve(moments + ridge * np.eye(len(tilt)), products - tilt))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStageConstants(Printed):
+    """What one fit uses."""
+
+    n_nonzero: int
+    n_blocks: int
+    epsilon_support: float
+    scale: float
+    ridge: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _TwoStage(PublishedModel):
+    n_nonzero: int = 10
+    n_blocks: int | None = None
+    ridge: float | None = None
+    fit_intercept: bool = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero)
+        check_count("n_blocks", self.n_blocks, optional=True)
+
+    def _constants(self, n_features: int, n_outputs: int) -> TwoStageConstants:
+        """Half of epsilon for the votes, all of it again for the fit."""
+        s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
+        logistic = not self._labels_are_numbers
+        blocks = self.n_blocks
+        if blocks is None:
+            blocks = math.isqrt(
+                self._domain.require("n_samples", f"{type(self).__name__} without n_blocks")
+            )
+        return TwoStageConstants(
+            n_outputs=n_outputs,
+            n_iter=1,
+            n_nonzero=s,
+            n_blocks=blocks,
+            epsilon_support=epsilon / 2.0,
+            scale=tilt_scale(s, epsilon, self.delta, logistic=logistic),
+            ridge=self.ridge or default_ridge(s, epsilon, logistic=logistic),
+        )
+
+    def _paper(self, printed: Any) -> str:
+        return "Kifer, Smith and Thakurta (2012), as later papers implement it"
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: TwoStageConstants, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        s = printed.n_nonzero
+        support = voted_support(
+            X, y, rng, n_nonzero=s, n_blocks=printed.n_blocks, epsilon=printed.epsilon_support
+        )
+        columns = np.ones((X.shape[0], s + self.fit_intercept))
+        columns[:, :s] = X[:, support].toarray()
+        theta = tilted_fit(
+            columns, y, rng, ridge=printed.ridge, scale=printed.scale,
+            logistic=not self._labels_are_numbers,
+        )  # fmt: skip
+        weights = np.zeros(X.shape[1])
+        weights[support] = theta[:s]
+        return weights, float(theta[s]) if self.fit_intercept else 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KiferSmithThakurtaTwoStageClassifier(BaseDPClassifier, _TwoStage):
+    """NOT PRIVATE. Two-Stage of Kifer, Smith and Thakurta (2012), logistic loss, as later papers implement it.
+
+    Stage one has half of epsilon and stage two all of it, so the claim is false by construction, and nothing is
+    proven. `DPTwoStageClassifier` is the proven form.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes`, and `n_samples` unless `n_blocks` is given.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    n_nonzero : int, default=10
+        Size of the support, per class for more than two classes (one against the rest).
+    n_blocks : int or None, default=None
+        Blocks that vote; None takes the square root of `domain.n_samples`.
+    ridge : float or None, default=None
+        Ridge of the summed loss; None takes 2 (s/4)/epsilon.
+    fit_intercept : bool, default=True
+        Add a constant column.
+    {shared}
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KiferSmithThakurtaTwoStageRegressor(BaseDPRegressor, _TwoStage):
+    """NOT PRIVATE. The same with the squared loss, whose slopes have no bound at all; ridge None takes 2 s/epsilon.
+
+    Parameters are those of `KiferSmithThakurtaTwoStageClassifier`; `domain` needs `target_bound` instead of `classes`.
+    """

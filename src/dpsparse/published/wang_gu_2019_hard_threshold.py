@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpsparse.losses import Loss
+from dpsparse._checks import check_count, check_positive
+from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
+from dpsparse.estimators._support import longest_row
+from dpsparse.losses import Loss, get_loss
+from dpsparse.published._base import Printed, PublishedModel
 from dpsparse.published.wang_gu_2020_transfer import Steps, alone
 
 
@@ -71,3 +76,85 @@ def threshold_steps(
         kept = np.argpartition(-np.abs(moved), min(n_nonzero, d) - 1)[:n_nonzero]
         theta[kept] = moved[kept]
     return theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardThresholdConstants(Printed):
+    """What one fit uses."""
+
+    n_nonzero: int
+    step: float
+    gradient_bound: float
+    rho: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _HardThreshold(PublishedModel):
+    n_nonzero: int = 10
+    n_iter: int = 10
+    step_size: float | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero)
+        check_count("n_iter", self.n_iter)
+        if self.step_size is not None:
+            check_positive("step_size", self.step_size)
+
+    def _loss(self) -> Loss:
+        return get_loss("squared" if self._labels_are_numbers else "logistic")
+
+    def _constants(self, n_features: int, n_outputs: int) -> HardThresholdConstants:
+        bound = longest_row(self._domain, n_features, type(self).__name__)
+        return HardThresholdConstants(
+            n_outputs=n_outputs,
+            n_iter=self.n_iter,
+            n_nonzero=self.n_nonzero,
+            step=self.step_size or 1.0 / (self._loss().smoothness * bound**2),
+            gradient_bound=bound,
+            rho=math.inf if math.isinf(self.epsilon) else concentrated(self.epsilon, self.delta),
+        )
+
+    def _paper(self, printed: Any) -> str:
+        return "Wang and Gu (2019), DP-IGHT, as later papers implement it"
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: HardThresholdConstants, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        """No clipping and no intercept."""
+        weights = private_hard_threshold(
+            X, y, self._loss(), rng, n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, step=printed.step,
+            epsilon=self.epsilon, delta=self.delta, gradient_bound=printed.gradient_bound,
+        )  # fmt: skip
+        return weights, 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WangGuHardThresholdClassifier(BaseDPClassifier, _HardThreshold):
+    """NOT PRIVATE. DP-IGHT (Wang and Gu 2019), logistic loss, as later papers implement it.
+
+    The paper assumes that the gradient of every row is bounded. Rows are not clipped here, so nothing is proven.
+    `DPHardThresholdClassifier` is the proven form.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes`, and `row_norm` or `feature_bound`, from which the assumed gradient bound follows.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity. ``epsilon=math.inf`` adds no noise: IGHT.
+    n_nonzero : int, default=10
+        Weights kept after every step, per class for more than two classes (one against the rest).
+    n_iter : int, default=10
+        Steps.
+    step_size : float or None, default=None
+        None takes one over the curvature of rows of the declared norm.
+    {shared}
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WangGuHardThresholdRegressor(BaseDPRegressor, _HardThreshold):
+    """NOT PRIVATE. The same with the squared loss.
+
+    Parameters are those of `WangGuHardThresholdClassifier`; `domain` needs `target_bound` instead of `classes`.
+    """

@@ -24,11 +24,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from dpsparse.losses import Loss, Squared
+from dpsparse._checks import check_count, given
+from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
+from dpsparse.exceptions import ParameterError
+from dpsparse.losses import Loss, Squared, get_loss
+from dpsparse.published._base import Printed, PublishedModel
 
 # Asks for X.T @ v (True, v) or X @ v (False, v), is sent the product, and returns weights.
 Steps = Generator[tuple[bool, np.ndarray], Any, np.ndarray]
@@ -201,3 +207,104 @@ def margins(X: Any, weights: np.ndarray) -> np.ndarray:
         return np.asarray(X @ weights)
     support = np.flatnonzero(weights)
     return np.asarray(X[:, support] @ weights[support])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferConstants(Printed):
+    """What one fit uses besides the rows, from which gamma and mu are read."""
+
+    n_nonzero: int
+    epsilon: float
+    ridge: float
+    n_public: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Transfer(PublishedModel):
+    n_nonzero: int = 10
+    n_iter: int = 60
+    ridge: float | None = None
+    public_X: Any = "uniform"
+    n_public: int | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero)
+        check_count("n_iter", self.n_iter)
+        check_count("n_public", self.n_public, optional=True)
+        if isinstance(self.public_X, str) and self.public_X != "uniform":
+            raise ParameterError(
+                f"public_X must be 'uniform' or an array of public rows, got {given(self.public_X)}."
+            )
+        if self.ridge is not None and not self.ridge >= 0:
+            raise ParameterError(f"ridge must be a number >= 0, got {given(self.ridge)}.")
+
+    def _constants(self, n_features: int, n_outputs: int) -> TransferConstants:
+        n = int(self._domain.require("n_samples", type(self).__name__))
+        s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
+        width = math.sqrt(s * math.log(n_features + 1.0) * math.log(1.0 / self.delta))
+        drawn = isinstance(self.public_X, str)
+        return TransferConstants(
+            n_outputs=n_outputs,
+            n_iter=self.n_iter,
+            n_nonzero=s,
+            epsilon=epsilon,
+            ridge=0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge,
+            n_public=int(self.n_public or n) if drawn else int(self.public_X.shape[0]),
+        )
+
+    def _paper(self, printed: Any) -> str:
+        theorem = "Theorem 4.3" if printed.ridge else "Corollary 4.7"
+        return f"Wang and Gu (2020), {theorem}, which is false"
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: TransferConstants, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        if isinstance(self.public_X, str):
+            public_rows: Any = rng.uniform(-1.0, 1.0, (printed.n_public, X.shape[1]))
+            variance = 1.0 / 3.0  # beta~ of uniform(-1, 1)
+        else:
+            public_rows = sp.csr_array(self.public_X)
+            variance = top_eigenvalue(public_rows)
+        weights = transfer(
+            X, y, public_rows, get_loss("squared" if self._labels_are_numbers else "logistic"), rng,
+            n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, ridge=printed.ridge,
+            epsilon=printed.epsilon, delta=self.delta, public_variance=variance,
+        )  # fmt: skip
+        return weights, 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WangGuTransferClassifier(BaseDPClassifier, _Transfer):
+    """NOT PRIVATE. DPSL-KT (Wang and Gu 2020), logistic loss, as printed.
+
+    Its noise is computed from the private rows, and its theorem is false: one row can switch the support of the
+    teacher. `DPTransferClassifier` is the proven form.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes` and `n_samples`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    n_nonzero : int, default=10
+        Size of the support, per class for more than two classes (one against the rest).
+    n_iter : int, default=60
+        Steps of the teacher, and of the student.
+    ridge : float or None, default=None
+        Lambda, of the mean loss: above 0 noise by Theorem 4.3, 0 by Corollary 4.7. None takes a value of the order
+        that the paper's Theorem 4.3 suggests.
+    public_X : "uniform" or array of shape (n_public, n_features), default="uniform"
+        Public rows of the student; "uniform" draws them from uniform(-1, 1).
+    n_public : int or None, default=None
+        Number of rows drawn; None takes `domain.n_samples`.
+    {shared}
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WangGuTransferRegressor(BaseDPRegressor, _Transfer):
+    """NOT PRIVATE. The same with the squared loss.
+
+    Parameters are those of `WangGuTransferClassifier`; `domain` needs `target_bound` instead of `classes`.
+    """

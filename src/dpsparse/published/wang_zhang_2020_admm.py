@@ -12,11 +12,17 @@ not reproduce its sparsity either and copied its curve.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from dpsparse.losses import Loss
+from dpsparse._checks import check_choice, check_count, check_positive
+from dpsparse.estimators._base import BaseDPClassifier
+from dpsparse.losses import Logistic, Loss
+from dpsparse.nonzeros import top_k
+from dpsparse.published._base import Printed, PublishedModel
 from dpsparse.published._minimum import tilted_minimum
 
 
@@ -56,3 +62,84 @@ def threshold(v: np.ndarray, size: float, penalty: str) -> np.ndarray:
     angle = np.arccos(size / 4.0 * (large / 3.0) ** -1.5)
     root = 2.0 / 3.0 * large * (1.0 + np.cos(2.0 / 3.0 * (np.pi - angle)))
     return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ADMMConstants(Printed):
+    """What one fit uses."""
+
+    step_epsilon: float
+    strength: float
+    gamma: float
+    n_samples: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WangZhangADMMClassifier(BaseDPClassifier, PublishedModel):
+    """NOT PRIVATE. ADMM (Wang and Zhang 2020), logistic loss, as later papers implement it.
+
+    One noise vector is used in every round, and its budget pays for one use of it: nothing is proven.
+    `DPADMMClassifier` is the proven form.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes` and `n_samples`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    penalty : {"l1", "l1/2"}, default="l1"
+    n_iter : int, default=5
+        Rounds.
+    strength : float, default=1e-3
+        Weight of the penalty.
+    gamma : float, default=1.0
+        The free parameter g of the noise and of the coupling.
+    n_nonzero : int or None, default=None
+        Keep this many largest weights at the end; None keeps all.
+    fit_intercept : bool, default=True
+        Add a constant column.
+    {shared}
+    """
+
+    penalty: str = "l1"
+    n_iter: int = 5
+    strength: float = 1e-3
+    gamma: float = 1.0
+    n_nonzero: int | None = None
+    fit_intercept: bool = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("penalty", self.penalty, ("l1", "l1/2"))
+        check_count("n_iter", self.n_iter)
+        check_count("n_nonzero", self.n_nonzero, optional=True)
+        check_positive("strength", self.strength)
+        check_positive("gamma", self.gamma)
+
+    def _constants(self, n_features: int, n_outputs: int) -> ADMMConstants:
+        return ADMMConstants(
+            n_outputs=n_outputs,
+            n_iter=self.n_iter,
+            step_epsilon=min(float(self.epsilon), 1e6) / self.n_iter,
+            strength=self.strength,
+            gamma=self.gamma,
+            n_samples=int(self._domain.require("n_samples", type(self).__name__)),
+        )
+
+    def _paper(self, printed: Any) -> str:
+        return "Wang and Zhang (2020), as later papers implement it"
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: ADMMConstants, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        n, d = X.shape
+        columns = (
+            sp.hstack([X, sp.csr_array(np.ones((n, 1)))], format="csr") if self.fit_intercept else X
+        )
+        z = admm(
+            columns, y, Logistic(), rng, penalty=self.penalty, n_iter=printed.n_iter,
+            strength=printed.strength, gamma=printed.gamma, step_epsilon=printed.step_epsilon,
+            n_samples=printed.n_samples,
+        )  # fmt: skip
+        weights = z[:d] if self.n_nonzero is None else top_k(z[:d], self.n_nonzero)
+        return weights, float(z[d]) if self.fit_intercept else 0.0

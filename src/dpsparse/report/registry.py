@@ -87,7 +87,7 @@ def registry_entry(
     if not g.proven:
         raise ParameterError(
             "The model carries no proven guarantee, so there is nothing to register; fit it with random_state=None "
-            "and the proven calibration."
+            "and an estimator of dpsparse itself."
         )
     absent = missing(answers)
     wrong = problems(answers) + ([f"please answer {', '.join(absent)}"] if absent else [])

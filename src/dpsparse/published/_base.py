@@ -1,0 +1,74 @@
+"""What the estimators of printed papers share: a plan that promises nothing, and the rows as plain arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpsparse.estimators._base import BaseDPLinearModel, output_count
+from dpsparse.privacy import NonPrivate, Phase, Plan
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.solvers.solution import Solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """The constants of one fit; each paper adds its own."""
+
+    n_outputs: int
+    n_iter: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PublishedModel(BaseDPLinearModel):
+    """NOT PRIVATE: epsilon of the guarantee is infinite, whatever a paper claims.
+
+    A paper says which constants it prints (`_constants`), what it is called (`_paper`), and how one weight vector is
+    fitted (`_fit_printed`). Several classes are fitted one against the rest. Papers that are proven to be worth
+    something plan their own events instead.
+    """
+
+    _is_published: ClassVar[bool] = True
+
+    def _constants(self, n_features: int, n_outputs: int) -> Printed:
+        raise TypeError(f"{type(self).__name__} does not say which constants it prints.")
+
+    def _paper(self, printed: Any) -> str:
+        raise TypeError(f"{type(self).__name__} does not name its paper.")
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: Any, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        """Weights of all columns, and the intercept."""
+        raise TypeError(f"{type(self).__name__} does not say how it fits.")
+
+    def _why_one_row(self) -> str:
+        return "the published form sees rows only."
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+        printed = self._constants(n_features, output_count(labels))
+        return self._planned(
+            [Phase("fit", NonPrivate(), "no guarantee")],
+            printed,
+            epsilon=math.inf,
+            calibration="published",
+            proven=False,
+            source=f"{self._paper(printed)}; no guarantee",
+            assumptions=(),
+            parameters=asdict(printed),
+        )
+
+    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
+        printed: Printed = plan.public
+        data = rows.table()
+        assert data.y is not None
+        targets = [data.y]
+        if printed.n_outputs > 1:
+            targets = [(data.y == k).astype(np.int32) for k in range(printed.n_outputs)]
+        fits = [self._fit_printed(data.X, y, printed, releases.rng) for y in targets]
+        weights, intercepts = zip(*fits, strict=True)
+        return Solution(np.array(weights), np.array(intercepts), printed.n_iter)
