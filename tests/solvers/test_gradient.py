@@ -260,7 +260,7 @@ def test_n_nonzero(n_nonzero):
     model = DPGradientClassifier(BINARY, n_nonzero=n_nonzero, random_state=0).fit(X, y)
     if isinstance(n_nonzero, int):
         assert model.n_nonzero_ <= n_nonzero
-    assert model.privacy_.epsilon == 1.0
+    assert model.plan_.epsilon == 1.0
 
 
 @pytest.mark.nojit

@@ -47,8 +47,8 @@ NOT_PROTECTED = (
 class Guarantee:
     """(epsilon, delta)-differential privacy of one release, with everything it rests on.
 
-    `proven=False` means no promise at all; `epsilon` and `delta` are then nominal. A proven one
-    is recomputed from its events when it is made, and refused if they spend more than it says.
+    `proven=False` means no promise at all: `epsilon` is then infinity, whatever was asked for (`Plan.epsilon` keeps
+    that number). A proven one is recomputed from its events when it is made, and refused if they spend more.
     `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
     hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
     `table` says which table the guarantee is about. `n_units` is the number of rows or persons where it was declared
@@ -93,15 +93,16 @@ class Guarantee:
         if not all(isinstance(event, ev.Event) for _, event in events):
             raise ParameterError("events must be pairs (name, event).")
         for name, value in (
-            ("epsilon", float(self.epsilon)),
+            ("epsilon", float(self.epsilon) if self.proven else math.inf),
             ("delta", float(self.delta)),
             ("proven", bool(self.proven)),
             ("events", events),
             ("assumptions", tuple(map(str, self.assumptions))),
         ):
             object.__setattr__(self, name, value)
-        if self.proven and self._flaw:
-            raise ParameterError(f"A guarantee cannot be proven here: {self._flaw}.")
+        flaw = self._flaw or ("epsilon is infinite" if math.isinf(self.epsilon) else "")
+        if self.proven and flaw:
+            raise ParameterError(f"A guarantee cannot be proven here: {flaw}.")
         # The accountant has the last word on what may be claimed; 1e-9 is for rounding alone.
         if self.proven and self.recompute() > self.epsilon * (1.0 + 1e-9):
             raise CalibrationError(
@@ -124,17 +125,16 @@ class Guarantee:
     @property
     def _flaw(self) -> str:
         """Why no proof can hold, or an empty string."""
-        if math.isinf(self.epsilon) or self.delta >= 1.0:
-            if self.calibration != "proven":
-                return f"calibration {self.calibration!r} has no valid proof (epsilon is infinite)"
-            return "no noise was added (epsilon is infinite)"
         if self.randomness == SEEDED:
             return "seeded random numbers: whoever knows the seed can remove the noise"
         if not self.events:
             return "no mechanism is recorded"
-        if ev.NonPrivate() in leaves(self.event):
+        kinds = leaves(self.event).keys()
+        if kinds == {ev.NonPrivate()}:
+            return "no noise was added"
+        if ev.NonPrivate() in kinds:
             return "one step has no guarantee"
-        return ""
+        return "delta is 1" if self.delta >= 1.0 else ""
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -178,8 +178,7 @@ class Guarantee:
             )
         else:
             lines.append(
-                "Treat the model as if it contained the training data. Nominal parameters, which "
-                f"promise nothing: epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}."
+                "Treat the result as if it contained the data: epsilon is infinite, whatever was asked for."
             )
         lines += [f"  caution     {text}" for text in self.cautions]
         lines.append(f"  covers      {self.covers}")

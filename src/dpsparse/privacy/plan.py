@@ -44,7 +44,8 @@ class Phase:
 class Plan:
     """Everything a fit spends and every public constant it uses; no data went in.
 
-    `epsilon` is what is claimed: the accountant was asked for it and spends no more.
+    `epsilon` is what was asked for. A proven plan spends no more; a plan that is not proven (seeded, noiseless,
+    published) promises nothing, and its `guarantee` has epsilon infinity.
     `public` is what the solver is given; `parameters` shows the numbers of interest to a reader.
 
     Examples
