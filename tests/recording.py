@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpsparse.mechanisms import GaussianNoise, GeometricNoise, Picks
+from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
@@ -46,8 +47,7 @@ def replay(model, table, neighbour, seed=0):
             recorders.append(Recorder(plan, seed, script))
             return recorders[-1]
 
-        model._make_releases = recording
-        model.fit(*data[:2], groups=data[2] if len(data) > 2 else None)
-    del model._make_releases
+        with releases_made_by(recording):
+            model.fit(*data[:2], groups=data[2] if len(data) > 2 else None)
     assert len(recorders[0].record) == len(recorders[1].record)
     return recorders[1]

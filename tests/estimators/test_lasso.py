@@ -23,6 +23,7 @@ from dpsparse.privacy import (
     Sequence,
 )
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score_range
@@ -89,12 +90,10 @@ def test_a_released_offset_raises_the_slope_bound_and_lowers_kappa(
     """Whatever is released, the range of a draw is the eta of the plan; a bound without the offset would not do."""
     domain = Domain(feature_bound=0.5, classes=list(range(n_classes)), n_samples=4000)
     model = DPLassoClassifier(domain, radius=1.0, n_iter=20, adjacency=adjacency)
-    monkeypatch.setattr(
-        DPLassoClassifier, "_make_releases", lambda self, plan: Watched(plan, make_generator(0))
-    )
     X, y = small_data(4000)
     y = np.where(np.arange(4000) % 50 < n_classes - 1, np.arange(4000) % 50 + 1, 0)
-    plan = model.fit(X * 0.5, y).plan_
+    with releases_made_by(lambda plan: Watched(plan, make_generator(0))):
+        plan = model.fit(X * 0.5, y).plan_
     problem, eta = Watched.problem, plan.phases[1].event.event.eta
     used = vertex_score_range(problem.kappa, problem.slope_bound, 0.5, adjacency).value
     assert eta * (1 - 1e-6) <= used <= eta - 2.0**-38

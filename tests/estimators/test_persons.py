@@ -37,6 +37,7 @@ from dpsparse.exceptions import (
 )
 from dpsparse.privacy import Geometric
 from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.private_run import releases_made_by
 from dpsparse.published import WangGuHardThresholdClassifier
 from dpsparse.release import Releases
 from dpsparse.release import _squares as squares
@@ -183,10 +184,10 @@ def test_the_number_of_persons_is_public_under_replace_one_and_of_rows_is_not():
     for adjacency in ("replace-one", "add-remove"):
         for copies in (1, 2):
             model = DPGradientClassifier(domain(n_samples=None), adjacency=adjacency, n_iter=2)
-            model._make_releases = lambda plan: Watch(plan, np.random.default_rng(0))
-            model.fit(
-                np.tile(X, (copies, 1)), np.tile(LABELS, copies), groups=np.tile(GROUPS, copies)
-            )
+            with releases_made_by(lambda plan: Watch(plan, np.random.default_rng(0))):
+                model.fit(
+                    np.tile(X, (copies, 1)), np.tile(LABELS, copies), groups=np.tile(GROUPS, copies)
+                )
     assert seen == [len(np.unique(GROUPS))] * 2 + [None] * 2
     assert (
         "the number of persons is public (replace-one)"
@@ -234,8 +235,8 @@ def test_selections_of_frank_wolfe_pay_for_every_row():
 
     for m in (1, 4):
         model = DPLassoClassifier(domain(rows_per_unit=m), n_iter=3, fit_intercept=False)
-        model._make_releases = lambda plan: Watch(plan, np.random.default_rng(0))
-        model.fit(X, LABELS, groups=GROUPS)
+        with releases_made_by(lambda plan: Watch(plan, np.random.default_rng(0))):
+            model.fit(X, LABELS, groups=GROUPS)
     assert seen[0] == pytest.approx(4.0 * seen[1])
 
 

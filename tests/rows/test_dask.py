@@ -28,6 +28,9 @@ from dpsparse.exceptions import (  # noqa: E402
     SchemaError,
     SourceChangedError,
 )
+from dpsparse.private_run import releases_made_by  # noqa: E402
+from dpsparse.random import make_generator  # noqa: E402
+from dpsparse.release import Releases  # noqa: E402
 from dpsparse.rows.dask import OnDask, _names, _together, packed, unpacked  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
@@ -481,7 +484,7 @@ def test_kill_9_before_and_during_every_kind_of_release(tmp_path, phase, moment,
     whole = model("2", n_iter=4, prune=False).fit(X, y)
     fitted = model("2", n_iter=4, prune=False)
     fitted.ledger = Ledger(tmp_path / "l.db", epsilon=100.0, delta=1e-3, allow_unproven=True)
-    make, reached, left, timers = fitted._make_releases, [], [n_kills], []
+    reached, left, timers = [], [n_kills], []
 
     with two_workers() as client:
 
@@ -490,7 +493,7 @@ def test_kill_9_before_and_during_every_kind_of_release(tmp_path, phase, moment,
                 os.kill(pid, 9)
 
         def watched(plan):
-            releases = make(plan)
+            releases = Releases(plan, make_generator(fitted.random_state))
             answer = releases._release
 
             def watching(name, *arguments):
@@ -507,10 +510,10 @@ def test_kill_9_before_and_during_every_kind_of_release(tmp_path, phase, moment,
             releases._release = watching
             return releases
 
-        fitted._make_releases = watched
         source = Rows.from_dask(*cut(X, y, 4), client=client, step_timeout=60.0)
         began = time.perf_counter()
-        fitted.fit(source)
+        with releases_made_by(watched):
+            fitted.fit(source)
         assert time.perf_counter() - began < 60.0
         for timer in timers:
             timer.join()

@@ -22,6 +22,7 @@ from dpsparse.audit.replay import declared_costs, reused
 from dpsparse.mechanisms import Release
 from dpsparse.privacy.events import Event, Exponential, Repeated, RoundedGaussian
 from dpsparse.privacy.plan import Phase, Plan
+from dpsparse.private_run import make_releases
 from dpsparse.random import make_generator, streams
 from dpsparse.release import Releases
 from dpsparse.rows import Query
@@ -35,7 +36,8 @@ LONG = 2**16  # longer than what one thread draws
 
 def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
     """What the door of an estimator does wrong; empty if nothing. Wrong with probability below 1e-5."""
-    keys = [estimator._make_releases(plan).rng for _ in range(2)] if _secure(estimator) else []
+    secure = _secure(estimator)
+    keys = [make_releases(plan, estimator.random_state).rng for _ in range(2)] if secure else []
     # Twice, since the streams of threads are kept: the second look must find where the first one ended.
     told = [rng.bytes(16) for rng in keys for _ in range(2)]
     for rng in (*keys, *keys):

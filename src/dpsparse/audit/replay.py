@@ -43,6 +43,7 @@ from dpsparse.privacy.events import (
 )
 from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.privacy.rdp import leaves
+from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
@@ -129,14 +130,12 @@ class Subject:
         """All attributes of a fitted model, and the warnings of the fit."""
         facts = {**self.estimator.get_params(deep=False), "random_state": None, "ledger": None}
         model = type(self.estimator)(**facts)
-        seams = {"_make_releases": make_releases, self._planner: self._make_plan}
-        for name, seam in seams.items():
-            setattr(model, name, seam)
-        with warnings.catch_warnings(record=True) as said:
+        setattr(model, self._planner, self._make_plan)
+        with releases_made_by(make_releases), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", UnpaidFitsWarning)  # made-up rows: nothing adds up
             model.fit(X, y, groups=groups)
-        left = {name: value for name, value in vars(model).items() if name not in seams}
+        left = {name: value for name, value in vars(model).items() if name != self._planner}
         return left | {"warnings": [str(w.message) for w in said]}
 
 

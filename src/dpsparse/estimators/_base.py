@@ -7,7 +7,6 @@ A family of methods adds two things: `_make_plan` (public numbers only) and `_so
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,12 +26,12 @@ from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score, refuse_weights
 from dpsparse.estimators._sklearn_words import OwnSignature, refuse_foreign_parameters
-from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
+from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
-from dpsparse.privacy.unpaid import count_unpaid_fit
+from dpsparse.private_run import private_run
 from dpsparse.progress import FitProgress
-from dpsparse.random import is_seeded, make_generator
+from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.sources import Source
@@ -157,7 +156,11 @@ class BaseDPLinearModel(FittedLinearModel):
         return self._priced(int(n_features), self._labels(None))
 
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        plan = replace(self._make_plan(n_features, labels), n_units=self._domain.n_samples)
+        plan = replace(
+            self._make_plan(n_features, labels),
+            n_units=self._domain.n_samples,
+            max_rows=self._most_rows(n_features),
+        )
         if self._domain.unit == "person":
             plan = replace(plan, unit=PERSON, assumptions=plan.assumptions + self._person_facts())
         return plan.seeded() if is_seeded(self.random_state) else plan
@@ -213,27 +216,14 @@ class BaseDPLinearModel(FittedLinearModel):
             clipping = self._clipping(X.shape[1])
             X = within_limits(X, limits)
             rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
-        self._refuse_too_many(rows, plan, rows.n_features)
-        _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
-        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        self._carry_out(rows, plan, self._make_releases(plan), labels)
-        if limits is not None:  # weights and their noise for the columns as they are
-            self._rescale(1.0 / np.abs(limits).max(axis=1))
-        if receipt is not None:
-            receipt.commit()
+        def fit_and_publish(releases: Releases) -> None:
+            self._carry_out(rows, plan, releases, labels)
+            if limits is not None:  # weights and their noise for the columns as they are
+                self._rescale(1.0 / np.abs(limits).max(axis=1))
+
+        private_run(plan, rows, fit_and_publish, ledger=self.ledger, random_state=self.random_state)
         return self
-
-    def _refuse_too_many(self, rows: Rows, plan: Plan, n_features: int) -> None:
-        """Refuse, before anything is spent, a table of more rows than the arithmetic of the method is proven for,
-        however few were declared. A guarantee is about tables that are not refused. Pipelines and searches, which
-        carry out fits of their own, ask too."""
-        most = self._most_rows(n_features)
-        if plan.phases and most is not None and len(rows) * rows.rows_per_unit > most:
-            raise DomainError(
-                f"{type(self).__name__} is proven for tables of up to {most} rows. DPGradientClassifier and "
-                "DPGradientRegressor take more. Nothing was spent."
-            )
 
     def _most_rows(self, n_features: int) -> int | None:
         """Rows, not declared but there, that the method's arithmetic is proven for; None where that is no question."""
@@ -311,10 +301,6 @@ class BaseDPLinearModel(FittedLinearModel):
             raise ParameterError(
                 "groups names persons, and the domain protects single rows; declare Domain(unit='person')."
             )
-
-    def _make_releases(self, plan: Plan) -> Releases:
-        """The door out. The audit puts its own here, which writes down whatever leaves."""
-        return Releases(plan, make_generator(self.random_state))
 
     @property
     def _domain(self) -> Domain:
@@ -445,21 +431,3 @@ def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
     return (
         f"domain is required: {name}(domain=Domain({fact})) states the public bounds of the data."
     )
-
-
-def _warn_about(plan: Plan, name: str, *, budgeted: bool) -> None:
-    if plan.randomness == "seeded":
-        warnings.warn(
-            f"{name}: random_state makes the noise repeatable, so this fit is NOT private. "
-            "Leave random_state=None for a model you publish.",
-            NotPrivateWarning,
-            stacklevel=3,
-        )
-    elif not plan.proven:
-        warnings.warn(
-            f"{name} is the published form of a paper, for reproduction, and is NOT proven private.",
-            NotPrivateWarning,
-            stacklevel=3,
-        )
-    if not budgeted:
-        count_unpaid_fit(plan, stacklevel=4)

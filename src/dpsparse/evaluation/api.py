@@ -6,7 +6,6 @@ refused is refused before the ledger is charged, and the ledger is charged befor
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,9 @@ from dpsparse.evaluation.scores import (
     prepared,
     score_rows,
 )
-from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.privacy.guarantee import PERSON, ROW
-from dpsparse.random import is_seeded, make_generator
+from dpsparse.private_run import private_run
+from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels
 
@@ -122,24 +121,18 @@ def dp_evaluate(
     )
     if seeded:
         plan = plan.seeded()
-        warnings.warn(
-            "dp_evaluate: random_state makes the noise repeatable, so this report is NOT private.",
-            NotPrivateWarning,
-            stacklevel=2,
-        )
     rows = score_rows(model, X, y, subject, groups, bool(one_by_one))
 
-    receipt = ledger.reserve(plan) if ledger is not None else None
-    releases = Releases(plan, make_generator(random_state))
     names = [phase.name for phase in plan.phases]
-    if isinstance(rows, ScoredLabels):
-        labels = model.classes_.tolist()
-        released = release_labels(rows, names, subject, releases)
-        found, tables = classification.measure(released, subject, asked, labels, level)
-    else:
-        released = release_numbers(rows, names, subject, releases)
-        found, tables = regression.measure(released, subject, asked, level), {}
-    report = Report(told, found, tables, plan, released, subject, level)
-    if receipt is not None:
-        receipt.commit()
-    return report
+
+    def measure(releases: Releases) -> Report:
+        if isinstance(rows, ScoredLabels):
+            labels = model.classes_.tolist()
+            released = release_labels(rows, names, subject, releases)
+            found, tables = classification.measure(released, subject, asked, labels, level)
+        else:
+            released = release_numbers(rows, names, subject, releases)
+            found, tables = regression.measure(released, subject, asked, level), {}
+        return Report(told, found, tables, plan, released, subject, level)
+
+    return private_run(plan, None, measure, ledger=ledger, random_state=random_state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.estimators._schema import check_labels, checked_data, column_names
-from dpsparse.exceptions import NotPrivateWarning, ParameterError
+from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.guarantee import FITTED, PERSON, ROW
 from dpsparse.privacy.plan import Plan, gaussian_phases
 from dpsparse.random import is_seeded
@@ -68,14 +67,7 @@ def price(
         n_units=domain.n_samples,
         table=table,
     )
-    if not is_seeded(seed):
-        return plan
-    warnings.warn(
-        f"{name}: random_state makes the noise repeatable, so this result is NOT private.",
-        NotPrivateWarning,
-        stacklevel=3,
-    )
-    return plan.seeded()
+    return plan.seeded() if is_seeded(seed) else plan
 
 
 def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray | None]:

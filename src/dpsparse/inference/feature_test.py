@@ -27,8 +27,7 @@ from dpsparse.estimators._schema import column_names, refuse_weights
 from dpsparse.inference import _plan
 from dpsparse.privacy.guarantee import Guarantee
 from dpsparse.privacy.plan import Plan
-from dpsparse.privacy.unpaid import count_unpaid_fit
-from dpsparse.random import make_generator
+from dpsparse.private_run import private_run
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.moments import squares
@@ -117,11 +116,13 @@ class DPFeatureTest(_Fitted):
         rows, _ = _plan.read(X, y, self._check(), groups)
         plan, names = self.plan(rows.n_features), column_names(X)
 
-        if self.ledger is None:
-            count_unpaid_fit(plan)
-        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        releases = Releases(plan, make_generator(self.random_state))
-        self.statistic_ = statistic(releases.capped(rows), releases)
+        self.statistic_ = private_run(
+            plan,
+            None,
+            lambda releases: statistic(releases.capped(rows), releases),
+            ledger=self.ledger,
+            random_state=self.random_state,
+        )
         self.pvalues_ = 2.0 * ndtr(-np.abs(self.statistic_))
         self.support_ = discoveries(self.pvalues_, self.q, self.control)
         self.n_features_in_ = rows.n_features
@@ -131,8 +132,6 @@ class DPFeatureTest(_Fitted):
             del self.feature_names_in_
         self.plan_, self.privacy_ = plan, plan.guarantee
         self.covers_ = self._covers()
-        if receipt is not None:
-            receipt.commit()
         return self
 
     def _get_support_mask(self) -> np.ndarray:

@@ -19,11 +19,10 @@ from dpsparse.estimators._schema import column_names
 from dpsparse.evaluation.intervals import quantile
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import _plan
-from dpsparse.inference.newton import newton, shares
+from dpsparse.inference.newton import Found, newton, shares
 from dpsparse.privacy.guarantee import ANALYSED, Guarantee
 from dpsparse.privacy.plan import Plan
-from dpsparse.privacy.unpaid import count_unpaid_fit
-from dpsparse.random import make_generator
+from dpsparse.private_run import private_run
 from dpsparse.release import Releases
 from dpsparse.rows.moments import WIDEST
 
@@ -184,13 +183,8 @@ def dp_inference(
     if max(columns) >= rows.n_features:
         raise ParameterError(f"support names column {max(columns)} of {rows.n_features}.")
 
-    if ledger is None:
-        count_unpaid_fit(plan)
-    receipt = ledger.reserve(plan) if ledger is not None else None
-    releases = Releases(plan, make_generator(random_state))
     chosen = np.zeros(rows.n_features, np.float32)
     chosen[columns] = 1.0
-    units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
     # Rows hold their columns in rising order; what is asked and told is in the order of `support`.
     rising = np.append(np.argsort(columns), len(columns))
     asked = np.argsort(rising)
@@ -198,12 +192,15 @@ def dp_inference(
     factors = np.full(len(columns) + 1, clip)
     if scales is not None:
         factors[:-1] *= scales[columns]
-    found = newton(units, (first * factors)[rising], steps, releases)
+
+    def estimate_weights(releases: Releases) -> Found:
+        units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
+        return newton(units, (first * factors)[rising], steps, releases)
+
+    found = private_run(plan, None, estimate_weights, ledger=ledger, random_state=random_state)
     covariance = found.covariance[np.ix_(asked, asked)] / np.outer(factors, factors)
     half = quantile(level) * np.sqrt(np.diag(covariance))
     estimate = found.psi[asked] / factors
-    if receipt is not None:
-        receipt.commit()
     return Inference(
         (*labels, "intercept"), estimate, estimate - half, estimate + half, covariance, level, clip, plan,
         _clipped(domain),

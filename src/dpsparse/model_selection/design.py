@@ -103,10 +103,10 @@ def fits_of(design: Design) -> list[Fit]:
     return [fit for some in held for fit in some if isinstance(fit, Fit)]
 
 
-def refuse_too_many(rows: Rows, design: Design) -> None:
-    """Refuse a table that any of its fits would refuse, before anything is spent."""
-    for fit in fits_of(design):
-        fit.model._refuse_too_many(rows, fit.plan, design.setting.n_features)
+def max_rows(design: Design) -> int | None:
+    """Rows that every fit of a search is proven for; None: any number."""
+    limits = [fit.plan.max_rows for fit in fits_of(design)]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_count, check_share, check_terms
 from dpsparse.clipping import refuse_malformed, within_limits
-from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
+from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import THRESHOLD, are_free, listed, paid
@@ -28,7 +28,7 @@ from dpsparse.model_selection.design import (
     Setting,
     Winner,
     check_split,
-    refuse_too_many,
+    max_rows,
 )
 from dpsparse.model_selection.path import path_design
 from dpsparse.model_selection.prepared import (
@@ -42,7 +42,8 @@ from dpsparse.model_selection.refit import refit_design
 from dpsparse.model_selection.stopping import IN_A_LEDGER, stopping_design
 from dpsparse.privacy import Guarantee, Phase, Plan
 from dpsparse.privacy.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
-from dpsparse.random import is_seeded, make_generator
+from dpsparse.private_run import private_run
+from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.sources import Source
@@ -214,6 +215,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             unit=PERSON if persons else ROW,
             table=RAW if pipeline else FITTED,
             n_units=model._domain.n_samples,
+            max_rows=max_rows(design),
             public=public,
         )
         return plan.seeded() if is_seeded(self.random_state) else plan
@@ -322,38 +324,48 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         plan = self._priced(X.shape[1], labels)
         X = within_limits(X, limits)
         rows = Rows.clip(X, y, estimator._clipping(X.shape[1]), labels=labels, groups=groups)
-        refuse_too_many(rows, plan.public)
-        _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
-        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        releases = self._make_releases(plan)
-        design: Design = plan.public
-        winner = design.run(releases.capped(rows), releases)
-        model = self._winning(winner, design, plan, float(self.epsilon))
-        model.n_features_in_ = self.n_features_in_
-        if names is not None:
-            model.feature_names_in_ = names
-        if limits is not None:
-            model._rescale(1.0 / np.abs(limits).max(axis=1))
-        self._publish(model, winner, design, plan)
-        if receipt is not None:
-            receipt.commit()
+        def search(releases: Releases) -> None:
+            design: Design = plan.public
+            winner = design.run(releases.capped(rows), releases)
+            model = self._winning(winner, design, plan, float(self.epsilon))
+            model.n_features_in_ = self.n_features_in_
+            if names is not None:
+                model.feature_names_in_ = names
+            if limits is not None:
+                model._rescale(1.0 / np.abs(limits).max(axis=1))
+            self._publish(model, winner, design, plan)
+
+        private_run(plan, rows, search, ledger=self.ledger, random_state=self.random_state)
         return self
-
-    def _make_releases(self, plan: Plan) -> Releases:
-        """The door out. The audit puts its own here, which writes down whatever leaves."""
-        return Releases(plan, make_generator(self.random_state))
 
     def _fit_pipeline(self, X: Any, y: Any, groups: Any) -> Self:
         """The same corridor with the releases of the steps before the search, all from one reservation."""
         pipeline = clone(self.estimator)
         n_columns, blank, y, labels = pipeline._inspect(X, y, groups)
         plan = self._priced(n_columns, labels)
-        refuse_too_many(blank, plan.public.design)
-        _warn_about(plan, type(self).__name__, budgeted=self.ledger is not None)
 
-        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        releases = self._make_releases(plan)
+        def prepare_and_search(releases: Releases) -> None:
+            self._search_prepared(X, y, groups, pipeline, n_columns, plan, labels, releases)
+
+        private_run(
+            plan, blank, prepare_and_search, ledger=self.ledger, random_state=self.random_state
+        )
+        pipeline._warn_weak()
+        return self
+
+    def _search_prepared(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        pipeline: Any,
+        n_columns: int,
+        plan: Plan,
+        labels: np.ndarray | None,
+        releases: Releases,
+    ) -> None:
+        """Learn the steps, then search on the prepared rows."""
         rows = pipeline._learn_steps(X, groups, n_columns, releases)
         names = [*pipeline.steps_[-1][1]._names_out()]
         design, rows = fitting(plan.public.design, rows)
@@ -378,10 +390,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         if hasattr(pipeline, "feature_names_in_"):
             self.feature_names_in_ = pipeline.feature_names_in_
         self._publish(pipeline, winner, design, plan)
-        if receipt is not None:
-            receipt.commit()
-        pipeline._warn_weak()
-        return self
 
     def _winning(
         self, winner: Winner, design: Design, plan: Plan, epsilon: float

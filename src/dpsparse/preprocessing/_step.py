@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import ADJACENCIES, check_choice, check_positive, given
-from dpsparse.exceptions import BudgetWarning, NotPrivateWarning, ParameterError, SchemaError
+from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Table, read_table
 from dpsparse.privacy import (
     Event,
@@ -38,7 +38,7 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy.guarantee import PERSON, ROW
-from dpsparse.privacy.unpaid import count_unpaid_fit
+from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 
@@ -280,26 +280,16 @@ class PrivateStep(Step):
         plan = self._plan(n_columns, ROW if groups is None else PERSON)
         if is_seeded(self.random_state):
             plan = plan.seeded()
-            warnings.warn(
-                f"{type(self).__name__}: random_state makes the noise repeatable, so this step is NOT private.",
-                NotPrivateWarning,
-                stacklevel=2,
-            )
         check_persons(groups, read)
-        if self.ledger is None:
-            count_unpaid_fit(plan)
-        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        self._note(read)
-        self._learn(read, self._make_releases(plan), "", groups)
-        self.plan_, self.privacy_ = plan, plan.guarantee
-        if receipt is not None:
-            receipt.commit()
+
+        def learn(releases: Releases) -> None:
+            self._note(read)
+            self._learn(read, releases, "", groups)
+            self.plan_, self.privacy_ = plan, plan.guarantee
+
+        private_run(plan, None, learn, ledger=self.ledger, random_state=self.random_state)
         warn_weak(self.weak_)
         return self
-
-    def _make_releases(self, plan: Plan) -> Releases:
-        """The door out; the audit puts its own here."""
-        return Releases(plan, make_generator(self.random_state))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_terms, given, is_number
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel, _warn_about
+from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.narrower import told
@@ -43,7 +43,8 @@ from dpsparse.preprocessing._tables import Table
 from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
 from dpsparse.privacy.conversion import gaussian_epsilon
 from dpsparse.privacy.guarantee import PREPARED, RAW
-from dpsparse.random import is_seeded, make_generator
+from dpsparse.private_run import private_run
+from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 
@@ -245,6 +246,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             assumptions=(*self._declarations(), *fit.assumptions),
             unit=fit.unit,
             table=RAW,
+            max_rows=fit.max_rows,
             parameters={
                 "model": fit.method,
                 "mu": mu,
@@ -299,17 +301,15 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self._check_parameters()
         n_columns, blank, y, labels = self._inspect(X, y, groups)
         plan = self._priced(n_columns, labels)
-        _, width, norm = self._planned(n_columns)
-        self._model(plan.public.epsilon, norm)._refuse_too_many(blank, plan.public, width)
-        _warn_about(plan, "DPPipeline", budgeted=self.ledger is not None)
 
-        receipt = self.ledger.reserve(plan) if self.ledger is not None else None
-        releases = self._make_releases(plan)
-        rows = self._learn_steps(X, groups, n_columns, releases)
-        self.model_ = self._fit_model(rows, y, groups, plan, releases, labels)
-        self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
-        if receipt is not None:
-            receipt.commit()
+        def prepare_and_fit(releases: Releases) -> None:
+            rows = self._learn_steps(X, groups, n_columns, releases)
+            self.model_ = self._fit_model(rows, y, groups, plan, releases, labels)
+            self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
+
+        private_run(
+            plan, blank, prepare_and_fit, ledger=self.ledger, random_state=self.random_state
+        )
         self._warn_weak()
         return self
 
@@ -381,10 +381,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         model._carry_out(clipped, actual, releases, labels)
         model.feature_names_ = tuple(names)
         return model
-
-    def _make_releases(self, plan: Plan) -> Releases:
-        """The door out. The audit puts its own here, which writes down whatever leaves."""
-        return Releases(plan, make_generator(self.random_state))
 
     # ---- what a fitted pipeline can do ----------------------------------------------------------
 

@@ -73,6 +73,7 @@ class Plan:
     unit: str = ROW
     n_units: int | None = None  # rows or persons, where their number was declared public
     table: str = FITTED  # which table the guarantee is about
+    max_rows: int | None = None  # rows that the method's arithmetic is proven for; None: any number
     # the solver's record, made once and passed on
     public: Any = field(default=None, repr=False, compare=False)
 
