@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsparse._checks import given
+from dpsparse._checks import check_share, given
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators._base import (
     BaseDPClassifier,
@@ -23,8 +23,7 @@ from dpsparse.estimators._base import (
 from dpsparse.estimators._phases import mean_alone
 from dpsparse.exceptions import ParameterError
 from dpsparse.nonzeros import check_n_nonzero, count_event
-from dpsparse.privacy import NonPrivate, Phase, Plan
-from dpsparse.privacy.plan import gaussian_phases
+from dpsparse.privacy import REST, Budget, Plan
 from dpsparse.solvers.gradient import (
     EXACT_ITER,
     INTERCEPT_ROUNDS,
@@ -97,12 +96,8 @@ class _DPGradient(BaseDPLinearModel):
             raise ParameterError(
                 "masses must be 'auto', 'private', None or an array of public feature masses."
             )
-        shares = self._shares(private_masses=True)
-        if not all(isinstance(v, (int, float)) and v > 0 for v in shares.values()):
-            raise ParameterError(
-                "The shares of the budget must be positive and leave something to the gradients; "
-                f"got {given(shares)}."
-            )
+        for name in ("prior_share", "mass_share", "length_share", "intercept_share"):
+            check_share(name, getattr(self, name))
 
     def _bounds_rows(self, n_features: int) -> bool:
         return True
@@ -117,18 +112,25 @@ class _DPGradient(BaseDPLinearModel):
         skip = self._labels_are_numbers and narrow and self.masses == "auto"
         return isinstance(self.masses, str) and not skip
 
-    def _shares(self, private_masses: bool) -> dict[str, float]:
-        """Share of the budget (of mu^2) of each phase that is switched on; they add up to 1."""
-        shares = {"prior": self.prior_share}
-        if private_masses:
-            shares["masses"] = self.mass_share
+    def _budget(self, n_features: int, labels: np.ndarray | None) -> Budget:
+        """What a fit releases, with its share of the budget."""
+        n_outputs, n_classes = output_count(labels), 2 if labels is None else len(labels)
+        budget = Budget(self.epsilon, self.delta)
+        budget.gaussian("prior", self.prior_share, n_classes, NOTES["prior"])
+        if self._private_masses(n_features):
+            budget.gaussian("masses", self.mass_share, n_features, NOTES["masses"])
         if self._labels_are_numbers and self.clip is None:
-            shares["spread"] = self.length_share
-        shares["length"] = self.length_share
+            budget.gaussian("spread", self.length_share, MEDIAN_ROUNDS, NOTES["spread"])
+        budget.gaussian("length", self.length_share, MEDIAN_ROUNDS, NOTES["length"])
         if self.fit_intercept:
-            shares["intercept"] = self.intercept_share
-        shares["gradients"] = 1.0 - sum(shares.values())
-        return shares
+            numbers = INTERCEPT_ROUNDS * n_classes
+            budget.gaussian("intercept", self.intercept_share, numbers, NOTES["intercept"])
+        steps = 3 * MAX_ITER * (n_features + 1) * n_outputs  # numbers of all steps, at most
+        budget.gaussian("gradients", REST, steps, NOTES["gradients"])
+        count = count_event(check_n_nonzero(self.n_nonzero))
+        if count is not None:
+            budget.fixed("count", count, "noisy number of weights")
+        return budget
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         if isinstance(self.masses, np.ndarray) and self.masses.shape != (n_features,):
@@ -142,32 +144,16 @@ class _DPGradient(BaseDPLinearModel):
         fewest = mean_alone(self) if self.n_iter is None and self.clip is None else None
         if fewest is not None:
             return fewest
-        n_outputs = output_count(labels)
-        n_classes = 2 if labels is None else len(labels)
-        private = not math.isinf(self.epsilon)
-        shares = self._shares(self._private_masses(n_features))
-        sizes = {
-            "prior": n_classes,
-            "masses": n_features,
-            "spread": MEDIAN_ROUNDS,
-            "length": MEDIAN_ROUNDS,
-            "intercept": INTERCEPT_ROUNDS * n_classes,
-            "gradients": 3 * MAX_ITER * (n_features + 1) * n_outputs,
-        }
-
-        count = count_event(check_n_nonzero(self.n_nonzero))
-        paid = (count,) if count is not None else ()
-        mu, phases = gaussian_phases(shares, sizes, self.epsilon, self.delta, NOTES, paid)
-        if count is not None:
-            event = count if private else NonPrivate()
-            phases = (*phases, Phase("count", event, "noisy number of weights"))
+        n_outputs, private = output_count(labels), not math.isinf(self.epsilon)
+        budget = self._budget(n_features, labels)
+        shares = budget.shares
         return self._planned(
-            phases,
+            budget.phases(),
             self._recipe(n_features, n_outputs, "masses" in shares, labels),
             source="docs/proofs/noisy_gradient.md",
             parameters={
                 "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
-                "mu": mu,
+                "mu": budget.mu,
                 "n_outputs": n_outputs,
                 **{f"{name}_share": share for name, share in shares.items()},
             },

@@ -32,7 +32,7 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
 )
-from dpsparse.privacy.plan import gaussian_phases
+from dpsparse.privacy.budget import Budget
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.gradient import INTERCEPT_ROUNDS, MEDIAN_ROUNDS, Recipe
@@ -193,7 +193,9 @@ class _DPHardThreshold(BaseDPLinearModel):
             "intercept": INTERCEPT_ROUNDS * n_classes,
             "gradients": steps * (n_features + 1) * n_outputs,
         }
-        mu, phases = gaussian_phases(shares, sizes, self.epsilon, self.delta, _NOTES)
+        budget = Budget(self.epsilon, self.delta)
+        for phase, share in shares.items():
+            budget.gaussian(phase, share, sizes[phase], _NOTES.get(phase, ""))
         public = replace(
             self._prior(n_outputs),
             longest=domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features),
@@ -202,7 +204,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             n_nonzero=min(int(self.n_nonzero), n_features * n_outputs),
         )
         return self._planned(
-            phases,
+            budget.phases(),
             public,
             method=f"{type(self).__name__}(scaled)",
             source="docs/proofs/noisy_gradient.md",
@@ -210,7 +212,7 @@ class _DPHardThreshold(BaseDPLinearModel):
                 "n_iter": steps,
                 "n_outputs": n_outputs,
                 "method": "scaled",
-                "mu": mu,
+                "mu": budget.mu,
                 **{f"{name}_share": share for name, share in shares.items()},
             },
         )

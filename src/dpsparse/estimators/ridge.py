@@ -10,20 +10,18 @@ import numpy as np
 from dpsparse.estimators._base import BaseDPLinearModel, BaseDPRegressor, check_count
 from dpsparse.estimators._phases import effective_rows, mean_plan
 from dpsparse.estimators._support import (
+    JITTER_SHARE,
     TOL,
-    Named,
     check_grid,
     check_range,
     check_ridge,
     check_tilt,
-    find_strength,
     leaf_numbers,
     longest_row,
-    phases,
     rounded_release,
     tilted_fit,
 )
-from dpsparse.privacy import Exponential, Plan, Repeated, RoundedGaussian
+from dpsparse.privacy import REST, Budget, Event, Plan
 from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 from dpsparse.sensitivity import ridge_minimiser
@@ -177,33 +175,25 @@ def table_plan(
         check_ridge("ridge", ridge, clip**2, n_columns + 1, n)
     tol, size = TOL * clip, n_columns + 1
 
-    def everything(strength: float) -> Named:
-        named: Named = [
-            (
-                key,
-                RoundedGaussian(
-                    1.0 / (strength * math.sqrt(2.0 * share)), 1.0, sizes.get(key, n_columns)
-                ),
-                NOTES[key],
-            )
-            for key, share in shares.items()
-        ]
-        if find is not None:
-            eta = strength * math.sqrt(8.0 * of_support / n_columns)  # zCDP eta^2/8 each
-            picks = Repeated(Exponential(eta), n_columns)
-            named.append(("support", picks, "columns that go with the targets"))
-        ratio = strength * math.sqrt(2.0 * rest)
+    budget = Budget(model.epsilon, model.delta)
+    for key, share in shares.items():
+        budget.gaussian(key, share, sizes.get(key, n_columns), NOTES[key])
+    if find is not None:
+        budget.picks("support", of_support, n_columns, "columns that go with the targets")
+
+    def fit_event(ratio: float) -> Event:
         if output:
             moved = ridge_minimiser(1.0, clip, 1.0, ridge, model.adjacency, tol).value
-            return [*named, ("fit", rounded_release(moved, ratio, size), NOTES["output"])]
-        event = tilted_fit(clip, clip**2, ridge, "glm", ratio, size, tol, model.adjacency)
-        return [*named, ("fit", event, NOTES["fit"])]
+            return rounded_release(moved, ratio, size)
+        return tilted_fit(clip, clip**2, ridge, "glm", ratio, size, tol, model.adjacency)
 
-    strength = find_strength(everything, model.epsilon, model.delta)
+    budget.event("fit", REST, fit_event, NOTES["output" if output else "fit"])
+    phases = budget.phases()
     if private:
-        check_grid(name, strength * math.sqrt((2.0 if output else 2e-3) * rest), size)
+        ratio = budget.parameter("fit")
+        check_grid(name, ratio * math.sqrt(1.0 if output else JITTER_SHARE), size)
         if not output:
-            check_tilt(name, strength * math.sqrt(2.0 * rest), size, model.adjacency)
+            check_tilt(name, ratio, size, model.adjacency)
     public = TableRegression(
         way=way,
         n_samples=n,
@@ -219,12 +209,13 @@ def table_plan(
         output=output,
     )
     return model._planned(
-        phases(everything(strength) if private else [], private),
+        phases,
         public,
         source="docs/proofs/table_regression.md",
         parameters={
             "n_iter": 1,
-            **(leaf_numbers(everything(strength)) if private else {"scale": 0.0, "jitter": 0.0}),
+            "scale": 0.0,
+            **leaf_numbers([(phase.name, phase.event, phase.note) for phase in phases]),
             "way": way,
             "effective_rows": N,
             "ridge": ridge,

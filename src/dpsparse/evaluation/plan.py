@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.exceptions import ParameterError
+from dpsparse.privacy.budget import Budget
 from dpsparse.privacy.guarantee import EVALUATED, PERSON, ROW
-from dpsparse.privacy.plan import Plan, gaussian_phases
+from dpsparse.privacy.plan import Plan
 
 MOST_BINS = 64
 # Public cells of scores: +-2^(k/4), from 1/256 to 64.
 _POWERS = 2.0 ** (np.arange(-32, 25) / 4.0)
 EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
-_LIMIT = 4096.0  # largest sensitivity over noise: integer sums must fit 63 bits
 
 # Shares of mu^2 for two classes, several classes, numbers.
 _TWO = {
@@ -147,7 +147,6 @@ def make_plan(
     assumptions: tuple[str, ...] = (),
 ) -> Plan:
     """The price of an evaluation, from public facts only."""
-    parts = shares(subject, metrics, adjacency)
     sizes = {
         "confusion": subject.n_classes**2,
         "outcomes": 2,
@@ -156,18 +155,15 @@ def make_plan(
         "class_cells": subject.n_classes * (len(EDGES) + 1),
         "class_histogram": subject.n_classes * 2 * MOST_BINS,
     }
-    sizes = {name: sizes.get(name, 1) for name in parts}
-    mu, phases = gaussian_phases(parts, sizes, epsilon, delta, _NOTES)
-    if _LIMIT < mu < math.inf:
-        raise ParameterError(
-            f"epsilon={epsilon!r} is no privacy; use math.inf for the exact evaluation."
-        )
+    budget = Budget(epsilon, delta)
+    for name, share in shares(subject, metrics, adjacency).items():
+        budget.gaussian(name, share, sizes.get(name, 1), _NOTES[name])
     if adjacency == "replace-one":
         of = "persons" if unit == PERSON else "rows"
         assumptions = (*assumptions, f"the number of {of} is public (replace-one)")
     return Plan(
         method="dp_evaluate",
-        phases=phases,
+        phases=budget.phases(),
         epsilon=float(epsilon),
         delta=delta,
         adjacency=adjacency,
@@ -175,7 +171,7 @@ def make_plan(
         table=EVALUATED,
         source="docs/proofs/evaluation.md",
         assumptions=assumptions,
-        parameters={"metrics": ", ".join(metrics), "mu": mu},
+        parameters={"metrics": ", ".join(metrics), "mu": budget.mu},
         public=(subject, metrics),
     )
 

@@ -13,8 +13,9 @@ from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.estimators._schema import check_labels, checked_data, column_names
 from dpsparse.exceptions import ParameterError
+from dpsparse.privacy.budget import Budget
 from dpsparse.privacy.guarantee import FITTED, PERSON, ROW
-from dpsparse.privacy.plan import Plan, gaussian_phases
+from dpsparse.privacy.plan import Plan
 from dpsparse.random import is_seeded
 from dpsparse.rows import Rows
 
@@ -51,18 +52,20 @@ def price(
     table: str = FITTED,
 ) -> Plan:
     """Gaussian releases with these shares of the budget."""
-    mu, phases = gaussian_phases(shares, sizes, epsilon, delta)
+    budget = Budget(epsilon, delta)
+    for phase, share in shares.items():
+        budget.gaussian(phase, share, sizes[phase])
     if adjacency == "replace-one":
         assumptions = (*assumptions, f"the number of {domain.unit}s is public (replace-one)")
     plan = Plan(
         method=name,
-        phases=phases,
+        phases=budget.phases(),
         epsilon=float(epsilon),
         delta=delta,
         adjacency=adjacency,
         source="docs/proofs/inference.md",
         assumptions=assumptions,
-        parameters={"mu": mu},
+        parameters={"mu": budget.mu},
         unit=PERSON if domain.unit == "person" else ROW,
         n_units=domain.n_samples,
         table=table,

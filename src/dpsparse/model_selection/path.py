@@ -18,15 +18,14 @@ from typing import Any, ClassVar
 from dpsparse.model_selection.candidates import linear, variant, widest
 from dpsparse.model_selection.design import Fit, Setting, Winner
 from dpsparse.model_selection.pricing import (
-    affordable,
     choice_parameter,
     choice_plan,
     choice_range,
     gaussian_parameter,
     merged,
-    whole_parameter,
 )
 from dpsparse.privacy import Event, Exponential, Gaussian, Phase, Plan, Sequence
+from dpsparse.privacy.budget import gaussian_parameter_at, largest_affordable
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.held_out import centred_scores
@@ -67,7 +66,7 @@ def path_design(setting: Setting) -> PathDesign:
         paid = choice_event(eta, event)
         return Sequence((event, paid)), (fit, eta, event, paid)
 
-    mu, (fit, eta, event, paid) = affordable(spend, setting.epsilon, setting.delta)
+    mu, (fit, eta, event, paid) = largest_affordable(spend, setting.epsilon, setting.delta)
     k = len(setting.candidates)
     return PathDesign(
         setting,
@@ -77,7 +76,7 @@ def path_design(setting: Setting) -> PathDesign:
             Phase("fit", event, "one fit on all rows"),
             Phase("choice", paid, f"one of {k} free candidates on the same rows, eta {eta:.4g}"),
         ),
-        mu * math.sqrt(1.0 - f) / whole_parameter(setting.epsilon, setting.delta),
+        mu * math.sqrt(1.0 - f) / gaussian_parameter_at(setting.epsilon, setting.delta),
         {"rows_lost_at_95": math.ceil(math.log(k / 0.05) / eta)},
     )
 

@@ -21,10 +21,8 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import THRESHOLD
 from dpsparse.model_selection.design import Design
 from dpsparse.model_selection.narrower import narrowed
-from dpsparse.model_selection.pricing import affordable, whole_parameter
-from dpsparse.privacy import Event, Phase
-from dpsparse.privacy import Sequence as EventSequence
-from dpsparse.privacy.conversion import gaussian_epsilon
+from dpsparse.privacy import REST, Phase
+from dpsparse.privacy.budget import gaussian_parameter_at
 
 
 def is_pipeline(estimator: Any) -> bool:
@@ -56,18 +54,14 @@ def prepared_search(
 ) -> Prepared:
     """The whole, priced: `design_at(model, width, epsilon)` makes the search that a price allows."""
     wants, width, norm = pipeline._planned(n_columns)
-    rest = 1.0 - pipeline._shares(wants)
     model = pipeline._model(1.0, norm)
-
-    def spend(mu: float) -> tuple[Event, tuple[tuple[Phase, ...], Design]]:
-        own = pipeline._own_phases(wants, mu)
-        design = design_at(model, width, gaussian_epsilon(mu * math.sqrt(rest), delta))
-        return EventSequence(tuple(p.event for p in (*own, *design.phases))), (own, design)
-
-    mu, (own, design) = affordable(spend, epsilon, delta)
-    pipeline._check_enough(wants, mu)
-    inner = whole_parameter(design.setting.epsilon, delta)
-    untuned = whole_parameter(epsilon, delta) * math.sqrt(rest)
+    budget = pipeline._budget(wants, epsilon)
+    budget.nested("search", REST, lambda price: design_at(model, width, price))
+    design = design_at(model, width, budget.price("search"))
+    pipeline._check_enough(wants, budget.mu)
+    own = budget.phases()[: -len(design.phases)]
+    inner = gaussian_parameter_at(design.setting.epsilon, delta)
+    untuned = gaussian_parameter_at(epsilon, delta) * math.sqrt(budget.shares["search"])
     return Prepared(design, own, design.kept * inner / untuned)
 
 

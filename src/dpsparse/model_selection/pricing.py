@@ -4,18 +4,15 @@ choice     the exponential mechanism of range eta is dominated by the Gaussian o
            mu = 2 Phi^-1(1/(1 + e^(-eta/2))), exactly (docs/proofs/tuning.md, Lemma 2)
 dominating any run with a known dominating Gaussian as that Gaussian, to compare runs of different kinds
 merged     Gaussian events of several fits are one Gaussian event with the sum of their mu^2
-affordable the largest common factor on all shares that the accountant lets pass
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TypeVar
 
 from scipy.special import log_ndtr, ndtri
 
-from dpsparse.exceptions import CalibrationError
 from dpsparse.privacy import (
     Event,
     Exponential,
@@ -23,9 +20,7 @@ from dpsparse.privacy import (
     Phase,
     Plan,
     RoundedGaussian,
-    calibrate,
 )
-from dpsparse.privacy import epsilon as event_epsilon
 from dpsparse.privacy import gaussian_parameter as dominating_parameter
 from dpsparse.privacy.rdp import leaves
 
@@ -72,34 +67,6 @@ def gaussian_parameter(event: Event) -> float | None:
     """mu of a run of Gaussian noise alone, else None."""
     one = merged(event)
     return one.sensitivity / one.scale if isinstance(one, RoundedGaussian) else None
-
-
-def whole_parameter(epsilon: float, delta: float) -> float:
-    """mu of a single Gaussian release at (epsilon, delta): what an untuned fit has."""
-    return calibrate(lambda mu: Gaussian(1.0 / mu), epsilon, delta)
-
-
-def affordable(
-    spend: Callable[[float], tuple[Event, T]], epsilon: float, delta: float
-) -> tuple[float, T]:
-    """The factor mu, and what `spend(mu)` makes with it, that costs (epsilon, delta) and not more.
-
-    Cost grows about linearly with mu, so a few corrections in proportion find it from below.
-    """
-    mu = whole_parameter(epsilon, delta)
-    best: tuple[float, T] | None = None
-    for _ in range(20):
-        event, made = spend(mu)
-        spent = event_epsilon(event, delta)
-        if spent <= epsilon:
-            if best is None or mu > best[0]:
-                best = mu, made
-            if spent >= epsilon * (1.0 - 1e-4):
-                break
-        mu *= min(max(epsilon / spent, 0.1), 10.0) * (1.0 - 1e-6)
-    if best is None:
-        raise CalibrationError("The steps of this search cannot be paid by so small an epsilon.")
-    return best
 
 
 def choice_plan(eta: float, delta: float, adjacency: str) -> Plan:

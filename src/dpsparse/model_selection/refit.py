@@ -21,15 +21,14 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import linear, paid, variant
 from dpsparse.model_selection.design import PARTS, Fit, Setting, Winner, secret_split
 from dpsparse.model_selection.pricing import (
-    affordable,
     choice_plan,
     choice_range,
     dominating,
     gaussian_parameter,
     merged,
-    whole_parameter,
 )
 from dpsparse.privacy import Event, Exponential, Phase, Plan, RoundedGaussian, Sequence
+from dpsparse.privacy.budget import gaussian_parameter_at, largest_affordable
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.held_out import centred_scores
@@ -90,8 +89,8 @@ def refit_design(setting: Setting) -> RefitDesign:
             eta = choice_range(parameter)
         return Sequence((search, last)), (fits, finals, eta, search, last)
 
-    mu, (fits, finals, eta, search, last) = affordable(spend, setting.epsilon, delta)
-    whole = whole_parameter(setting.epsilon, delta)
+    mu, (fits, finals, eta, search, last) = largest_affordable(spend, setting.epsilon, delta)
+    whole = gaussian_parameter_at(setting.epsilon, delta)
     return RefitDesign(
         setting,
         fits,

@@ -25,10 +25,11 @@ from scipy.optimize import brentq
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.model_selection.candidates import linear, variant
 from dpsparse.model_selection.design import PARTS, Fit, Setting, Winner, secret_split
-from dpsparse.model_selection.pricing import gaussian_parameter, merged, whole_parameter
+from dpsparse.model_selection.pricing import gaussian_parameter, merged
 from dpsparse.privacy import Gaussian, Phase, Plan, RandomStopping, RoundedGaussian
 from dpsparse.privacy import delta as event_delta
 from dpsparse.privacy import epsilon as event_epsilon
+from dpsparse.privacy.budget import gaussian_parameter_at
 from dpsparse.random import integer_below
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -107,7 +108,7 @@ def stopping_design(setting: Setting) -> StoppingDesign:
     def fits_at(mu: float) -> tuple[Fit, ...]:
         return tuple(setting.fit(p, mu, share_of_rows=inside) for p in setting.candidates)
 
-    whole = whole_parameter(setting.epsilon, setting.delta)
+    whole = gaussian_parameter_at(setting.epsilon, setting.delta)
     size = 1 + max(_size(fit) for fit in fits_at(whole))
     slack = min(1.0, size * 2.0**-90 / gamma)  # Lemma 3 of rounded_gaussian.md, mean number of runs
 

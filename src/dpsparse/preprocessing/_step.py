@@ -26,17 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import ADJACENCIES, check_choice, check_positive, given
 from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Table, read_table
-from dpsparse.privacy import (
-    Event,
-    Guarantee,
-    NonPrivate,
-    Phase,
-    Plan,
-    RoundedGaussian,
-    Sequence,
-    ThresholdedGaussian,
-    calibrate,
-)
+from dpsparse.privacy import Budget, Guarantee, NonPrivate, Phase, Plan
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded, make_generator
@@ -52,7 +42,6 @@ SOURCE = "docs/proofs/preparation.md"
 # Of delta, for names that only one row knows. A ledger of the same delta keeps 2^-15 of it for all that may go wrong,
 # so it holds more than a hundred fits with such names (2^-16 filled it with one); thresholds are 8 % higher for it.
 LEAK_SHARE = 2.0**-22
-MOST_NAMES = 2**40  # a public bound on the different names of a table: memory holds fewer
 # Rows times mu over the sensitivity: below, noise is as large as what it should measure.
 ENOUGH = 50.0
 WIDEST_FRAME = 10_000  # columns of a data frame that set_output makes of sparse rows
@@ -69,14 +58,12 @@ class Want:
     names: bool = False  # a threshold release
     moved: float = 0.0  # how far a row moves counts that need ENOUGH rows; 0 for others
 
-    def event(self, mu: float, leak: float) -> Event:
-        """The event at a budget mu of the whole."""
-        if math.isinf(mu):
-            return NonPrivate()
-        scale = 1.0 / (mu * math.sqrt(self.share))
+    def add_to(self, budget: Budget, leak: float, prefix: str = "") -> None:
+        """The line of a budget that pays for it; `leak` of delta pays for names that only one row knows."""
         if self.names:
-            return ThresholdedGaussian(scale, 1.0, MOST_NAMES, leak)
-        return RoundedGaussian(scale, 1.0, self.size)
+            budget.names(prefix + self.name, self.share, leak, self.note)
+        else:
+            budget.gaussian(prefix + self.name, self.share, self.size, self.note)
 
 
 class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -244,13 +231,17 @@ class PrivateStep(Step):
         total = sum(want.share for want in wants)
         if not wants:
             raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
-        mu = afford(wants, self.epsilon, self.delta, total)
+        budget = Budget(self.epsilon, self.delta)
+        leak = self.delta * LEAK_SHARE / max(1, sum(want.names for want in wants))
+        for want in wants:
+            want.add_to(budget, leak)
+        mu = budget.mu
         check_enough(
             wants, mu / math.sqrt(total), self.n_samples, self.adjacency, type(self).__name__
         )
         return Plan(
             method=type(self).__name__,
-            phases=phases_of(wants, mu / math.sqrt(total), self.delta * LEAK_SHARE, ""),
+            phases=budget.phases(),
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
@@ -333,32 +324,6 @@ def narrow(rows: sp.csr_array) -> sp.csr_array:
     if rows.indices.dtype != np.int32 and max(rows.nnz, rows.shape[1]) < 2**31:
         rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
     return rows
-
-
-def phases_of(wants: list[Want], mu: float, leak: float, prefix: str) -> tuple[Phase, ...]:
-    """The phases of a step at a budget mu of the whole; a leak is shared by all that may leak."""
-    return tuple(
-        Phase(prefix + want.name, want.event(mu, leak / _leaking(wants)), want.note)
-        for want in wants
-    )
-
-
-def _leaking(wants: list[Want]) -> int:
-    return max(1, sum(want.names for want in wants))
-
-
-def afford(wants: list[Want], epsilon: float, delta: float, total: float) -> float:
-    """mu of the releases together at (epsilon, delta)."""
-    if math.isinf(epsilon):
-        return math.inf
-    leak = delta * LEAK_SHARE
-
-    def event(mu: float) -> Event:
-        return Sequence(
-            tuple(phase.event for phase in phases_of(wants, mu / math.sqrt(total), leak, ""))
-        )
-
-    return calibrate(event, epsilon, delta)
 
 
 def check_enough(

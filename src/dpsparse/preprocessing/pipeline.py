@@ -10,7 +10,6 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,7 +27,6 @@ from dpsparse.estimators._schema import checked_data, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.prepared import wider
-from dpsparse.model_selection.pricing import affordable
 from dpsparse.preprocessing._step import (
     LEAK_SHARE,
     SOURCE,
@@ -36,12 +34,10 @@ from dpsparse.preprocessing._step import (
     Step,
     Want,
     check_enough,
-    phases_of,
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Table
-from dpsparse.privacy import Guarantee, Phase, Plan, Sequence
-from dpsparse.privacy.conversion import gaussian_epsilon
+from dpsparse.privacy import REST, Budget, Guarantee, Plan
 from dpsparse.privacy.guarantee import PREPARED, RAW
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
@@ -221,57 +217,41 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
         wants, width, norm = self._planned(n_features)
-        spent = self._shares(wants)
+        budget = self._budget(wants, float(self.epsilon))
 
-        def priced(mu: float) -> tuple[Any, tuple[tuple[Phase, ...], Plan]]:
-            own = self._own_phases(wants, mu)
-            price = gaussian_epsilon(mu * math.sqrt(1.0 - spent), self.delta)
-            fit = self._model(price, norm)._priced(width, labels)
-            return Sequence(tuple(p.event for p in (*own, *fit.phases))), (own, fit)
+        def plan_model(epsilon: float) -> Plan:
+            return self._model(epsilon, norm)._priced(width, labels)
 
-        mu = math.inf
-        if math.isinf(self.epsilon):
-            own = self._own_phases(wants, mu)
-            fit = self._model(math.inf, norm)._priced(width, labels)
-        else:
-            mu, (own, fit) = affordable(lambda m: priced(m), self.epsilon, self.delta)
-            self._check_enough(wants, mu)
+        budget.nested("model", REST, plan_model)
+        fit = plan_model(budget.price("model"))
+        self._check_enough(wants, budget.mu)
         return Plan(
             method="DPPipeline",
-            phases=(*own, *fit.phases),
+            phases=budget.phases(),
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
-            source=f"{SOURCE}, {fit.source}" if own else fit.source,
+            source=f"{SOURCE}, {fit.source}" if any(each for _, each in wants) else fit.source,
             assumptions=(*self._declarations(), *fit.assumptions),
             unit=fit.unit,
             table=RAW,
             max_rows=fit.max_rows,
             parameters={
                 "model": fit.method,
-                "mu": mu,
-                **{f"share of {name}: {w.name}": w.share for name, each in wants for w in each},
-                "share of the model": 1.0 - spent,
+                "mu": budget.mu,
+                **{f"share of {name}": share for name, share in budget.shares.items()},
             },
             public=fit,
         )
 
-    def _shares(self, wants: list[tuple[str, list[Want]]]) -> float:
-        """What the steps take of mu^2 together."""
-        spent = sum(want.share for _, each in wants for want in each)
-        if not spent < 1.0:
-            raise ParameterError(
-                f"The shares of the steps add up to {spent:g} and leave nothing to the model; lower them."
-            )
-        return spent
-
-    def _own_phases(self, wants: list[tuple[str, list[Want]]], mu: float) -> tuple[Phase, ...]:
-        """The phases of all steps at a budget mu of the whole."""
-        leaking = max(1, sum(any(w.names for w in each) for _, each in wants))
-        leak = self.delta * self.leak_share / leaking
-        return tuple(
-            phase for name, each in wants for phase in phases_of(each, mu, leak, f"{name}: ")
-        )
+    def _budget(self, wants: list[tuple[str, list[Want]]], epsilon: float) -> Budget:
+        """The lines of all steps; that of the model, or of a search, is added to it."""
+        budget = Budget(epsilon, self.delta)
+        leaking = max(1, sum(want.names for _, each in wants for want in each))
+        for name, each in wants:
+            for want in each:
+                want.add_to(budget, self.delta * self.leak_share / leaking, f"{name}: ")
+        return budget
 
     def _check_enough(self, wants: list[tuple[str, list[Want]]], mu: float) -> None:
         for name, each in wants:

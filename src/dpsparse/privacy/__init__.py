@@ -1,5 +1,6 @@
 """Accounting: events, their Renyi curves, calibration, guarantees, the ledger."""
 
+from dpsparse.privacy.budget import REST, Budget
 from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.composition import gaussian_parameter
 from dpsparse.privacy.conversion import delta, epsilon
@@ -28,7 +29,9 @@ from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.privacy.rdp import rdp
 
 __all__ = [
+    "REST",
     "ZCDP",
+    "Budget",
     "DiscreteGaussian",
     "Event",
     "Exponential",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.calibrate import calibrate
 from dpsparse.privacy.conversion import best_bound
-from dpsparse.privacy.events import Event, NonPrivate, RoundedGaussian, Sequence
+from dpsparse.privacy.events import Event, RoundedGaussian, Sequence
 from dpsparse.privacy.guarantee import FITTED, ROW, Guarantee
 from dpsparse.privacy.html import guarantee_html
 from dpsparse.privacy.rdp import leaves
@@ -131,30 +129,3 @@ class Plan:
                 f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}"
             )
         return "\n".join(lines)
-
-
-def gaussian_phases(
-    shares: Mapping[str, float],
-    sizes: Mapping[str, int],
-    epsilon: float,
-    delta: float,
-    notes: Mapping[str, str] = MappingProxyType({}),
-    extra: tuple[Event, ...] = (),
-) -> tuple[float, tuple[Phase, ...]]:
-    """mu, and one phase of a sum with Gaussian noise for every share of mu^2; infinite where nothing is private.
-
-    `sizes` says how many numbers a phase releases at most: the sampler's slack is charged for each. `extra` events are
-    paid beside them, but have no phase here.
-    """
-
-    def event(name: str, mu: float) -> Event:
-        if math.isinf(mu):
-            return NonPrivate()
-        return RoundedGaussian(1.0 / (mu * math.sqrt(shares[name])), 1.0, sizes[name])
-
-    mu = math.inf
-    if not math.isinf(epsilon):
-        mu = calibrate(
-            lambda m: Sequence((*(event(name, m) for name in shares), *extra)), epsilon, delta
-        )
-    return mu, tuple(Phase(name, event(name, mu), notes.get(name, "")) for name in shares)
