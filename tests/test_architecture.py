@@ -39,6 +39,7 @@ ALLOWED = {
     "rows": {"clipping", "domain", "losses", "sensitivity", "arithmetic", "readers"},  # clipped while read
     "mechanisms": {"noise", "privacy", "random", "selection", "sensitivity"},
     "release": {"mechanisms", "noise", "privacy", "rows"},
+    "private_run": {"privacy", "random", "release"},
     # the algorithms as printed need the losses alone; the rest serves their estimators
     "published": {
         "losses", "_lazy", "estimators", "nonzeros", "privacy", "release", "rows", "solvers",
@@ -49,23 +50,28 @@ ALLOWED = {
         "nonzeros",
     },
     "estimators": {
-        "_lazy", "published", "solvers", "rows", "release", "selection", "losses", "clipping", "domain", "random",
+        "_lazy", "private_run",
+        "published", "solvers", "rows", "release", "selection", "losses", "clipping", "domain", "random",
         "noise", "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
     },
     "models": {"estimators", "published", "domain", "privacy", "preprocessing", "_files", "_model_values"},
     "_model_values": {"domain", "nonzeros", "preprocessing", "privacy"},
     "preprocessing": {
+        "private_run",
         "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "models", "model_selection",
         "sensitivity",
     },
     "evaluation": {
+        "private_run",
         "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "report", "sensitivity",
     },
     "model_selection": {
+        "private_run",
         "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "selection", "sensitivity",
         "evaluation", "losses", "solvers", "datasets", "noise", "report", "nonzeros",
     },
     "inference": {
+        "private_run",
         "rows", "release", "clipping", "domain", "random", "privacy", "sensitivity", "estimators", "evaluation",
     },
     "proofs": set(),
@@ -73,6 +79,7 @@ ALLOWED = {
     "datasets": {"_lazy", "readers", "random"},
     "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
+        "private_run",
         "estimators", "published", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros",
         "clipping", "domain", "random", "privacy", "sensitivity", "losses", "_files", "_lazy", "progress",
     },

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import dpsparse.estimators._base as base
+from dpsparse import private_run
 from dpsparse.domain import Domain
 from dpsparse.estimators._support import TOL, row_bound
 from dpsparse.estimators.admm import DPADMMClassifier
@@ -62,7 +62,7 @@ class Seen(Releases):
 
 @pytest.fixture
 def seen(monkeypatch):
-    monkeypatch.setattr(base, "Releases", Seen)
+    monkeypatch.setattr(private_run, "Releases", Seen)
     Seen.answers, Seen.picks, Seen.tilts = {}, [], []
     return Seen
 

@@ -23,8 +23,9 @@ from dpsparse import (
     dp_evaluate,
     evaluation_plan,
     make_dp_scorer,
+    private_run,
 )
-from dpsparse.evaluation import Report, api
+from dpsparse.evaluation import Report
 from dpsparse.evaluation.scores import _ask, describe_model, score_rows
 from dpsparse.exceptions import (
     BudgetError,
@@ -253,7 +254,7 @@ def test_charged_once_and_before_noise(monkeypatch):
     assert entry.committed
     assert entry.event == report.plan_.event
     monkeypatch.setattr(
-        api, "Releases", lambda *a: pytest.fail("noise before the ledger could refuse")
+        private_run, "Releases", lambda *a: pytest.fail("noise before the ledger could refuse")
     )
     with pytest.raises(BudgetError):
         dp_evaluate(MODEL, X, Y, epsilon=0.9, ledger=ledger)
@@ -265,7 +266,7 @@ def test_charged_once_and_before_noise(monkeypatch):
     def crash(*arguments):
         raise Crash
 
-    monkeypatch.setattr(api, "Releases", crash)
+    monkeypatch.setattr(private_run, "Releases", crash)
     with pytest.raises(Crash):
         dp_evaluate(MODEL, X, Y, epsilon=0.2, ledger=ledger)
     assert [e.committed for e in ledger.history()] == [

@@ -21,6 +21,7 @@ from dpsparse import (
     DPLassoClassifier,
     DPSearchCV,
     Ledger,
+    private_run,
 )
 from dpsparse.exceptions import (
     BudgetError,
@@ -31,7 +32,6 @@ from dpsparse.exceptions import (
 )
 from dpsparse.model_selection import candidates as candidates_module
 from dpsparse.model_selection import design as design_module
-from dpsparse.model_selection import search as search_module
 from dpsparse.model_selection.design import Fit
 from dpsparse.model_selection.pricing import choice_parameter, gaussian_parameter
 from dpsparse.model_selection.refit import _dearest
@@ -107,7 +107,7 @@ class Ears:
                 ears.heard.append(("choice", phase, self._event(phase).eta))
                 return super().top_k(phase, scores, k, unit, null)
 
-        monkeypatch.setattr(search_module, "Releases", Listening)  # and what is made under it
+        monkeypatch.setattr(private_run, "Releases", Listening)  # and what is made under it
 
     @property
     def mu2(self):

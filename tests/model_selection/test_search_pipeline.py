@@ -16,9 +16,9 @@ from dpsparse import (
     DPSearchCV,
     DPVectorizer,
     Ledger,
+    private_run,
 )
 from dpsparse.exceptions import BudgetError, DPSparseError, NotPrivateWarning, ParameterError
-from dpsparse.model_selection import search as search_module
 from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.pricing import choice_parameter
 from dpsparse.preprocessing import DPStandardizer, DPTablePreparer
@@ -92,7 +92,7 @@ def test_what_is_released_is_what_is_charged(monkeypatch, design):
             heard.append(_squares(self._event(phase)))
             return super().names(phase, *given, **more)
 
-    monkeypatch.setattr(search_module, "Releases", Listening)  # and what is made under it
+    monkeypatch.setattr(private_run, "Releases", Listening)  # and what is made under it
     found = search(design).fit(X, y)
     (eta,) = ranges
     paid = sum(

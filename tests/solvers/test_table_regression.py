@@ -10,8 +10,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
-import dpsparse.estimators._base as base
-from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor
+from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor, private_run
 from dpsparse.audit.replay import check
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators import ridge as estimator
@@ -429,7 +428,7 @@ def test_every_number_that_leaves_is_charged(model, adjacency, monkeypatch):
                 left[phase] = left.get(phase, 0) + made.query.size
             return super()._release(phase, made)
 
-    monkeypatch.setattr(base, "Releases", Counted)
+    monkeypatch.setattr(private_run, "Releases", Counted)
     X = np.random.default_rng(1).uniform(-1, 1, (50, 12))
     fitted = model(Domain(target_bound=1.0, n_samples=4000), n_nonzero=5, adjacency=adjacency)
     fitted.fit(X, X[:, 0])
