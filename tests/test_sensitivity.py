@@ -20,7 +20,7 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax
 from dpsparse.rows import Rows
-from dpsparse.rows.columns import Names, NumberColumns
+from dpsparse.rows.columns import RawRows
 from dpsparse.rows.moments import products, squares
 
 AR, RP = "add-remove", "replace-one"
@@ -366,7 +366,7 @@ def targets_of(*y):
 
 
 def cells_of(*lines):
-    return NumberColumns(np.array(lines)).between(np.tile([0.0, 1.0], (3, 1)))
+    return RawRows.of(np.array(lines)).numbers(np.asarray, 3).between(np.tile([0.0, 1.0], (3, 1)))
 
 
 def units_of(*lines):
@@ -411,7 +411,7 @@ def test_whole_numbers_attain_the_lemma_of_their_query(name, adjacency):
 @both
 def test_names_attain_their_lemma(adjacency):
     def weights(*names):
-        asked = Names([names], 4)
+        asked = RawRows.of([names]).names(list, 4)
         return dict(zip(asked.known, asked.weights().whole(UNIT).tolist(), strict=True))
 
     one, other = weights("a", "b", "c", "d"), weights("e")

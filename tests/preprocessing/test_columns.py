@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, Names, NumberColumns, _power_cells
+from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, RawRows, _power_cells
 from dpsparse.sensitivity import column_cells, name_threshold, shared_names
 
 BIG, TINY = 1.7976931348623157e308, 5e-324
@@ -17,6 +17,15 @@ CELLS = [
     -1.0, float(np.nextafter(-1.0, -2.0)), 0.0, -0.0, 2.0, float(np.nextafter(2.0, 0.0)), 0.5,
     TINY, -TINY, 1e-300, BIG, -BIG, math.inf, -math.inf, math.nan, 2.0**-20, 2.0**40, -(2.0**40),
 ]  # fmt: skip
+
+
+def number_columns(values, groups=None):
+    values = np.asarray(values, float)
+    return RawRows.of(values, groups=groups).numbers(np.asarray, values.shape[1])
+
+
+def names_of(rows, most, groups=None):
+    return RawRows.of(rows, groups=groups).names(list, most)
 
 
 def queries(columns):
@@ -34,9 +43,9 @@ def test_one_row_moves_cells_by_the_lemma_and_attains_it():
     rows = [np.array([pair]) for pair in itertools.product(CELLS, repeat=2)][::3]
     for unit in UNITS:
         seen = {"add-remove": 0.0, "replace-one": 0.0}
-        alone = [[q.whole(unit) for q in queries(NumberColumns(table))]]
+        alone = [[q.whole(unit) for q in queries(number_columns(table))]]
         tables = [
-            [q.whole(unit) for q in queries(NumberColumns(np.vstack([table, r])))] for r in rows
+            [q.whole(unit) for q in queries(number_columns(np.vstack([table, r])))] for r in rows
         ]
         for kind, pairs in (
             ("add-remove", itertools.product(alone, tables)),
@@ -54,20 +63,20 @@ def test_one_row_moves_cells_by_the_lemma_and_attains_it():
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_person_moves_no_more_than_a_row(unit):
     table = np.array([[0.3, 0.4]])
-    before = [q.whole(unit) for q in queries(NumberColumns(table, [0]))]
+    before = [q.whole(unit) for q in queries(number_columns(table, [0]))]
     for n_rows in (1, 2, 3, 7, 50):
         for cells in (CELLS[:5], [1.5], CELLS):
             more = np.array([[cells[i % len(cells)]] * 2 for i in range(n_rows)])
             groups = [0] + [1] * n_rows
             after = [
-                q.whole(unit) for q in queries(NumberColumns(np.vstack([table, more]), groups))
+                q.whole(unit) for q in queries(number_columns(np.vstack([table, more]), groups))
             ]
             for a, b in zip(before, after, strict=True):
                 assert norm(b - a) <= column_cells(2, "add-remove").value / unit
 
 
 def test_every_number_is_in_the_cell_that_holds_it():
-    cells = _power_cells(np.array(CELLS)[:, None], 0)
+    cells = _power_cells(np.array(CELLS))
     for x, cell in zip(CELLS, cells, strict=True):
         if math.isnan(x):
             assert cell == POWER_CELLS - 1
@@ -81,7 +90,7 @@ TEXTS = [[], ["a"], ["b"], ["a", "b"], ["new"], ["new", "x"], list("abcdefg"), [
 
 
 def weights(rows, most, unit, groups=None):
-    names = Names(rows, most, groups)
+    names = names_of(rows, most, groups)
     return dict(zip(names.known, names.weights().whole(unit).tolist(), strict=True))
 
 
@@ -138,7 +147,7 @@ def test_the_threshold_grows_with_names_and_is_halved_under_replace_one():
 @pytest.mark.parametrize("n_columns", [3, 5, 6, 7])
 def test_cells_of_several_columns_keep_to_a_bound_that_is_rounded_down(n_columns):
     """sqrt 3 in float64 is below sqrt 3; a unit that is a power of two leaves no other room."""
-    query = NumberColumns(np.ones((1, n_columns))).powers()
+    query = number_columns(np.ones((1, n_columns))).powers()
     whole = query.whole(2.0**-20)
     squares = sum(int(k) ** 2 for k in whole.reshape(-1))
     assert 0 < squares <= (Fraction(query.sensitivity("add-remove").value) * 2**20) ** 2

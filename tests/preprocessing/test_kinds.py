@@ -13,7 +13,7 @@ from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, DPPipeline
 from dpsparse.audit.replay import Subject, check_pair
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.preprocessing._tables import days, filled, kinds
-from dpsparse.rows.columns import NumberColumns
+from dpsparse.rows.columns import RawRows
 from dpsparse.sensitivity import column_cells
 from preprocessing.test_pipeline import (
     ADJACENCIES,
@@ -55,7 +55,9 @@ def test_one_row_moves_the_kinds_by_the_lemma_and_attains_it(adjacency):
         column = np.empty(len(rows), object)
         column[:] = rows
         codes = np.column_stack([kinds(column)] * 3)
-        return NumberColumns(codes).between(edges).whole(unit) * unit
+        return (
+            RawRows.of(codes).numbers(np.asarray, codes.shape[1]).between(edges).whole(unit) * unit
+        )
 
     bound, most = column_cells(3, adjacency).value, 0.0
     base = ["x", 1.0]

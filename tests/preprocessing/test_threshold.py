@@ -21,8 +21,12 @@ from dpsparse.privacy import (
 from dpsparse.privacy.events import from_dict, to_dict
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
-from dpsparse.rows.columns import Names
+from dpsparse.rows.columns import RawRows
 from dpsparse.sensitivity import name_threshold
+
+
+def names_of(rows, most, groups=None):
+    return RawRows.of(rows, groups=groups).names(list, most)
 
 
 def gaussian_delta(mu, eps):
@@ -109,7 +113,7 @@ def test_told_weights_have_the_declared_noise(adjacency):
     n = 4000
     rows = [[f"w{j}"] for j in range(n) for _ in range(6)]
     door = releases(10.0, 1e-9, 3, adjacency)
-    names = Names(rows, 1)
+    names = names_of(rows, 1)
     scale = door.scale("words", names.weights())
     told, weights = door.names("words", names)
     assert len(told) == n
@@ -126,7 +130,7 @@ def test_a_name_of_one_row_is_told_as_often_as_declared():
     told = sum(
         any(
             name in ("a", "b")
-            for name in releases(2.0, 0.1, seed).names("words", Names(rows, 2))[0]
+            for name in releases(2.0, 0.1, seed).names("words", names_of(rows, 2))[0]
         )
         for seed in range(3000)
     )
@@ -138,8 +142,8 @@ def test_a_name_of_one_row_is_told_as_often_as_declared():
 
 def test_what_is_told_is_sorted_and_no_matter_of_the_order_of_rows():
     rows = [[w] for w in ["pear", "apple", "fig", "rare"] for _ in range(1 if w == "rare" else 30)]
-    first = releases(10.0, 1e-9, 5).names("words", Names(rows, 1))
-    second = releases(10.0, 1e-9, 5).names("words", Names(rows[::-1], 1))
+    first = releases(10.0, 1e-9, 5).names("words", names_of(rows, 1))
+    second = releases(10.0, 1e-9, 5).names("words", names_of(rows[::-1], 1))
     assert first[0] == second[0] == ("apple", "fig", "pear")
     np.testing.assert_array_equal(first[1], second[1])
 

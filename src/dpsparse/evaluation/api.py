@@ -121,11 +121,12 @@ def dp_evaluate(
     )
     if seeded:
         plan = plan.seeded()
-    rows = score_rows(model, X, y, subject, groups, bool(one_by_one))
+    scored = score_rows(model, X, y, subject, groups, bool(one_by_one))
 
     names = [phase.name for phase in plan.phases]
 
     def measure(releases: Releases) -> Report:
+        rows = releases.admit(scored)
         if isinstance(rows, ScoredLabels):
             labels = model.classes_.tolist()
             released = release_labels(rows, names, subject, releases)

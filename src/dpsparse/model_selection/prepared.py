@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import scipy.sparse as sp
@@ -23,6 +24,7 @@ from dpsparse.model_selection.design import Design
 from dpsparse.model_selection.narrower import narrowed
 from dpsparse.privacy import REST, Phase
 from dpsparse.privacy.budget import gaussian_parameter_at
+from dpsparse.rows import RawRows
 
 
 def is_pipeline(estimator: Any) -> bool:
@@ -65,18 +67,18 @@ def prepared_search(
     return Prepared(design, own, design.kept * inner / untuned)
 
 
-def fitting(design: Design, rows: Any) -> tuple[Design, Any]:
+def fitting(design: Design, rows: RawRows, width: int) -> tuple[Design, RawRows]:
     """Design and prepared rows of one width: the search is told of fewer columns, or the rows get empty ones."""
-    width, planned = int(rows.shape[1]), design.setting.n_features
+    planned = design.setting.n_features
     if width == planned:
         return design, rows
     fewer = narrowed(design, width)
     if fewer is not None:
         return fewer, rows
-    return design, wider(rows, planned - width)
+    return design, rows.map(partial(wider, planned - width))
 
 
-def wider(rows: Any, empty: int) -> sp.csr_array:
+def wider(empty: int, rows: Any) -> sp.csr_array:
     """The same rows with so many empty columns more."""
     more = sp.csr_array((rows.shape[0], empty))
     return sp.csr_array(sp.hstack([sp.csr_array(rows), more], format="csr"))

@@ -342,43 +342,32 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _fit_pipeline(self, X: Any, y: Any, groups: Any) -> Self:
         """The same corridor with the releases of the steps before the search, all from one reservation."""
         pipeline = clone(self.estimator)
-        n_columns, blank, y, labels = pipeline._inspect(X, y, groups)
-        plan = self._priced(n_columns, labels)
+        read = pipeline._inspect(X, y, groups)
+        plan = self._priced(len(read.header.names), read.labels)
 
         def prepare_and_search(releases: Releases) -> None:
-            self._search_prepared(X, y, groups, pipeline, n_columns, plan, labels, releases)
+            self._search_prepared(pipeline, read, plan, releases)
 
         private_run(
-            plan, blank, prepare_and_search, ledger=self.ledger, random_state=self.random_state
+            plan, read.blank, prepare_and_search, ledger=self.ledger, random_state=self.random_state
         )
         pipeline._warn_weak()
         return self
 
-    def _search_prepared(
-        self,
-        X: Any,
-        y: Any,
-        groups: Any,
-        pipeline: Any,
-        n_columns: int,
-        plan: Plan,
-        labels: np.ndarray | None,
-        releases: Releases,
-    ) -> None:
+    def _search_prepared(self, pipeline: Any, read: Any, plan: Plan, releases: Releases) -> None:
         """Learn the steps, then search on the prepared rows."""
-        rows = pipeline._learn_steps(X, groups, n_columns, releases)
+        prepared = pipeline._learn_steps(releases.admit(read.raw), read.header, releases)
         names = [*pipeline.steps_[-1][1]._names_out()]
-        design, rows = fitting(plan.public.design, rows)
-        names += ["(none)"] * (rows.shape[1] - len(names))
-        given = design.setting.estimator
-        table = checked_data(given, rows, ensure_all_finite=False)
-        clipped = Rows.clip(table, y, given._domain, labels=labels, groups=groups)
+        design, prepared = fitting(plan.public.design, prepared, len(names))
+        names += ["(none)"] * (design.setting.n_features - len(names))
+        domain = design.setting.estimator._domain
+        clipped = prepared.clipped(domain, read.labels, len(names))
         winner = design.run(releases.capped(clipped), releases)
         price = design.setting.epsilon
         inside = self._plan(design, design.phases, design.kept, design, price)
         inside = replace(inside, table=PREPARED)
         model = self._winning(winner, design, inside, price)
-        model.n_features_in_, model.feature_names_ = int(rows.shape[1]), tuple(names)
+        model.n_features_in_, model.feature_names_ = len(names), tuple(names)
         pipeline.set_params(
             epsilon=self.epsilon, random_state=self.random_state,
             **{k: v for k, v in outward(design.setting.candidates[winner.index], pipeline.steps[-1][0]).items()
@@ -386,7 +375,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         )  # fmt: skip
         pipeline.model_, pipeline.plan_ = model, replace(plan, public=None)
         pipeline.privacy_ = plan.guarantee
-        self.n_features_in_ = n_columns
+        self.n_features_in_ = len(read.header.names)
         if hasattr(pipeline, "feature_names_in_"):
             self.feature_names_in_ = pipeline.feature_names_in_
         self._publish(pipeline, winner, design, plan)

@@ -25,12 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import ADJACENCIES, check_choice, check_positive, given
 from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
-from dpsparse.preprocessing._tables import Table, read_table
+from dpsparse.preprocessing._tables import Header, Table, header_of, read_table
 from dpsparse.privacy import Budget, Guarantee, NonPrivate, Phase, Plan
 from dpsparse.privacy.guarantee import PERSON, ROW
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
+from dpsparse.rows import RawRows
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -95,7 +96,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any) -> Any:
         return read_table(X)
 
-    def _learn(self, read: Any, releases: Releases, prefix: str, groups: Any) -> None:
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         """Ask for the releases that were planned, under their names behind `prefix`."""
 
     def _map(self, read: Any) -> Any:
@@ -113,7 +114,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the columns; the facts were declared, so nothing is learnt and nothing is spent."""
         self._check()
-        self._note(self._read(X))
+        self._note(header_of(self._read(X)))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -145,14 +146,11 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "n_features_in_")
         return np.array(self._names_out(), object)
 
-    def _note(self, read: Any) -> None:
+    def _note(self, header: Header) -> None:
         """Number and names of the columns that went in."""
-        if isinstance(read, Table):
-            self.n_features_in_ = len(read.columns)
-            if read.named:
-                self.feature_names_in_ = np.array(read.names, object)
-        else:
-            self.n_features_in_ = 1
+        self.n_features_in_ = len(header.names)
+        if header.named:
+            self.feature_names_in_ = np.array(header.names, object)
 
     def _compare(self, read: Any) -> None:
         if not isinstance(read, Table):
@@ -262,10 +260,11 @@ class PrivateStep(Step):
         """
         self._check()
         read = self._read(X)
-        n_columns = len(read.columns) if isinstance(read, Table) else 1
+        header = header_of(read)
+        n_columns = len(header.names)
         if not self._wants(n_columns, self.adjacency):
-            self._note(read)
-            self._learn(read, _no_releases(self.adjacency), "", None)
+            self._note(header)
+            self._learn(RawRows.of(read), _no_releases(self.adjacency), "")
             return self
         self.plan(n_columns)
         plan = self._plan(n_columns, ROW if groups is None else PERSON)
@@ -274,8 +273,8 @@ class PrivateStep(Step):
         check_persons(groups, read)
 
         def learn(releases: Releases) -> None:
-            self._note(read)
-            self._learn(read, releases, "", groups)
+            self._note(header)
+            self._learn(releases.admit(RawRows.of(read, groups=groups)), releases, "")
             self.plan_, self.privacy_ = plan, plan.guarantee
 
         private_run(plan, None, learn, ledger=self.ledger, random_state=self.random_state)

@@ -30,6 +30,18 @@ LONGEST = 256  # characters of a name; longer ones are cut
 _UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
 
 
+@dataclass(frozen=True)
+class Header:
+    """The public side of a table: the names of its columns, x0, x1, ... where it has none."""
+
+    names: tuple[str, ...]
+    named: bool
+
+    @classmethod
+    def unnamed(cls, n_columns: int) -> Header:
+        return cls(tuple(f"x{j}" for j in range(n_columns)), False)
+
+
 @dataclass(frozen=True, repr=False)
 class Table:
     """Columns of equal length; names are those of the table, or x0, x1, ... where it has none."""
@@ -39,11 +51,20 @@ class Table:
     named: bool
     n_rows: int
 
+    @property
+    def header(self) -> Header:
+        return Header(self.names, self.named)
+
     def take(self, names: Sequence[str]) -> Table:
         """These columns, in this order."""
         place = {name: j for j, name in enumerate(self.names)}
         columns = tuple(self.columns[place[name]] for name in names)
         return Table(columns, tuple(names), self.named, self.n_rows)
+
+
+def header_of(read: Table | list[str]) -> Header:
+    """The header of what a step has read: a table, or texts, which are one column."""
+    return read.header if isinstance(read, Table) else Header.unnamed(1)
 
 
 def read_table(X: Any) -> Table:

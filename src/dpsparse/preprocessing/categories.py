@@ -32,9 +32,9 @@ from dpsparse.preprocessing._step import (
     narrow,
     unchanged,
 )
-from dpsparse.preprocessing._tables import Table, texts
+from dpsparse.preprocessing._tables import Header, Table, texts
 from dpsparse.release import Releases
-from dpsparse.rows.columns import Names
+from dpsparse.rows import RawRows
 
 _BETWEEN = "\x1f"  # separates the number of a column from a name in what is released
 
@@ -125,16 +125,11 @@ class DPCategoryEncoder(_OneHot, SharingStep):
     def _width(self, n_columns: int) -> int:
         return n_columns * (self.max_categories + 2)
 
-    def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
-        columns = [texts(column) for column in read.columns]
-        rows = [
-            [f"{j}{_BETWEEN}{name}" for j, name in enumerate(row) if name is not None]
-            for row in zip(*columns, strict=True)
-        ]
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         # Names of a person are those of all rows; of one row there is at most one for each column.
-        names = Names(rows, len(columns), groups)
+        names = raw.names(_names_of_rows, self.n_features_in_)
         found, weights = releases.names(prefix + "categories", names)
-        kept: list[list[tuple[float, str]]] = [[] for _ in columns]
+        kept: list[list[tuple[float, str]]] = [[] for _ in range(self.n_features_in_)]
         for text, weight in zip(found, weights.tolist(), strict=True):
             number, name = text.split(_BETWEEN, 1)
             kept[int(number)].append((-weight, name))
@@ -152,6 +147,15 @@ class DPCategoryEncoder(_OneHot, SharingStep):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "categories_")
+
+
+def _names_of_rows(read: Table) -> list[list[str]]:
+    """The names of every row, each behind the number of its column."""
+    columns = [texts(column) for column in read.columns]
+    return [
+        [f"{j}{_BETWEEN}{name}" for j, name in enumerate(row) if name is not None]
+        for row in zip(*columns, strict=True)
+    ]
 
 
 @dataclass(eq=False, repr=False)
@@ -201,8 +205,8 @@ class PublicEncoder(_OneHot):
             return n_columns * (len(lists[0]) + 2)
         return sum(len(known) + 2 for known in lists)
 
-    def _note(self, read: Table) -> None:
-        super()._note(read)
+    def _note(self, header: Header) -> None:
+        super()._note(header)
         names, given = self._columns, self.categories
         if isinstance(given, Mapping):
             missing = [name for name in names if name not in given]

@@ -32,9 +32,9 @@ from dpsparse.preprocessing._step import (
     named_like,
     unchanged,
 )
-from dpsparse.preprocessing._tables import Table, numbers
+from dpsparse.preprocessing._tables import Header, Table, numbers
 from dpsparse.release import Releases
-from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns
+from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns, RawRows
 from dpsparse.sensitivity import column_cells
 
 ROUNDS, CELLS = 3, 16
@@ -141,8 +141,8 @@ class DPStandardizer(_Scaled, SharingStep):
     def _width(self, n_columns: int) -> int:
         return n_columns if self.flag_gaps is False else 2 * n_columns
 
-    def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
-        columns = NumberColumns(self._matrix(read), groups)
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
+        columns = raw.numbers(self._matrix, self.n_features_in_)
         release_scales(self, columns, releases, prefix + "scales")
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -265,13 +265,12 @@ class PublicScaler(_Scaled):
         note = "rows below, within and above the declared bounds of each column"
         return [Want("clipped", CLIPPED_SHARE, 3 * n_columns, note)] if self.count_clipped else []
 
-    def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         """How much the declared bounds clip; the map does not depend on it."""
         if not self.count_clipped:
             return
-        query = NumberColumns(self._matrix(read), groups).outside(
-            self.center_ - self.reach_, self.center_ + self.reach_
-        )
+        columns = raw.numbers(self._matrix, self.n_features_in_)
+        query = columns.outside(self.center_ - self.reach_, self.center_ + self.reach_)
         noise = releases.scale(prefix + "clipped", query)
         sides = releases.gaussian(prefix + "clipped", query)
         outside = sides[:, 0] + sides[:, 2]
@@ -305,8 +304,8 @@ class PublicScaler(_Scaled):
     def _norm(self, n_columns: int) -> float:
         return math.sqrt(2.0 * n_columns if self.flag_gaps else n_columns)
 
-    def _note(self, read: Table) -> None:
-        super()._note(read)
+    def _note(self, header: Header) -> None:
+        super()._note(header)
         names = self._columns
         if isinstance(self.bounds, Mapping):
             missing = [name for name in names if name not in self.bounds]

@@ -11,6 +11,7 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -36,13 +37,13 @@ from dpsparse.preprocessing._step import (
     check_enough,
     warn_weak,
 )
-from dpsparse.preprocessing._tables import Table
+from dpsparse.preprocessing._tables import Header, Table, header_of
 from dpsparse.privacy import REST, Budget, Guarantee, Plan
 from dpsparse.privacy.guarantee import PREPARED, RAW
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
-from dpsparse.rows import Rows
+from dpsparse.rows import RawRows, Rows
 
 if TYPE_CHECKING:
     from dpsparse.privacy.ledger import Ledger
@@ -56,6 +57,16 @@ _NO_COLUMNS: dict[str, Any] = {
 
 def _model_has(name: str) -> Any:
     return lambda self: hasattr(self.steps[-1][1], name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Read:
+    """A raw table after its checks: private rows, the same without entries, and what is public."""
+
+    raw: RawRows
+    blank: Rows
+    header: Header
+    labels: np.ndarray | None
 
 
 @dataclass(eq=False, repr=False)
@@ -279,45 +290,48 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         """
         refuse_weights(refused)
         self._check_parameters()
-        n_columns, blank, y, labels = self._inspect(X, y, groups)
-        plan = self._priced(n_columns, labels)
+        read = self._inspect(X, y, groups)
+        plan = self._priced(len(read.header.names), read.labels)
 
         def prepare_and_fit(releases: Releases) -> None:
-            rows = self._learn_steps(X, groups, n_columns, releases)
-            self.model_ = self._fit_model(rows, y, groups, plan, releases, labels)
+            prepared = self._learn_steps(releases.admit(read.raw), read.header, releases)
+            self.model_ = self._fit_model(prepared, plan, releases, read.labels)
             self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
 
         private_run(
-            plan, blank, prepare_and_fit, ledger=self.ledger, random_state=self.random_state
+            plan, read.blank, prepare_and_fit, ledger=self.ledger, random_state=self.random_state
         )
         self._warn_weak()
         return self
 
-    def _inspect(self, X: Any, y: Any, groups: Any) -> tuple[int, Rows, Any, np.ndarray | None]:
-        """Columns, rows without entries, targets and labels of a raw table: what it can be refused by."""
+    def _inspect(self, X: Any, y: Any, groups: Any) -> _Read:
+        """A raw table, read; everything it can be refused by is refused here."""
         self.steps[-1][1]._check_groups(groups)
         first = self._preparation[0][1]
-        read = first._read(X)
-        clone(first)._note(read)
-        blank, y, labels = self._check_targets(read, y, groups)
-        return (len(read.columns) if isinstance(read, Table) else 1), blank, y, labels
+        cells = first._read(X)
+        header = header_of(cells)
+        clone(first)._note(header)
+        blank, y, labels = self._check_targets(cells, y, groups)
+        return _Read(RawRows.of(cells, y, groups), blank, header, labels)
 
-    def _learn_steps(self, X: Any, groups: Any, n_columns: int, releases: Releases) -> Any:
+    def _learn_steps(self, raw: RawRows, header: Header, releases: Releases) -> RawRows:
         """The releases of all steps, paid; returns the prepared rows."""
         fitted: list[tuple[str, Step]] = []
-        rows = X
+        self.n_features_in_ = len(header.names)
         for name, unfitted in self._preparation:
             step = clone(unfitted)
-            read = step._read(rows)
-            step._note(read)
-            step._learn(read, releases, f"{name}: ", groups)
-            rows = step._map(read)
+            if fitted:  # the first step has read them already
+                raw = raw.map(step._read)
+            step._note(header)
+            step._learn(raw, releases, f"{name}: ")
+            raw = raw.map(step._map)
+            header = Header.unnamed(len(step._names_out()))
             fitted.append((name, step))
-        self.steps_, self.n_features_in_ = fitted, n_columns
+        self.steps_ = fitted
         names = getattr(fitted[0][1], "feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
-        return rows
+        return raw
 
     def _warn_weak(self) -> None:
         warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
@@ -335,9 +349,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def _fit_model(
         self,
-        rows: Any,
-        y: np.ndarray,
-        groups: Any,
+        prepared: RawRows,
         plan: Plan,
         releases: Releases,
         labels: np.ndarray | None,
@@ -348,16 +360,16 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         reserved: Plan = plan.public
         _, planned, norm = self._planned(self.n_features_in_)
         model, names = self._model(reserved.epsilon, norm), list(self.steps_[-1][1]._names_out())
-        actual = told(model, reserved, int(rows.shape[1]), labels)
+        actual = told(model, reserved, len(names), labels)
         if actual is None:
-            actual, empty = reserved, planned - int(rows.shape[1])
-            rows = wider(rows, empty)
+            actual, empty = reserved, planned - len(names)
+            prepared = prepared.map(partial(wider, empty))
             names += ["(none)"] * empty
         actual = replace(actual, table=PREPARED)
-        table = checked_data(model, rows, ensure_all_finite=False)
+        model.n_features_in_ = len(names)
         if is_seeded(self.random_state):
             actual = actual.seeded()
-        clipped = Rows.clip(table, y, model._domain, labels=labels, groups=groups)
+        clipped = prepared.clipped(model._domain, labels, len(names))
         model._carry_out(clipped, actual, releases, labels)
         model.feature_names_ = tuple(names)
         return model
@@ -371,7 +383,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         for _, step in self.steps_:
             rows = step._applied(rows)
         empty = self.model_.n_features_in_ - int(rows.shape[1])
-        return rows if empty == 0 else wider(rows, empty)
+        return rows if empty == 0 else wider(empty, rows)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""

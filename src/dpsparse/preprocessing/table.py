@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -31,12 +32,12 @@ from dpsparse._checks import check_positive, did_you_mean, given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
-from dpsparse.preprocessing._tables import KINDS, Table, days, filled, kinds
+from dpsparse.preprocessing._tables import KINDS, Header, Table, days, filled, header_of, kinds
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
 from dpsparse.release import Releases
-from dpsparse.rows.columns import NumberColumns
+from dpsparse.rows import RawRows
 from dpsparse.sensitivity import column_cells
 
 ROLES = ("auto", "number", "date", "category", "hash", "text", "words", "drop")
@@ -281,36 +282,30 @@ class DPTablePreparer(PrivateStep):
             ),
         )
 
-    def _note(self, read: Table) -> None:
-        super()._note(read)
-        if any(_is(role, "auto") for role in self._roles(read.names).values()):
+    def _note(self, header: Header) -> None:
+        super()._note(header)
+        if any(_is(role, "auto") for role in self._roles(header.names).values()):
             return  # the parts are known when the kinds are released
-        self.parts_ = self._parts(self._roles(read.names))
+        self.parts_ = self._parts(self._roles(header.names))
         for _, step, names in self.parts_:
-            step._note(step._read(self._cells(read, names)))
+            step._note(Header(names, True))
 
     def _compare(self, read: Any) -> None:
         """The order of the columns does not matter: they are found by name."""
 
-    def _learn(self, read: Table, releases: Releases, prefix: str, groups: Any) -> None:
-        autos = [name for name, role in self._roles(read.names).items() if _is(role, "auto")]
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
+        autos = [name for name, role in self._roles(self._columns).items() if _is(role, "auto")]
         if autos:
-            self.kinds_ = self._release_kinds(read.take(autos), releases, prefix, groups)
-            self._note(read)
+            self.kinds_ = _release_kinds(raw, autos, releases, prefix + "kinds")
+            self._note(Header(tuple(self._columns), True))
         for label, step, names in self.parts_:
-            cells = step._read(self._cells(read, names))
-            step._learn(cells, releases, f"{prefix}{label} ", groups)
+            cells = raw.map(partial(self._cells_for, step, names))
+            step._learn(cells, releases, f"{prefix}{label} ")
             self.weak_ = (*self.weak_, *step.weak_)
 
-    def _release_kinds(
-        self, read: Table, releases: Releases, prefix: str, groups: Any
-    ) -> dict[str, str]:
-        """The kind that most cells of a column have, by noisy counts; a gap has none."""
-        codes = np.column_stack([kinds(column) for column in read.columns])
-        edges = np.tile(np.arange(1.0, len(KINDS)), (len(read.columns), 1)) - 0.5
-        counts = releases.gaussian(prefix + "kinds", NumberColumns(codes, groups).between(edges))
-        most = np.argmax(counts, axis=1)
-        return {name: KINDS[k] for name, k in zip(read.names, most.tolist(), strict=True)}
+    def _cells_for(self, step: Step, names: Iterable[str], read: Table) -> Any:
+        """What a step inside this one reads."""
+        return step._read(self._cells(read, names))
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn what has to be learnt, for the epsilon of this step; without one, only what was declared is used."""
@@ -321,12 +316,12 @@ class DPTablePreparer(PrivateStep):
         parts = self._parts(self._planned(len(self._named) + 1))
         learns = any(isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in parts)
         if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
-            self._note(self._read(X))
+            self._note(header_of(self._read(X)))
             return self
         return super().fit(X, y, groups=groups)
 
     def _map(self, read: Table) -> sp.csr_array:
-        blocks = [step._map(step._read(self._cells(read, names))) for _, step, names in self.parts_]
+        blocks = [step._map(self._cells_for(step, names, read)) for _, step, names in self.parts_]
         return narrow(sp.csr_array(sp.hstack([sp.csr_array(b) for b in blocks], format="csr")))
 
     def _names_out(self) -> list[str]:
@@ -373,6 +368,20 @@ class DPTablePreparer(PrivateStep):
             return np.hstack(out), moved
 
         return whole, weights
+
+
+def _release_kinds(
+    raw: RawRows, columns: list[str], releases: Releases, phase: str
+) -> dict[str, str]:
+    """The kind that most cells of a column have, by noisy counts; a gap has none."""
+
+    def codes(read: Table) -> np.ndarray:
+        return np.column_stack([kinds(column) for column in read.take(columns).columns])
+
+    edges = np.tile(np.arange(1.0, len(KINDS)), (len(columns), 1)) - 0.5
+    counts = releases.gaussian(phase, raw.numbers(codes, len(columns)).between(edges))
+    most = np.argmax(counts, axis=1)
+    return {name: KINDS[k] for name, k in zip(columns, most.tolist(), strict=True)}
 
 
 def _is(role: Any, *names: str) -> bool:

@@ -19,9 +19,9 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from dpsparse._checks import check_choice, check_count, is_whole
 from dpsparse.exceptions import ParameterError
 from dpsparse.preprocessing._step import Plain, SharingStep, Want, unchanged
-from dpsparse.preprocessing._tables import LONGEST, documents
+from dpsparse.preprocessing._tables import LONGEST, Header, documents
 from dpsparse.release import Releases
-from dpsparse.rows.columns import Names
+from dpsparse.rows import RawRows
 
 
 @dataclass(eq=False, repr=False)
@@ -108,12 +108,18 @@ class DPVectorizer(SharingStep):
         )
         return vectorizer.fit([""])  # an example: there is nothing to learn
 
-    def _learn(self, read: list[str], releases: Releases, prefix: str, groups: Any) -> None:
+    def _note(self, header: Header) -> None:
+        self.n_features_in_ = 1  # a column of texts, whatever its name
+
+    def _words(self, read: list[str]) -> list[list[str]]:
+        """The different words of every text."""
+        cut = HashingVectorizer(ngram_range=tuple(self.ngram_range)).build_analyzer()
+        return [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in read]
+
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         if self._hashes:
             return
-        cut = HashingVectorizer(ngram_range=tuple(self.ngram_range)).build_analyzer()
-        rows = [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in read]
-        names = Names(rows, self.words_per_row, groups)
+        names = raw.names(self._words, self.words_per_row)
         found, weights = releases.names(prefix + "vocabulary", names)
         best = np.lexsort((np.arange(len(found)), -weights))[: self.max_features]
         self.vocabulary_ = tuple(sorted(found[j] for j in best))

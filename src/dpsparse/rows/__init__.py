@@ -1,6 +1,6 @@
 """Door one, queries in: private rows that answer with whole numbers and nothing else."""
 
-from dpsparse.rows.columns import Names, NumberColumns
+from dpsparse.rows.columns import Names, NumberColumns, RawRows
 from dpsparse.rows.margins import Margins
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.query import Query
@@ -16,6 +16,7 @@ __all__ = [
     "NumberColumns",
     "Point",
     "Query",
+    "RawRows",
     "RidgeProblem",
     "RidgeRows",
     "Rows",

@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from dpsparse.clipping import by_person
+from dpsparse.clipping import Part, by_person
+from dpsparse.domain import Domain
 from dpsparse.rows import kernels
+from dpsparse.rows.memory import Rows
+from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.query import Query, remember
 from dpsparse.sensitivity import column_cells, shared_names
 
@@ -32,23 +37,75 @@ POWER_EDGES = np.concatenate(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class RawPart:
+    """Raw rows as a step of preparation reads them, their targets, and the person of every row."""
+
+    cells: Any
+    targets: Any = None
+    groups: Any = None
+
+
+class RawRows:
+    """Raw rows before they are features; private. A step maps them row by row and asks for queries about them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @classmethod
+    def of(cls, cells: Any, targets: Any = None, groups: Any = None) -> RawRows:
+        """One table, here."""
+        return cls(InMemory([RawPart(cells, targets, groups)]))
+
+    def map(self, f: Callable[[Any], Any]) -> RawRows:
+        """f(cells), a function of single rows."""
+        return RawRows(self._parts.map(partial(_mapped, f)))
+
+    def numbers(self, matrix: Callable[[Any], np.ndarray], n_columns: int) -> NumberColumns:
+        """Columns of numbers: `matrix(cells)` has a line for every row."""
+        return NumberColumns(self._parts.map(partial(_numbers, matrix)), n_columns)
+
+    def names(self, names: Callable[[Any], Sequence[Sequence[str]]], most: int) -> Names:
+        """The names of every row, at most `most` of which count."""
+        return Names(self._parts.map(partial(_named, names, most)), most)
+
+    def clipped(self, domain: Domain, labels: np.ndarray | None, n_features: int) -> Rows:
+        """Prepared rows, made to satisfy `domain`."""
+        return Rows(self._parts.map(partial(_clipped, domain, labels)), domain, n_features)
+
+
+def _mapped(f: Callable[[Any], Any], part: RawPart) -> RawPart:
+    return replace(part, cells=f(part.cells))
+
+
+def _clipped(domain: Domain, labels: np.ndarray | None, part: RawPart) -> Part:
+    return domain.part(part.cells, part.targets, labels=labels, groups=part.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _NumberPart:
+    values: np.ndarray
+    sizes: np.ndarray  # rows of the person of each row
+
+
+def _numbers(matrix: Callable[[Any], np.ndarray], part: RawPart) -> _NumberPart:
+    values = np.asarray(matrix(part.cells), np.float64)
+    sizes = np.ones(len(values), np.int64)
+    if part.groups is not None:
+        order, starts = by_person(part.groups, len(values))
+        sizes[order] = np.repeat(np.diff(starts), np.diff(starts))
+    return _NumberPart(values, sizes)
+
+
 class NumberColumns:
     """Columns of numbers, one row each; what is not a number is missing. Private."""
 
-    def __init__(self, values: np.ndarray, groups: object = None) -> None:
-        self._values = np.asarray(values, np.float64)
-        self._sizes = np.ones(len(values), np.int64)  # rows of the person of each row
-        if groups is not None:
-            order, starts = by_person(groups, len(values))
-            self._sizes[order] = np.repeat(np.diff(starts), np.diff(starts))
-
-    @property
-    def n_columns(self) -> int:
-        return int(self._values.shape[1])
+    def __init__(self, parts: Parts, n_columns: int) -> None:
+        self._parts, self.n_columns = parts, n_columns
 
     def powers(self) -> Query:
         """Rows of each column by sign and power of two, and the rows in which it is missing."""
-        return self._counts(partial(_power_cells, self._values), POWER_CELLS)
+        return self._counts(lambda j, x: _power_cells(x), POWER_CELLS)
 
     def between(self, edges: np.ndarray) -> Query:
         """Rows of each column below its first edge, between its edges, and from the last one on.
@@ -56,42 +113,42 @@ class NumberColumns:
         A missing number is in no cell.
         """
 
-        def cells(j: int) -> np.ndarray:
-            x = self._values[:, j]
-            found = np.searchsorted(edges[j], x, side="right")
-            return np.where(np.isnan(x), -1, found)
+        def cells(j: int, x: np.ndarray) -> np.ndarray:
+            return np.where(np.isnan(x), -1, np.searchsorted(edges[j], x, side="right"))
 
         return self._counts(cells, edges.shape[1] + 1)
 
     def outside(self, low: np.ndarray, high: np.ndarray) -> Query:
         """Rows of each column below `low`, within, above `high`; a missing number is in no cell."""
 
-        def cells(j: int) -> np.ndarray:
-            x = self._values[:, j]
-            side = (x >= low[j]).astype(np.int64) + (x > high[j])
-            return np.where(np.isnan(x), -1, side)
+        def cells(j: int, x: np.ndarray) -> np.ndarray:
+            return np.where(np.isnan(x), -1, (x >= low[j]).astype(np.int64) + (x > high[j]))
 
         return self._counts(cells, 3)
 
-    def _counts(self, cells: Callable[[int], np.ndarray], n_cells: int) -> Query:
+    def _counts(self, cells: Callable[[int, np.ndarray], np.ndarray], n_cells: int) -> Query:
         """How many rows are in each cell of each column; a negative cell is none."""
+        shape = self.n_columns, n_cells
 
         def whole(unit: float) -> np.ndarray:
-            out = np.zeros((self.n_columns, n_cells), np.int64)
-            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt(columns) may be rounded down
-            for j in range(self.n_columns):
-                found = cells(j)
-                inside = found >= 0
-                np.add.at(out[j], found[inside], shares[inside])
-            return out
+            most = int(kernels.SAFE / unit)  # sqrt(columns) may be rounded down
+            return self._parts.sum(shape, partial(_add_cells, cells, most))
 
-        lemma = partial(column_cells, self.n_columns)
-        return Query((self.n_columns, n_cells), lemma, remember(whole))
+        return Query(shape, partial(column_cells, self.n_columns), remember(whole))
 
 
-def _power_cells(values: np.ndarray, j: int) -> np.ndarray:
+def _add_cells(
+    cells: Callable[[int, np.ndarray], np.ndarray], most: int, part: _NumberPart, out: np.ndarray
+) -> None:
+    shares = most // part.sizes
+    for j in range(len(out)):
+        found = cells(j, part.values[:, j])
+        inside = found >= 0
+        np.add.at(out[j], found[inside], shares[inside])
+
+
+def _power_cells(x: np.ndarray) -> np.ndarray:
     """In the order of the numbers; the exponent is read off the float, so no rounding is involved."""
-    x = values[:, j]
     size = np.minimum(np.abs(x), 2.0**HIGHEST * (1.0 - 2.0**-50))  # infinity is as large as can be
     exponent = np.frexp(np.where(np.isnan(size), 0.0, size))[1] - 1
     place = np.where(size < 2.0**LOWEST, -1, exponent - LOWEST)
@@ -106,32 +163,52 @@ class Names:
     by a hash of the name and all of the row's names, so that no row and no order of rows has a say.
     """
 
-    def __init__(self, rows: Sequence[Sequence[str]], most: int, groups: object = None) -> None:
-        self.most = most
-        if groups is not None:
-            order, starts = by_person(groups, len(rows))
-            rows = [
-                [name for i in order[a:b] for name in rows[i]] for a, b in pairwise(starts.tolist())
-            ]
-        chosen = [_chosen(names, most) for names in rows]
-        self.known = tuple(sorted({name for names in chosen for name in names}))
-        place = {name: j for j, name in enumerate(self.known)}
-        self._sizes = np.array([len(names) for names in chosen], np.int64)
-        self._places = np.array([place[name] for names in chosen for name in names], np.int64)
+    def __init__(self, parts: Parts, most: int) -> None:
+        self._parts, self.most = parts, most
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """Every name that counts for some row, sorted."""
+        return tuple(sorted({name for known in self._parts.collect(_known) for name in known}))
 
     def weights(self) -> Query:
         """The weight of every known name."""
+        size = len(self.known)
 
         def whole(unit: float) -> np.ndarray:
-            out = np.zeros(len(self.known), np.int64)
             shares = np.array(
                 [0, *(int(kernels.SAFE / math.sqrt(k) / unit) for k in range(1, self.most + 1))],
                 np.int64,
             )
-            np.add.at(out, self._places, np.repeat(shares[self._sizes], self._sizes))
-            return out
+            place = {name: j for j, name in enumerate(self.known)}
+            return self._parts.sum((size,), partial(_add_names, shares, place))
 
-        return Query((len(self.known),), shared_names, whole)
+        return Query((size,), shared_names, whole)
+
+
+_Named = list[list[str]]  # the names that count, of every row or person
+
+
+def _named(names: Callable[[Any], Sequence[Sequence[str]]], most: int, part: RawPart) -> _Named:
+    rows = names(part.cells)
+    if part.groups is not None:
+        order, starts = by_person(part.groups, len(rows))
+        rows = [
+            [name for i in order[a:b] for name in rows[i]] for a, b in pairwise(starts.tolist())
+        ]
+    return [_chosen(own, most) for own in rows]
+
+
+def _known(named: _Named) -> set[str]:
+    return {name for own in named for name in own}
+
+
+def _add_names(
+    shares: np.ndarray, place: Mapping[str, int], named: _Named, out: np.ndarray
+) -> None:
+    sizes = np.array([len(own) for own in named], np.int64)
+    places = np.array([place[name] for own in named for name in own], np.int64)
+    np.add.at(out, places, np.repeat(shares[sizes], sizes))
 
 
 def _chosen(names: Sequence[str], most: int) -> list[str]:

@@ -17,68 +17,100 @@ with scalar arithmetic, so that what one row adds does not depend on where in th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dpsparse.jit import njit
 from dpsparse.rows import kernels
+from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.query import Query, units_in_one
-from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum
+from dpsparse.sensitivity import count_below, feature_masses, signed_sum
 
 LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025
 
 
-class _Scored:
-    """Rows, or persons, that contribute one bounded vector each; private."""
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """How many rows or persons there are, the person of every row, and the number of rows that person has."""
 
-    def __init__(self, n_rows: int, groups: np.ndarray | None) -> None:
-        self._person = None
-        self._n_units = n_rows
-        self._sizes = np.ones(n_rows, np.int64)  # of the person of each row
-        if groups is not None:
-            _, self._person = np.unique(groups, return_inverse=True)
-            counts = np.bincount(self._person)
-            self._n_units = len(counts)
-            self._sizes = counts.astype(np.int64)[self._person]
+    n_units: int
+    person: np.ndarray | None
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, n_rows: int, groups: np.ndarray | None) -> _Units:
+        if groups is None:
+            return cls(n_rows, None, np.ones(n_rows, np.int64))
+        _, person = np.unique(groups, return_inverse=True)
+        counts = np.bincount(person).astype(np.int64)
+        return cls(len(counts), person, counts[person])
+
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """One number for each row, or the mean of each person's; added in the order of their rows."""
+        if self.person is None:
+            return values
+        totals = np.bincount(self.person, weights=values, minlength=self.n_units)
+        return np.asarray(totals / np.bincount(self.person, minlength=self.n_units))
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelPart:
+    units: _Units
+    truth: np.ndarray
+    guess: np.ndarray
+    score: np.ndarray | None
+    chances: np.ndarray | None
+    losses: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class _NumberPart:
+    units: _Units
+    targets: np.ndarray
+    absolute: np.ndarray
+    squares: np.ndarray
+
+
+class _Scored:
+    """Rows, or persons, that contribute one bounded vector each; private. Queries are made of public facts: rows are
+    read when one is asked."""
+
+    _parts: Parts
 
     def __len__(self) -> int:
         """Rows or persons; private under add-remove, see `Releases.number_of_rows`."""
-        return self._n_units
+        return sum(self._parts.collect(_n_units))
 
     def count(self) -> Query:
         """How many rows or persons there are; public under replace-one, so never asked for there."""
 
         def whole(unit: float) -> np.ndarray:
-            return np.array([len(self)], np.int64) * units_in_one(unit)
+            return self._parts.sum((1,), partial(_add_units, units_in_one(unit)))
 
         return Query((1,), count_below, whole)
 
-    def _cells(self, cells: np.ndarray, n_cells: int) -> Query:
+    def _cells(self, cells: Callable[[Any], np.ndarray], n_cells: int, K: int = 1) -> Query:
         """How many rows fall into each of `n_cells` cells; with a cell in each of K columns, into each of K n_cells."""
-        cells = cells.reshape(len(cells), -1)
-        K = cells.shape[1]
 
         def whole(unit: float) -> np.ndarray:
-            out = np.zeros(K * n_cells, np.int64)
-            shares = int(kernels.SAFE / unit) // self._sizes  # sqrt K may be rounded down
-            for k in range(K):
-                np.add.at(out, np.clip(cells[:, k], 0, n_cells - 1) + k * n_cells, shares)
-            return out
+            most = int(kernels.SAFE / unit)  # sqrt K may be rounded down
+            return self._parts.sum((K * n_cells,), partial(_add_cells, cells, n_cells, most))
 
         return Query((K * n_cells,), partial(feature_masses, math.sqrt(K)), whole)
 
-    def _means(self, values: np.ndarray) -> np.ndarray:
-        """One number for each row, or the mean of each person's; added in the order of their rows."""
-        if self._person is None:
-            return values
-        totals = np.bincount(self._person, weights=values, minlength=self._n_units)
-        return np.asarray(totals / np.bincount(self._person, minlength=self._n_units))
-
-    def _centred(self, values: np.ndarray) -> Query:
+    def _centred(self, values: Callable[[Any], np.ndarray]) -> Query:
         """sum of v - 1/2 over numbers in [0, 1]."""
-        return _short(np.clip(values, 0.0, 1.0) - 0.5, 0.5, partial(signed_sum, 0.5))
+        return self._short(values, 0.5, True)
+
+    def _short(self, values: Callable[[Any], np.ndarray], bound: float, centred: bool) -> Query:
+        def whole(unit: float) -> np.ndarray:
+            return self._parts.sum((1,), partial(_add_short, values, unit, bound, centred))
+
+        return Query((1,), partial(signed_sum, bound), whole)
 
 
 class ScoredLabels(_Scored):
@@ -97,55 +129,56 @@ class ScoredLabels(_Scored):
         n_classes: int,
         groups: np.ndarray | None = None,
     ) -> None:
-        super().__init__(len(truth), groups)
-        self._truth, self._guess, self._n_classes = truth, guess, n_classes
-        self._score = None if score is None else np.where(np.isnan(score), 0.0, score)
-        self._chances = chances
+        self._n_classes = n_classes
+        units, losses = _Units.of(len(truth), groups), {}
+        score = None if score is None else np.where(np.isnan(score), 0.0, score)
         if chances is not None:
             log_loss, brier = np.empty(len(truth)), np.empty(len(truth))
             _losses(np.ascontiguousarray(chances, np.float64), truth, log_loss, brier)
-            self._losses = {"log_loss": self._means(log_loss), "brier": self._means(brier)}
+            losses = {"log_loss": units.means(log_loss), "brier": units.means(brier)}
+        self._parts = InMemory([_LabelPart(units, truth, guess, score, chances, losses)])
 
     def confusion(self) -> Query:
         """Rows of class j that are taken for class k, at j K + k."""
-        return self._cells(self._truth * self._n_classes + self._guess, self._n_classes**2)
+        K = self._n_classes
+        return self._cells(lambda part: part.truth * K + part.guess, K**2)
 
     def outcomes(self) -> Query:
         """Rows with a wrong guess, and with a right one."""
-        return self._cells((self._truth == self._guess).astype(np.intp), 2)
+        return self._cells(lambda part: (part.truth == part.guess).astype(np.intp), 2)
 
     def cells(self, edges: np.ndarray) -> Query:
         """Rows whose score lies in each cell (edge, next edge]."""
-        return self._cells(self._bins(edges), len(edges) + 1)
+        return self._cells(lambda part: _bins(part, edges), len(edges) + 1)
 
     def histogram(self, edges: np.ndarray) -> Query:
         """The same by class (of two), or by wrong and right guess (of several)."""
-        hit = self._truth if self._n_classes == 2 else self._truth == self._guess
-        n_bins = len(edges) + 1
-        return self._cells(hit.astype(np.intp) * n_bins + self._bins(edges), 2 * n_bins)
+        n_bins, two = len(edges) + 1, self._n_classes == 2
+
+        def cells(part: _LabelPart) -> np.ndarray:
+            hit = part.truth if two else part.truth == part.guess
+            return np.asarray(hit.astype(np.intp) * n_bins + _bins(part, edges))
+
+        return self._cells(cells, 2 * n_bins)
 
     def class_cells(self, edges: np.ndarray) -> Query:
         """For every class the rows whose log odds of that class lie in each cell."""
-        return self._cells(self._class_bins([edges] * self._n_classes), len(edges) + 1)
+        K = self._n_classes
+        return self._cells(lambda part: _class_bins(part, [edges] * K), len(edges) + 1, K)
 
     def class_histogram(self, edges: Sequence[np.ndarray]) -> Query:
         """The same with cuts of its own for every class, and by whether the row is of that class."""
-        n_bins = max(len(e) for e in edges) + 1
-        hit = self._truth[:, None] == np.arange(self._n_classes)
-        return self._cells(hit * n_bins + self._class_bins(edges), 2 * n_bins)
+        n_bins, K = max(len(e) for e in edges) + 1, self._n_classes
+
+        def cells(part: _LabelPart) -> np.ndarray:
+            hit = part.truth[:, None] == np.arange(K)
+            return np.asarray(hit * n_bins + _class_bins(part, edges))
+
+        return self._cells(cells, 2 * n_bins, K)
 
     def loss(self, name: str, power: int = 1) -> Query:
         """sum of v^power - 1/2 of a loss v in [0, 1]: "log_loss" (divided by its cut) or "brier"."""
-        return self._centred(self._losses[name] ** power)
-
-    def _bins(self, edges: np.ndarray) -> np.ndarray:
-        assert self._score is not None
-        return np.searchsorted(edges, self._score)
-
-    def _class_bins(self, edges: Sequence[np.ndarray]) -> np.ndarray:
-        assert self._chances is not None
-        columns = [np.searchsorted(e, log_odds(self._chances[:, k])) for k, e in enumerate(edges)]
-        return np.column_stack(columns)
+        return self._centred(lambda part: part.losses[name] ** power)
 
 
 class ScoredNumbers(_Scored):
@@ -154,36 +187,77 @@ class ScoredNumbers(_Scored):
     def __init__(
         self, errors: np.ndarray, targets: np.ndarray, groups: np.ndarray | None = None
     ) -> None:
-        super().__init__(len(errors), groups)
-        errors, self._targets = np.clip(errors, -1.0, 1.0), np.clip(targets, -1.0, 1.0)
-        self._absolute, self._squares = self._means(np.abs(errors)), self._means(errors * errors)
+        units = _Units.of(len(errors), groups)
+        errors, targets = np.clip(errors, -1.0, 1.0), np.clip(targets, -1.0, 1.0)
+        absolute, squares = units.means(np.abs(errors)), units.means(errors * errors)
+        self._parts = InMemory([_NumberPart(units, targets, absolute, squares)])
 
     def absolute(self) -> Query:
         """sum of |e| - 1/2."""
-        return self._centred(self._absolute)
+        return self._centred(lambda part: part.absolute)
 
     def squares(self, power: int = 1) -> Query:
         """sum of s^power - 1/2, s = e^2."""
-        return self._centred(self._squares**power)
+        return self._centred(lambda part: part.squares**power)
 
     def total(self) -> Query:
         """sum of targets."""
-        return _short(self._means(self._targets), 1.0, partial(signed_sum, 1.0))
+        return self._short(lambda part: part.units.means(part.targets), 1.0, False)
 
     def spread(self, centre: float, power: int = 1, cross: bool = False) -> Query:
         """sum of w^power - 1/2 (or of s w - 1/2), w = ((y - centre)/(1 + |centre|))^2."""
-        away = np.clip((self._targets - centre) / (1.0 + abs(centre)), -1.0, 1.0)
-        squares = self._means(away * away)
-        return self._centred(squares * self._squares if cross else squares**power)
+
+        def values(part: _NumberPart) -> np.ndarray:
+            away = np.clip((part.targets - centre) / (1.0 + abs(centre)), -1.0, 1.0)
+            squares = part.units.means(away * away)
+            return np.asarray(squares * part.squares if cross else squares**power)
+
+        return self._centred(values)
 
 
-def _short(values: np.ndarray, bound: float, lemma: Callable[[str], Sensitivity]) -> Query:
-    def whole(unit: float) -> np.ndarray:
-        out = np.zeros(1, np.int64)
-        kernels.short_sum(np.ascontiguousarray(values)[:, None], unit, bound, False, out)
-        return out
+# ---- functions of one part -----------------------------------------------------------------------
 
-    return Query((1,), lemma, whole)
+
+def _n_units(part: _LabelPart | _NumberPart) -> int:
+    return part.units.n_units
+
+
+def _add_units(one: int, part: _LabelPart | _NumberPart, out: np.ndarray) -> None:
+    out += np.array([part.units.n_units], np.int64) * one
+
+
+def _add_cells(
+    cells: Callable[[Any], np.ndarray], n_cells: int, most: int, part: Any, out: np.ndarray
+) -> None:
+    found = cells(part)
+    shares = most // part.units.sizes
+    for k, column in enumerate(found.reshape(len(found), -1).T):
+        np.add.at(out, np.clip(column, 0, n_cells - 1) + k * n_cells, shares)
+
+
+def _add_short(
+    values: Callable[[Any], np.ndarray],
+    unit: float,
+    bound: float,
+    centred: bool,
+    part: Any,
+    out: np.ndarray,
+) -> None:
+    found = values(part)
+    if centred:
+        found = np.clip(found, 0.0, 1.0) - 0.5
+    kernels.short_sum(np.ascontiguousarray(found)[:, None], unit, bound, False, out)
+
+
+def _bins(part: _LabelPart, edges: np.ndarray) -> np.ndarray:
+    assert part.score is not None
+    return np.searchsorted(edges, part.score)
+
+
+def _class_bins(part: _LabelPart, edges: Sequence[np.ndarray]) -> np.ndarray:
+    assert part.chances is not None
+    columns = [np.searchsorted(e, log_odds(part.chances[:, k])) for k, e in enumerate(edges)]
+    return np.column_stack(columns)
 
 
 def log_odds(chances: np.ndarray) -> np.ndarray:
