@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsparse.audit.law import epsilon_below, privacy_losses, profile
     from dpsparse.audit.replay import Subject, check, check_pair
     from dpsparse.audit.searches import check_search
+    from dpsparse.audit.transcript import Rebuilt, rebuild
     from dpsparse.audit.verdict import Verdict, audit, first_complaint
 
 # Names load on first use, so that the command line can ask for help without SciPy.
@@ -21,10 +22,12 @@ _HOMES = {
     "law": "epsilon_below privacy_losses profile",
     "replay": "Subject check check_pair",
     "searches": "check_search",
+    "transcript": "Rebuilt rebuild",
     "verdict": "Verdict audit first_complaint",
 }
 
 __all__ = [
+    "Rebuilt",
     "Subject",
     "Verdict",
     "audit",
@@ -38,6 +41,7 @@ __all__ = [
     "one_run_epsilon",
     "privacy_losses",
     "profile",
+    "rebuild",
 ]
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

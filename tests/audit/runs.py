@@ -1,0 +1,330 @@
+"""Private runs of every kind, small, each with a table and strangers: other tables of the same public schema.
+
+Nothing is shared between table and strangers but what is public: names and number of columns, declared labels, and the
+number of rows or persons under "replace-one".
+"""
+
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from dpsparse import (
+    Domain,
+    DPCategoryEncoder,
+    DPFeatureTest,
+    DPGradientClassifier,
+    DPGradientRegressor,
+    DPLassoClassifier,
+    DPPipeline,
+    DPRidgeRegressor,
+    DPSearchCV,
+    DPSparseClassifier,
+    DPStandardizer,
+    DPTablePreparer,
+    DPTwoStageClassifier,
+    DPVectorizer,
+    HashingEncoder,
+    PublicEncoder,
+    PublicScaler,
+    dp_evaluate,
+    dp_inference,
+    make_dp_scorer,
+)
+from dpsparse.audit.cases import cases
+from dpsparse.models import dumps
+from dpsparse.random import make_generator
+
+ADJACENCIES = ("add-remove", "replace-one")
+UNITS = ("row", "person")
+BINARY, TRIPLE, NUMBER = {"classes": (0, 1)}, {"classes": ("a", "b", "c")}, {"target_bound": 3.0}
+
+
+@dataclass(frozen=True)
+class Run:
+    """`build()(*table)` for a table and for strangers; `quick` ones are in the default suite."""
+
+    name: str
+    build: object
+    make: object  # (number of rows, number of persons or None, seed, loudness) -> arguments
+    adjacency: str
+    unit: str
+    quick: bool = False
+
+    def tables(self):
+        """The table, and strangers: one of large numbers, and one in which all rows are alike."""
+        sizes = (90, 90, 90) if self.adjacency == "replace-one" else (90, 61, 47)
+        persons = [n // 3 if self.unit == "person" else None for n in sizes]
+        facts = zip(sizes, persons, (0, 1, 2), (1.0, 1e3, 0.0), strict=True)
+        table, *strangers = [self.make(*each) for each in facts]
+        return table, strangers
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def targets(domain, n, rng, loudness):
+    if domain.classes is not None:
+        return rng.choice(domain.classes if loudness == 1.0 else domain.classes[-1:], n)
+    return loudness * rng.normal(size=n)
+
+
+def with_groups(arguments, n_persons, rng):
+    """Every person has a row, and some have many."""
+    if n_persons is None:
+        return arguments
+    n = len(arguments[1])
+    more = rng.integers(n_persons, size=n - n_persons)
+    return *arguments, rng.permutation(np.append(np.arange(n_persons), more))
+
+
+def numbers(domain, n, n_persons, seed, loudness=1.0, n_features=7):
+    rng = make_generator(seed)
+    X = loudness * rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < 0.7)
+    return with_groups((X, targets(domain, n, rng, loudness)), n_persons, rng)
+
+
+def mixed(domain, n, n_persons, seed, loudness):
+    """Numbers, a date, categories, words and gaps."""
+    rng = make_generator(seed)
+    if loudness == 0.0:
+        X = {"age": [0.0], "income": [np.nan], "born": [""], "region": [None], "note": [""]}
+        X = {name: column * n for name, column in X.items()}
+        return with_groups((X, targets(domain, n, rng, loudness)), n_persons, rng)
+    words = np.array(["red", "green", "blue", "sky", "sea", "sun"])
+    X = {
+        "age": loudness * rng.uniform(0, 130, n),
+        "income": np.where(rng.random(n) < 0.2, np.nan, loudness * rng.lognormal(10, 1, n)),
+        "born": rng.choice(["1970-01-31", "1980-05-02", "1999-12-24", ""], n),
+        "region": rng.choice(np.array(["north", "south", "west", None], object), n),
+        "note": [" ".join(rng.choice(words, 4)) for _ in range(n)],
+    }
+    return with_groups((X, targets(domain, n, rng, loudness)), n_persons, rng)
+
+
+def texts(domain, n, n_persons, seed, loudness):
+    X, y, *groups = mixed(domain, n, n_persons, seed, loudness)
+    return X["note"], y, *groups
+
+
+# ---- runs ----------------------------------------------------------------------------------------
+
+
+def shown(model):
+    """A fitted object, its file where it has one, and how it prints."""
+    kept = getattr(model, "best_estimator_", model)
+    file = dumps(kept) if hasattr(kept, "coef_") or hasattr(kept, "model_") else None
+    return model, file, repr(model), str(getattr(model, "privacy_", ""))
+
+
+def fit(estimator, X, y, groups=None):
+    return shown(clone(estimator).fit(X, y, **({} if groups is None else {"groups": groups})))
+
+
+def estimator_runs():
+    seen = set()
+    for adjacency in ADJACENCIES:
+        for unit in UNITS:
+            for name, estimator in cases(adjacency, unit):
+                kind = type(estimator), adjacency == "add-remove", unit
+                first = kind not in seen and (adjacency == "add-remove") == (unit == "row")
+                seen.add(kind)
+                estimator.set_params(verbose=-1)
+                make = partial(numbers, estimator.domain)
+                yield Run(
+                    name, partial(partial, fit, estimator), make, adjacency, unit, quick=first
+                )
+
+
+def of_both(name, build, make, facts, quick=()):
+    """A run for every adjacency and unit: `build(domain, adjacency)` is the action."""
+    for adjacency in ADJACENCIES:
+        for unit in UNITS:
+            domain = Domain(
+                **facts, unit=unit, **({"rows_per_unit": 1} if unit == "person" else {})
+            )
+            yield Run(
+                f"{name}-{adjacency}-{unit}", partial(build, domain, adjacency), partial(make, domain),
+                adjacency, unit, quick=(adjacency, unit) in quick,
+            )  # fmt: skip
+
+
+ONE, OTHER = ("add-remove", "row"), ("replace-one", "person")
+ROLES = {"age": (0, 120), "income": "number", "born": "date", "region": "category", "note": "words"}
+
+
+def step_runs():
+    def alone(step, columns, domain, adjacency):
+        def action(X, y, groups=None):
+            some = X if columns is None else {name: X[name] for name in columns}
+            made = clone(step).set_params(epsilon=20.0, adjacency=adjacency)
+            return made.fit(some, groups=groups), made.get_feature_names_out()
+
+        return action
+
+    steps = [
+        ("standardizer", DPStandardizer(), ("age", "income"), mixed),
+        ("encoder", DPCategoryEncoder(max_categories=3), ("region", "born"), mixed),
+        ("vectorizer", DPVectorizer("vocabulary"), None, texts),
+        ("preparer", DPTablePreparer(ROLES), None, mixed),
+        ("preparer-auto", DPTablePreparer(rest="auto"), None, mixed),
+    ]
+    for name, step, columns, make in steps:
+        quick = (ONE,) if name == "encoder" else (OTHER,)
+        yield from of_both(name, partial(alone, step, columns), make, BINARY, quick)
+
+
+def pipelines():
+    """(name, steps, facts, make); a model is given its domain later."""
+    first = DPPipeline([
+        ("table", DPTablePreparer(ROLES)), ("scale", DPStandardizer()),
+        ("model", DPGradientClassifier(n_iter=3, verbose=-1)),
+    ])  # fmt: skip
+    auto = DPPipeline([
+        ("table", DPTablePreparer(rest="auto")), ("model", DPSparseClassifier(n_nonzero=3)),
+    ])  # fmt: skip
+    public = DPPipeline([
+        ("table", DPTablePreparer(
+            {"age": PublicScaler((0, 90), count_clipped=True), "region": PublicEncoder(["north"]),
+             "note": HashingEncoder(4)}, rest="drop")),
+        ("model", DPRidgeRegressor()),
+    ])  # fmt: skip
+    words = DPPipeline([
+        ("words", DPVectorizer("vocabulary", max_features=12)),
+        ("model", DPLassoClassifier(n_iter=4, radius=2.0)),
+    ])  # fmt: skip
+    return [
+        ("table-scale-gradient", first, TRIPLE, mixed),
+        ("auto-sparse", auto, BINARY, mixed),
+        ("public-ridge", public, {**NUMBER, "n_samples": 90}, mixed),
+        ("words-lasso", words, BINARY, texts),
+    ]
+
+
+def given(pipeline, domain, adjacency, **facts):
+    made = clone(pipeline).set_params(adjacency=adjacency, **facts)
+    return made.set_params(**{f"{made.steps[-1][0]}__domain": domain})
+
+
+def pipeline_runs():
+    for name, pipeline, facts, make in pipelines():
+        build = lambda domain, adjacency, p=pipeline: partial(  # noqa: E731
+            fit, given(p, domain, adjacency, epsilon=20.0)
+        )
+        yield from of_both(f"pipeline-{name}", build, make, facts, (ONE,))
+
+
+def search_runs():
+    gradient = DPGradientClassifier(n_iter=2, verbose=-1)
+    searches = {
+        "path": (gradient, {"n_nonzero": [1, 3, None], "threshold": [0.0, 0.2]}),
+        "refit": (gradient, [{}, {"clip": 0.5, "threshold": 0.1}]),
+        "stopping": (gradient, {"step_size": [2.0, 5.0]}),
+        "path of lasso": (DPLassoClassifier(n_iter=4), {"n_nonzero": [1, 3]}),
+        "refit of two stages": (
+            DPTwoStageClassifier(n_nonzero=2, n_blocks=3, support="votes"), {"threshold": [0.0, 0.2]},
+        ),
+    }  # fmt: skip
+
+    def build(model, candidates, design, domain, adjacency):
+        model = clone(model).set_params(domain=domain, adjacency=adjacency)
+        return partial(fit, DPSearchCV(model, candidates, design=design, epsilon=3.0))
+
+    for name, (model, candidates) in searches.items():
+        make = partial(build, model, candidates, name.split()[0])
+        yield from of_both(f"search {name}", make, numbers, BINARY, (ONE,))
+
+    def behind(design, candidates, domain, adjacency):
+        pipe = given(pipelines()[0][1], domain, adjacency)
+        return partial(fit, DPSearchCV(pipe, candidates, design=design, epsilon=20.0))
+
+    for design, candidates in {
+        "path": {"model__n_nonzero": [1, 3]},
+        "refit": [{}, {"model__clip": 0.5}],
+        "stopping": {"model__step_size": [2.0, 5.0]},
+    }.items():
+        make = partial(behind, design, candidates)
+        yield from of_both(f"search {design} of a pipeline", make, mixed, BINARY, (OTHER,))
+
+
+@cache
+def public_model(kind):
+    """A model that an evaluation may take as public."""
+    facts = {"two": BINARY, "three": TRIPLE, "number": NUMBER}[kind.split()[0]]
+    X, y = numbers(Domain(**facts), 80, None, 77)
+    if kind.endswith("foreign"):
+        return (LinearRegression() if "classes" not in facts else LogisticRegression()).fit(X, y)
+    model = DPGradientClassifier if "classes" in facts else DPGradientRegressor
+    return model(Domain(**facts), epsilon=5.0, n_iter=3, verbose=-1).fit(X, y)
+
+
+def evaluation_runs():
+    def build(kind, more, domain, adjacency):
+        model = public_model(kind)
+        if kind == "number foreign":
+            more = {**more, "target_bound": 3.0}
+
+        def action(X, y, groups=None):
+            report = dp_evaluate(
+                model, X, y, epsilon=2.0, adjacency=adjacency, groups=groups, **more
+            )
+            return report, str(report), report.to_dict()
+
+        return action
+
+    for name, kind, more in [
+        ("two classes", "two", {}),
+        ("two classes, accuracy", "two", {"metrics": ["accuracy"]}),
+        ("three classes", "three", {}),
+        ("numbers", "number", {}),
+        ("foreign classes", "two foreign", {"one_by_one": True}),
+        ("foreign numbers", "number foreign", {}),
+    ]:
+        facts = {"two": BINARY, "three": TRIPLE, "number": NUMBER}[kind.split()[0]]
+        quick = (ONE, OTHER) if name in ("two classes", "numbers") else ()
+        yield from of_both(f"evaluate {name}", partial(build, kind, more), numbers, facts, quick)
+
+    def scorer(domain, adjacency):
+        def action(X, y, groups=None):
+            score = make_dp_scorer(
+                "roc_auc", epsilon=1.0, adjacency=adjacency, persons=groups is not None
+            )
+            return score(public_model("two"), X, y, groups=groups)
+
+        return action
+
+    yield from of_both("scorer", scorer, numbers, BINARY)
+
+
+def inference_runs():
+    def intervals(domain, adjacency):
+        def action(X, y, groups=None):
+            found = dp_inference(
+                X,
+                y,
+                [4, 0, 2],
+                domain,
+                epsilon=3.0,
+                adjacency=adjacency,
+                groups=groups,
+                row_clip=2.0,
+            )
+            return found, str(found)
+
+        return action
+
+    def discoveries(domain, adjacency):
+        return partial(fit, DPFeatureTest(domain, q=0.5, epsilon=5.0, adjacency=adjacency))
+
+    yield from of_both("inference", intervals, numbers, BINARY, (ONE, OTHER))
+    yield from of_both("feature test", discoveries, numbers, BINARY, (ONE, OTHER))
+
+
+def all_runs():
+    """Every run of a table in memory."""
+    for some in (
+        estimator_runs, step_runs, pipeline_runs, search_runs, evaluation_runs, inference_runs,
+    ):  # fmt: skip
+        yield from some()
