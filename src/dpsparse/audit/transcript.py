@@ -197,7 +197,7 @@ def rebuild(
     >>> from dpsparse.datasets import make_sparse_classification
     >>> def run(X, y):
     ...     return DPGradientClassifier(Domain(classes=[0, 1]), epsilon=1.0).fit(X, y)
-    >>> table, stranger = (make_sparse_classification(n, 20, seed=n) for n in (300, 200))
+    >>> table, stranger = (make_sparse_classification(n, 50, seed=n) for n in (300, 200))
     >>> rebuild(run, table, [stranger]).holds
     True
     """
