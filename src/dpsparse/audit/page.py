@@ -14,6 +14,7 @@ _STYLE = """<style>td svg { width: 120px; height: 10px; padding: 0; background: 
 
 _WHAT = {
     "replay": "the same released history on neighbouring tables, compared at every mechanism",
+    "rebuild": "the run again without its rows, from what it released: everything it shows is the same",
     "boundary": "whole-number contributions of rows on which floating-point arithmetic breaks",
     "noise": "whether the noise that was drawn follows its declared law",
     "exact law": "exact likelihood ratios of whole histories: the privacy profile",

@@ -83,6 +83,7 @@ class RecordedReleases(Releases):
         scripts: Sequence[Sequence[Release] | None] = (),
     ) -> None:
         super().__init__(plan, rng)
+        self.plan = plan
         self.script, self.origin, self.scripts = script, origin, scripts
         self.entries: list[Release] = []
         self.complaints: list[str] = []

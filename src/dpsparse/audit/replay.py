@@ -60,6 +60,7 @@ class Record:
     left: dict[str, Any]
     complaints: list[str] = field(default_factory=list)
     runs: tuple[Run, ...] = ()  # inside it: the fits and choices of a search
+    plan: Plan | None = None  # that it followed
 
     @property
     def everything(self) -> list[Release]:
@@ -124,7 +125,7 @@ class Subject:
             return made[-1]
 
         left = self._fit(X, y, groups, make)
-        return Record(made[0].entries, left, made[0].complaints, tuple(made[0].runs))
+        return Record(made[0].entries, left, made[0].complaints, tuple(made[0].runs), made[0].plan)
 
     def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
         """All attributes of a fitted model, and the warnings of the fit."""
@@ -137,6 +138,24 @@ class Subject:
             model.fit(X, y, groups=groups)
         left = {name: value for name, value in vars(model).items() if name != self._planner}
         return left | {"warnings": [str(w.message) for w in said]}
+
+
+class RunSubject(Subject):
+    """Anything private that takes (X, y, groups) and returns what it shows: an evaluation, intervals, a pipeline."""
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self.estimator = self._run = run
+
+    def judge(self, first: Record, second: Record) -> tuple[list[str], dict[str, float]]:
+        assert first.plan is not None
+        return compare_by_phase(first.plan.phases, first.entries, second.entries)
+
+    def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
+        with releases_made_by(make_releases), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", UnpaidFitsWarning)
+            shown = self._run(X, y) if groups is None else self._run(X, y, groups)
+        return {"result": shown, "warnings": [str(w.message) for w in said]}
 
 
 @dataclass(frozen=True)

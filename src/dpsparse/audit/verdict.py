@@ -1,12 +1,13 @@
 """All attacks on one estimator, and what they refute.
 
     replay      sensitivities, counts and control flow under the same history     replay.py
+    rebuild     does everything follow from public facts and released answers     transcript.py
     boundary    the whole numbers that rows of boundary floats contribute         contributions.py
     noise       does the noise follow its declared law                            law.py, probes.py
     exact law   the privacy profile of the whole history on a loud pair           law.py
     black box   counted models on the loudest of the known worst pairs            blackbox.py
 
-A proof is refuted by any complaint of the first three; an epsilon by a confidence bound above it. The
+A proof is refuted by any complaint of the first four; an epsilon by a confidence bound above it. The
 last two are given `confidence` between them, so "refuted" is wrong with probability at most
 1 - confidence; the noise tests use a level of 1e-6.
 """
@@ -16,9 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from dpsparse.audit import law
 from dpsparse.audit.blackbox import Attack, attack, publish
@@ -26,16 +29,19 @@ from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import Pair, worst_pairs
 from dpsparse.audit.probes import first_failure
 from dpsparse.audit.recorded import ControlFlowError
-from dpsparse.audit.replay import Subject, check, declared_costs, spent_costs
+from dpsparse.audit.replay import Finding, Subject, check, declared_costs, spent_costs
+from dpsparse.audit.tables import Schema
+from dpsparse.audit.transcript import rebuild
 from dpsparse.mechanisms import Release
+from dpsparse.models import dumps
 
 Tell = Callable[[str, float], None]
 NOISE_LEVEL = 1e-6
 CHOIR = 64  # features for each one of an ordinary table
 
 
-def _silent(attack: str, done: float) -> None:
-    """Nobody is told."""
+def silent(attack: str, done: float) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ def audit(
     n_runs: int = 2000,
     confidence: float = 0.999,
     seed: int = 0,
-    tell: Tell = _silent,
+    tell: Tell = silent,
 ) -> Verdict:
     """Attack an estimator; its parameters state the claim, its plan the mechanisms.
 
@@ -108,8 +114,12 @@ def audit(
     rows: list[Row] = []
     if subject.plan.proven:
         tell("replay", 0.0)
-        rows.append(_replay_row(estimator, n_features, claimed, seed, tell))
-        if rows[0].holds:
+        found = check(estimator, n_features, seed=seed, tell=lambda done: tell("replay", done))
+        rows.append(replay_row(found, claimed))
+        tell("rebuild", 0.0)
+        schema = Schema(estimator._domain, estimator.adjacency, n_features)
+        rows.append(rebuild_row(partial(fitted, estimator), schema, claimed, seed))
+        if all(row.holds for row in rows):
             tell("boundary floats", 0.0)
             rows.append(_boundary_row(subject, claimed, seed))
         if all(row.holds for row in rows):
@@ -173,13 +183,26 @@ def _worst_p_value(*samples: list[Release]) -> tuple[str, float]:
     return kind, min(1.0, len(samples) * p_value)
 
 
-def _replay_row(estimator: Any, n_features: int, claimed: float, seed: int, tell: Tell) -> Row:
-    finding = check(estimator, n_features, seed=seed, tell=lambda done: tell("replay", done))
+def replay_row(finding: Finding, claimed: float) -> Row:
+    """The line of a replay."""
     if finding.complaints:
         detail = f"{finding.complaints[0]} ({finding.pair.name})"
         return Row("replay", claimed, math.inf, False, detail)
     reached = ", ".join(f"{kind} {100 * x:.0f} %" for kind, x in finding.tightness.items())
     return Row("replay", claimed, 0.0, True, f"reached of the declared sensitivity: {reached}")
+
+
+def rebuild_row(run: Callable[..., Any], schema: Schema, claimed: float, seed: int) -> Row:
+    """The line of a rebuilt run."""
+    found = rebuild(run, *schema.tables(seed=seed))
+    return Row("rebuild", claimed, 0.0 if found.holds else math.inf, found.holds, str(found))
+
+
+def fitted(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Any, str]:
+    """A fitted copy, and its file where it has one."""
+    model = clone(estimator).fit(X, y, **({} if groups is None else {"groups": groups}))
+    kept = getattr(model, "best_estimator_", model)
+    return model, dumps(kept) if hasattr(kept, "coef_") or hasattr(kept, "model_") else ""
 
 
 def _boundary_row(subject: Subject, claimed: float, seed: int) -> Row:
@@ -276,7 +299,7 @@ def black_box(
     delta: float,
     confidence: float,
     seed: int,
-    tell: Tell = _silent,
+    tell: Tell = silent,
 ) -> tuple[Attack, str]:
     """The attack on the worst pair that a pilot of a tenth of the runs likes best."""
     estimator = subject.estimator

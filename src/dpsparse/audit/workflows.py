@@ -1,0 +1,101 @@
+"""Private runs beyond a bare estimator that an audit attacks: pipelines, searches, evaluations, intervals, tests.
+
+replay     on neighbouring tables, as a fit is (replay.py, searches.py)
+rebuild    from the transcript, without rows (transcript.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sklearn.base import clone
+
+from dpsparse.audit.replay import Finding, RunSubject, check_pair
+from dpsparse.audit.searches import check_search
+from dpsparse.audit.tables import Schema
+from dpsparse.audit.verdict import Tell, Verdict, fitted, rebuild_row, replay_row, silent
+from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.evaluation import dp_evaluate
+from dpsparse.inference import dp_inference
+from dpsparse.model_selection import DPSearchCV
+from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+from dpsparse.random import make_generator
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A run that takes (X, y) or (X, y, groups) and returns what it shows, and what is public of its tables."""
+
+    run: Callable[..., Any]
+    schema: Schema
+    search: DPSearchCV | None = None
+
+
+def fit_workflow(estimator: Any, schema: Schema) -> Workflow:
+    """An estimator, a pipeline, a search or a feature test, fitted."""
+    search = estimator if isinstance(estimator, DPSearchCV) else None
+    return Workflow(partial(fitted, estimator), schema, search)
+
+
+def pipeline_of(model: BaseDPLinearModel, roles: Mapping[str, Any]) -> DPPipeline:
+    """A model behind the preparation of raw columns; the pipeline has its terms."""
+    terms = {name: getattr(model, name) for name in ("epsilon", "delta", "adjacency")}
+    return DPPipeline([("table", DPTablePreparer(dict(roles))), ("model", clone(model))], **terms)
+
+
+def evaluation_workflow(estimator: Any, schema: Schema, **terms: Any) -> Workflow:
+    """The evaluation of a model that was fitted on other rows, made up as well."""
+    model, _ = fitted(estimator, *schema.table(200, 1.0, 77))
+
+    def run(X: Any, y: Any, groups: Any = None) -> Any:
+        report = dp_evaluate(model, X, y, groups=groups, adjacency=schema.adjacency, **terms)
+        return report, str(report)
+
+    return Workflow(run, schema)
+
+
+def inference_workflow(schema: Schema, **terms: Any) -> Workflow:
+    """Intervals for the weights of some columns."""
+
+    def run(X: Any, y: Any, groups: Any = None) -> Any:
+        facts = {"domain": schema.domain, "adjacency": schema.adjacency, "groups": groups}
+        found = dp_inference(X, y, **facts, **terms)
+        return found, str(found)
+
+    return Workflow(run, schema)
+
+
+def audit_workflow(
+    workflow: Workflow, *, n_pairs: int = 22, seed: int = 0, tell: Tell = silent
+) -> Verdict:
+    """Replay on `n_pairs` neighbours, and the run rebuilt from its transcript."""
+    tell("replay", 0.0)
+    finding = _replayed(workflow, n_pairs, seed, tell)
+    first = next(workflow.schema.pairs(30, make_generator(seed)))
+    plan = RunSubject(workflow.run).record(first, seed).plan
+    assert plan is not None
+    claimed = plan.epsilon
+    tell("rebuild", 0.0)
+    rows = [replay_row(finding, claimed), rebuild_row(workflow.run, workflow.schema, claimed, seed)]
+    return Verdict(
+        plan.method, plan.calibration, plan.adjacency, claimed, plan.delta, 1.0, tuple(rows)
+    )
+
+
+def _replayed(workflow: Workflow, n_pairs: int, seed: int, tell: Tell) -> Finding:
+    source = workflow.schema.pairs(40, make_generator(seed))
+    neighbours = [next(source) for _ in range(n_pairs)]
+    if workflow.search is not None:
+        return check_search(workflow.search, workflow.schema.n_features, neighbours, seed=seed)
+    subject, found = RunSubject(workflow.run), Finding((), {}, neighbours[0])
+    for number, pair in enumerate(neighbours):
+        tell("replay", number / n_pairs)
+        finding = check_pair(subject, pair, seed + number)
+        if finding.complaints:
+            return finding
+        for phase, height in finding.tightness.items():
+            found.tightness[phase] = max(height, found.tightness.get(phase, 0.0))
+    return found
