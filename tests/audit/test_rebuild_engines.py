@@ -15,6 +15,7 @@ from dpsparse.rows import sources
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:distributed"),
 ]
 QUICK = ("DPGradientClassifier", "DPLassoClassifier", "DPRidgeRegressor", "DPTwoStageRegressor")
 RUNS = [run for run in estimator_runs() if run.quick]

@@ -9,6 +9,7 @@ from scipy import stats
 from dpsparse import dp_evaluate
 from dpsparse.evaluation.plan import Subject, make_plan, number_of_bins
 from dpsparse.evaluation.released import release_labels, release_numbers
+from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
@@ -66,11 +67,11 @@ class Tape(Releases):
         return out
 
 
-def run(monkeypatch, rows, script=None, **keywords):
-    monkeypatch.setattr("dpsparse.evaluation.api.Releases", Tape)
+def run(rows, script=None, **keywords):
     Tape.script, Tape.entries = script, []
     model = Line() if "target_bound" in keywords else Three() if "metrics" in keywords else Shown()
-    report = dp_evaluate(model, rows[:, 1:], rows[:, 0], epsilon=1.0, **keywords)
+    with releases_made_by(lambda plan: Tape(plan, make_generator(None))):
+        report = dp_evaluate(model, rows[:, 1:], rows[:, 0], epsilon=1.0, **keywords)
     return report, Tape.entries
 
 
@@ -94,12 +95,12 @@ KEYWORDS = {
 
 @pytest.mark.parametrize("task", KEYWORDS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_replay_on_neighbours(monkeypatch, adjacency, task):
+def test_replay_on_neighbours(adjacency, task):
     keywords = {"adjacency": adjacency} | KEYWORDS[task]
     tightest = 0.0
     for first, second in neighbours(adjacency):
-        report, tape = run(monkeypatch, first, **keywords)
-        again, other = run(monkeypatch, second, tape, **keywords)
+        report, tape = run(first, **keywords)
+        again, other = run(second, tape, **keywords)
         assert [(e[0], e[1], e[2]) for e in tape] == [(e[0], e[1], e[2]) for e in other]
         assert report.to_dict() == again.to_dict()  # every number is a function of released ones
         squares = sum(
@@ -120,11 +121,11 @@ def test_the_number_of_rows_would_show_in_the_bins():
     assert number_of_bins(N, mu * math.sqrt(0.4)) < number_of_bins(N + 1, mu * math.sqrt(0.4))
 
 
-def test_thresholds_do_not_move_under_a_replayed_tape(monkeypatch):
+def test_thresholds_do_not_move_under_a_replayed_tape():
     """They are cuts made from a released histogram; those of sklearn's roc_curve are scores of rows."""
-    report, tape = run(monkeypatch, ROWS)
+    report, tape = run(ROWS)
     for row in EXTREME:
-        again, _ = run(monkeypatch, np.vstack([ROWS, [row]]), tape)
+        again, _ = run(np.vstack([ROWS, [row]]), tape)
         np.testing.assert_array_equal(report.roc["threshold"], again.roc["threshold"])
         np.testing.assert_array_equal(report.calibration["from"], again.calibration["from"])
     scores = Shown().predict_proba(ROWS[:, 1:])[:, 1]
