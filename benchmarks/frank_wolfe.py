@@ -7,7 +7,7 @@
     python benchmarks/frank_wolfe.py --shape none --cold      first fit without any cache
     python benchmarks/frank_wolfe.py --growth growth.svg      time per step against D
 
-CPU time over CPU time. The reference is our own SciPy solver (O(nnz) and 2D Gumbel draws a step,
+CPU time over CPU time. The reference is a plain SciPy loop (O(nnz) and 2D Gumbel draws a step,
 same law); a few of its steps are timed and scaled to T. "Touched" non-zeros are those Alg. 2 of
 Raff, Khanna and Lu (2023) would touch: the rows that own the picked feature. The scatter limit is measured here:
 adding a multiple of random rows of the same matrix into a score vector, nothing else. Memory is the
@@ -36,17 +36,14 @@ from dpsparse.domain import Domain
 from dpsparse.losses import Logistic, Softmax
 from dpsparse.privacy import Exponential, Repeated, calibrate
 from dpsparse.random import make_generator
-from dpsparse.selection import BlockSampler
 from dpsparse.solvers.frank_wolfe import (
     Problem,
     RowArrays,
     Run,
     choose_resolution,
     extend,
-    fast_frank_wolfe_with,
     kernel,
 )
-from dpsparse.solvers.frank_wolfe.reference import frank_wolfe
 
 # rows, columns, non-zeros a row (before duplicates are merged), dense columns; URL and KDDA are
 # scaled down in rows
@@ -135,7 +132,7 @@ def load(shape):
     return X, y
 
 
-def problem_for(n, n_iter=STEPS, freshness="exact", total=STEPS, offset=(), fit_intercept=False):
+def problem_for(n, n_iter=STEPS, total=STEPS, offset=(), fit_intercept=False):
     """`total` steps are calibrated, `n_iter` of them are run."""
     loss = Logistic()
     slope_bound = loss.slope_bound(Domain(classes=[0, 1]), RADIUS, offset)
@@ -143,7 +140,7 @@ def problem_for(n, n_iter=STEPS, freshness="exact", total=STEPS, offset=(), fit_
     return Problem(
         loss=loss, radius=RADIUS, n_iter=n_iter, kappa=eta / (2 * slope_bound),
         slope_bound=slope_bound, resolution=choose_resolution(n, eta), fit_intercept=fit_intercept,
-        freshness=freshness, tolerance=0.01, offset=offset,
+        offset=offset,
     )  # fmt: skip
 
 
@@ -188,62 +185,41 @@ def run(shape, quick):
         "nnz": X.nnz,
         "reference_ms": 1e3 * reference,
     }
-    for freshness in ("exact", "tolerance", "published"):
-        current = problem_for(n, freshness=freshness)
-        rng = make_generator(1)
-        n_steps = 40 if shape == "url" and quick else STEPS
-        set_up, run_ = cpu(Run, table, current)
-        loop, _ = cpu(run_.draw, rng, n_steps)
-        publish, _ = cpu(lambda r=run_: r.history().weights())
-        step = loop / n_steps
-        state, matrix = run_.state, run_.state.matrix
-        per_column = np.zeros(matrix.begin.size + 1)
-        kernel.lengths(matrix, np.arange(matrix.begin.size), per_column)
-        per_column *= X.nnz / n
-        touched = per_column[np.minimum(state.cells[:n_steps], per_column.size - 1)].mean()
-        if freshness == "exact":
-            # Where dense columns are picked a draw may read them: fewer draws will do.
-            n_draws = 20_000 if touched < 1e5 else 20
-            _draw_only(state, rng, n_steps - 1, 1)
-            prepared = cpu(_draw_only, state, rng, n_steps - 1, n_draws)[0]
-            draws = prepared / n_draws
-            whole = clip_time + set_up + step * STEPS + publish
-            labels = run_.labels_of(X.indices)
-            order_rows = make_generator(2).permutation(n)[
-                : max(200, int(2e6 // max(per_column.mean(), 1)))
-            ]
-            out = np.zeros(state.sampler.score.size, np.float32)
-            parts = (X.indptr, labels, X.data.astype(np.float32))
-            _scatter_limit(order_rows[:2], *parts, out)
-            limit, _ = cpu(_scatter_limit, order_rows, *parts, out)
-            whole_out = np.zeros(state.sampler.score.size, np.int32)
-            _fixed_scatter(order_rows[:2], *parts, whole_out)
-            fixed, _ = cpu(_fixed_scatter, order_rows, *parts, whole_out)
-            rows["fixed_over_float"] = fixed / limit
-            limit /= np.diff(X.indptr)[order_rows].sum()
-            rows |= {
-                "step_us": 1e6 * step, "per_step": reference / step,
-                "whole_fit": reference * STEPS / whole, "whole_s": whole,
-                "set_up_steps": (clip_time + set_up) / reference,
-                "touched": touched, "scattered": state.sc.scattered / n_steps,
-                "limit_ns": 1e9 * limit, "over_limit": step / touched / limit,
-                "draw_share": draws / step, "pulls": int(state.sc.pulls),
-            }  # fmt: skip
-        else:
-            rows[f"{freshness}_us"] = 1e6 * step
-            rows[f"{freshness}_over_limit"] = step / touched / limit
-        del state, matrix, run_
-    # The repaired Big-Step Little-Step sampler in the same language, at the same tolerance.
-    n_blocks = (10 if shape == "url" else 100) if quick else 400
-    if shape != "kdda":
-        current = problem_for(n, n_iter=n_blocks, freshness="tolerance")
-        selection = BlockSampler(current.unit_kappa)
-        marks = []
-        fast_frank_wolfe_with(
-            selection, data, current, make_generator(1), lambda _: marks.append(time.process_time())
-        )
-        rows["blocks_us"] = 1e6 * (marks[-1] - marks[4]) / (len(marks) - 5)
-        rows["over_blocks"] = rows["blocks_us"] / rows["step_us"]
+    rng = make_generator(1)
+    n_steps = 40 if shape == "url" and quick else STEPS
+    set_up, run_ = cpu(Run, table, problem_for(n))
+    loop, _ = cpu(run_.draw, rng, n_steps)
+    publish, _ = cpu(lambda: run_.history().weights())
+    step = loop / n_steps
+    state, matrix = run_.state, run_.state.matrix
+    per_column = np.zeros(matrix.begin.size + 1)
+    kernel.lengths(matrix, np.arange(matrix.begin.size), per_column)
+    per_column *= X.nnz / n
+    touched = per_column[np.minimum(state.cells[:n_steps], per_column.size - 1)].mean()
+    # Where dense columns are picked a draw may read them: fewer draws will do.
+    n_draws = 20_000 if touched < 1e5 else 20
+    _draw_only(state, rng, n_steps - 1, 1)
+    draws = cpu(_draw_only, state, rng, n_steps - 1, n_draws)[0] / n_draws
+    whole = clip_time + set_up + step * STEPS + publish
+    labels = run_.labels_of(X.indices)
+    order_rows = make_generator(2).permutation(n)[: max(200, int(2e6 // max(per_column.mean(), 1)))]
+    out = np.zeros(state.sampler.score.size, np.float32)
+    parts = (X.indptr, labels, X.data.astype(np.float32))
+    _scatter_limit(order_rows[:2], *parts, out)
+    limit, _ = cpu(_scatter_limit, order_rows, *parts, out)
+    whole_out = np.zeros(state.sampler.score.size, np.int32)
+    _fixed_scatter(order_rows[:2], *parts, whole_out)
+    fixed, _ = cpu(_fixed_scatter, order_rows, *parts, whole_out)
+    rows["fixed_over_float"] = fixed / limit
+    limit /= np.diff(X.indptr)[order_rows].sum()
+    rows |= {
+        "step_us": 1e6 * step, "per_step": reference / step,
+        "whole_fit": reference * STEPS / whole, "whole_s": whole,
+        "set_up_steps": (clip_time + set_up) / reference,
+        "touched": touched, "scattered": state.sc.scattered / n_steps,
+        "limit_ns": 1e9 * limit, "over_limit": step / touched / limit,
+        "draw_share": draws / step, "pulls": int(state.sc.pulls),
+    }  # fmt: skip
     return rows
 
 
@@ -256,12 +232,34 @@ def _draw_only(state, rng, t, n_draws):
 def reference_step(data, problem, quick):
     """Seconds of one step of the SciPy loop; its set-up and first step do not count."""
     n_steps = 2 if quick else (20 if data.X.nnz < 5e6 else 4)
-    marks = []
-    frank_wolfe(
-        data, replace(problem, n_iter=n_steps + 1, offset=()), make_generator(0),
-        lambda _: marks.append(time.process_time()), fixed_point=False,
-    )  # fmt: skip
+    marks = plain_steps(data, problem, n_steps + 1)
     return (marks[-1] - marks[0]) / n_steps
+
+
+def plain_steps(data, problem, n_steps):
+    """Frank-Wolfe with every row and every column at every step; processor time after each."""
+    X, K, rng = sp.csr_array(data.X / problem.feature_bound), problem.n_outputs, make_generator(0)
+    if problem.fit_intercept:
+        X = sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
+    columns, kappa = X.tocsc(), problem.kappa * problem.feature_bound
+    w, marks = np.zeros((X.shape[1], K)), []
+    for t in range(1, n_steps + 1):
+        margin = X @ w
+        if problem.loss.scalar_slope:
+            slopes = problem.loss.slope(margin[:, 0], data.y)[:, None]
+        else:
+            slopes = problem.loss.slope(margin, data.y)
+        keys = kappa * np.ravel(columns.T @ slopes)
+        noisy = rng.gumbel(size=(2, keys.size))
+        noisy[0] += keys
+        noisy[1] -= keys
+        best = int(noisy.argmax())
+        cell, sign = best % keys.size, 1 if best < keys.size else -1
+        step = 2.0 / (t + 2.0)
+        w *= 1.0 - step
+        w[cell // K, cell % K] -= step * sign * problem.radius * problem.feature_bound
+        marks.append(time.process_time())
+    return marks
 
 
 def unbalanced(X, y, share):
@@ -437,11 +435,7 @@ def growth(path, quick):
         extend(table, problem_for(20_000), None, 1, make_generator(1))  # loads the kernels
         run_ = Run(table, problem_for(20_000))
         fast.append(cpu(run_.draw, make_generator(1), STEPS)[0] / STEPS)
-        timed = problem_for(20_000, n_iter=3)
-        slow.append(
-            cpu(lambda d=data, t=timed: frank_wolfe(d, t, make_generator(0), fixed_point=False))[0]
-            / 3
-        )
+        slow.append(cpu(plain_steps, data, problem_for(20_000), 3)[0] / 3)
     print("\n| D | fast us/step | reference ms/step | ratio |\n|---|---|---|---|")
     for p, a, b in zip(sizes, fast, slow, strict=True):
         print(f"| {p:,} | {1e6 * a:.2f} | {1e3 * b:.1f} | {b / a:,.0f} |")
@@ -485,8 +479,8 @@ def main():
     if shapes:
         print("| shape | reference ms/step | fast us/step | per step (target) | whole fit (target) "
               "| set-up in reference steps | touched nnz | scattered nnz | ns/touched over scatter limit "
-              "| drawing | tolerance us | published us (over limit) | over BSLS |")  # fmt: skip
-        print("|" + "---|" * 13)
+              "| drawing |")  # fmt: skip
+        print("|" + "---|" * 10)
     fixed = {}
     for shape in shapes:
         r = run(shape, args.quick)
@@ -495,13 +489,11 @@ def main():
             continue
         fixed[shape] = r["fixed_over_float"]
         step, whole = TARGETS[shape]
-        blocks = f"{r['over_blocks']:,.0f}x" if "over_blocks" in r else "-"
         print(
             f"| {shape} | {r['reference_ms']:.1f} | {r['step_us']:.2f} | {r['per_step']:,.0f}x ({step}) "
             f"| {r['whole_fit']:,.0f}x ({whole}) | {r['set_up_steps']:.1f} | {r['touched']:,.0f} "
             f"| {r['scattered']:,.0f} | {r['over_limit']:.2f} of {r['limit_ns']:.1f} ns "
-            f"| {100 * r['draw_share']:.0f} % | {r['tolerance_us']:.2f} "
-            f"| {r['published_us']:.2f} ({r['published_over_limit']:.2f}) | {blocks} |",
+            f"| {100 * r['draw_share']:.0f} % |",
             flush=True,
         )
     for shape, ratio in fixed.items():

@@ -9,7 +9,7 @@ Line 8 of Alg. 1 prints an arg min, meant is an arg max: Alg. 2, its rewriting, 
 here: line 20 of Alg. 2 lacks a plus, lines 24 and 25 index q by j for i, the output is w_m * w. Kept, because it
 is what they state: the sign of the chosen gradient is exact, which gives labels away at any noise level, and
 rows that do not own j keep stale slopes although shrinking w moves every margin, so Alg. 2 is not Alg. 1.
-`DPLasso*(calibration="published")` runs Alg. 2 with the exponential mechanism and the exact sign on the fast kernel.
+`dpsparse.published.raff_khanna_lu_2023_lasso` runs Alg. 2 with the exponential mechanism and a sampler that returns.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def printed_sampler(
     number, where A-ExpJ has exp(w_j log T_w), so that t_w is below 0, and the next U(t_w, 1) may be negative:
     its logarithm is not a number (2000 of 2000 draws). The group of item c is read at c mod sqrt(N) where it is
     c div sqrt(N), the walk starts at item 0, which line 2 has drawn already, and lines 23 to 26 keep the offset
-    where a group begins and drop it inside. `DPLasso*(selection="blocks")` is the sampler it means.
+    where a group begins and drop it inside. `dpsparse.published.raff_khanna_lu_2023_lasso` has the sampler it means.
     Raises FloatingPointError where the printed algorithm takes the logarithm of a negative number, IndexError where
     it leaves the table, RuntimeError where it has walked `max_steps` steps.
     """

@@ -1,4 +1,4 @@
-"""The hot/cold sampler on its own, behind the same interface as the other selections, to be tested beside them.
+"""The hot/cold sampler on its own, to be tested beside the others.
 
 The solver uses the sampler inside its kernel (solvers/frank_wolfe/kernel.py), fused with its step.
 """
@@ -42,6 +42,7 @@ class HotColdSampler:
             cell, sign = draw_from(self.state, rng, 0)
             if cell >= 0:
                 return int(cell), int(sign)
+            assert self.state.sc.event != kernel.BROKEN
             self.state.sc.event = kernel.NOTHING
             kernel.rebuild(self.state.sampler, self.state.sc)
 
@@ -57,7 +58,7 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     n = scores.size
     pool = 2 * n + 64 * (B + 2)
     sc = kernel.make_scalars()
-    sc.outputs, sc.freshness, sc.n_cells, sc.kappa = 1, kernel.TOLERANCE, n, kappa
+    sc.outputs, sc.n_cells, sc.kappa = 1, n, kappa
     sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
     sc.debt_limit, sc.exact_at, sc.ceiling = n // 8 + 1000, -1, -1
     whole, reals = np.zeros(0, np.int32), np.zeros(0)

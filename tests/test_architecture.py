@@ -160,7 +160,7 @@ def test_generators_are_made_in_one_place():
 
 
 # Of Frank-Wolfe: noise and rows meet there.
-KERNELS = {"kernel.py", "curve.py", "run.py", "reference.py", "solve.py"}
+KERNELS = {"kernel.py", "curve.py", "run.py", "steps.py"}
 
 
 def names_in(path: Path) -> set[str]:
@@ -308,7 +308,7 @@ def test_every_event_of_a_default_plan_is_paid_out_by_one_mechanism():
 
 def test_samplers_are_called_by_mechanisms_alone():
     """Noise is added where its price stands."""
-    samplers = {"add_integers", "integers", "top_k", "gumbel", "laplace", "two_sided_geometric"}
+    samplers = {"add_integers", "integers", "top_k", "laplace", "two_sided_geometric"}
     homes = ("mechanisms", "noise", "random", "selection", "published", "audit")
 
     def taken(path):
@@ -316,7 +316,7 @@ def test_samplers_are_called_by_mechanisms_alone():
         modules = ("dpsparse.noise", "dpsparse.random", "dpsparse.selection.top_k")
         return samplers & {alias.name for n in found if n.module in modules for alias in n.names}
 
-    own = {"kernel.py", "reference.py"}  # the kernel and its yardstick draw vertices
+    own = {"kernel.py", "steps.py"}  # which draw vertices
     others = [f for f in FILES if room(f) not in homes and f.name not in own]
     assert not offenders(taken, others)
 

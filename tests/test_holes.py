@@ -75,9 +75,9 @@ WHERE = {
         "test_models.py": "test_an_edited_promise_is_refused test_an_unproven_model_cannot_be_edited_into_a_proven_one",
         "report/test_card.py": "test_promised_numbers_are_rounded_up",
     },
-    "C3 seeded plans, scan, small integers": {
+    "C3 seeded plans, ideal arithmetic, small integers": {
         "estimators/test_base.py": "test_the_plan_of_a_seeded_estimator_is_not_private "
-        "test_a_scan_lists_its_float_assumption",
+        "test_no_plan_of_frank_wolfe_assumes_ideal_arithmetic",
         "test_nonzeros.py": "test_small_numpy_integers_do_not_overflow",
     },
     "C4 scales, overwriting, full disk": {

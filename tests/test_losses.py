@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import mpmath
 import numpy as np
@@ -12,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsparse import losses
-from dpsparse.audit.replay import check
 from dpsparse.domain import Domain
-from dpsparse.estimators import DPLassoRegressor
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.losses import Huber, Logistic, Softmax, Squared, get_loss
-from dpsparse.random import make_generator
+from dpsparse.losses import LOSSES, Huber, Logistic, Softmax, Squared, get_loss
+from dpsparse.rows import cells
+from dpsparse.solvers.frank_wolfe import kernel
 
 MARGINS = [0.0, 1e-9, -1e-9, 0.3, -0.3, 1.0, -1.0, 7.5, -7.5, 36.0, -36.0, 300.0, -300.0]
 HUGE = [1e6, -1e6, 1e12, -1e12]
@@ -236,53 +232,8 @@ def test_get_loss():
         Huber().cutoff = 2.0
 
 
-# ---- a loss is one class: nothing but its capabilities is asked ------------------------------------
+# ---- compiled loops know every loss ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LogCosh:
-    """log cosh(m - y): a loss that no compiled loop knows."""
-
-    name = "log-cosh"
-    labels: ClassVar[str] = "numbers"
-    scalar_slope = True
-    objective = "glm"
-    smoothness = 1.0
-
-    def value(self, margin, y):
-        return np.logaddexp(margin - y, y - margin) - math.log(2.0)
-
-    def slope(self, margin, y):
-        return np.tanh(margin - y)
-
-    def slope_bound(self, domain, norm_bound, offset=()):
-        return 1.0
-
-    def curvature(self, domain, norm_bound):
-        return 0.0
-
-
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_a_loss_is_one_class(monkeypatch, adjacency):
-    """Registered and nothing else: it is fitted, priced and audited like the others."""
-    monkeypatch.setitem(losses.LOSSES, "log-cosh", LogCosh())
-    domain = Domain(feature_bound=1.0, target_bound=2.0, n_samples=12)
-    facts = {"adjacency": adjacency, "loss": "log-cosh", "radius": 2.0}
-    rng = make_generator(0)
-    X = rng.uniform(-1.0, 1.0, (400, 5))
-    exact = DPLassoRegressor(domain, n_iter=300, epsilon=math.inf, **facts).fit(X, 1.5 * X[:, 2])
-    assert exact.coef_[2] == pytest.approx(1.5, abs=0.05)
-    model = DPLassoRegressor(domain, n_iter=4, **facts)
-    assert "Gumbel noise in ideal real arithmetic" in model.plan(5).assumptions
-    found = check(model, 5, n_pairs=6, n_climbs=2, every=64)
-    assert not found.complaints
-    assert found.height > 0.5
-
-
-def test_the_bound_of_a_loss_is_enforced_not_believed(monkeypatch):
-    """A loss that understates its slope does not add more than its bound to any score."""
-    monkeypatch.setattr(LogCosh, "slope", lambda self, margin, y: 50.0 * np.tanh(margin - y))
-    monkeypatch.setitem(losses.LOSSES, "log-cosh", LogCosh())
-    domain = Domain(feature_bound=1.0, target_bound=2.0, n_samples=12)
-    model = DPLassoRegressor(domain, n_iter=3, loss="log-cosh", radius=2.0)
-    assert not check(model, 5, n_pairs=6, n_climbs=0, every=64).complaints
+def test_every_loss_has_its_slope_in_both_engines_of_frank_wolfe():
+    assert {*LOSSES} == {*kernel.LOSSES} == {*cells.LOSSES}

@@ -10,8 +10,8 @@
 It is what the noise is calibrated to; each bound is attained (privacy notes: docs/proofs/
 vertex_selection.md). `norm_bound=math.inf` means no bound on the weights.
 
-A loss is one class here. What a method may ask of it are its capabilities below, never its name. Compiled loops know
-the slopes of these four by heart; Frank-Wolfe takes any other loss by its plain loop.
+A loss is one class here and one branch in every compiled loop that takes its slopes. What a method may ask of it are
+its capabilities below, never its name.
 """
 
 from __future__ import annotations

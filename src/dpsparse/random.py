@@ -5,7 +5,6 @@ cannot break AES cannot tell the noise from ideal noise. Such a stream must exis
 give the same noise twice, and the difference of two releases is then free of noise. Hence it
 refuses to be copied or pickled, and a forked child gets a new key before it runs any code.
 
-    gumbel               P(G <= g) = exp(-exp(-g))               float64, 106-bit uniform
     two_sided_geometric  P(k) ~ exp(-|k| / scale)                exact (integers only)
     integer_below        P(k) = 1 / bound                        exact (integers only)
 
@@ -27,10 +26,8 @@ from randomgen import AESCounter
 
 from dpsparse._checks import given, is_real, is_whole
 from dpsparse.exceptions import ParameterError
-from dpsparse.jit import njit
 
 Generator = np.random.Generator
-Size = int | tuple[int, ...]
 
 _KEY_BYTES = 16  # AES-128
 
@@ -89,13 +86,6 @@ def streams(rng: Generator, k: int) -> Iterator[list[Generator]]:
             mine += spawn(rng, k - len(mine))
     yield mine
     bits.parts.extend(mine)
-
-
-def gumbel(rng: Generator, size: Size) -> np.ndarray:
-    """Standard Gumbel noise: arg max of kappa * score + gumbel is the exponential mechanism."""
-    out = np.empty(size)
-    _fill_gumbel(rng, out.reshape(-1))
-    return out
 
 
 def two_sided_geometric(rng: Generator, scale: float | Fraction) -> int:
@@ -187,18 +177,3 @@ def _rekey_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # absent where there is no fork
     os.register_at_fork(after_in_child=_rekey_after_fork)
-
-
-@njit(cache=True)
-def _fill_gumbel(rng, out):  # type: ignore[no-untyped-def]
-    # -log(-log(V)) with V = u + 2^-53 w, both on the 2^-53 grid. The end of the interval that is
-    # near is measured directly, so both tails keep full relative precision: one 53-bit uniform
-    # would end at 36.7 and give every less likely winner probability exactly 0.
-    grid = 2.0**-53
-    for i in range(out.size):
-        u = rng.random()
-        rest = (rng.random() + 0.5 * grid) * grid
-        if u < 0.5:
-            out[i] = -np.log(-np.log(u + rest))
-        else:
-            out[i] = -np.log(-np.log1p(-((1.0 - grid - u) + rest)))

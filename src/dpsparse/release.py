@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from dpsparse.rows import Names, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
     from dpsparse.solvers.frank_wolfe.problem import History
-    from dpsparse.solvers.frank_wolfe.solve import Steps
+    from dpsparse.solvers.frank_wolfe.steps import Steps
 
 R = TypeVar("R")
 

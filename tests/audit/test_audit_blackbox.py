@@ -14,7 +14,7 @@ from dpsparse.audit.neighbours import add_row
 from dpsparse.audit.replay import Subject
 from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
 from dpsparse.privacy import Exponential, Gaussian, calibrate
-from dpsparse.random import gumbel, make_generator
+from dpsparse.random import make_generator
 
 
 def test_clopper_pearson_is_exact():
@@ -38,7 +38,7 @@ def test_gaussian_noise_is_attacked_at_half_its_epsilon(share):
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_selection_is_attacked_at_half_its_epsilon(factor):
     eta = factor * calibrate(lambda x: Exponential(x), 1.0, 1e-2)
-    noise = gumbel(make_generator(2), (40_000, 2))
+    noise = make_generator(2).gumbel(size=(40_000, 2))
     half = len(noise) // 2
     one = (np.array([0.0, 1.0]) + noise[:half]).argmax(axis=1)[:, None].astype(float)
     two = (np.array([0.0, 1.0 - eta]) + noise[half:]).argmax(axis=1)[:, None].astype(float)

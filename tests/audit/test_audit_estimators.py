@@ -11,6 +11,7 @@ from dpsparse.audit.replay import Subject, check, declared_costs
 from dpsparse.audit.same import differences
 from dpsparse.audit.verdict import audit, first_complaint
 from dpsparse.rows import Rows
+from dpsparse.rows.parts import InMemory
 
 ADJACENCIES = ("add-remove", "replace-one")
 
@@ -74,6 +75,14 @@ def test_no_attack_refutes_the_proven_calibration(name, adjacency):
         assert verdict.holds, str(verdict)
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("name", [n for n in estimators.__all__ if "Lasso" in n])
+def test_frank_wolfe_on_parts_that_stay_apart_is_audited_too(name, adjacency, monkeypatch):
+    monkeypatch.setattr(InMemory, "fit_in_memory", False)
+    for estimator in build(name, adjacency)[:2]:
+        assert check(estimator, n_pairs=22, n_climbs=6, seed=1).complaints == ()
+
+
 def test_tight_where_the_bound_is_attained():
     """Strength: the climb reaches the declared sensitivity, so 1 % less would be caught."""
     hard = build("DPHardThresholdClassifier", "add-remove")[0]
@@ -110,22 +119,23 @@ LOOKING = {  # and phases whose bound a few pairs and climbs nearly attain, add-
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
-    ("name", "more"),
+    ("name", "together"),
     [
-        *((name, {}) for name in LOOKING),
-        ("DPLassoRegressor", {"selection": "shards"}),
-        ("DPLassoClassifier", {"selection": "shards"}),
+        *((name, True) for name in LOOKING),
+        ("DPLassoRegressor", False),
+        ("DPLassoClassifier", False),
     ],
 )
 def test_released_scales_are_replayed_where_as_many_rows_are_there_as_were_declared(
-    name, more, adjacency
+    name, together, adjacency, monkeypatch
 ):
     """With 12 rows of 4,000 declared ones every released quantile ends at its declared bound, and no row is ever beyond
-    a released scale: shards that did not cut entries passed. Few rows and a large epsilon release the same scales."""
+    a released scale: parts that did not cut entries passed. Few rows and a large epsilon release the same scales."""
+    monkeypatch.setattr(InMemory, "fit_in_memory", together)
     facts, parameters, reached = LOOKING[name]
     n = (12 if adjacency == "add-remove" else 24) * (2 if "entry" in reached else 1)
     model = getattr(estimators, name)(
-        Domain(**facts, n_samples=n), epsilon=60.0, adjacency=adjacency, **parameters, **more
+        Domain(**facts, n_samples=n), epsilon=60.0, adjacency=adjacency, **parameters
     )
     phases = [phase.name for phase in Subject(model, 7).plan.phases]
     assert set(reached) <= set(phases)

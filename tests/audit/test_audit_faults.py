@@ -597,21 +597,35 @@ def a_warning_counts_rows(patch):
 
 def with_problem(patch, **changes):
     """Steps are drawn for another problem than the one that is paid for."""
-    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.solvers.frank_wolfe import steps
 
-    honest = solve.extend
+    honest = steps.extend
 
     def extend(rows, problem, *rest):
         wrong = {name: change(problem) for name, change in changes.items()}
         return honest(rows, replace(problem, **wrong), *rest)
 
-    patch.setattr(solve, "extend", extend)
+    patch.setattr(steps, "extend", extend)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0)
 def the_exact_sign(patch):
     """Raff, Khanna and Lu (2023): the feature is drawn, the sign is read off the gradient."""
-    with_problem(patch, private_sign=lambda problem: False)
+    from dpsparse.solvers.frank_wolfe.steps import Steps
+
+    original = Steps.draw
+
+    def draw(self, rng, n_steps, progress):
+        start = self.past
+        for _ in range(n_steps):
+            history = original(self, rng, 1, progress)
+            cell = history.features[-1] * self.problem.n_outputs + history.outputs[-1]
+            history.signs[-1] = -1 if next(self.scores(history))[cell] >= 0 else 1
+            self.past = history
+        self.past = start
+        return history
+
+    patch.setattr(Steps, "draw", draw)
 
 
 @fault("DPLassoClassifier", n_iter=20, radius=1.0, epsilon=8.0)
@@ -622,7 +636,7 @@ def a_sampler_with_twice_the_temperature(patch):
 @fault("DPLassoClassifier", n_iter=8, radius=1.0, epsilon=8.0)
 def unlikely_vertices_are_impossible(patch):
     """A vertex 64 times less likely than the likeliest is drawn again."""
-    from dpsparse.solvers.frank_wolfe.solve import Steps
+    from dpsparse.solvers.frank_wolfe.steps import Steps
 
     original = Steps.draw
 

@@ -14,7 +14,7 @@ from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
 from dpsparse.mechanisms import Release
 from dpsparse.mechanisms.picks import noisy_max_log_probability, ranking
 from dpsparse.privacy import Exponential, Gaussian, calibrate, delta
-from dpsparse.random import gumbel, make_generator, two_sided_geometric
+from dpsparse.random import make_generator, two_sided_geometric
 
 NONE = np.empty(0)
 
@@ -65,7 +65,7 @@ def test_selection_strength_is_half_the_claim():
     rng = make_generator(6)
     here, there = np.array([0.0, 1.0]), np.array([0.0, 1.0 - eta])
     losses = []
-    for noise in gumbel(rng, (4000, 2)):
+    for noise in rng.gumbel(size=(4000, 2)):
         pick = [int(np.argmax(there + noise))]
         losses.append(law.loss(picks_entry(there, pick), picks_entry(here, pick)))
     reached = law.epsilon_below(np.array(losses), 1e-2)
@@ -100,7 +100,7 @@ def test_bounds_of_means_hold(p):
 def test_ranking_is_the_law_of_gumbel_top_k():
     """Ordered picks of noisy keys against their probability; chi-square level 1e-4."""
     keys, n = np.array([0.3, -0.5, 1.0]), 20_000
-    order = np.argsort(-(keys + gumbel(make_generator(8), (n, 3))), axis=1)[:, :2]
+    order = np.argsort(-(keys + make_generator(8).gumbel(size=(n, 3))), axis=1)[:, :2]
     seen = np.bincount(3 * order[:, 0] + order[:, 1], minlength=9)
     pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
     expected = np.array([n * math.exp(ranking(picks_entry(keys, p))) for p in pairs])
@@ -160,7 +160,7 @@ def test_selection_test_sees_temperature_and_exact_signs():
                 j = int(rng.integers(6))
                 pick = j if score[j] > 0 else j + 6
             else:
-                pick = int(np.argmax(factor * keys + gumbel(rng, 12)))
+                pick = int(np.argmax(factor * keys + rng.gumbel(size=12)))
             entries.append(picks_entry(keys, [pick]))
         return law.selection_p_value(entries)
 
@@ -173,7 +173,7 @@ def test_rare_picks_must_occur():
     """400 picks among a likely candidate and 99 of weight e^-5 each: none of these has p = e^-160."""
     rng = make_generator(13)
     keys = np.append(0.0, np.full(99, -5.0))
-    drawn = [int(np.argmax(keys + gumbel(rng, 100))) for _ in range(400)]
+    drawn = [int(np.argmax(keys + rng.gumbel(size=100))) for _ in range(400)]
     assert law.rare_p_value([picks_entry(keys, [pick]) for pick in drawn]) > 1e-6
     assert law.rare_p_value([picks_entry(keys, [0])] * 400) < 1e-6
 

@@ -170,12 +170,10 @@ def test_the_plan_of_a_seeded_estimator_is_not_private(name):
     assert "seed" in str(seeded)
 
 
-def test_a_scan_lists_its_float_assumption():
-    """13-C3: float64 sums of score and Gumbel noise, under a plan that did not say so."""
-    domain = Domain(classes=[0, 1], n_samples=400)
-    for selection in ("auto", "hotcold", "blocks", "scan"):
-        plan = DPLassoClassifier(domain, selection=selection).plan(30)
-        assert any("real arithmetic" in a for a in plan.assumptions) == (selection == "scan")
+def test_no_plan_of_frank_wolfe_assumes_ideal_arithmetic():
+    for domain in (Domain(classes=[0, 1], n_samples=400), Domain(classes=[0, 1, 2])):
+        plan = DPLassoClassifier(domain).plan(30)
+        assert not [line for line in plan.assumptions if "real arithmetic" in line]
 
 
 def test_secure_fits_differ(problem):

@@ -200,17 +200,6 @@ def test_free_screening_finds_the_support():
     assert model.coef_[0] > 0 > model.coef_[1]
 
 
-def test_the_reference_solver_is_the_fast_one_and_says_so():
-    X, y = problem()
-    fast = DPScreenedLassoRegressor(DOMAIN, n_iter=20, random_state=3)
-    old = DPScreenedLassoRegressor(DOMAIN, n_iter=20, random_state=3, solver="reference")
-    with pytest.warns(NotPrivateWarning):
-        fast.fit(X, y)
-    with pytest.warns(FutureWarning, match="reference"), pytest.warns(NotPrivateWarning):
-        old.fit(X, y)
-    np.testing.assert_array_equal(fast.coef_, old.coef_)
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_no_proven_plan_assumes_ideal_arithmetic(rule):
     plan = DPScreenedLassoRegressor(DOMAIN, rule=rule, n_iter=30, **RULES[rule]).plan(12)
@@ -233,7 +222,7 @@ BAD = [
     ({"n_blocks": 0}, "n_blocks"), ({"n_blocks": 31, "n_iter": 30}, "n_blocks"), ({"level": 1.0}, "level"),
     ({"level": 0.0}, "level"), ({"screen_share": 1.5}, "screen_share"), ({"n_drop": 0}, "n_drop"),
     ({"rule": "rnm"}, "rule"), ({"rule": "counts", "calibration": "published"}, "rule"),
-    ({"rule": "top-k"}, "n_nonzero"), ({"n_nonzero": 0}, "n_nonzero"), ({"solver": "slow"}, "solver"),
+    ({"rule": "top-k"}, "n_nonzero"), ({"n_nonzero": 0}, "n_nonzero"),
     ({"rule": "safe", "domain": Domain(target_bound=1.0)}, "n_samples"),
     ({"domain": Domain()}, "target_range"),
 ]  # fmt: skip

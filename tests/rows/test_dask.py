@@ -34,7 +34,7 @@ from dpsparse.release import Releases  # noqa: E402
 from dpsparse.rows.dask import OnDask, _names, _together, packed, unpacked  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
-from rows.test_engines import OTHERS, assert_same, looking, model, table  # noqa: E402
+from rows.test_engines import OTHERS, Apart, assert_same, looking, model, table  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning"),
@@ -163,9 +163,13 @@ def test_predictions_are_lazy_and_equal(client):
 
 
 @pytest.mark.parametrize(
-    "name", ["threshold", "two-stage", "votes", "screened shards", "admm", "lasso", "screened"]
+    ("name", "memory"),
+    [
+        *((n, 10**9) for n in ("threshold", "two-stage", "votes", "admm", "lasso", "screened")),
+        ("screened", 100_000),  # bytes: less than the rows need twice
+    ],
 )
-def test_other_families(client, name, monkeypatch):
+def test_other_families(client, name, memory, monkeypatch):
     """The same bits; and no part comes to the client as it is, except where docs/scaling.md says so."""
     X, y = table("2", "narrow")
     brought = []
@@ -174,11 +178,14 @@ def test_other_families(client, name, monkeypatch):
     kind, options = OTHERS[name]
     domain = Domain(classes=[0, 1], n_samples=900, row_norm=2.0)
     made = [kind(domain, random_state=3, epsilon=4.0, **options) for _ in range(2)]
-    made[0].fit(X, y)
-    made[1].fit(Rows.from_dask(*cut(X, y, 4)))
+    together = memory >= 10**9
+    made[0].fit(*((X, y) if together else (Apart(X, y, 1),)))
+    source = Rows.from_dask(*cut(X, y, 4))
+    source._memory = memory
+    made[1].fit(source)
     assert_same(*made)
     wide = [f for f in brought if f is _same or getattr(f, "args", ("",))[0] is None]
-    assert bool(wide) == (name in ("lasso", "screened"))
+    assert bool(wide) == (name in ("lasso", "screened") and together)
 
 
 def test_workers_turn_their_rows(client):
@@ -322,12 +329,14 @@ def test_import_dpsparse_imports_no_dask():
 
 def test_lasso_on_shards(client):
     X, y = table("2", "narrow")
-    options = {"radius": 5.0, "n_iter": 12, "random_state": 4, "selection": "shards"}
+    options = {"radius": 5.0, "n_iter": 12, "random_state": 4}
     domain = Domain(classes=[0, 1])
     whole, spread = (DPLassoClassifier(domain, **options) for _ in range(2))
-    whole.fit(X, y)
+    whole.fit(Apart(X, y, 1))
+    source = Rows.from_dask(*cut(X, y, 5), step_timeout=60.0)
+    source._memory = 100_000  # less than the rows need twice
     thread = kill_one_at(client, 0.2)
-    spread.fit(Rows.from_dask(*cut(X, y, 5), step_timeout=60.0))
+    spread.fit(source)
     thread.join()
     assert_same(whole, spread)
 

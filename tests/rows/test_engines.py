@@ -14,6 +14,7 @@ import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, PrivateCount, Rows
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.rows import sources
+from dpsparse.rows.parts import InMemory
 from dpsparse.rows.sources import Source, read_size
 from dpsparse.rows.spool import Stored
 from dpsparse.rows.votes import Blocks, correlation_selector
@@ -45,6 +46,21 @@ class Cut(Source):
         pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
         parts = [domain.part(self.X[a:b], self.y[a:b], labels=labels) for a, b in pairs]
         return Rows(parts, domain)
+
+
+class Scattered(InMemory):
+    """Parts that may not be brought together."""
+
+    __slots__ = ()
+    fit_in_memory = False
+
+
+class Apart(Cut):
+    """The same in parts that no fit may hold together."""
+
+    def clipped(self, domain, labels, groups=None):
+        rows = super().clipped(domain, labels, groups)
+        return Rows(Scattered(rows._parts), domain)
 
 
 def table(kind, shape, seed=0):
@@ -102,10 +118,6 @@ def test_without_noise_and_with_a_private_count_too(kind, options):
 OTHERS = {
     "lasso": (dpsparse.DPLassoClassifier, {"radius": 5.0, "n_iter": 60}),
     "screened": (dpsparse.DPScreenedLassoClassifier, {"radius": 5.0, "n_iter": 60}),
-    "screened shards": (
-        dpsparse.DPScreenedLassoClassifier,
-        {"radius": 5.0, "n_iter": 20, "n_blocks": 2, "rule": "budgeted", "selection": "shards"},
-    ),
     "votes": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10, "support": "votes"}),
     "threshold": (dpsparse.DPHardThresholdClassifier, {"n_nonzero": 10}),
     "two-stage": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10}),

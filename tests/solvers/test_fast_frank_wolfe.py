@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from numba import njit
 from scipy.stats import chisquare
 
+from dpsparse import DPLassoClassifier, Ledger
 from dpsparse.clipping import cast
 from dpsparse.domain import Domain
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax, Squared
 from dpsparse.random import make_generator
-from dpsparse.selection import make_selection
 from dpsparse.solvers.frank_wolfe import (
     History,
     Problem,
@@ -27,15 +27,14 @@ from dpsparse.solvers.frank_wolfe import (
     choose_resolution,
     curve,
     fast_frank_wolfe,
-    fast_frank_wolfe_with,
     kernel,
     layout,
     scores,
 )
 from dpsparse.solvers.frank_wolfe import run as solver
 from dpsparse.solvers.frank_wolfe.layout import lay_out
-from dpsparse.solvers.frank_wolfe.reference import frank_wolfe, score_cells, with_intercept
 from hot_cold import draw_from
+from plain_frank_wolfe import frank_wolfe, score_cells, slopes_of, with_intercept
 
 LOSSES = {
     "logistic": (Logistic(), 1),
@@ -72,8 +71,8 @@ def make_case(name, n=N_ROWS, p=25, seed=0, bound=2.0, **changes):
     return data, dataclasses.replace(problem, **changes)
 
 
-def make_run(data, problem, **options):
-    return Run(RowArrays.of(data), problem, **options)
+def make_run(data, problem):
+    return Run(RowArrays.of(data), problem)
 
 
 def use_boxes(run, tau):
@@ -117,28 +116,18 @@ def true_scores(data, problem, history, n_steps):
             step * history.signs[t] * problem.radius * problem.feature_bound
         )
     margin = X @ w
-    y = data.y
-    slopes = (
-        problem.loss.slope(margin, y)
-        if problem.n_outputs > 1
-        else problem.loss.slope(margin[:, 0], y)[:, None]
-    )
-    return score_cells(X.tocsc(), slopes, problem, fixed_point=True), margin
+    return score_cells(X.tocsc(), slopes_of(problem, margin, data.y), problem), margin
 
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("freshness", ["exact", "tolerance", "published"])
-def test_state_is_a_function_of_rows_and_history(name, freshness):
-    data, problem = make_case(name, freshness=freshness, tolerance=0.05)
+def test_state_is_a_function_of_rows_and_history(name):
+    data, problem = make_case(name)
     run = make_run(data, problem)
     run.draw(make_generator(3), problem.n_iter)
     again = make_run(data, problem)
     again.replay(run.history())
     np.testing.assert_array_equal(again.state.rows.v, run.state.rows.v)
-    if freshness != "exact":  # there the stored slopes decide the law, so they must agree too
-        np.testing.assert_array_equal(again.state.rows.q, run.state.rows.q)
-        np.testing.assert_array_equal(again.stored_scores(), run.stored_scores())
     np.testing.assert_array_equal(again.exact_scores(), run.exact_scores())
 
 
@@ -284,24 +273,6 @@ def test_stale_scores_stay_within_their_slack(name, tau):
     assert seen > 100  # the scores really were stale
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_tolerance_mode_keeps_every_slope_within_its_tolerance(name):
-    data, problem = make_case(name, freshness="tolerance", tolerance=0.03)
-    run = make_run(data, problem)
-    rng = make_generator(5)
-    for t in range(problem.n_iter - 1):
-        run.draw(rng, 1)
-        run.serve(t + 1)
-        _, margin = true_scores(data, problem, run.history(), t + 1)
-        true = (
-            problem.loss.slope(margin, data.y)
-            if problem.n_outputs > 1
-            else problem.loss.slope(margin[:, 0], data.y)[:, None]
-        )
-        stored = run.state.rows.q.reshape(true.shape) * 2.0**-kernel.SLOPE_BITS
-        assert np.abs(stored - true / problem.slope_bound).max() <= 0.03 + 1e-6
-
-
 def draw_counts(state, t, n_draws, seed):
     rng = make_generator(seed)
     n_cells = state.sc.n_cells
@@ -348,15 +319,79 @@ def test_exact_mode_has_the_law_of_the_true_gradient_while_rows_are_stale(name):
     assert p_value(draw_counts(state, t, 30_000, seed=4), truth, kappa) < 1e-5
 
 
+def draw_or_refuse(run, t, n_draws, rng):
+    for _ in range(n_draws):
+        draw_from(run.state, rng, t)
+        run.refuse_broken_draw()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_score_further_off_than_its_slack_ends_the_run(name):
+    """Where a draw reads a column, the score it finds must lie within the slack: else no draw has its law."""
+    data, problem = make_case(name, n=400, p=12, n_iter=200, fit_intercept=False)
+    run, t = stale_run(data, problem, 40, seed=5)
+    run.state.sampler.slack[:] //= 20
+    kernel.rebuild(run.state.sampler, run.state.sc)
+    run.state.sc.debt_limit, draws = 2**60, make_generator(4)
+    with pytest.raises(InternalError, match="Nothing was released"):
+        draw_or_refuse(run, t, 5000, draws)
+
+
+@pytest.mark.parametrize("place", ["hot", "cold"])
+def test_a_weight_below_its_share_ends_the_run(place):
+    """A score that rose without its weight would be accepted with a probability above one."""
+    data, problem = make_case("logistic", n=400, p=12, fit_intercept=False, kappa=0.3)
+    run = make_run(data, problem)
+    run.refresh()
+    run.state.sampler.slack[:] = 0
+    kernel.rebuild(run.state.sampler, run.state.sc)
+    sampler, sc, draws = run.state.sampler, run.state.sc, make_generator(4)
+    hot = np.flatnonzero(sampler.slot[: sampler.score.size] >= 0)
+    cold = np.flatnonzero(sampler.slot[: sampler.score.size] < 0)
+    cell = (hot if place == "hot" else cold)[-1]
+    sampler.score[cell] = sc.top + 2 * sc.width if place == "hot" else sc.top
+    with pytest.raises(InternalError):
+        draw_or_refuse(run, 0, 20_000, draws)
+
+
+@pytest.mark.parametrize("shape", ["wide", "narrow"])
+def test_no_model_comes_of_a_broken_bound(monkeypatch, shape, tmp_path):
+    """The whole fit ends with an error of this library: nothing is published, and what was reserved stays reserved."""
+    rng = np.random.default_rng(0)
+    n, width = (1500, 3000) if shape == "wide" else (20_000, 30)
+    X = sp.random_array((n, width), density=6 / width, rng=rng, format="csr")
+    y = rng.integers(0, 2, n)
+    monkeypatch.setattr(curve, "THIRD", {"logistic": 1e-9, "squared": 0.0})
+    masses = scores.kernel.column_bounds
+
+    def too_small(matrix, largest, mass, norm, count):
+        masses(matrix, largest, mass, norm, count)
+        mass /= 20.0
+        count[:] = 0
+
+    if shape == "wide":
+        monkeypatch.setattr(kernel, "column_bounds", too_small)
+    ledger = Ledger(tmp_path / "ledger.db", epsilon=30.0, delta=1e-5)
+    model = DPLassoClassifier(
+        Domain(classes=[0, 1]), epsilon=20.0, radius=30.0, n_iter=1500, ledger=ledger
+    )
+    with pytest.raises(InternalError):
+        model.fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert ledger.spent() > 15.0  # at the delta of the ledger
+
+
 def stale_run(data, problem, t, seed=2):
     """A run in boxes of tau 0.1 after t picks, none of which had to do with the rows."""
     run = make_run(data, problem)
     use_boxes(run, 0.1)
     picks = np.random.default_rng(seed)
     state, sc = run.state, run.state.sc
-    state.cells[:] = picks.integers(0, sc.n_cells, problem.n_iter)
-    state.signs[:] = picks.choice([-1, 1], problem.n_iter)
-    run._advance(make_generator(11), t, kernel.REPLAY)
+    cells = picks.integers(0, sc.n_cells, problem.n_iter)
+    signs = picks.choice([-1, 1], problem.n_iter)
+    for cell, sign in zip(cells[:t], signs[:t], strict=True):
+        run.serve(run.step)
+        run.move(int(cell), int(sign))
     run.serve(t)
     kernel.rebuild(state.sampler, sc)
     return run, t
@@ -686,7 +721,7 @@ def first_draws(run, n_draws, how):
         elif how == "trusting":  # mutation: scores of another step are taken for exact
             sc.exact_at, sc.fresh_at, sc.lag = t, t, 0
         kernel.rebuild(state.sampler, sc)
-        run._advance(rng, t + 1, kernel.DRAW)
+        run._advance(rng, t + 1)
         assert sc.exact_at == t  # the draw took no slack
         assert not sc.boxes
         counts[state.cells[t] + sc.n_cells * (state.signs[t] < 0)] += 1
@@ -755,7 +790,7 @@ def _fixed_history(data, problem, codes):
     )
 
 
-@pytest.mark.parametrize("solver", ["fast", "reference", "blocks"])
+@pytest.mark.parametrize("solver", ["fast", "plain"])
 def test_whole_runs_have_the_law_of_the_reference(solver):
     rng = np.random.default_rng(0)
     X = np.round(rng.uniform(-1, 1, (30, 2)), 2)
@@ -769,34 +804,12 @@ def test_whole_runs_have_the_law_of_the_reference(solver):
     for _ in range(2500):
         if solver == "fast":
             history = fast_frank_wolfe(data, problem, stream)
-        elif solver == "reference":
-            history = frank_wolfe(data, problem, stream)
         else:
-            selection = make_selection("blocks", problem.unit_kappa)
-            history = fast_frank_wolfe_with(selection, data, problem, stream)
+            history = frank_wolfe(data, problem, stream)
         codes = history.features + 2 * (history.signs > 0)
         counts[tuple(codes.tolist())] += 1
     observed, expected = np.array(list(counts.values())), np.array(list(law.values())) * 2500
     assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-5
-
-
-@pytest.mark.nojit
-def test_staleness_of_the_published_update():
-    # Rows e1, e2, both of class 1, radius 10; step on feature 1, then on feature 2.
-    data = Domain(classes=[0, 1]).clip(np.eye(2), np.array([1, 1]), labels=np.array([0, 1]))
-    problem = Problem(
-        Logistic(), 10.0, 2, 1.0, 1.0, 2**20, fit_intercept=False, freshness="published"
-    )
-    codes = np.array([2, 3])  # both vertices with positive sign
-    stored, fresh = (
-        make_run(data, dataclasses.replace(problem, freshness=f)) for f in ("published", "exact")
-    )
-    for run in (stored, fresh):
-        run.replay(_fixed_history(data, problem, codes))
-    first = int(stored.state.rows.v.argmin())  # the row of the older step
-    unit = 2.0**-kernel.SLOPE_BITS
-    assert stored.state.rows.q[first] * unit == pytest.approx(-0.00127, abs=5e-6)
-    assert fresh.state.rows.q[first] * unit == pytest.approx(-0.03445, abs=5e-6)
 
 
 @pytest.mark.nojit
@@ -807,9 +820,7 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
     domain = Domain(feature_bound=2.0, target_bound=3.0, classes=list(range(max(n_outputs, 2))))
     radius = 4.0
     slope_bound = loss.slope_bound(domain, radius)
-    problem = Problem(
-        loss, radius, N_SAME, 1.0, slope_bound, 2**12, 2.0, n_outputs, False, "published"
-    )
+    problem = Problem(loss, radius, N_SAME, 1.0, slope_bound, 2**12, 2.0, n_outputs, False)
     worst = 0
     for entry in (2.0, -2.0, 1.9999999, 0.3):
         for target in (
@@ -875,16 +886,11 @@ def test_progress_is_told_every_step_and_may_interrupt():
         fast_frank_wolfe(data, problem, make_generator(0), stop)
 
 
-@pytest.mark.parametrize("selection", ["heap", "dense"])
-def test_arg_max_paths_agree_with_the_reference(selection):
+def test_the_arg_max_agrees_with_the_plain_one():
     data, problem = make_case("squared", kappa=math.inf, n_iter=40, fit_intercept=False)
     expected = frank_wolfe(data, problem, make_generator(0))
     fused = fast_frank_wolfe(data, problem, make_generator(0))
-    other = fast_frank_wolfe_with(
-        make_selection(selection, math.inf), data, problem, make_generator(0)
-    )
     np.testing.assert_array_equal(fused.features, expected.features)
-    np.testing.assert_array_equal(other.features, expected.features)
     np.testing.assert_array_equal(fused.signs, expected.signs)
 
 
@@ -919,7 +925,7 @@ def test_boundary_floats_add_at_most_the_resolution_and_attain_it(name, dtype, b
     problem = Problem(
         loss=loss, radius=4.0 / bound, n_iter=N_SAME, kappa=1.0 / bound, resolution=2**12, n_outputs=K,
         slope_bound=loss.slope_bound(Domain(target_bound=3.0, classes=range(max(K, 2))), 4.0),
-        feature_bound=bound, fit_intercept=False, freshness="published",
+        feature_bound=bound, fit_intercept=False,
     )  # fmt: skip
     worst = 0
     for sign in (1, -1):  # margins at both ends of the ball
@@ -969,7 +975,7 @@ def test_offset_is_part_of_every_margin_and_of_the_intercept(name):
     margin = margin + np.array(offset)
     y = data.y
     slopes = problem.loss.slope(margin if K > 1 else margin[:, 0], y).reshape(-1, K)
-    expected = score_cells(with_intercept(data, problem).tocsc(), slopes, problem, True)
+    expected = score_cells(with_intercept(data, problem).tocsc(), slopes, problem)
     assert np.abs(run.exact_scores().ravel() - expected).max() <= data.X.shape[0] // 20 + 1
     plain = dataclasses.replace(run.history(), offset=())
     np.testing.assert_allclose(
@@ -1183,15 +1189,14 @@ def test_bounds_of_full_columns_beyond_the_heavy_ones(fit_intercept):
     assert_bounds_of_columns(*lay_out(rows, problem), dense)
 
 
-@pytest.mark.parametrize("freshness", ["exact", "tolerance"])
 @pytest.mark.parametrize("n_rows", [0, 20])
-def test_columns_without_entries_are_drawn_like_all_others(freshness, n_rows):
+def test_columns_without_entries_are_drawn_like_all_others(n_rows):
     """Seven empty columns and an intercept of score near 0: nearly uniform over 16 signed cells."""
     rows = RowArrays(
         np.zeros(n_rows + 1, np.int32), np.zeros(0, np.int32), np.zeros(0),
         np.arange(n_rows) % 2, 7,
     )  # fmt: skip
-    problem = Problem(Logistic(), 2.0, 2, 0.04, 1.0, 2**24, freshness=freshness)
+    problem = Problem(Logistic(), 2.0, 2, 0.04, 1.0, 2**24)
     run = Run(rows, problem)
     counts = draw_counts(run.state, 0, 20_000, seed=3)
     assert p_value(counts, run.all_scores().astype(np.int64), run.state.sc.kappa) > 1e-5

@@ -26,8 +26,8 @@ from dpsparse.rows.cells import CellsAt
 from dpsparse.solvers.frank_wolfe import Problem, RowArrays, kernel
 from dpsparse.solvers.frank_wolfe.layout import lay_out
 from dpsparse.solvers.frank_wolfe.limit import onto_ball
-from dpsparse.solvers.frank_wolfe.reference import score_cells, with_intercept
 from dpsparse.solvers.frank_wolfe.scales import release_scales
+from plain_frank_wolfe import score_cells, with_intercept
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -96,7 +96,7 @@ def test_no_slope_adds_more_to_a_score_of_the_plain_loop_than_its_bound():
     problem = Problem(Logistic(), 1.0, 1, 1.0, 0.25, 2**11)
     columns = sp.csc_array(np.array([[1.0, -1.0]]))
     for slope in (0.25, 0.1, 1e300, -math.inf, math.inf, math.nan):
-        scores = score_cells(columns, np.array([[slope]]), problem, fixed_point=True)
+        scores = score_cells(columns, np.array([[slope]]), problem)
         expected = 0.0 if math.isnan(slope) else min(max(slope * 4.0, -1.0), 1.0)
         np.testing.assert_array_equal(scores, np.rint(2**11 * expected * np.array([1, -1])))
 

@@ -195,7 +195,7 @@ def test_law_of_a_step_after_columns_have_left():
         rows.columns(live), setting, releases(kappa, 8, 5), live, 15, past, signs
     )  # fmt: skip
     # What `steps.draw` does, with the replay made once: to lay out the rows for every draw takes five times as long.
-    replayed = Run(steps._rows, steps.problem)
+    replayed = Run(steps._arrays, steps.problem)
     replayed.replay(steps.past)
 
     def drawn(rng):

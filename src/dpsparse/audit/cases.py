@@ -52,17 +52,15 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPLassoClassifier": [
         (WIDE, {"radius": 2.0, "n_iter": 6}),
-        (TRIPLE, {"radius": 1.0, "n_iter": 4, "selection": "blocks"}),
-        (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "scan", "fit_intercept": False}),
-        (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "tolerance", "tolerance": 0.1}),
-        (WIDE, {"radius": 2.0, "n_iter": 5, "freshness": "published", "n_nonzero": "mass"}),
+        (TRIPLE, {"radius": 1.0, "n_iter": 4}),
+        (BINARY, {"radius": 3.0, "n_iter": 4, "fit_intercept": False}),
+        (WIDE, {"radius": 2.0, "n_iter": 5, "n_nonzero": "mass"}),
         (BINARY, {"radius": 2.0, "n_iter": 3, "n_nonzero": PrivateCount(1, 4, 0.3)}),
-        (BINARY, {"radius": 3.0, "n_iter": 4, "selection": "shards"}),
         ({**WIDE, "n_samples": 4000}, {"n_iter": 4}),  # a released size of entries
     ],
     "DPLassoRegressor": [
         (NUMBER, {"n_iter": 5}),
-        (NUMBER, {"n_iter": 4, "loss": "huber", "selection": "scan"}),
+        (NUMBER, {"n_iter": 4, "loss": "huber"}),
         ({**NUMBER, "n_samples": 4000}, {"n_iter": 4}),  # released centre, scales and cutoff
         (NUMBER, {}),  # too few rows: the mean
     ],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from dpsparse.estimators._ball_scales import NOTES, ReleasesScales, beside, sizes_of
 from dpsparse.estimators._base import (
@@ -31,25 +32,17 @@ from dpsparse.privacy import (
 )
 from dpsparse.privacy import Sequence as EventSequence
 from dpsparse.privacy import epsilon as spent_epsilon
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import multinomial_lasso
+from dpsparse.published.khanna_lu_raff_2023_sparsifier import NoisyMaxSteps, multinomial_lasso
+from dpsparse.published.raff_khanna_lu_2023_lasso import stale_lasso
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.frank_wolfe import (
-    FRESHNESS,
-    check_public,
-    choose_resolution,
-    fast_frank_wolfe,
-)
-from dpsparse.solvers.frank_wolfe.kernel import LOSSES as COMPILED
-from dpsparse.solvers.frank_wolfe.reference import with_intercept
+from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
 from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
 from dpsparse.solvers.solution import Solution
-
-SELECTIONS = ("auto", "hotcold", "blocks", "scan", "heap", "shards")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,9 +50,6 @@ class _Lasso(ReleasesScales):
     """What both estimators share: the plan of T selections, and the solver."""
 
     fit_intercept: bool = True
-    freshness: str = "exact"
-    tolerance: float = 0.01
-    selection: str = "auto"
     n_nonzero: NNonzero = None
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published", "published-laplace")
@@ -77,15 +67,6 @@ class _Lasso(ReleasesScales):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("freshness", self.freshness, tuple(FRESHNESS))
-        check_positive("tolerance", self.tolerance)
-        check_choice("selection", self.selection, SELECTIONS)
-        if self.selection == "shards" and (self.freshness, self.calibration) != ("exact", "proven"):
-            raise ParameterError(
-                "selection='shards' has exact scores; it needs freshness='exact' and calibration='proven'."
-            )
-        if self.selection == "heap" and not math.isinf(self.epsilon):
-            raise ParameterError("selection='heap' is an arg max; it needs epsilon=math.inf.")
         check_n_nonzero(self.n_nonzero)
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
@@ -101,18 +82,9 @@ class _Lasso(ReleasesScales):
         default = _default_n_iter(self._domain.n_samples, self.epsilon)
         scales, n_iter = self._scales(n_features, bound, default, n_outputs)
         slope_bound = loss.slope_bound(self._domain, radius)
-        # A loss that the compiled loops do not know is fitted by the plain one.
-        compiled = loss.name in COMPILED
-        selection = self.selection if compiled else "scan"
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
-        if not compiled and self.selection == "shards":
-            raise ParameterError(
-                f"selection='shards' knows the losses {', '.join(COMPILED)}, not {loss.name!r}."
-            )
-        if not compiled and calibration != "proven":
-            raise ParameterError(
-                f"loss={loss.name!r} has no published form; use calibration='proven'."
-            )
+        if calibration == "published" and loss.name != "logistic":
+            raise ParameterError("calibration='published' is for two classes.")
         prior = self.fit_intercept and calibration == "proven" and not self._labels_are_numbers
         count = count_event(self.n_nonzero)
         extra = [] if count is None or isinstance(count, NonPrivate) else [count]
@@ -155,14 +127,11 @@ class _Lasso(ReleasesScales):
             feature_bound=bound,
             n_outputs=n_outputs,
             fit_intercept=self.fit_intercept,
-            freshness=self._freshness(calibration, compiled),
-            tolerance=self.tolerance,
-            selection=selection,
             printed_kappa=None if calibration == "proven" else kappa,
             laplace=calibration == "published-laplace",
             n_nonzero=check_n_nonzero(self.n_nonzero),
             prior=prior,
-            converges=self._converges and compiled,
+            converges=self._converges,
             scales=scales,
         )
         return self._planned(
@@ -172,7 +141,7 @@ class _Lasso(ReleasesScales):
             calibration=calibration,
             proven=proven,
             source="docs/proofs/frank_wolfe.md",
-            assumptions=_assumptions(calibration, selection),
+            assumptions=_assumptions(calibration),
             parameters={
                 "n_iter": n_iter,
                 "eta": eta,
@@ -189,15 +158,14 @@ class _Lasso(ReleasesScales):
 
     @property
     def _converges(self) -> bool:
-        """Whether a fit without noise goes to its limit: unless steps, or the way they are made, are asked for."""
-        as_is = (self.n_iter, self.freshness, self.selection) == (None, "exact", "auto")
+        """Whether a fit without noise goes to its limit: unless steps are asked for."""
         few = self.n_nonzero is None or isinstance(self.n_nonzero, (int, str))
-        return math.isinf(self.epsilon) and as_is and few and self.calibration == "proven"
-
-    def _freshness(self, calibration: str, compiled: bool) -> str:
-        if not compiled:  # the plain loop scores exactly at every step
-            return "exact"
-        return "published" if calibration == "published" else self.freshness
+        return (
+            math.isinf(self.epsilon)
+            and self.n_iter is None
+            and few
+            and self.calibration == "proven"
+        )
 
     def _selections(
         self, n_iter: int, sizes: dict[str, int], extra: list[Event]
@@ -241,30 +209,40 @@ class _Lasso(ReleasesScales):
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         public: Ball = plan.public
-        if plan.calibration == "published-laplace" and public.n_outputs > 1:
+        if plan.calibration != "published-laplace":
+            return solve(rows, public, releases)
+        if public.n_outputs > 1:
             return self._published_multinomial(rows, public, releases)
-        return solve(rows, public, releases)
+        assert public.printed_kappa is not None
+        steps = NoisyMaxSteps(rows, public.problem(public.printed_kappa, None))
+        coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
+        return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
 
     def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
         """Raff, Khanna and Lu (2023): the sign is read off the gradient."""
         public: Ball = plan.public
         assert public.printed_kappa is not None
-        problem = replace(public.problem(public.printed_kappa, None), private_sign=False)
-        coef, intercept = fast_frank_wolfe(rows.table(), problem, releases.rng).weights()
-        return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
+        data, d, bound = rows.table(), rows.n_features, public.feature_bound
+        X = with_constant_column(data.X, bound) if public.fit_intercept else data.X
+        w = stale_lasso(
+            X, data.y, releases.rng, radius=public.radius, n_iter=public.n_iter,
+            kappa=public.printed_kappa,
+        )  # fmt: skip
+        intercept = w[d:] * bound if public.fit_intercept else np.zeros(1)
+        return Solution(sparse(w[None, :d], rows, public, releases), intercept, public.n_iter)
 
     def _published_multinomial(self, rows: Rows, public: Ball, releases: Releases) -> Solution:
         """Khanna, Lu and Raff (2023), Algorithm 3."""
         assert public.printed_kappa is not None
         data, p = rows.table(), rows.n_features
-        problem = public.problem(public.printed_kappa, None)
-        bound = problem.feature_bound
+        bound, K = public.feature_bound, public.n_outputs
+        X = with_constant_column(data.X, bound) if public.fit_intercept else data.X
         W = multinomial_lasso(
-            with_intercept(data, problem), data.y, releases.rng, n_classes=problem.n_outputs,
-            radius=problem.radius * bound, n_iter=problem.n_iter, kappa=problem.kappa * bound,
+            X, data.y, releases.rng, n_classes=K, radius=public.radius, n_iter=public.n_iter,
+            kappa=public.printed_kappa,
         )  # fmt: skip
-        intercept = W[p] if problem.fit_intercept else np.zeros(problem.n_outputs)
-        coef = sparse(W[:p].T / bound, rows, public, releases)
+        intercept = W[p] * bound if public.fit_intercept else np.zeros(K)
+        coef = sparse(W[:p].T, rows, public, releases)
         return Solution(coef, intercept, public.n_iter)
 
 
@@ -291,13 +269,6 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     fit_intercept : bool, default=True
         Margins start from the log-odds of noisy class counts (2 % of the budget), and a constant column
         inside the ball corrects them. Regression and the published forms have the column only.
-    freshness : {"exact", "tolerance", "published"}, default="exact"
-        Gradient behind a selection: exact; with every row's slope within `tolerance` (relative to
-        its bound) of exact; or stale as Raff, Khanna and Lu (2023) print it. All three are private.
-    tolerance : float, default=0.01
-    selection : {"auto", "hotcold", "blocks", "scan", "heap", "shards"}, default="auto"
-        Data structure of the draw; the law is the same. "heap" is for ``epsilon=math.inf``; "shards" asks all parts
-        for exact scores at every step, for rows on a cluster that no machine holds (docs/scaling.md).
     n_nonzero : None, int, "mass" or PrivateCount, default=None
         Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
         private count says. Only the last one costs budget.
@@ -406,10 +377,12 @@ def _published_slope_bound(loss: Loss, slope_bound: float) -> float:
     return 1.0 if loss.name == "logistic" else slope_bound
 
 
-def _assumptions(calibration: str, selection: str) -> tuple[str, ...]:
+def _assumptions(calibration: str) -> tuple[str, ...]:
     if calibration == "published-laplace":
         return ("Laplace noise in ideal real arithmetic",)
-    stream = ("the stream of random bits is uniform", "running time is not observed")
-    if selection == "scan":  # float64 sums of score and noise, not whole-number weights
-        return ("Gumbel noise in ideal real arithmetic", *stream)
-    return stream
+    return ("the stream of random bits is uniform", "running time is not observed")
+
+
+def with_constant_column(X: sp.csr_array, value: float) -> sp.csr_array:
+    """The rows with a last column of `value`: the intercept inside the ball."""
+    return sp.csr_array(sp.hstack([X, sp.csr_array(np.full((X.shape[0], 1), value))], format="csr"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -79,8 +78,6 @@ class _ScreenedLasso(ReleasesScales):
     n_drop: int = 10
     screen_share: float = 0.1
     fit_intercept: bool = True
-    solver: str = "fast"
-    selection: str = "auto"
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _solver: ClassVar[Any] = staticmethod(solve)
@@ -99,16 +96,6 @@ class _ScreenedLasso(ReleasesScales):
             check_positive(name, getattr(self, name))
             if not getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be below 1, got {given(getattr(self, name))}.")
-        check_choice("solver", self.solver, ("fast", "reference"))
-        check_choice("selection", self.selection, ("auto", "shards"))
-        if self.selection == "shards" and self.calibration != "proven":
-            raise ParameterError("selection='shards' needs calibration='proven'.")
-        if self.solver == "reference":
-            warnings.warn(
-                "solver='reference' is 'fast' since 0.3 and will go: the law was always the same.",
-                FutureWarning,
-                stacklevel=3,
-            )
         published = self.calibration == "published"
         check_choice("rule", self.rule, PUBLISHED_RULES if published else PROVEN_RULES)
         if self.rule == "top-k" and self.n_nonzero is None:
@@ -233,7 +220,6 @@ class _ScreenedLasso(ReleasesScales):
             resolution=resolution,
             feature_bound=facts.feature_bound,
             fit_intercept=self.fit_intercept,
-            selection=self.selection,
             scales=scales,
         )
         return Screened(ball, self._blocks(n_iter), self._make_rule(facts))
@@ -344,11 +330,6 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Share of the budget that a paid rule gets ("adp", "rnm": share of epsilon).
     fit_intercept : bool
         Add a public constant column inside the ball; it is never dropped.
-    solver : {"fast"}
-        Deprecated; "reference" had the same law.
-    selection : {"auto", "shards"}
-        "shards" asks all parts of the rows for exact scores at every step, as in `DPLassoClassifier`: for rows that no
-        machine holds (docs/scaling.md).
     calibration : {"proven", "published"}
         "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
     {shared}

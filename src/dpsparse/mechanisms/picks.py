@@ -27,7 +27,7 @@ from dpsparse.sensitivity import Sensitivity, vertex_score
 if TYPE_CHECKING:
     from dpsparse.rows import Query
     from dpsparse.solvers.frank_wolfe.problem import History
-    from dpsparse.solvers.frank_wolfe.solve import Steps
+    from dpsparse.solvers.frank_wolfe.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Vertices:
 
     @property
     def kind(self) -> str:
-        return NoisyMaxLaw.kind if self.steps.laplace else Picks.kind
+        return self.steps.kind
 
     def picks(self, history: History) -> np.ndarray:
         """The candidates that were drawn: the step goes against the sign s of e^{kappa s G}, +G stands first."""

@@ -42,6 +42,7 @@ from dpsparse.exceptions import (
 )
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.sources import Meeting, Source, meetings, rows_of
+from dpsparse.rows.spool import COPIES, size_of
 from dpsparse.threads import use_cores
 
 _SMALL = (
@@ -89,8 +90,11 @@ class OnDask:
         futures: Sequence[Any],
         digests: Sequence[bytes],
         groups: Sequence[Sequence[int]] | None = None,
+        *,
+        fit_in_memory: bool,
     ) -> None:
         self._settings, self._futures, self._digests = settings, list(futures), list(digests)
+        self.fit_in_memory = fit_in_memory
         # Parts by the worker that has made them: one task a worker and sum.
         self._groups = settings.by_worker(futures) if groups is None else groups
 
@@ -101,7 +105,7 @@ class OnDask:
             run.submit(_made, sent, arguments, digest, held)
             for held, digest, arguments in zip(self._futures, self._digests, own, strict=True)
         ]
-        return OnDask(run, made, self._digests, self._groups)
+        return OnDask(run, made, self._digests, self._groups, fit_in_memory=self.fit_in_memory)
 
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         run = self._settings
@@ -156,7 +160,7 @@ class OnDask:
             bare = replace(meeting, taken=[])
             futures.append(run.submit(_met, bare.part, digests[-1], own, pieces))
         run.gathered([run.submit(_facts, future) for future in futures])  # a barrier, as for loads
-        return OnDask(run, futures, digests)
+        return OnDask(run, futures, digests, fit_in_memory=self.fit_in_memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,10 +277,11 @@ def _checked(held: Any, digest: bytes) -> Any:
     return held.value
 
 
-def _facts(held: Any) -> tuple[bytes, int]:
-    """The digest of the first load, and the number of rows."""
+def _facts(held: Any) -> tuple[bytes, int, int]:
+    """The digest of the first load, the number of rows, and their bytes."""
     digest = getattr(held, "digest", b"")
-    return digest, len(_checked(held, digest))
+    part = _checked(held, digest)
+    return digest, len(part), size_of(part)
 
 
 def _made(f: Callable[..., Any], own: tuple[Any, ...], digest: bytes, held: Any) -> _Held:
@@ -348,8 +353,11 @@ def unpacked(answer: _Packed) -> np.ndarray:
 class OnCluster(Source):
     """Chunks of X and y that a fit loads on the workers of `client`."""
 
-    def __init__(self, X: Any, y: Any, client: Any, step_timeout: float, retries: int) -> None:
+    def __init__(
+        self, X: Any, y: Any, client: Any, step_timeout: float, retries: int, memory: int
+    ) -> None:
         self._client, self._timeout, self._retries = client, step_timeout, retries
+        self._memory = memory
         if not step_timeout > 0 or retries < 0:
             raise ParameterError("step_timeout must be positive and retries 0 or more.")
         if y is None:
@@ -388,10 +396,11 @@ class OnCluster(Source):
         futures = run.computed(to_part, self._chunks)
         # The barrier: no fit goes on before every row everywhere was validated.
         facts = run.gathered([run.submit(_facts, future) for future in futures])
-        sizes = [n_rows for _, n_rows in facts]
+        sizes = [n_rows for _, n_rows, _ in facts]
         if sum(sizes) == 0:
             raise SchemaError("X holds no rows.")
-        parts = OnDask(run, futures, [digest for digest, _ in facts])
+        fits = COPIES * sum(n_bytes for _, _, n_bytes in facts) <= self._memory
+        parts = OnDask(run, futures, [digest for digest, _, _ in facts], fit_in_memory=fits)
         if groups is not None:
             parts = parts.moved(meetings(self._names(run, groups, sizes), sizes))
         return Rows(parts, domain, self.n_features)

@@ -56,7 +56,9 @@ class Rows:
         self, parts: Parts | Sequence[Part], domain: Domain, n_features: int | None = None
     ) -> None:
         """Parts of one width; an engine that has not looked at them is told `n_features`."""
-        self._parts: Parts = InMemory(parts) if isinstance(parts, Sequence) else parts
+        if isinstance(parts, Sequence) and not isinstance(parts, InMemory):
+            parts = InMemory(parts)
+        self._parts: Parts = parts
         self.domain = domain
         self.n_features = int(self._parts.collect(_width)[0] if n_features is None else n_features)
 
@@ -89,7 +91,7 @@ class Rows:
         return cls(parts, domain)
 
     # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py). `memory` is what a
-    # fit may use beside its weights, `directory` is where rows are spooled (default: that of temporary files).
+    # fit may use here beside its weights, `directory` is where rows are spooled (default: that of temporary files).
 
     from_svmlight = staticmethod(sources.of_svmlight)
     from_csv = staticmethod(sources.of_csv)
@@ -98,16 +100,23 @@ class Rows:
 
     @staticmethod
     def from_dask(
-        X: Any, y: Any, *, client: Any = None, step_timeout: float = 600.0, retries: int = 3
+        X: Any,
+        y: Any,
+        *,
+        client: Any = None,
+        step_timeout: float = 600.0,
+        retries: int = 3,
+        memory: sources.Size = "2GB",
     ) -> Source:
         """Dask arrays (of CSR or dense chunks), data frames, or lists of delayed parts, on the workers of `client`
-        (default: the present one). A step that takes longer than `step_timeout` seconds is given up."""
+        (default: the present one). A step that takes longer than `step_timeout` seconds is given up. Frank-Wolfe
+        brings rows here where they fit in `memory` twice."""
         try:
             from dpsparse.rows.dask import OnCluster
         except ImportError:
             raise ParameterError("Dask is missing: pip install 'dpsparse[dask]'.") from None
 
-        return OnCluster(X, y, client, step_timeout, retries)
+        return OnCluster(X, y, client, step_timeout, retries, sources.read_size(memory))
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
@@ -126,6 +135,11 @@ class Rows:
     def rows_per_unit(self) -> float:
         """A public bound on the rows of a person: 1 where the unit is a row."""
         return 1 if self.domain.unit == "row" else self.domain.rows_per_unit or np.inf
+
+    @property
+    def fit_in_memory(self) -> bool:
+        """Whether a fit may hold all rows in one place."""
+        return self._parts.fit_in_memory
 
     def table(self) -> BoundedData:
         """The rows themselves, for the printed forms of the papers; no private solver may ask."""

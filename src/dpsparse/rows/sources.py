@@ -97,7 +97,7 @@ class Blocks(Source):
         return rows
 
     def _spooled(self, domain: Domain, labels: np.ndarray | None) -> Stored:
-        store, waiting, size = Stored(self.directory), [], 0
+        store, waiting, size = Stored(self.directory, self.memory), [], 0
         full = min(max(int(self.memory * _SHARE), _SMALLEST), _LARGEST)
         progress = _Reading(self.n_bytes)
         n_rows = 0
@@ -169,7 +169,7 @@ def rows_of(part: Part, rows: np.ndarray) -> Part:
 
 def by_persons(store: Stored, groups: Any) -> Stored:
     """The same rows sorted by person, one pass over all parts for every new one."""
-    grouped = Stored(store.directory)
+    grouped = Stored(store.directory, store.memory)
     for meeting in meetings(groups, store.collect(len)):
         pieces = [rows_of(p, rows) for p, rows in zip(store.each(), meeting.taken, strict=True)]
         grouped.append(meeting.part(pieces))

@@ -11,6 +11,7 @@ Sums are whole numbers, so a streamed fit has the bits of a fit in memory.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import tempfile
@@ -23,6 +24,7 @@ import numpy as np
 
 _ALIGN = 64
 _SMALL = 4  # what is this many times smaller than what it is made of is stored at once
+COPIES = 2  # of the rows in memory, where they are not streamed: as they are, and by columns
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Streamed:
     """Parts that come one after the other."""
 
     directory: str | os.PathLike[str] | None
+
+    @property
+    def fit_in_memory(self) -> bool:
+        raise NotImplementedError
 
     def each(self) -> Iterator[Any]:
         raise NotImplementedError
@@ -77,8 +83,11 @@ class Streamed:
 class Stored(Streamed):
     """Parts in a temporary file, in order. Private, as the file is."""
 
-    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        self.directory = directory
+    def __init__(
+        self, directory: str | os.PathLike[str] | None = None, memory: float = math.inf
+    ) -> None:
+        """`memory` is what a fit may use, in bytes."""
+        self.directory, self.memory = directory, memory
         self._file = tempfile.TemporaryFile(prefix="dpsparse-", dir=directory)  # noqa: SIM115
         weakref.finalize(self, self._file.close)  # mapped parts do not need it
         self._records: list[_Record] = []
@@ -92,6 +101,10 @@ class Stored(Streamed):
         self._records.append(_Record(type(part), start, size, values))
         self._end = start + size
         self._file.truncate(self._end)  # empty arrays at the end of a part have places, too
+
+    @property
+    def fit_in_memory(self) -> bool:
+        return COPIES * self._end <= self.memory
 
     def __len__(self) -> int:
         return len(self._records)
@@ -135,6 +148,10 @@ class Made(Streamed):
         self._stored: Stored | None = None
         self._passes = 0
 
+    @property
+    def fit_in_memory(self) -> bool:
+        return self._source.fit_in_memory
+
     def __len__(self) -> int:
         return len(self._source)
 
@@ -147,7 +164,7 @@ class Made(Streamed):
         for i, part in enumerate(self._source.each()):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
             if i == 0:
-                keeps = keeps or _SMALL * _size(made) <= _size(part)
+                keeps = keeps or _SMALL * size_of(made) <= size_of(part)
             if keeps:
                 store.append(made)
             yield made
@@ -155,13 +172,13 @@ class Made(Streamed):
             self._stored = store
 
 
-def _size(part: Any) -> int:
+def size_of(part: Any) -> int:
     """Bytes of all arrays of a part."""
     if isinstance(part, np.ndarray):
         return part.nbytes
     if not is_dataclass(part):
         return 0
-    return sum(_size(getattr(part, field.name)) for field in fields(part))
+    return sum(size_of(getattr(part, field.name)) for field in fields(part))
 
 
 def _read(kind: type, values: dict[str, Any], view: memoryview) -> Any:

@@ -44,6 +44,8 @@ def top_k(
     n = len(scores) - null
     k = min(k, n)
     if kappa == math.inf:
+        if k == 1 and not null:
+            return np.asarray(np.argmax(scores, keepdims=True))
         best = np.argsort(-np.asarray(scores, np.int64), kind="stable")[: k + null]
         ends = np.flatnonzero(best == n)
         return best[: ends[0]] if len(ends) else best[:k]
@@ -54,12 +56,17 @@ def top_k(
         raise InternalError(_UNPROVEN)
     picks = np.empty(k, np.int64)
     count = _draw_without_replacement(scores, k, kappa, null, rng, picks)
+    if count < 0:
+        raise InternalError(
+            "A candidate cannot be drawn with its probability: its weight is below its share. Nothing was released. "
+            "This is a bug."
+        )
     return picks[:count]
 
 
 @njit(cache=True)
 def _weigh(scores, gone, kappa, weights, sums, side):
-    """Weights ceil(2^B e^{-kappa (top - score)}) of what is left, their block sums, and the top."""
+    """Weights ceil(2^B e^{-kappa (top - score)}) >= 1 of what is left, their block sums, and the top."""
     top = np.int64(-(2**62))
     for j in range(scores.size):
         if not gone[j]:
@@ -67,11 +74,8 @@ def _weigh(scores, gone, kappa, weights, sums, side):
     sums[:] = 0
     for j in range(scores.size):
         # 1 + 1e-9 covers the error of exp: the weight is never below the envelope.
-        weights[j] = (
-            0
-            if gone[j]
-            else math.ceil(2.0**B * math.exp(-kappa * (top - scores[j])) * (1.0 + 1e-9))
-        )
+        share = 2.0**B * math.exp(-kappa * (top - scores[j]))
+        weights[j] = 0 if gone[j] else max(1, math.ceil(share * (1.0 + 1e-9)))
         sums[j // side] += weights[j]
     return top
 
@@ -88,6 +92,7 @@ def _zeros(rng, n):
 
 @njit(cache=True)
 def _draw_without_replacement(scores, k, kappa, null, rng, picks):
+    """How many were picked; -1 if a candidate would be accepted with a probability above one."""
     side = max(1, int(math.sqrt(scores.size)))
     weights = np.zeros(scores.size, np.int64)
     sums = np.zeros(scores.size // side + 1, np.int64)
@@ -113,7 +118,9 @@ def _draw_without_replacement(scores, k, kappa, null, rng, picks):
             r -= weights[j]
             j += 1
         x = math.log(weights[j]) - B * LN2 + kappa * (top - scores[j])
-        n = np.int64(max(x, 0.0) / LN2)  # leading zero bits keep small probabilities precise
+        if not x >= 0.0:
+            return -1
+        n = np.int64(x / LN2)  # leading zero bits keep small probabilities precise
         if not (_zeros(rng, n) and rng.random() < math.exp(-(x - n * LN2))):
             rejected += 1
             continue
@@ -125,6 +132,4 @@ def _draw_without_replacement(scores, k, kappa, null, rng, picks):
         sums[j // side] -= weights[j]
         total -= weights[j]
         weights[j] = 0
-        if total == 0:
-            rejected = PATIENCE
     return count

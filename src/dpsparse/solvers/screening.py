@@ -40,7 +40,8 @@ from dpsparse.rows import Point, Rows
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.frank_wolfe import History
 from dpsparse.solvers.frank_wolfe.scales import release_scales
-from dpsparse.solvers.frank_wolfe.solve import Ball, Steps
+from dpsparse.solvers.frank_wolfe.solve import Ball
+from dpsparse.solvers.frank_wolfe.steps import Steps
 from dpsparse.solvers.screening_rules import (
     Block,
     Counts,
@@ -148,7 +149,7 @@ def next_steps(
         place[features], np.zeros(len(signs), np.int64), signs, ball.radius, width, 1,
         ball.feature_bound,
     )  # fmt: skip
-    return Steps(part, problem, ball.selection, past=past if len(signs) else None)
+    return Steps(part, problem, past if len(signs) else None)
 
 
 def history_weights(features: np.ndarray, signs: np.ndarray, radius: float, d: int) -> np.ndarray:

@@ -1,17 +1,10 @@
-"""Frank-Wolfe on the L1 ball: the fast solver (run.py, kernel.py) and the plain one (reference.py)."""
+"""Frank-Wolfe on the L1 ball: README.md beside this file says how it works."""
 
-from dpsparse.solvers.frank_wolfe.layout import FRESHNESS, RowArrays
+from dpsparse.solvers.frank_wolfe.layout import RowArrays
 from dpsparse.solvers.frank_wolfe.problem import History, Problem, check_public, choose_resolution
-from dpsparse.solvers.frank_wolfe.run import (
-    Run,
-    extend,
-    extend_with,
-    fast_frank_wolfe,
-    fast_frank_wolfe_with,
-)
+from dpsparse.solvers.frank_wolfe.run import Run, extend, fast_frank_wolfe
 
 __all__ = [
-    "FRESHNESS",
     "History",
     "Problem",
     "RowArrays",
@@ -19,7 +12,5 @@ __all__ = [
     "check_public",
     "choose_resolution",
     "extend",
-    "extend_with",
     "fast_frank_wolfe",
-    "fast_frank_wolfe_with",
 ]

@@ -176,6 +176,7 @@ class Curve:
                 follow(run.state, self._tables, rng, before, last, self._unit, third, self._far,
                        self._noise, budget)
             )  # fmt: skip
+            run.refuse_broken_draw()
             sc.event = kernel.NOTHING
             if run.step == last:
                 return True

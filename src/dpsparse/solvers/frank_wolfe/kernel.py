@@ -38,16 +38,18 @@ from dpsparse.jit import njit, ones
 
 LOSSES = {"logistic": 0, "squared": 1, "huber": 2, "softmax": 3}
 SOFTMAX = 3
-EXACT, TOLERANCE, PUBLISHED = 0, 1, 2  # freshness
-DRAW, REPLAY, SERVE, MOVE = 0, 1, 2, 3  # what `advance` does with a step
-NOTHING, LAGS, PULL, CROWDED, REBUILD, RETUNE, LOOK = 0, 1, 2, 3, 4, 5, 6  # events: why it stopped
-REJECTED, ACCEPTED, NEAR, FAR, STALE = 0, 1, 2, 3, 4  # verdicts on a proposal
+DRAW, SERVE, MOVE = 0, 1, 2  # what `advance` does with a step
+# Events: why it stopped. BROKEN: a promise of the sampler does not hold, so no draw may be made.
+NOTHING, LAGS, PULL, CROWDED, REBUILD, RETUNE, LOOK, BROKEN = 0, 1, 2, 3, 4, 5, 6, 7
+ACCEPTED, NEAR, FAR, STALE, OUTSIDE = 0, 1, 2, 3, 4  # verdicts on a proposal
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
 SLOPE_UNITS = 2.0**SLOPE_BITS
 LN2 = math.log(2.0)
+# The envelope of a proposal holds up to this much in its logarithm: rounding alone stays below 1e-12.
+ENVELOPE_ROUNDING = 1e-9
 TINY = 2.0**-100  # smaller entries are none (`clipping.TINY`)
 QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
 # The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
@@ -60,8 +62,6 @@ _SCALARS = np.dtype(
         ("outputs", np.int64),  # K; a cell is label * K + output
         ("loss", np.int64),
         ("steps", np.int64),
-        ("freshness", np.int64),
-        ("exact_sign", np.int64),  # the published algorithm reads the sign off: not private
         ("resolution", np.int64),  # S: whole units a row may add to a score
         ("n_cells", np.int64),  # columns without entries included: they have no arrays
         ("intercept", np.int64),  # label of the constant column, -1 without one
@@ -74,7 +74,7 @@ _SCALARS = np.dtype(
         ("cutoff", np.float64),
         # How stale the scores may be.
         ("boxes", np.int64),  # 1: boxes, 0: lagging
-        ("theta", np.float64),  # half width of a box; -1 (published) makes every touch a renewal
+        ("theta", np.float64),  # half width of a box
         ("reserve", np.int64),  # lagging: sum of slope differences the slack allows
         ("lag", np.int64),  # that sum at the step `fresh_at`
         ("distance", np.float64),  # at least the L2 norm of these differences
@@ -425,7 +425,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
     score, slot, depth_of, limit = sampler.score, sampler.slot, sampler.depth_of, sampler.limit
     risers, light_slack = sampler.risers, sampler.slack[HEAVY]
     K, unit, factor = sc.outputs, sc.resolution / SLOPE_UNITS, sc.factor
-    scale, ahead = _scale(sc, t), 0.5 * max(sc.theta, 0.0)
+    scale, ahead = _scale(sc, t), 0.5 * sc.theta
     top, width, light = sc.top, sc.width, limit.size - 1
     n_risers, n_scattered = sc.n_risers, np.int64(0)
     if 3 * sc.n_leavers > rows.y.size:
@@ -461,10 +461,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
                     if n_risers < risers.size:
                         risers[n_risers] = cell
                     n_risers += 1
-        if sc.freshness != PUBLISHED:
-            _schedule(
-                v, mref, calendar.due, calendar.after, calendar.before, calendar.head, sc, i, t
-            )
+        _schedule(v, mref, calendar.due, calendar.after, calendar.before, calendar.head, sc, i, t)
     sc.n_risers, sc.n_leavers = n_risers, 0
     sc.scattered += n_scattered
 
@@ -772,6 +769,8 @@ def _propose(matrix, sampler, sc, rng, sure):
     The stale score tells two ends of it; where both say the same the exact G is not needed:
     ACCEPTED. Otherwise NEAR, with the uniform number to compare, or FAR, with the log of the
     probability already spent on leading zero bits. If all scores are exact (`sure`) both ends are one.
+    OUTSIDE: the upper end is above one, so that no draw would have the right law. The last two numbers are the
+    score and how far it may be off.
     """
     score, slot, slack, size = sampler.score, sampler.slot, sampler.slack, sampler.size
     kappa, top, K, n_cells = sc.kappa, sc.top, sc.outputs, sc.n_cells
@@ -800,6 +799,7 @@ def _propose(matrix, sampler, sc, rng, sure):
             cell = np.int64(sampler.members[sampler.start[d] + (r >> (B - d))])
             log_weight = -d * LN2
         g, e = np.int64(0), np.int64(0)  # a column without entries has score 0, exactly
+        highest = np.int64(2**62)  # that sign * G can be, where more is known than score and slack
         if cell < score.size:
             label = cell // K
             g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(label, HEAVY)]
@@ -809,23 +809,24 @@ def _propose(matrix, sampler, sc, rng, sure):
                 most_units = np.int64(hi - lo) * sc.resolution
                 if most_units < e:
                     g, e = np.int64(0), most_units
-        if sc.exact_sign and (g < 0) != (sign < 0):
-            continue
+                highest = sc.ceiling
+        if log_weight + kappa * (top - min(sign * g + e, highest)) < -ENVELOPE_ROUNDING:
+            return cell, sign, OUTSIDE, log_weight, 0.0, g, e
         least = max(log_weight + kappa * (top - sign * g - e), 0.0)  # - log of the upper end
         most = log_weight + kappa * (top - sign * g + e)
         if most < 7.0:
             u = rng.random()
             # The margins are wider than the error of exp.
             if u < math.exp(-most) * (1.0 - 2.0**-30):
-                return cell, sign, ACCEPTED, log_weight, u
+                return cell, sign, ACCEPTED, log_weight, u, g, e
             if u <= math.exp(-least) * (1.0 + 2.0**-30):
-                return cell, sign, NEAR, log_weight, u
+                return cell, sign, NEAR, log_weight, u, g, e
         else:
             # Small probabilities keep their relative precision: zero bits first.
             n = np.int64(least / LN2)
             if _zeros(rng, n):
-                return cell, sign, FAR, log_weight, n * LN2
-    return np.int64(-1), np.int64(0), STALE, 0.0, 0.0
+                return cell, sign, FAR, log_weight, n * LN2, g, e
+    return np.int64(-1), np.int64(0), STALE, 0.0, 0.0, np.int64(0), np.int64(0)
 
 
 @_inner
@@ -833,7 +834,8 @@ def _draw(st, rng, t):
     """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins.
 
     The cell is -1 and `event` says what is needed first if there can be no draw yet: a trial that
-    was broken off leaves no trace, so the law does not depend on when that happens.
+    was broken off leaves no trace, so the law does not depend on when that happens. BROKEN ends the run: a score is
+    further off than its slack says, or a proposal would be accepted with a probability above one.
     """
     sampler, sc = st.sampler, st.sc
     if sc.n_risers > 0:
@@ -843,17 +845,23 @@ def _draw(st, rng, t):
         return np.int64(-1), np.int64(0)
     sure = sc.exact_at == t and not sc.boxes
     while True:
-        cell, sign, verdict, log_weight, u = _propose(st.matrix, sampler, sc, rng, sure)
+        cell, sign, verdict, log_weight, u, g, e = _propose(st.matrix, sampler, sc, rng, sure)
         if verdict == STALE:
             sc.event = RETUNE
             return cell, sign
+        if verdict == OUTSIDE:
+            sc.event = BROKEN
+            return np.int64(-1), np.int64(0)
         if verdict != ACCEPTED:
-            g = np.int64(0)
-            if cell < sampler.score.size:
-                g = np.int64(sampler.score[cell])
-                if not sure and sampler.slack[min(cell // sc.outputs, HEAVY)] > 0:
-                    g = _exact_score(st.matrix, st.rows, sc, cell, t)
+            off = False
+            if e > 0:
+                exact = _exact_score(st.matrix, st.rows, sc, cell, t)
+                off = abs(exact - g) > e
+                g = exact
             x = log_weight + sc.kappa * (sc.top - sign * g)
+            if off or x < -ENVELOPE_ROUNDING:
+                sc.event = BROKEN
+                return np.int64(-1), np.int64(0)
             if verdict == FAR:
                 n = np.int64(max(x - u, 0.0) / LN2)
                 x -= u + n * LN2
@@ -872,7 +880,7 @@ def _serve(st, t, drawing):
     """Bring the scores within their slack of step t; False if run.py must help (see `event`)."""
     rows, calendar, sc = st.rows, st.calendar, st.sc
     if sc.boxes:
-        if sc.freshness != PUBLISHED and calendar.head[t] >= 0:
+        if calendar.head[t] >= 0:
             _collect_due(rows, calendar, sc, t)
         if sc.n_leavers > 0:
             _renew(st.matrix, rows, calendar, st.sampler, sc, t)
@@ -940,11 +948,10 @@ def _move(st, t, cell, sign):
 def advance(st, rng, first, last, mode):
     """Steps first..last-1; returns the step to go on with, before `last` only if there is an event.
 
-    DRAW picks; REPLAY and MOVE read the pick from the history; SERVE stops before the pick and
-    MOVE begins after it, for a selection made outside.
+    DRAW picks; SERVE stops before the pick, and MOVE begins after one that stands in the history.
     """
     sc = st.sc
-    free = mode == DRAW and sc.freshness == EXACT  # the law does not depend on boxes: end them
+    free = mode == DRAW  # the law does not depend on boxes: they may end
     for t in range(first, last):
         if free and not sc.boxes and t > sc.look:
             sc.event = LOOK

@@ -18,7 +18,6 @@ from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import BLOCK, HEAVY, B
 from dpsparse.solvers.frank_wolfe.problem import INT32_MAX, Problem
 
-FRESHNESS = {"exact": kernel.EXACT, "tolerance": kernel.TOLERANCE, "published": kernel.PUBLISHED}
 # Entries go to buckets of so many, each of which is sorted within the caches, and columns to at most so many groups.
 _BUCKET, _GROUPS = 2**15, 2**12
 
@@ -141,15 +140,14 @@ def nanoseconds_of_a_row(matrix: kernel.Matrix, width: int, n: int, K: int) -> f
 
 
 def make_state(
-    rows: RowArrays, problem: Problem, matrix: kernel.Matrix, wide: bool, track_all: bool
+    rows: RowArrays, problem: Problem, matrix: kernel.Matrix, wide: bool
 ) -> kernel.State:
     n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
     nnz, cells = matrix.entries.size, matrix.begin.size * K
     width = rows.n_features + int(problem.fit_intercept)
-    drawing = not math.isinf(problem.kappa) and not track_all
+    drawing = not math.isinf(problem.kappa)
     sc = kernel.make_scalars()
     sc.outputs, sc.loss, sc.steps = K, kernel.LOSSES[problem.loss.name], T
-    sc.freshness, sc.exact_sign = FRESHNESS[problem.freshness], not problem.private_sign
     sc.resolution, sc.n_cells, sc.intercept = problem.resolution, width * K, -1
     if problem.fit_intercept and n > 0:
         label = np.empty(1, np.int64)
@@ -191,14 +189,14 @@ def make_state(
         kernel.Sampler(
             score=np.zeros(cells, np.int64 if wide else np.int32),
             slack=np.zeros(HEAVY + 1, np.int64),
-            limit=np.full(HEAVY * K + 1, -1 if track_all else 2**62, np.int64),
-            slot=np.full(cells if drawing or track_all else 1, -1, np.int32),
+            limit=np.full(HEAVY * K + 1, 2**62, np.int64),
+            slot=np.full(cells if drawing else 1, -1, np.int32),
             members=np.zeros(pool, np.int32),
             depth_of=np.zeros(pool, np.uint8),
             start=np.zeros(B + 1, np.int64),
             size=np.zeros(B + 1, np.int64),
             room=np.zeros(B + 1, np.int64),
-            risers=np.zeros(2**22 if track_all else 4096, np.int32),
+            risers=np.zeros(4096, np.int32),
             bins=np.zeros(4 * B + 1, np.int64),
         ),
         cells=np.zeros(T, np.int64),

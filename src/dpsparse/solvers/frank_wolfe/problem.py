@@ -36,9 +36,6 @@ class Problem:
     feature_bound: float = 1.0
     n_outputs: int = 1
     fit_intercept: bool = True
-    freshness: str = "exact"
-    tolerance: float = 0.01
-    private_sign: bool = True
     offset: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:

@@ -19,11 +19,9 @@ function serves a fit, a screening block that goes on from released picks, and a
 | lambda, T | `radius`, `n_iter` |
 | eta_t = 2/(t+2), t = 1.. | closed form in problem.py |
 
-Freshness: Alg. 2 refreshes only touched rows although every margin shrinks at every step.
-"exact" (default) has the law of the exact gradient, "tolerance" keeps every stored slope within
-`tolerance` * slope_bound of exact, "published" is stale as printed. Features are rounded to
-float32 after division by the feature bound, slopes to 2^-28 of their bound; what a row adds to a
-score is a whole number of at most `resolution` units. Proof: docs/proofs/fast_frank_wolfe.md.
+Alg. 2 refreshes only touched rows although every margin shrinks at every step; here a pick has the law of the exact
+gradient. Features are rounded to float32 after division by the feature bound, slopes to 2^-28 of their bound; what a
+row adds to a score is a whole number of at most `resolution` units. Proof: docs/proofs/fast_frank_wolfe.md.
 """
 
 from __future__ import annotations
@@ -34,7 +32,6 @@ import numpy as np
 
 from dpsparse.clipping import BoundedData
 from dpsparse.random import make_generator
-from dpsparse.selection.scan import Selection
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY
 from dpsparse.solvers.frank_wolfe.layout import RowArrays
@@ -61,49 +58,11 @@ def extend(
     return run.history()
 
 
-def extend_with(
-    selection: Selection,
-    rows: RowArrays,
-    problem: Problem,
-    rng: np.random.Generator,
-    progress: Progress = None,
-) -> History:
-    """A whole run with another selection structure, told of every touched cell.
-
-    Exact freshness then means a full refresh at every step: only the fused kernel can verify.
-    """
-    run = Run(rows, problem, track_all=True)
-    state, sc = run.state, run.state.sc
-    for t in range(problem.n_iter):
-        run.serve(t)
-        n = sc.n_risers
-        if t == 0 or sc.rebuild or n > state.sampler.risers.size:
-            selection.rebuild(run.all_scores())
-        else:
-            selection.update(state.sampler.risers[:n], run.all_scores())
-        sc.rebuild = sc.n_risers = 0
-        run.move(*selection.draw(rng))
-        if progress is not None:
-            progress(1)
-    return run.history()
-
-
 def fast_frank_wolfe(
     data: BoundedData, problem: Problem, rng: np.random.Generator, progress: Progress = None
 ) -> History:
     """`problem.n_iter` private selections (arg max if kappa is infinite) on clipped data."""
     return extend(RowArrays.of(data), problem, None, problem.n_iter, rng, progress)
-
-
-def fast_frank_wolfe_with(
-    selection: Selection,
-    data: BoundedData,
-    problem: Problem,
-    rng: np.random.Generator,
-    progress: Progress = None,
-) -> History:
-    """The same with another selection structure."""
-    return extend_with(selection, RowArrays.of(data), problem, rng, progress)
 
 
 class Run(Scores):
@@ -112,24 +71,17 @@ class Run(Scores):
     `step` is the number of picks made. A run starts at w = 0 with exact scores.
     """
 
-    def __init__(self, rows: RowArrays, problem: Problem, track_all: bool = False) -> None:
-        """`track_all` makes every touched cell a riser, for a sampler outside the kernel."""
-        super().__init__(rows, problem, track_all)
+    def __init__(self, rows: RowArrays, problem: Problem) -> None:
+        super().__init__(rows, problem)
         self._patience = _PATIENCE
         self._settle_for, self._settled_for = (
             0,
             4,
         )  # steps to be settled at once; how many the last time
-        sc = self.state.sc
-        if problem.freshness == "tolerance":
-            self.set_tau(problem.tolerance)
-        elif problem.freshness == "published":
-            sc.boxes, sc.theta = 1, -1.0
         self.refresh()
-        if problem.freshness == "exact" and not track_all:
-            self._choose_way()
+        self._choose_way()
         if self._drawing:
-            kernel.rebuild(self.state.sampler, sc)
+            kernel.rebuild(self.state.sampler, self.state.sc)
 
     # ---- going on ----
 
@@ -140,7 +92,7 @@ class Run(Scores):
             stop = min(self.step + chunk, last)
             done = self.step
             if self._drawing:
-                self._advance(rng, stop, kernel.DRAW)
+                self._advance(rng, stop)
             else:
                 self._take_largest(stop)
             if progress is not None:
@@ -158,21 +110,13 @@ class Run(Scores):
         """The same by the run's own names of cells, and the signs s of e^{kappa s G}."""
         state, sc, last = self.state, self.state.sc, self.step + len(signs)
         state.cells[self.step : last], state.signs[self.step : last] = cells, signs
-        unused = make_generator(0)  # the kernel wants one; a replay draws nothing
-        if self.problem.freshness != "exact":  # stored slopes decide the law: make them again
-            self._advance(unused, last, kernel.REPLAY)
-            return
         sc.boxes, sc.n_leavers = 0, 0
-        kernel.advance(state, unused, self.step, last, kernel.MOVE)
+        kernel.advance(state, make_generator(0), self.step, last, kernel.MOVE)  # draws nothing
         self.step = last
         self._retune()
 
     def serve(self, t: int) -> None:
         """Bring the scores up to date for step t, without a pick."""
-        exact_outside = self._track_all and self.problem.freshness == "exact"
-        if exact_outside and self.state.sc.fresh_at != t:
-            self.refresh()
-            return
         while kernel.advance(self.state, make_generator(0), t, t + 1, kernel.SERVE) <= t:
             self._answer()
 
@@ -182,27 +126,27 @@ class Run(Scores):
         kernel.advance(self.state, make_generator(0), self.step, self.step + 1, kernel.MOVE)
         self.step += 1
 
-    def _advance(self, rng: np.random.Generator, last: int, mode: int) -> None:
+    def _advance(self, rng: np.random.Generator, last: int) -> None:
         stops = 0  # at this step
         while self.step < last:
             before = self.step
-            if self._curve is not None and mode == kernel.DRAW:
+            if self._curve is not None:
                 if not self._curve.advance(rng, last):
                     # Tables are dear, and what ended these would end new ones at once: on 465,000 rows the rounding of
                     # predictions alone was too much doubt, and tables made at every few steps took minutes.
                     self._curve, self._no_curve_before = None, self.step + self.step // 2 + 64
                     self._retune()
                 continue
-            settle = self._settle_for > 0 and mode == kernel.DRAW
+            settle = self._settle_for > 0
             if settle:
                 self._settle_for -= 1
                 self._settle()
             stop = before + 1 if settle else last
-            self.step = int(kernel.advance(self.state, rng, before, stop, mode))
+            self.step = int(kernel.advance(self.state, rng, before, stop, kernel.DRAW))
             if self.state.sc.event:
                 stops = stops + 1 if self.step == before else 0
                 self._answer()
-                if stops > self._patience and self.problem.freshness == "exact" and self._drawing:
+                if stops > self._patience:
                     self._settle()
                     # It may well be the same at the next steps: they are not tried in vain before they are settled.
                     self._patience, self._settled_for = 1, min(2 * self._settled_for, 256)
@@ -222,6 +166,7 @@ class Run(Scores):
 
     def _answer(self) -> None:
         """What the kernel leaves to Python: it stopped at `step` and said why."""
+        self.refuse_broken_draw()
         sc = self.state.sc
         event, sc.event = sc.event, kernel.NOTHING
         if event == kernel.PULL:

@@ -1,7 +1,7 @@
 """The scores of a run: exact when asked for, and between two such moments no staler than a draw can bear.
 
-"exact" freshness has the law of the exact gradient: every score carries a slack, a bound on how far it is off, and a
-draw in doubt reads its column. There are three ways to keep slacks small, and `_choose_way` takes the cheapest:
+A pick has the law of the exact gradient: every score carries a slack, a bound on how far it is off, and a draw in
+doubt reads its column. There are three ways to keep slacks small, and `_choose_way` takes the cheapest:
 boxes around the margins of rows (README.md), lagging scores that are pulled when all slopes together have moved too
 far, and for narrow tables their curvature (curve.py). None of them changes the law: docs/proofs/fast_frank_wolfe.md.
 """
@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from dpsparse.exceptions import InternalError
 from dpsparse.solvers.frank_wolfe import kernel
 from dpsparse.solvers.frank_wolfe.curve import Curve
 from dpsparse.solvers.frank_wolfe.kernel import HEAVY, SLOPE_UNITS
@@ -25,17 +26,15 @@ _DOUBT = 1.75
 class Scores:
     """State and scores of a run that has made `step` picks; private."""
 
-    def __init__(self, rows: RowArrays, problem: Problem, track_all: bool = False) -> None:
-        """`track_all` makes every touched cell a riser, for a sampler outside the kernel."""
+    def __init__(self, rows: RowArrays, problem: Problem) -> None:
         self.problem, self.n_features, self.step = problem, rows.n_features, 0
-        self._track_all = track_all
         matrix, largest = lay_out(rows, problem)
         self.column_mass, self.column_norm = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
         self.column_count = np.zeros(HEAVY + 1, np.int64)
         kernel.column_bounds(matrix, largest, self.column_mass, self.column_norm, self.column_count)
         # The width of the sums is invisible in the law: the sums are exact either way.
         bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
-        self.state = make_state(rows, problem, matrix, bound > INT32_MAX, track_all)
+        self.state = make_state(rows, problem, matrix, bound > INT32_MAX)
         # Lagging: how far a column's score may have moved since it was pulled (S / 2^28), without rounding; infinite
         # where the score was forgotten.
         self._drift = np.zeros(HEAVY + 1)
@@ -47,7 +46,7 @@ class Scores:
 
     @property
     def _drawing(self) -> bool:
-        return not math.isinf(self.problem.kappa) and not self._track_all
+        return not math.isinf(self.problem.kappa)
 
     # ---- scores ----
 
@@ -218,18 +217,24 @@ class Scores:
         """Boxes in which every slope stays within tau * slope_bound, and the slack that follows."""
         sc, problem = self.state.sc, self.problem
         sc.boxes, sc.theta = 1, tau * sc.slope_bound / sc.smoothness
-        if problem.freshness == "exact":
-            off = tau + 2.0 / SLOPE_UNITS  # the last term: slopes are rounded
-            mass = problem.resolution * off * self.column_mass * (1.0 + 1e-6)
-            self.state.sampler.slack[:] = np.ceil(mass).astype(np.int64) + self.column_count
+        off = tau + 2.0 / SLOPE_UNITS  # the last term: slopes are rounded
+        mass = problem.resolution * off * self.column_mass * (1.0 + 1e-6)
+        self.state.sampler.slack[:] = np.ceil(mass).astype(np.int64) + self.column_count
 
     def _retune(self) -> None:
-        """Exact scores, and the better of the two ways; only exact freshness may refresh here."""
-        if self.problem.freshness == "exact":
-            if self.state.sc.ceiling >= 0:  # leaders alone were not enough: not soon again
-                self.state.sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
-            self.refresh()
-            self._choose_way()
+        """Exact scores, and the better of the two ways."""
+        if self.state.sc.ceiling >= 0:  # leaders alone were not enough: not soon again
+            self.state.sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
+        self.refresh()
+        self._choose_way()
+
+    def refuse_broken_draw(self) -> None:
+        """End the run where the kernel found that a draw would not have its law."""
+        if self.state.sc.event == kernel.BROKEN:
+            raise InternalError(
+                "A vertex cannot be drawn with its probability: a score is further off than its bound says. "
+                "Nothing was released. This is a bug."
+            )
 
     def _look(self) -> None:
         """Would boxes pay by now? Where light columns are left alone they stay so, unless the answer is yes."""

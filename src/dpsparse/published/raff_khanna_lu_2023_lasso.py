@@ -1,0 +1,161 @@
+"""Scaling Up Differentially Private LASSO via Faster Frank-Wolfe as printed (Raff, Khanna and Lu, NeurIPS 2023).
+
+    Alg. 2   j ~ exp(kappa |alpha_j|);   w <- (1 - step) w - step radius sign(alpha_j) e_j,   step = 2/(t+2)
+             alpha is refreshed from the rows that own feature j alone
+    Alg. 4   the draw, in sqrt(D) groups: a big step over groups, a little step inside one
+
+NOT PRIVATE. Only the index is drawn: the sign of the chosen gradient is read off the rows, which gives labels away at
+any noise level. Rows that do not own j keep stale slopes although the shrinking weights move every margin, so Alg. 2
+is not Alg. 1. Both are kept, because they are what the paper states. Repaired: line 20 of Alg. 2 lacks a plus, lines 24
+and 25 index q by j for i, the output is w_m * w. Alg. 4 as printed never returns (experiments/_raff_khanna_lu.py), and
+its running log-sums lose all digits when a large item shrinks; here groups have sums of whole numbers:
+
+    W_j = ceil(2^B e^{kappa (|alpha_j| - top)})      propose j ~ W_j, accept with e^{kappa (|alpha_j| - top)} 2^B / W_j
+
+Alg. 3, which has no noise, is in experiments/_raff_khanna_lu.py.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpsparse.exceptions import InternalError
+from dpsparse.jit import njit
+
+B = 24  # 2^24 a feature: sums over fewer than 2^29 features stay below 2^53
+PATIENCE = 10_000  # rejections before the weights are taken anew
+
+_jit = njit(cache=True)
+
+
+def stale_lasso(
+    X: Any,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    radius: float,
+    n_iter: int,
+    kappa: float,
+    groups: bool = True,
+) -> np.ndarray:
+    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `groups` draws by Alg. 4, else by Gumbel noise on
+    every feature. `kappa` is per unit of the sum of slope times entry."""
+    rows, columns = X.tocsr(), X.tocsc()
+    d = X.shape[1]
+    alpha = np.asarray(columns.T @ (0.5 - y), np.float64)
+    weights, moved = np.zeros(d), np.zeros(X.shape[0])
+    side = max(1, math.isqrt(d)) if groups else 0
+    done = _run(
+        *(rows.indptr, rows.indices, rows.data), *(columns.indptr, columns.indices, columns.data),
+        alpha, np.full(X.shape[0], 0.5), moved, weights, radius, n_iter, kappa, side, rng,
+    )  # fmt: skip
+    if not done:
+        raise InternalError("A feature cannot be drawn with its probability. This is a bug.")
+    return weights
+
+
+@_jit
+def _weight(size, kappa, top):
+    # 1 + 1e-9 covers the error of exp: the weight is never below the envelope.
+    return max(1, np.int64(math.ceil(2.0**B * math.exp(-kappa * (top - size)) * (1.0 + 1e-9))))
+
+
+@_jit
+def _weigh_all(alpha, weights, sums, side, kappa):
+    """All weights and group sums; returns the top, with room to rise by a factor e^2 below it."""
+    top = np.abs(alpha).max() + 2.0 / kappa
+    sums[:] = 0
+    for j in range(alpha.size):
+        weights[j] = _weight(abs(alpha[j]), kappa, top)
+        sums[j // side] += weights[j]
+    return top
+
+
+@_jit
+def _draw(alpha, weights, sums, side, kappa, top, rng):
+    """A feature; -1 after too many rejections, -2 where one would be accepted with a probability above one."""
+    total = sums.sum()
+    limit = ((1 << 53) // total) * total
+    for _ in range(PATIENCE):
+        r = np.int64(rng.random() * 2.0**53)
+        if r >= limit:
+            continue
+        r %= total
+        b = 0
+        while r >= sums[b]:  # big steps
+            r -= sums[b]
+            b += 1
+        j = b * side
+        while r >= weights[j]:  # little steps
+            r -= weights[j]
+            j += 1
+        share = 2.0**B * math.exp(-kappa * (top - abs(alpha[j])))
+        if share > weights[j]:
+            return -2
+        if rng.random() * weights[j] < share:
+            return j
+    return -1
+
+
+@_jit
+def _scan(alpha, kappa, rng):
+    """The same law by Gumbel noise on every feature."""
+    best, largest = 0, -np.inf
+    for j in range(alpha.size):
+        key = kappa * abs(alpha[j]) - math.log(-math.log(1.0 - rng.random()))
+        if key > largest:
+            best, largest = j, key
+    return best
+
+
+@_jit
+def _run(
+    row_at, row_columns, row_values, column_at, column_rows, column_values, alpha, slopes, margin,
+    w, radius, n_iter, kappa, side, rng,
+):  # fmt: skip
+    """Alg. 2 on the arrays it changes; False if a draw failed. Without groups (`side` 0) every feature gets noise."""
+    scale, top = 1.0, 0.0  # w_m
+    weights = np.zeros(alpha.size if side else 0, np.int64)
+    sums = np.zeros(alpha.size // side + 1 if side else 0, np.int64)
+    if side:
+        top = _weigh_all(alpha, weights, sums, side, kappa)
+    for t in range(1, n_iter + 1):
+        j = -1 if side else _scan(alpha, kappa, rng)
+        while j < 0:
+            j = _draw(alpha, weights, sums, side, kappa, top, rng)
+            if j == -2:
+                return False
+            if j == -1:
+                top = _weigh_all(alpha, weights, sums, side, kappa)
+        step = 2.0 / (t + 2.0)
+        move = -step * radius * np.sign(alpha[j])  # line 16: the exact sign
+        scale *= 1.0 - step
+        w[j] += move / scale
+        high = top
+        for p in range(column_at[j], column_at[j + 1]):  # lines 22-28
+            i = column_rows[p]
+            margin[i] += move * column_values[p] / scale
+            slope = 1.0 / (1.0 + math.exp(-scale * margin[i]))
+            change = slope - slopes[i]
+            slopes[i] = slope
+            for q in range(row_at[i], row_at[i + 1]):
+                k = row_columns[q]
+                alpha[k] += change * row_values[q]
+                high = max(high, abs(alpha[k]))
+        if side and high > top:  # a feature rose above all weights
+            top = _weigh_all(alpha, weights, sums, side, kappa)
+        elif side:
+            for p in range(column_at[j], column_at[j + 1]):  # line 29
+                i = column_rows[p]
+                for q in range(row_at[i], row_at[i + 1]):
+                    k = row_columns[q]
+                    weight = _weight(abs(alpha[k]), kappa, top)
+                    sums[k // side] += weight - weights[k]
+                    weights[k] = weight
+    w *= scale
+    return True
