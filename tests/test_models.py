@@ -248,10 +248,14 @@ def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
 
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "folder").mkdir()
-    (tmp_path / "m.json").symlink_to(tmp_path / "folder" / "real.json")
-    save(MODELS["binary"], tmp_path / "m.json")
+    real = save(MODELS["words"], tmp_path / "folder" / "real.json")
+    (tmp_path / "m.json").symlink_to(real)
+    save(MODELS["binary"], tmp_path / "m.json", overwrite=True)
     assert (tmp_path / "m.json").is_symlink()
-    assert (tmp_path / "folder" / "real.json").is_file()
+    assert load(real).classes_.tolist() == [0, 1]
+    (tmp_path / "n.json").symlink_to(tmp_path / "folder" / "none.json")
+    with pytest.raises(ModelFileError, match="link"):
+        save(MODELS["binary"], tmp_path / "n.json", overwrite=True)
 
 
 @settings(max_examples=150, deadline=None)

@@ -22,6 +22,8 @@ from dpsparse.exceptions import DomainError, DPSparseError, ParameterError, Sche
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
 ADJACENCIES = ("add-remove", "replace-one")
+EPSILONS = (1e-9, 1e6)  # beyond these the floats of the accountant have no meaning
+DELTAS = (1e-100, 0.999)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -103,12 +105,32 @@ def check_share(name: str, value: Any, remedy: str = "") -> None:
         raise ParameterError(f"{name} must lie strictly between 0 and 1, got {given(value)}{hint}.")
 
 
+def check_epsilon(value: Any, exact: str = "non-private model") -> None:
+    """Refuse what is no price; `exact` is what epsilon = infinity gives."""
+    check_positive("epsilon", value, f"use math.inf for the {exact}")
+    low, high = EPSILONS
+    if not low <= value <= high and not math.isinf(value):
+        raise ParameterError(
+            f"epsilon must lie between {low:g} and {high:g}, got {given(value)}; use math.inf for the {exact}."
+        )
+
+
+def check_delta(value: Any) -> None:
+    """Refuse what is no small probability."""
+    check_share("delta", value, "try 1e-6")
+    low, high = DELTAS
+    if not low <= value <= high:
+        raise ParameterError(
+            f"delta must lie between {low:g} and {high:g}, got {given(value)}; try 1e-6."
+        )
+
+
 def check_terms(
     epsilon: Any, delta: Any, adjacency: Any, ledger: Any = None, exact: str = "non-private model"
 ) -> None:
     """Refuse terms under which nothing can be released; `exact` is what epsilon = infinity gives."""
-    check_positive("epsilon", epsilon, f"use math.inf for the {exact}")
-    check_share("delta", delta, "try 1e-6")
+    check_epsilon(epsilon, exact)
+    check_delta(delta)
     check_choice("adjacency", adjacency, ADJACENCIES)
     if ledger is not None and not hasattr(ledger, "reserve"):
         raise ParameterError(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from dpsparse.exceptions import ModelFileError
+
+T = TypeVar("T")
 
 
 def check_output(
@@ -20,6 +24,7 @@ def check_output(
     for source in inputs:
         if source is not None and _same_file(path, source):
             raise ModelFileError(f"{path} is the input {source}; choose another name.")
+    _refuse_dangling(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ModelFileError(f"{path} cannot be written: there is no such folder.")
     if path.exists() and not path.is_file():
@@ -34,7 +39,8 @@ def check_output(
 
 
 def write_whole(path: Path, content: bytes, overwrite: bool) -> None:
-    """The name appears when the content is complete and on the disk; a link stays a link."""
+    """The name appears when the content is complete and on the disk; a link stays a link to the file it has."""
+    _refuse_dangling(path)
     target = path.resolve()
     try:
         part = _new_file(target.parent)
@@ -53,6 +59,31 @@ def write_whole(path: Path, content: bytes, overwrite: bool) -> None:
         raise _taken(path) from None
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def keep_elsewhere(write: Callable[[Path], T]) -> T | None:
+    """What `write` makes of a new folder of ours, in the first place that takes it; None where none does.
+
+    For results that are paid for and whose own place failed.
+    """
+    for place in (tempfile.gettempdir(), Path.home(), Path.cwd()):
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="dpsparse-", dir=place))
+        except OSError:
+            continue
+        try:
+            return write(folder)
+        except ModelFileError:
+            folder.rmdir()
+    return None
+
+
+def _refuse_dangling(path: Path) -> None:
+    """A link to nothing would place the file where whoever made the link wants it."""
+    if path.is_symlink() and not path.exists():
+        raise ModelFileError(
+            f"{path} is a link to a file that does not exist; remove the link, or name the file itself."
+        )
 
 
 def _claim(part: Path, target: Path) -> None:

@@ -15,7 +15,6 @@ A file holds what somebody stated; nothing in it is taken from rows.
 from __future__ import annotations
 
 import html
-import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dpsparse._files import write_whole
-from dpsparse._json import plain, readable
+from dpsparse._json import parsed, plain, readable
 from dpsparse.domain import Domain, Undeclared
 from dpsparse.exceptions import DomainError, ParameterError
 
@@ -125,7 +124,7 @@ def _parsed(path: Path) -> Any:
         if kind == ".toml":
             return tomllib.loads(text)
         if kind == ".json":
-            return json.loads(text)
+            return parsed(text)
         return _yaml().load(text, _loader())
     except (ValueError, RecursionError, _yaml().YAMLError):
         named = {".toml": "TOML", ".json": "JSON"}.get(kind, "YAML")

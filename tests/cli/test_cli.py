@@ -391,10 +391,11 @@ def test_a_ledger_that_fails_after_the_fit_does_not_hide_the_model(run, folder, 
 
     Ledger("budget.db", epsilon=9.0, delta=1e-6)
     monkeypatch.setattr(Ledger, "spent", fail)
-    code, _, err = run("fit", "rows.svm", *QUICK, "-o", "m.json", "--ledger", "budget.db")
+    code, out, err = run("fit", "rows.svm", *QUICK, "-o", "m.json", "--ledger", "budget.db")
     assert code == 5
     assert_one_line(err)
-    assert "its model is in m.json" in err
+    assert "paid" in err
+    assert out.startswith("m.json: ")
     assert load("m.json").privacy_.proven
 
 

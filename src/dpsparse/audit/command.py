@@ -17,13 +17,14 @@ No data is read: the attacker makes the worst tables of the domain himself.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpsparse._files import check_output, write_whole
+from dpsparse._json import read_toml
+from dpsparse._text import show_name, show_text
 from dpsparse.exceptions import ParameterError
 
 REFUTED = 7  # exit code
@@ -38,8 +39,8 @@ def read_config(path: Path) -> tuple[Any, int]:
     from dpsparse.estimators._base import hyper_parameters
 
     try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        config = read_toml(path)
+    except (OSError, ValueError):
         raise ParameterError(
             f"{path} cannot be read as TOML: audit takes a file that names an estimator and its parameters "
             "(docs/audit.md). What a model file claims is checked by dpsparse inspect."
@@ -103,8 +104,8 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
         verdict = attack(
             estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=progress
         )
-    click.echo(str(verdict))
+    click.echo(show_text(str(verdict)))
     write_whole(target, page(verdict).encode(), True)
-    click.echo(f"page: {target}")
+    click.echo(f"page: {show_name(target)}")
     if not verdict.holds:
         raise SystemExit(REFUTED)  # click's Exit is lost where a program is not standalone

@@ -79,5 +79,7 @@ def _as_option(match: re.Match[str]) -> str:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    sys.stderr.write(f"dpsparse: {message}\n")
+    from dpsparse._text import show_text
+
+    sys.stderr.write(f"dpsparse: {show_text(message)}\n")
     sys.exit(code)

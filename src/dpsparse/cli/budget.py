@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import Group, emit
+from dpsparse.cli.output import Group, emit, say
 
 _one_account = opt.option("--dataset", about="One account only.  [default: all]")
 
@@ -48,7 +48,7 @@ def budget() -> None:
 @opt.option("--dataset", default="default", about="Name of the account.")
 def create(ledger: str, **terms: Any) -> None:
     """Open an account; one that exists is only accepted with the same terms."""
-    click.echo(budget_line(opt.account(ledger, **terms)))
+    say(budget_line(opt.account(ledger, **terms)))
 
 
 @budget.command()

@@ -14,17 +14,18 @@ import click
 
 import dpsparse
 from dpsparse._files import check_output, write_whole
+from dpsparse._text import show_name
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli import prepare as preparation
 from dpsparse.cli.budget import budget
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
-from dpsparse.cli.output import Group, emit, emit_price, say, stage
+from dpsparse.cli.output import Group, csv_cell, emit, emit_paid, emit_price, say, stage
 from dpsparse.cli.papers import bill, papers, registry
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
-from dpsparse.exceptions import LedgerError, ModelFileError, ParameterError
+from dpsparse.exceptions import ModelFileError, ParameterError
 
 EXIT_HELP = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
@@ -118,11 +119,7 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, as_json: bool, **opt
         exact = model.score(rows.X if rows.unscaled is None else rows.unscaled, rows.y)
         record["training_score"] = exact
         text += f"\nscore on the private training rows, NOT covered: {exact:.4f}"
-    try:
-        text = training.with_budget(record, text, ledger)
-    except LedgerError as error:
-        raise LedgerError(f"{error} The fit is paid and its model is in {path}.") from None
-    emit(record, text, as_json)
+    emit_paid(record, text, ledger, as_json)
 
 
 @program.command()
@@ -150,10 +147,10 @@ def predict(
     if proba:
         rows.writerow(["prediction", *(f"p({c})" for c in fitted.classes_)])
         chances = fitted.predict_proba(X).tolist()
-        rows.writerows([label, *row] for label, row in zip(labels, chances, strict=True))
+        rows.writerows([csv_cell(label), *row] for label, row in zip(labels, chances, strict=True))
     else:
         rows.writerow(["prediction"])
-        rows.writerows([label] for label in labels)
+        rows.writerows([csv_cell(label)] for label in labels)
     if output is None:
         say(buffer.getvalue(), end="")
     else:
@@ -179,7 +176,7 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
         summary(fitted),
         str(fitted.privacy_),
         *(
-            f"  {w['weight']:+12.6g}  {w['feature']}{'  (maybe noise)' if w['maybe_noise'] else ''}"
+            f"  {w['weight']:+12.6g}  {show_name(w['feature'])}{'  (maybe noise)' if w['maybe_noise'] else ''}"
             for w in weights
         ),
     ]
@@ -352,13 +349,12 @@ def warm_up() -> None:
 
 def _read_report(path: Path) -> Any:
     """A report of `evaluate`, read from its file."""
-    import json
-
+    from dpsparse._json import parsed
     from dpsparse.evaluation.report import Report
     from dpsparse.exceptions import DPSparseError
 
     try:
-        return Report.from_dict(json.loads(path.read_text("utf-8")))
+        return Report.from_dict(parsed(path.read_bytes()))
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, TypeError, KeyError, AttributeError, DPSparseError):

@@ -9,6 +9,7 @@ import click
 
 from dpsparse._checks import did_you_mean
 from dpsparse._files import check_output, write_whole
+from dpsparse._text import show_name
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import Group, emit, say
 from dpsparse.exceptions import ParameterError, SchemaError
@@ -115,13 +116,14 @@ def _ask(name: str) -> dict[str, Any]:
     """One answer: 0..120, f,m or a word; empty learns it privately."""
     while True:
         answer = click.prompt(
-            f"{name}: LOW..HIGH, a list of categories, or auto, number, date, category, hash, text, words, drop",
+            f"{show_name(name)}: LOW..HIGH, a list of categories, or auto, number, date, category, hash, text, "
+            "words, drop",
             default="auto",
         ).strip()
         try:
             return _stated(answer)
         except ParameterError as error:
-            click.echo(str(error), err=True)
+            click.echo(show_name(error), err=True)
 
 
 def _stated(answer: str) -> dict[str, Any]:
@@ -156,4 +158,5 @@ def check(file: str, as_json: bool) -> None:
     for name in ("target", "person"):
         if getattr(facts, name) is not None:
             record[name] = getattr(facts, name)
-    emit(record, "\n".join(f"{name}: {value}" for name, value in record.items()), as_json)
+    lines = (f"{name}: {show_name(value)}" for name, value in record.items())
+    emit(record, "\n".join(lines), as_json)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._files import check_output, write_whole
+from dpsparse._files import check_output, keep_elsewhere, write_whole
 from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, stage
+from dpsparse.cli.output import emit_paid, stage, warn
+from dpsparse.exceptions import ModelFileError
+
+if TYPE_CHECKING:
+    from dpsparse.evaluation import Report
 
 
 @click.command()
@@ -66,18 +70,39 @@ def evaluate(
             error_bound=options["error_bound"],
             random_state=options["random_state"],
         )
-    if (
-        getattr(fitted, "about_", {}).get("data") == Path(data).name
-    ):  # names that were typed, nothing of the rows
-        click.echo(
-            f"dpsparse: warning: the model was fitted to a file named {Path(data).name}. On rows that it was fitted to "
-            "a model looks better than it is; evaluate it on others.",
-            err=True,
+    # Names that were typed, nothing of the rows.
+    if getattr(fitted, "about_", {}).get("data") == Path(data).name:
+        warn(
+            f"the model was fitted to a file named {Path(data).name}. On rows that it was fitted to a model looks "
+            "better than it is; evaluate it on others."
         )
-    record = report.to_dict()
-    text = training.with_budget(record, str(report), ledger)
-    emit(record, text, as_json)  # before the file: what is paid for is not lost with a full disk
+    _show_paid(report, model.name, output, overwrite, ledger, as_json)
+
+
+def _show_paid(
+    report: Report, title: str, output: Path | None, overwrite: bool, ledger: Any, as_json: bool
+) -> None:
+    """File, terminal and account of a report: one that fails does not take the others along."""
+    record, failed = report.to_dict(), None
+    text = readable(plain(record)) + "\n"
     if output is not None:
         page = output.suffix.lower() in (".html", ".htm")
-        content = report.to_html(model.name) if page else readable(plain(record)) + "\n"
-        write_whole(output, content.encode(), overwrite)
+        try:
+            write_whole(output, (report.to_html(title) if page else text).encode(), overwrite)
+        except ModelFileError as error:
+            failed, output = error, None
+    try:
+        emit_paid(record, str(report), ledger, as_json)
+    except ModelFileError as error:
+        if output is not None:
+            raise ModelFileError(f"{error} The report is paid and is in {output}.") from None
+        kept = keep_elsewhere(lambda place: _write_copy(place / "report.json", text))
+        place = "lost" if kept is None else f"kept in {kept}, move it from there"
+        raise ModelFileError(f"{error} The report is paid and is {place}.") from None
+    if failed is not None:
+        raise ModelFileError(f"{failed} The report is paid and shown.")
+
+
+def _write_copy(path: Path, text: str) -> Path:
+    write_whole(path, text.encode(), overwrite=False)
+    return path

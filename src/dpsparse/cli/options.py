@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpsparse._json import parsed
 from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _hyper_parameters(options: Options, kind: Any) -> dict[str, Any]:
 def parse_value(text: str) -> Any:
     """A number, true, false, null, inf or a JSON list; anything else is text."""
     try:
-        return math.inf if text == "inf" else json.loads(text)
+        return math.inf if text == "inf" else parsed(text)
     except ValueError:
         return text
 

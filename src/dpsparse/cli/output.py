@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from dpsparse._json import plain, readable
-from dpsparse.exceptions import ModelFileError
+from dpsparse._text import show_name, show_text
+from dpsparse.exceptions import LedgerError, ModelFileError
 
 
 class Group(click.Group):
@@ -33,7 +34,7 @@ def stage(text: str) -> Iterator[None]:
     show = sys.stderr.isatty()
     begin = time.perf_counter()
     if show:
-        click.echo(f"{text} ...", nl=False, err=True)
+        click.echo(f"{show_name(text)} ...", nl=False, err=True)
     try:
         yield
     except BaseException:
@@ -53,7 +54,12 @@ def spoken_warnings() -> Iterator[None]:
     for text in dict.fromkeys(
         str(w.message) for w in caught if w.category.__module__.startswith("dpsparse")
     ):
-        click.echo(f"dpsparse: warning: {in_options(' '.join(text.split()))}", err=True)
+        warn(in_options(" ".join(text.split())))
+
+
+def warn(text: str) -> None:
+    """One line on stderr."""
+    click.echo(f"dpsparse: warning: {show_name(text)}", err=True)
 
 
 # Advice about classes, as the option to type.
@@ -79,6 +85,36 @@ def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
     say(readable(plain(record)) if as_json else text)
 
 
+def emit_paid(record: dict[str, Any], text: str, ledger: Any, as_json: bool) -> None:
+    """A result that is paid for, with a line on the account. It is shown also where the account cannot be read."""
+    try:
+        text = with_budget(record, text, ledger)
+    except LedgerError as error:
+        emit(record, text, as_json)
+        raise LedgerError(f"{error} The result is paid and shown.") from None
+    emit(record, text, as_json)
+
+
+def with_budget(record: dict[str, Any], text: str, ledger: Any) -> str:
+    """The text with a line on the account that paid, which is added to the record as well."""
+    from dpsparse.cli.budget import budget_line
+
+    if ledger is None:
+        return text
+    budget = {"spent": ledger.spent(), "remaining": ledger.remaining(), "head": ledger.head}
+    line = budget_line(ledger)
+    record["budget"] = budget
+    return f"{text}\n{line}"
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell that a spreadsheet takes for what it is: a text that it would compute gets an apostrophe in front.
+
+    So does a text that begins with one, so that a reader may take one off any cell that has it.
+    """
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n'") else value
+
+
 def emit_price(price: Any, ledger: Any, as_json: bool) -> None:
     """A plan, and whether the ledger would pay for it."""
     from dpsparse.cli.budget import budget_line
@@ -95,7 +131,7 @@ def emit_price(price: Any, ledger: Any, as_json: bool) -> None:
 def say(text: str, *, end: str = "\n") -> None:
     """Text on stdout, all of it: a full disk behind `> file` is an error of ours."""
     try:
-        click.echo(text + end, nl=False)
+        click.echo(show_text(text) + end, nl=False)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

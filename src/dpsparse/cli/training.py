@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpsparse
 from dpsparse._checks import did_you_mean, no_column
+from dpsparse._files import keep_elsewhere
+from dpsparse._text import show_name
 from dpsparse.cli import prepare as preparation
-from dpsparse.cli.budget import budget_line
 from dpsparse.cli.options import Options, make_estimator
 from dpsparse.cli.output import say, stage
 from dpsparse.exceptions import DomainError, ModelFileError, ParameterError, SchemaError
@@ -244,31 +244,13 @@ def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) ->
         return save(model, output, feature_names=feature_names, overwrite=overwrite)
     except ModelFileError as error:
         reason = f"{error} The fit is done and its epsilon is spent"
-    for folder in (tempfile.gettempdir(), Path.home(), Path.cwd()):
-        try:
-            rescue = Path(tempfile.mkdtemp(prefix="dpsparse-", dir=folder))  # ours alone
-        except OSError:
-            continue
-        try:
-            kept = save(model, rescue / output.name, feature_names=feature_names)
-        except ModelFileError:
-            rescue.rmdir()
-            continue
+    kept = keep_elsewhere(
+        lambda place: save(model, place / output.name, feature_names=feature_names)
+    )
+    if kept is not None:
         raise ModelFileError(f"{reason}; the model is kept in {kept}, move it from there.")
     say(dumps(model, feature_names=feature_names))
     raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
-
-
-def with_budget(record: dict[str, Any], text: str, ledger: Any) -> str:
-    """The text with a line on the account that paid, which is added to the record as well."""
-    if ledger is None:
-        return text
-    record["budget"] = {
-        "spent": ledger.spent(),
-        "remaining": ledger.remaining(),
-        "head": ledger.head,
-    }
-    return f"{text}\n{budget_line(ledger)}"
 
 
 def facts_of(model: Any) -> dict[str, Any]:
@@ -300,13 +282,13 @@ def _kinds(model: Any) -> str:
         for column, kind in getattr(step, "kinds_", {}).items():
             found.setdefault(kind, []).append(column)
     lines = "".join(
-        f"\ntaken for {kind}: {', '.join(names[:100])}{', ...' * (len(names) > 100)}"
+        f"\ntaken for {kind}: {', '.join(map(show_name, names[:100]))}{', ...' * (len(names) > 100)}"
         for kind, names in sorted(found.items())
     )
     numbers = [name for name in found.get("number", []) if _NUMBERS_ROWS.fullmatch(name)]
     if numbers:
         lines += (
             "\nby their names these number rows or persons, and as features they add noise: "
-            f"{', '.join(numbers[:100])}; leave them out (--drop), or protect persons (--person)"
+            f"{', '.join(map(show_name, numbers[:100]))}; leave them out (--drop), or protect persons (--person)"
         )
     return lines

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpsparse._files import check_output
+from dpsparse._json import read_toml
+from dpsparse._text import show_name
 from dpsparse.cli import options as opt
 from dpsparse.cli import prepare as preparation
-from dpsparse.cli.output import emit, emit_price, stage
+from dpsparse.cli.output import emit_paid, emit_price, stage
 from dpsparse.exceptions import ParameterError
 
 MODEL = "model__"  # the last step of the pipeline that `prepare` makes
@@ -112,12 +113,14 @@ def tune(
     path, record = training.keep(model, rows, facts.scales, options, data)
     chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
     record |= {"design": search.plan_.public.name, "best_params": chosen}
-    words = ", ".join(f"{name}={value}" for name, value in chosen.items()) or "the default"
+    words = (
+        ", ".join(f"{name}={show_name(value)}" for name, value in chosen.items()) or "the default"
+    )
     text = (
         f"{path}: {training.summary(model)}\nchosen: {words} ({record['design']})\n"
         f"{search.privacy_.headline}, the whole search"
     )
-    emit(record, training.with_budget(record, text, ledger), as_json)
+    emit_paid(record, text, ledger, as_json)
 
 
 def of_the_pipeline(candidates: Any) -> Any:
@@ -132,10 +135,10 @@ def of_the_pipeline(candidates: Any) -> Any:
 def read_candidates(path: Path) -> Any:
     """A grid, or a list of settings; "none" stands for None, which TOML does not have."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = read_toml(path)
     except OSError as error:
         raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except ValueError:
         raise ParameterError(f"{path} is not a TOML file.") from None
     grid, settings = content.get("grid"), content.get("candidate")
     if set(content) == {"grid"} and isinstance(grid, dict):

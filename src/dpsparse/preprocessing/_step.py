@@ -23,7 +23,14 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import ADJACENCIES, check_choice, check_positive, given
+from dpsparse._checks import (
+    ADJACENCIES,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_positive,
+    given,
+)
 from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Header, Table, header_of, read_table
 from dpsparse.privacy import Budget, Guarantee, NonPrivate, Phase, Plan
@@ -205,12 +212,8 @@ class PrivateStep(Step):
         """What a step that is fitted by itself must know."""
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         if self.epsilon is not None:
-            check_positive("epsilon", self.epsilon, "use math.inf for no noise")
-        check_positive("delta", self.delta)
-        if not self.delta < 1.0:
-            raise ParameterError(
-                f"delta must lie between 0 and 1, got {given(self.delta)}; try 1e-6."
-            )
+            check_epsilon(self.epsilon, "exact constants")
+        check_delta(self.delta)
         is_seeded(self.random_state)
 
     def plan(self, n_columns: int) -> Plan:

@@ -7,15 +7,13 @@ and every row is checked against the hash of the one before.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dpsparse._checks import given
-from dpsparse._json import canonical
+from dpsparse._checks import DELTAS, EPSILONS, given, is_real
+from dpsparse._json import canonical, parsed
 from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.privacy.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
 from dpsparse.privacy.guarantee import PERSON, ROW
@@ -74,7 +72,7 @@ class Book:
                 "removed or inserted. Restore the file from a backup."
             )
         try:
-            entry: dict[str, Any] = json.loads(body)
+            entry: dict[str, Any] = parsed(body)
             if entry["kind"] == "reserve":
                 part = part_of(entry)
                 if entry["proven"]:
@@ -183,14 +181,14 @@ def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -
         return None
     if eps is None or delta is None:
         raise LedgerError("A ceiling needs both epsilon and delta.")
-    if not (isinstance(eps, (int, float)) and 0 < eps < math.inf):
-        raise LedgerError(
-            f"The ceiling epsilon must be a positive finite number, got {given(eps)}."
-        )
-    if not (isinstance(delta, (int, float)) and 0 < delta < 1):
-        raise LedgerError(
-            f"The ceiling delta must lie strictly between 0 and 1, got {given(delta)}."
-        )
+    for name, value, (low, high), remedy in (
+        ("epsilon", eps, EPSILONS, "3"),
+        ("delta", delta, DELTAS, "1e-6"),
+    ):
+        if not (is_real(value) and low <= value <= high):
+            raise LedgerError(
+                f"The ceiling {name} must be a number between {low:g} and {high:g}, got {given(value)}; try {remedy}."
+            )
     return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
 
 
@@ -215,7 +213,7 @@ def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
 def read_terms(text: str) -> Terms:
     """The terms of an account; anything odd in them is an error."""
     try:
-        record = json.loads(text)
+        record = parsed(text)
         if record["format"] != FORMAT:
             raise LedgerError(
                 f"The ledger has format {given(record['format'])}; this dpsparse reads {FORMAT}."

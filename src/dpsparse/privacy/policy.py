@@ -24,12 +24,12 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpsparse._json import read_toml
 from dpsparse.exceptions import LedgerError
 from dpsparse.privacy.ledger_book import UNITS, check_name, is_proven
 from dpsparse.privacy.ledger_filter import Terms
@@ -54,11 +54,12 @@ class Policy:
         """The policy in a TOML file; one that cannot be read or says something unknown is no permission."""
         place = Path(path)
         try:
-            record = tomllib.loads(place.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            raise LedgerError(f"The policy {place.name} cannot be read ({reason}).") from None
-        except tomllib.TOMLDecodeError as error:
+            record = read_toml(place)
+        except OSError as error:
+            raise LedgerError(
+                f"The policy {place.name} cannot be read: {error.strerror}."
+            ) from None
+        except ValueError as error:
             raise LedgerError(f"The policy {place.name} is no TOML: {error}") from None
         tables = {"release": _RELEASE, "dataset": _DATASET, "datasets": None}
         for table, part in record.items():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse._text import show_name
 from dpsparse.privacy.html import rounded_up
 
 INK, CLEAR, FAINT, WRONG = "#1f2933", "#1a6b6b", "#b8c4cc", "#b3261e"
@@ -29,6 +30,11 @@ def _figure(height: float) -> tuple[Any, Any]:
     axes.tick_params(axis="y", length=0, labelsize=10, colors=INK)
     axes.tick_params(axis="x", labelsize=9, colors=INK)
     return figure, axes
+
+
+def _name_rows(axes: Any, names: Sequence[str]) -> None:
+    """One label for each row; a name is no formula, whatever dollars it has."""
+    axes.set_yticks(range(len(names)), [show_name(name) for name in names], parse_math=False)
 
 
 def _svg(figure: Any, label: str) -> str:
@@ -60,7 +66,7 @@ def cost_bars(names: Sequence[str], costs: Sequence[float], total: float) -> str
         axes.barh(row, length, height=0.55, color=colour)
         text = rounded_up(float(value), 3) if np.isfinite(value) else "unlimited"
         axes.text(length + 0.01 * longest, row, text, va="center", fontsize=10, color=INK)
-    axes.set_yticks(range(len(labels)), labels)
+    _name_rows(axes, labels)
     axes.set_xlim(0, 1.22 * longest)
     axes.invert_yaxis()
     axes.set_xlabel("epsilon", color=INK)
@@ -80,7 +86,7 @@ def weight_dots(
             color=FAINT, linewidth=4,
         )  # fmt: skip
     axes.plot(weights, rows, "o", color=CLEAR, markersize=6)
-    axes.set_yticks(rows, names)
+    _name_rows(axes, names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel(
         "weight" + (", bar: two standard deviations of its noise" if noise else ""), color=INK
