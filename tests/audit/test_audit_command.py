@@ -2,11 +2,12 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 click_testing = pytest.importorskip("click.testing")
 
-from dpsparse.audit.command import audit, read_config  # noqa: E402
+from dpsparse.audit.command import audit, read_workflow  # noqa: E402
 from dpsparse.exceptions import ParameterError  # noqa: E402
 
 CONFIG = """
@@ -34,7 +35,7 @@ def run(tmp_path, text, *options):
 def test_proven_configuration_holds(tmp_path):
     result, path = run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
     assert result.exit_code == 0, result.output
-    for word in ("replay", "noise", "exact law", "black box", "claimed", "refuted"):
+    for word in ("replay", "rebuild", "noise", "exact law", "black box", "claimed", "refuted"):
         assert word in result.output
     assert "REFUTED" not in result.output
     page = path.with_suffix(".html").read_text()
@@ -51,6 +52,68 @@ def test_published_configuration_is_refuted(tmp_path):
     assert "REFUTED" in target.read_text()
 
 
+WORKFLOWS = {
+    "pipeline": "[columns]\nage = [0, 120]\nregion = 'category'\nnote = 'words'",
+    "search": "[search]\ncandidates = {n_nonzero = [1, 2]}\ndesign = 'refit'",
+    "search over a pipeline": "[columns]\nage = 'number'\nregion = ['a', 'b']\n"
+    "[search]\ncandidates = {model__n_nonzero = [1, 2]}",
+    "evaluation": "[evaluate]\nepsilon = 1.0\nmetrics = ['accuracy', 'auc']",
+    "inference": "[infer]\nsupport = [0, 2]\nrow_clip = 2.0",
+}
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_workflows_are_replayed_and_rebuilt(tmp_path, name, unit):
+    text = f"""
+estimator = "DPGradientClassifier"
+n_features = 3
+[domain]
+classes = [0, 1]
+unit = "{unit}"
+{"rows_per_unit = 1" if unit == "person" else ""}
+[parameters]
+epsilon = 8.0
+n_iter = 2
+{WORKFLOWS[name]}
+"""
+    result, path = run(tmp_path, text)
+    assert result.exit_code == 0, result.output
+    assert "replay " in result.output
+    assert "rebuilt bit for bit" in result.output
+    assert "rebuild" in path.with_suffix(".html").read_text()
+
+
+def test_feature_tests_too(tmp_path):
+    text = "estimator = 'DPFeatureTest'\n[domain]\nclasses = [0, 1]\n[parameters]\nq = 0.2"
+    result, _ = run(tmp_path, text)
+    assert result.exit_code == 0, result.output
+    assert "DPFeatureTest" in result.output
+    assert "rebuilt bit for bit" in result.output
+
+
+def test_a_leak_of_a_workflow_is_refuted(tmp_path, monkeypatch):
+    import dpsparse.evaluation.api as api
+
+    original = api.score_rows
+    seen = []
+
+    def score(model, X, y, *more):
+        seen.append(float(np.mean(y)))
+        return original(model, X, y, *more)
+
+    monkeypatch.setattr(api, "score_rows", score)
+    monkeypatch.setattr(
+        api.Report, "__str__", lambda self: f"mean of the labels: {seen[-1]}", raising=False
+    )
+    text = (
+        "estimator = 'DPGradientClassifier'\n[domain]\nclasses = [0, 1]\n[parameters]\nn_iter = 2\n"
+    )
+    result, _ = run(tmp_path, text + WORKFLOWS["evaluation"])
+    assert result.exit_code == 7
+    assert "not explained by the releases" in result.output
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -64,13 +127,21 @@ def test_published_configuration_is_refuted(tmp_path):
         ),
         ("estimator = 'DPLassoClassifier'\ndomain = 3", r"\[domain\]"),
         ("estimator = 'DPLassoClassifier'\nn_features = 1", "at least 2"),
+        (
+            "estimator = 'DPLassoClassifier'\n[domain]\nclasses = [0, 1]\n[evaluate]\n[infer]",
+            "state one of evaluate, infer",
+        ),
+        (
+            "estimator = 'DPLassoClassifier'\n[domain]\nclasses = [0, 1]\n[search]\nledger = 'x'",
+            "no 'ledger'; it has: candidates",
+        ),
     ],
 )
 def test_errors_name_the_remedy(tmp_path, text, says):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(ParameterError, match=says):
-        read_config(path)
+        read_workflow(path)
 
 
 def test_progress_on_a_terminal_alone(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """`dpsparse audit config.toml`: attack a configuration before anybody trusts it.
 
-    estimator = "DPLassoClassifier"     # a name of dpsparse or of dpsparse.published
+    estimator = "DPLassoClassifier"     # a name of dpsparse or of dpsparse.published, or DPFeatureTest
     n_features = 4                      # columns of the tables that are made up
 
     [domain]                            # as Domain(...)
@@ -12,13 +12,29 @@
     delta = 0.01
     n_iter = 5
 
+One further table makes a workflow of the estimator, two of them a search over a pipeline:
+
+    [columns]                           # DPPipeline: roles of raw columns, as DPTablePreparer takes them
+    age = [0, 120]
+    region = "category"
+
+    [search]                            # DPSearchCV(estimator, ...)
+    candidates = {n_nonzero = [1, 3]}
+
+    [evaluate]                          # dp_evaluate(model, X, y, ...), the model fitted on other rows
+    epsilon = 1.0
+
+    [infer]                             # dp_inference(X, y, ...)
+    support = [0, 2]
+
 No data is read: the attacker makes the worst tables of the domain himself.
 """
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,17 +43,62 @@ from dpsparse._json import read_toml
 from dpsparse._text import show_name, show_text
 from dpsparse.exceptions import ParameterError
 
+if TYPE_CHECKING:
+    from dpsparse.audit.workflows import Workflow
+
 REFUTED = 7  # exit code
 TERMS = ("epsilon", "delta", "adjacency", "calibration")
-KEYS = {"estimator", "n_features", "domain", "parameters"}
+WORKFLOWS = ("columns", "search", "evaluate", "infer")
+KEYS = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
+# What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
+OWN = {"X", "y", "model", "estimator", "groups", "ledger", "random_state", "domain", "adjacency"}
 
 
 def read_config(path: Path) -> tuple[Any, int]:
     """The estimator and the number of features a file describes."""
-    from dpsparse import estimators, published
-    from dpsparse.domain import Domain
-    from dpsparse.estimators._base import hyper_parameters
+    config = _parsed(path)
+    kind = _kind(path, config)
+    domain = _domain(path, config)
+    parameters = _section(path, config, "parameters", _parameters_of(kind))
+    n_features = config.get("n_features", 4)
+    if not isinstance(n_features, int) or n_features < 2:
+        raise ParameterError(f"{path}: n_features must be a whole number of at least 2.")
+    return kind(domain, **parameters), n_features
 
+
+def read_workflow(path: Path) -> Workflow | None:
+    """What a file makes of its estimator; None for the estimator alone."""
+    from dpsparse.audit import workflows
+    from dpsparse.audit.tables import Schema
+    from dpsparse.evaluation import dp_evaluate
+    from dpsparse.inference import DPFeatureTest, dp_inference
+    from dpsparse.model_selection import DPSearchCV
+
+    config = _parsed(path)
+    stated = [name for name in WORKFLOWS if name in config]
+    estimator, n_features = read_config(path)
+    if not stated and not isinstance(estimator, DPFeatureTest):
+        return None
+    if len(stated) > 1 and stated != ["columns", "search"]:
+        raise ParameterError(f"{path}: state one of {', '.join(stated)}, or columns and search.")
+    roles = None
+    if "columns" in stated:
+        roles = {name: _role(role) for name, role in _section(path, config, "columns").items()}
+        estimator, n_features = workflows.pipeline_of(estimator, roles), len(roles)
+    schema = Schema(estimator.domain, estimator.adjacency, n_features, roles)
+    if "evaluate" in stated:
+        terms = _section(path, config, "evaluate", _options_of(dp_evaluate))
+        return workflows.evaluation_workflow(estimator, schema, **terms)
+    if "infer" in stated:
+        terms = _section(path, config, "infer", _options_of(dp_inference))
+        return workflows.inference_workflow(schema, **terms)
+    if "search" in stated:
+        terms = _section(path, config, "search", _options_of(DPSearchCV))
+        estimator = DPSearchCV(estimator, **{"delta": estimator.delta, **terms})
+    return workflows.fit_workflow(estimator, schema)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
     try:
         config = read_toml(path)
     except (OSError, ValueError):
@@ -50,29 +111,59 @@ def read_config(path: Path) -> tuple[Any, int]:
         raise ParameterError(
             f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(KEYS))}."
         )
+    return config
+
+
+def _kind(path: Path, config: dict[str, Any]) -> Any:
+    from dpsparse import estimators, inference, published
+
     name = config.get("estimator")
-    known_names = [*estimators.__all__, *published.__all__]
-    if name not in known_names:
-        raise ParameterError(
-            f"{path}: estimator must be one of {', '.join(known_names)}, got {name!r}."
-        )
-    kind = getattr(published if name in published.__all__ else estimators, name)
-    stated = {"domain": config.get("domain", {}), "parameters": config.get("parameters", {})}
-    known = {
-        "domain": list(Domain.__dataclass_fields__),
-        "parameters": [*TERMS, *hyper_parameters(kind)],
-    }
-    for table, names in known.items():
-        if not isinstance(stated[table], dict):
-            raise ParameterError(f"{path}: {table} must be a table, [{table}].")
-        for wrong in sorted(set(stated[table]) - set(names)):
-            raise ParameterError(f"{path}: [{table}] has no {wrong!r}; it has: {', '.join(names)}.")
-    domain = Domain(**stated["domain"])
-    estimator = kind(domain, **stated["parameters"])
-    n_features = config.get("n_features", 4)
-    if not isinstance(n_features, int) or n_features < 2:
-        raise ParameterError(f"{path}: n_features must be a whole number of at least 2.")
-    return estimator, n_features
+    homes = {each: room for room in (estimators, published) for each in room.__all__}
+    homes["DPFeatureTest"] = inference
+    if not isinstance(name, str) or name not in homes:
+        raise ParameterError(f"{path}: estimator must be one of {', '.join(homes)}, got {name!r}.")
+    return getattr(homes[name], name)
+
+
+def _parameters_of(kind: Any) -> list[str]:
+    from dpsparse.estimators._base import BaseDPLinearModel, hyper_parameters
+
+    if issubclass(kind, BaseDPLinearModel):
+        return [*TERMS, *hyper_parameters(kind)]
+    return [*TERMS[:3], *(set(kind().get_params(deep=False)) - OWN - {*TERMS})]
+
+
+def _domain(path: Path, config: dict[str, Any]) -> Any:
+    from dpsparse.domain import Domain
+
+    return Domain(**_section(path, config, "domain", list(Domain.__dataclass_fields__)))
+
+
+def _options_of(call: Any) -> list[str]:
+    return [
+        name
+        for name, option in inspect.signature(call).parameters.items()
+        if name not in OWN and option.kind is not option.VAR_KEYWORD
+    ]
+
+
+def _section(
+    path: Path, config: dict[str, Any], table: str, names: list[str] | None = None
+) -> dict[str, Any]:
+    """A table of the file; every key of it is known, unless any is."""
+    stated = config.get(table, {})
+    if not isinstance(stated, dict):
+        raise ParameterError(f"{path}: {table} must be a table, [{table}].")
+    for wrong in sorted(set(stated) - set(stated if names is None else names)):
+        known = ", ".join(names or ())
+        raise ParameterError(f"{path}: [{table}] has no {wrong!r}; it has: {known}.")
+    return stated
+
+
+def _role(role: Any) -> Any:
+    """Two numbers are the bounds of a column; other lists are its categories."""
+    numbers = isinstance(role, list) and all(isinstance(cell, (int, float)) for cell in role)
+    return tuple(role) if numbers and len(role) == 2 else role
 
 
 @click.command()
@@ -86,24 +177,29 @@ def read_config(path: Path) -> tuple[Any, int]:
     help="Page to write.  [default: CONFIG with .html]",
 )
 def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | None) -> None:
-    """Try to refute the guarantee of the estimator that CONFIG (TOML) describes.
+    """Try to refute the guarantee of the estimator or workflow that CONFIG (TOML) describes.
 
     Exit code 0: nothing refuted, 7: refuted.
     """
     from dpsparse.audit.page import page
     from dpsparse.audit.verdict import audit as attack
+    from dpsparse.audit.workflows import audit_workflow
     from dpsparse.progress import FitProgress
 
     if runs < 100 or not 0.5 < confidence < 1.0:
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
     target = html if html is not None else config.with_suffix(".html")
     check_output(target, True, (config,))
-    estimator, n_features = read_config(config)
-    estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each of its fits
+    workflow = read_workflow(config)
     with FitProgress("audit", 0, patience=0.0) as progress:
-        verdict = attack(
-            estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=progress
-        )
+        if workflow is not None:
+            verdict = audit_workflow(workflow, seed=seed, tell=progress)
+        else:
+            estimator, n_features = read_config(config)
+            estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each fit
+            verdict = attack(
+                estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=progress
+            )
     click.echo(show_text(str(verdict)))
     write_whole(target, page(verdict).encode(), True)
     click.echo(f"page: {show_name(target)}")
