@@ -20,7 +20,7 @@ from scipy.special import expit
 from dpsparse import Domain, DPFeatureTest, dp_inference
 from dpsparse.inference.feature_test import discoveries
 
-DOMAIN = Domain(classes=[0, 1], feature_bound=None)
+DOMAIN = Domain(classes=[0, 1])
 R = 3.0
 RESULTS = Path(__file__).parent / "results" / "quick" / "inference.json"
 FRESH = 26_000  # seeds that no earlier table of the docs has used

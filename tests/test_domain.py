@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -229,7 +230,7 @@ def test_a_missing_name_is_no_person(groups):
         "Domain()",
         "Domain(classes=('no', 'yes'))",
         "Domain(feature_bound=1.0, classes=(0, 1), unit='person')",
-        "Domain(feature_bound=None, target_range=(0.0, 10.0))",
+        "Domain(feature_bound=2.0, target_range=(0.0, 10.0))",
         "Domain(target_bound=5.0, bounds={'age': (0.0, 120.0)})",
     ],
 )
@@ -243,3 +244,37 @@ def test_the_repr_is_what_was_stated(text):
 def test_classes_of_several_kinds_are_refused_in_words():
     with pytest.raises(DomainError, match="one kind"):
         Domain(classes=np.array([0, "yes"], object))
+
+
+def test_a_bound_that_is_not_declared_is_none_and_differs_from_one():
+    """The two were equal although one refuses a data frame that the other fits."""
+    undeclared, declared = Domain(classes=[0, 1]), Domain(classes=[0, 1], feature_bound=1.0)
+    assert undeclared != declared
+    assert undeclared.feature_bound is None
+    assert (undeclared.entry_bound(), undeclared.entry_bound(math.inf)) == (1.0, math.inf)
+    assert declared.entry_bound(math.inf) == 1.0
+    X = np.array([[3.0, -0.5]])
+    np.testing.assert_array_equal(undeclared.clip(X).X.toarray(), X)
+    np.testing.assert_array_equal(declared.clip(X).X.toarray(), [[1.0, -0.5]])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["DPLassoClassifier", "DPScreenedLassoClassifier", "DPTwoStageClassifier", "DPADMMClassifier"],
+)
+def test_methods_that_need_an_entry_bound_clip_to_one_where_none_is_declared(kind):
+    """Their prices rest on it: entries of 1000 and of 1 must be one row to them."""
+    from dpsparse import estimators
+
+    X = np.random.default_rng(0).choice([-1.0, 1.0], (40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    facts = {"classes": [0, 1], "n_samples": 40}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same = [
+            getattr(estimators, kind)(Domain(**facts, **bound), random_state=1)
+            .fit(size * X, y)
+            .coef_
+            for bound, size in (({}, 1000.0), ({"feature_bound": 1.0}, 1.0))
+        ]
+    np.testing.assert_array_equal(*same)

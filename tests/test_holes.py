@@ -181,7 +181,7 @@ def test_a2_large_and_small_parameters_give_finite_models(size):
     X, y = ordinary_table(300)
     model = DPGradientClassifier(Domain(classes=[0, 1]), step_size=size, clip=size, random_state=0)
     assert np.isfinite(model.fit(X, y).coef_).all()
-    domain = Domain(target_bound=size, feature_bound=None)
+    domain = Domain(target_bound=size)
     model = DPGradientRegressor(domain, random_state=0).fit(X * size, y * size)
     assert np.isfinite(model.coef_).all()
     assert math.isfinite(model.intercept_)
@@ -206,5 +206,5 @@ def test_a3_a_stale_flag_does_not_let_a_long_row_pass():
         (np.array([0.9, 0.9, 0.5]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
     )
     X.has_canonical_format = True
-    clipped = Domain(feature_bound=None, row_norm=1.0).clip(X, np.zeros(2)).X
+    clipped = Domain(row_norm=1.0).clip(X, np.zeros(2)).X
     assert np.linalg.norm(clipped.toarray(), axis=1).max() <= 1.0

@@ -192,7 +192,7 @@ def test_slope_bounds_are_never_exceeded(
 
 
 def test_unbounded_weights():
-    nothing = Domain(feature_bound=None, target_bound=1.0, classes=[0, 1, 2])
+    nothing = Domain(target_bound=1.0, classes=[0, 1, 2])
     assert Logistic().slope_bound(nothing, math.inf) == 1.0
     assert Softmax().slope_bound(nothing, math.inf) == 1.0
     assert Squared().slope_bound(nothing, math.inf) == math.inf
@@ -203,7 +203,7 @@ def test_missing_facts_are_named():
     with pytest.raises(DomainError, match=r"Domain\.target_range"):
         Squared().slope_bound(Domain(), 1.0)
     with pytest.raises(DomainError, match=r"Domain\.feature_bound"):
-        Logistic().slope_bound(Domain(feature_bound=None), 1.0)
+        Logistic().slope_bound(Domain(), 1.0)
     with pytest.raises(DomainError, match=r"Domain\.classes"):
         Softmax().slope_bound(Domain(), 1.0)
     with pytest.raises(DomainError, match="observed"):

@@ -224,7 +224,7 @@ def masses(X, y):
 def test_feature_masses_hold(adjacency, seed, n, d):
     rng = np.random.default_rng(seed)
     row_norm = rng.uniform(0.1, 5)
-    pair = neighbours(rng, n, d, Domain(feature_bound=None, row_norm=row_norm), adjacency)
+    pair = neighbours(rng, n, d, Domain(row_norm=row_norm), adjacency)
     bound = sensitivity.feature_masses(row_norm, adjacency)
     assert bound.norm == "L2"
     assert change(masses, *pair, 2) <= bound.value * SLACK

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse import preprocessing
-from dpsparse.domain import Domain, Undeclared
+from dpsparse.domain import Domain
 from dpsparse.exceptions import ModelFileError
 from dpsparse.nonzeros import PrivateCount
 from dpsparse.preprocessing._step import Step
@@ -47,8 +47,7 @@ def encoded(value: Any) -> Any:
             **facts_of(value, without={"ledger", "random_state"}),
         }
     if type(value).__name__ in _RECORDS:
-        stated = {field.name: getattr(value, field.name) for field in fields(value)}
-        parts = {k: encoded(v) for k, v in stated.items() if not isinstance(v, Undeclared)}
+        parts = {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, "fields": parts}
     return None
 

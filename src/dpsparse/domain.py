@@ -30,27 +30,16 @@ from dpsparse.exceptions import DomainError, SchemaError
 OBSERVED = "observed"
 
 
-class Undeclared(float):
-    """A bound that nobody stated. Methods that bound rows themselves do not apply it, and where it would clip columns
-    that have names, they are asked for."""
-
-    def __repr__(self) -> str:
-        return "1.0"
-
-
-UNDECLARED = Undeclared(1.0)
-
-
 @dataclass(frozen=True, repr=False)
 class Domain:
     """Public facts about the private table; every bound is enforced by `clip`.
 
     Parameters
     ----------
-    feature_bound : float or None
-        Entries are clipped to ``[-feature_bound, feature_bound]``. None leaves them unbounded. If nothing is stated,
-        `DPGradient*` have no bound, as they bring rows to length one themselves; other methods take entries to lie
-        in [-1, 1], and refuse a table with named columns until a bound is stated.
+    feature_bound : float or None, default=None
+        Entries are clipped to ``[-feature_bound, feature_bound]``. None: not declared. `DPGradient*` then clip nothing,
+        as they bring rows to length one themselves. Other methods clip entries to [-1, 1], and refuse a table with
+        named columns until a bound is declared.
     row_norm : float or None, default=None
         Rows with a larger L2 norm are scaled down to it. Needed by methods in L2 geometry.
     target_bound : float or None, default=None
@@ -86,7 +75,7 @@ class Domain:
     {'age': (0.0, 120.0)}
     """
 
-    feature_bound: float | None = UNDECLARED
+    feature_bound: float | None = None
     row_norm: float | None = None
     target_bound: float | None = None
     classes: Sequence[Any] | str | None = None
@@ -180,10 +169,12 @@ class Domain:
             if not isinstance(value, str) and not (is_real(value) and math.isfinite(value)):
                 raise DomainError(f"Domain.fill of column {name!r} must be a number or a text.")
 
-    @property
-    def declared_bound(self) -> float | None:
-        """The bound on entries that was stated, or None."""
-        return None if isinstance(self.feature_bound, Undeclared) else self.feature_bound
+    def entry_bound(self, undeclared: float = 1.0) -> float:
+        """The declared bound on entries, or what a method takes where none is declared.
+
+        Methods that need a bound take 1 and clip rows to it. Methods that bound rows themselves take infinity.
+        """
+        return undeclared if self.feature_bound is None else float(self.feature_bound)
 
     def column_limits(self, names: Sequence[str] | None, n_features: int) -> np.ndarray | None:
         """(low, high) of every feature in the order of a table, or None where no bounds by column are declared."""
@@ -225,8 +216,7 @@ class Domain:
         facts = []
         for field in fields(self):
             value = getattr(self, field.name)
-            unstated = type(value) is type(field.default) and value == field.default
-            if not unstated and not (field.name == "target_bound" and self.target_range):
+            if value != field.default and not (field.name == "target_bound" and self.target_range):
                 facts.append(f"{field.name}={value!r}")
         return f"Domain({', '.join(facts)})"
 
@@ -315,7 +305,7 @@ class Domain:
         row, rows are sorted by person; who they are is not kept.
         """
         indptr, indices, values, limit = clipped_rows(
-            X, self.feature_bound or HUGE, self.row_norm or math.inf
+            X, self.entry_bound(HUGE), self.row_norm or math.inf
         )
         if y is None:
             targets = np.zeros(len(indptr) - 1)

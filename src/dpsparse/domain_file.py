@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from dpsparse._files import write_whole
 from dpsparse._json import parsed, plain, readable
-from dpsparse.domain import Domain, Undeclared
+from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError
 
 _BY_COLUMN = ("bounds", "categories", "fill", "sources")
@@ -161,14 +161,10 @@ def plain_facts(domain: Domain) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in _KNOWN:
         value = getattr(domain, name)
-        undeclared = (
-            value is None or isinstance(value, Undeclared) or (name, value) == ("unit", "row")
-        )
+        undeclared = value is None or (name, value) == ("unit", "row")
         if undeclared or (name == "target_bound" and getattr(domain, "target_range", None)):
             continue
         out[name] = list(value) if isinstance(value, tuple) else value
-    if domain.feature_bound is None:
-        out["feature_bound"] = None
     columns: dict[str, dict[str, Any]] = {}
     bounds = domain.bounds or {}
     if not isinstance(bounds, Mapping):

@@ -177,17 +177,12 @@ def test_three_classes_pay_three_times():
     [
         (DPTwoStageClassifier(Domain(classes=[0, 1])), "n_samples"),
         (
-            DPTwoStageClassifier(Domain(feature_bound=None, classes=[0, 1], n_samples=9)),
-            "feature_bound",
-        ),
-        (
             DPTwoStageClassifier(Domain(classes=[0, 1]), support="votes", second_stage="output"),
             "n_samples",
         ),
         (DPTwoStageRegressor(Domain(n_samples=9)), "target_range"),
         (DPTransferClassifier(Domain(classes=[0, 1])), "n_samples"),
         (DPADMMClassifier(Domain(classes=[0, 1])), "n_samples"),
-        (DPADMMClassifier(Domain(feature_bound=None, classes=[0, 1], n_samples=9)), "row_norm"),
     ],
 )
 def test_missing_bounds_are_named(model, missing):

@@ -238,9 +238,9 @@ def test_admm(seen, classes, adjacency):
 
 
 def test_row_bound_takes_the_smaller_fact():
-    assert row_bound(Domain(feature_bound=2.0), 9, False, "m") == pytest.approx(6.0)
-    assert row_bound(Domain(feature_bound=2.0, row_norm=4.0), 9, False, "m") == pytest.approx(4.0)
-    assert row_bound(Domain(feature_bound=None, row_norm=3.0), 9, True, "m") == pytest.approx(
+    assert row_bound(Domain(feature_bound=2.0), 9, False) == pytest.approx(6.0)
+    assert row_bound(Domain(feature_bound=2.0, row_norm=4.0), 9, False) == pytest.approx(4.0)
+    assert row_bound(Domain(feature_bound=3.0, row_norm=3.0), 9, True) == pytest.approx(
         math.hypot(3, 1)
     )
 

@@ -26,7 +26,7 @@ from dpsparse.rows.moments import CURVATURE, SPREAD, matrix, squares, triangle
 from recording import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
-DOMAIN = Domain(classes=[0, 1], feature_bound=None)
+DOMAIN = Domain(classes=[0, 1])
 LABELS = np.array([0, 1])
 R = 3.0
 

@@ -95,7 +95,7 @@ def test_pipelines_do_not_mind_the_output_that_is_set():
 def test_estimators_remember_the_names_of_columns(name):
     """And complain, as scikit-learn does, about other names or another order."""
     model = build(name, "add-remove")[0]
-    facts = replace(model.domain, feature_bound=model.domain.declared_bound or 1.0)
+    facts = replace(model.domain, feature_bound=model.domain.entry_bound())
     rng = np.random.default_rng(1)
     frame = pandas.DataFrame(rng.uniform(-1, 1, (60, 4)), columns=["a", "b", "c", "d"])
     y = (frame["a"] > 0).astype(int) if model.domain.classes else frame["a"]

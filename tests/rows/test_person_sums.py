@@ -144,7 +144,7 @@ def test_rounding_row_by_row_would_break_the_bound():
     unit = 0.4999
     row_by_row = sum(
         int(
-            Rows.clip(np.ones((1, 1)), np.array([y]), Domain(target_bound=1.0, feature_bound=None))
+            Rows.clip(np.ones((1, 1)), np.array([y]), Domain(target_bound=1.0))
             .unit(np.ones(1))
             .gradient("huber", np.zeros((1, 1)), np.zeros(1), clip=0.5, cutoff=0.5)
             .whole(unit)[0, 0]

@@ -45,9 +45,9 @@ def boundary_rows():
 
 
 DOMAINS = {
-    "unbounded": Domain(feature_bound=None, classes=[0, 1]),
-    "entries": Domain(classes=[0, 1]),
-    "norm": Domain(feature_bound=None, row_norm=1.0, classes=[0, 1]),
+    "unbounded": Domain(classes=[0, 1]),
+    "entries": Domain(feature_bound=1.0, classes=[0, 1]),
+    "norm": Domain(row_norm=1.0, classes=[0, 1]),
     "tiny": Domain(feature_bound=1e-29, row_norm=2e-29, classes=[0, 1]),
     "huge": Domain(feature_bound=1e29, row_norm=2e29, classes=[0, 1]),
 }
@@ -124,7 +124,7 @@ def test_a_row_longer_than_was_declared_counts_as_empty(longest):
 
 
 def test_targets_at_the_boundary():
-    domain = Domain(target_bound=2.0, feature_bound=None)
+    domain = Domain(target_bound=2.0)
     for y in (v for v in BOUNDARY):
         rows = Rows.clip(sp.csr_array(np.ones((1, 2))), np.array([y]), domain)
         query = rows.count_and_total()
@@ -243,7 +243,7 @@ def test_sums_are_those_of_a_dense_reference():
     y = rng.integers(0, 2, 60)
     scaling = np.linspace(0.5, 2.0, 12).astype(np.float32)
     scaling[4] = 0.0
-    rows = Rows.clip(sp.csr_array(X), y, Domain(feature_bound=None, classes=[0, 1]), labels=LABELS)
+    rows = Rows.clip(sp.csr_array(X), y, Domain(classes=[0, 1]), labels=LABELS)
     units = rows.unit(scaling, constant=0.3, shortest=0.2)
     kept = np.flatnonzero(scaling)
     scaled = np.column_stack([(X * scaling)[:, kept], np.full(60, 0.3)])
@@ -283,7 +283,7 @@ class TestDoor:
         """Two entries of one cell add up before they are clipped, whatever the flags say."""
         X = sp.csr_array((np.array([0.7, 0.7]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
         X.has_canonical_format = True
-        part = Domain(feature_bound=None, row_norm=1.0).part(X)
+        part = Domain(row_norm=1.0).part(X)
         assert np.linalg.norm(part.values.astype(float)) <= 1.0
         assert len(part.values) == 1
 
@@ -351,9 +351,7 @@ class TestDoor:
         """float32 that satisfies its domain is shared, so the look that decides it must be as strict as the cast."""
         X = np.array([[0.6, 0.8], [-0.28, 0.96], [1.0, 0.0], [2.0**-60, 1.0]]) * over
         for norm_ in (1.0, 0.3, 7.0):
-            part = Domain(feature_bound=None, row_norm=norm_).part(
-                sp.csr_array((X * norm_).astype(kind))
-            )
+            part = Domain(row_norm=norm_).part(sp.csr_array((X * norm_).astype(kind)))
             for i in range(len(part)):
                 row = part.values[part.indptr[i] : part.indptr[i + 1]]
                 length = sum(Fraction(float(v)) ** 2 for v in row) / Fraction(norm_) ** 2
@@ -362,7 +360,7 @@ class TestDoor:
     def test_squares_of_rows_are_those_of_what_is_stored(self):
         """Entries that are still to be clipped and cast: a typical size is that of rows as every query sees them."""
         X = sp.csr_array(boundary_rows())
-        for domain in (Domain(), Domain(feature_bound=None), Domain(feature_bound=0.3)):
+        for domain in (Domain(), Domain(feature_bound=1.0), Domain(feature_bound=0.3)):
             part = domain.part(X)
             assert part.limit is not None
             lazily = part.squares()

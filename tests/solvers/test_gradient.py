@@ -277,12 +277,12 @@ def test_n_nonzero(n_nonzero):
     ids=["single", "zero", "identity", "tiny", "huge"],
 )
 def test_degenerate_tables_give_finite_models(X, epsilon):
-    domain = Domain(feature_bound=None, classes=[0, 1])
+    domain = Domain(classes=[0, 1])
     for y in (np.zeros(50, int), np.arange(50) % 2):
         model = DPGradientClassifier(domain, epsilon=epsilon, random_state=0, **FEW).fit(X, y)
         assert np.isfinite(model.coef_).all()
         assert np.isfinite(model.intercept_).all()
-    domain = Domain(feature_bound=None, target_bound=3.0)
+    domain = Domain(target_bound=3.0)
     for y in (np.full(50, 2.0), np.linspace(-3, 3, 50)):
         model = DPGradientRegressor(domain, epsilon=epsilon, random_state=0, **FEW).fit(X, y)
         assert np.isfinite(model.coef_).all()

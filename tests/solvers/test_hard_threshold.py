@@ -39,7 +39,7 @@ def test_ight_recovers_the_support():
 def test_one_step_of_ight_by_hand():
     X, _, rng = sparse_problem(60, 8)
     y = (rng.random(60) < 0.4).astype(int)
-    domain = Domain(feature_bound=None, row_norm=1.0, classes=[0, 1])
+    domain = Domain(row_norm=1.0, classes=[0, 1])
     model = DPHardThresholdClassifier(
         domain, epsilon=math.inf, n_nonzero=3, n_iter=1, step_size=2.0
     ).fit(X, y)
@@ -108,7 +108,7 @@ def test_noise_that_drowns_the_rows_moves_nothing():
 
 
 BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 1e-20, 0.3, 1.0, 1e30, 1e300, -1.0, -1e300]
-FREE = Domain(feature_bound=None, target_bound=1.0)
+FREE = Domain(target_bound=1.0)
 
 
 def along(X, direction, *, constant=0.0, shortest=0.0, unit=2.0**-20, n_parts=1):

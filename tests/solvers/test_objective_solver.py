@@ -44,7 +44,7 @@ def columns(
     spread=False,
 ):
     """All columns of a table as ridge rows; targets of huber in [-1, 1]."""
-    domain = Domain(feature_bound=None, target_bound=1.0, classes=[0, 1])
+    domain = Domain(target_bound=1.0, classes=[0, 1])
     labels = CODES if loss == "logistic" else None
     rows = Rows.clip(sp.csr_array(X), np.asarray(y), domain, labels=labels, n_parts=n_parts)
     return rows.ridge(None, constant=constant, row_clip=row_clip, longest=longest, spread=spread)
@@ -526,7 +526,7 @@ def test_a_tilt_pays_for_slopes_and_neighbours_of_its_own_only(adjacency):
 )
 def test_a_tilt_pays_only_where_its_loss_is_proven(event, loss, squared, fits):
     X, y = sample(n=20)
-    domain = Domain(feature_bound=None, target_bound=1.0, classes=[0, 1])
+    domain = Domain(target_bound=1.0, classes=[0, 1])
     labels = CODES if loss == "logistic" else None
     targets = (y > 0).astype(int) if labels is not None else np.clip(y, -1.0, 1.0)
     rows = Rows.clip(X, targets, domain, labels=labels).ridge(

@@ -35,7 +35,7 @@ BOUNDARY = [
     0.0, -0.0, 5e-324, 1e-310, TINY * (1 - 2.0**-53), TINY, 1e-20, 0.1, 1.0 - 2.0**-53, 1.0, 3.0,
     HUGE, 1e300, -1.0, -1e300,
 ]  # fmt: skip
-FREE = Domain(feature_bound=None, target_bound=1.0)
+FREE = Domain(target_bound=1.0)
 
 
 @pytest.mark.parametrize("bound", [1.5, 0.1, 1e-25, float(np.float32(0.3)), 0.3 * (1 + 2.0**-40)])
@@ -111,7 +111,7 @@ def test_no_row_of_a_part_adds_more_to_a_score_than_its_bound(bound, loss):
     largest = 0
     for x in [[a, b] for a in BOUNDARY for b in BOUNDARY[::4]]:
         target = np.array([1]) if labels is not None else np.array([-1.0])
-        domain = Domain(feature_bound=None, target_bound=1.0, classes=list(range(max(k, 2))))
+        domain = Domain(target_bound=1.0, classes=list(range(max(k, 2))))
         rows = Rows.clip(np.array([x]), target, domain, labels=labels).bounded(bound)
         for size in (0.0, 0.7, 1e30, math.nan):
             at = CellsAt(

@@ -16,7 +16,7 @@ from dpsparse.solvers.table_regression import ROW_CLIP, Find
 
 BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 0.3, 1.0 - 2.0**-53, 1.0, 3.0, HUGE, 1e300, -1.0, -1e300]
 D = 4
-FREE = Domain(feature_bound=None, target_bound=1.0)
+FREE = Domain(target_bound=1.0)
 
 
 def scores(X, y, *, bound, cut=0.01):

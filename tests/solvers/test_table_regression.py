@@ -29,7 +29,7 @@ BOUNDARY = [
     0.0, -0.0, 5e-324, 1e-310, TINY * (1 - 2.0**-53), TINY, 1e-20, 0.1, 1.0 - 2.0**-53, 1.0, 3.0,
     HUGE, 1e300, -1.0, -1e300,
 ]  # fmt: skip
-FREE = Domain(feature_bound=None, target_bound=1.0)
+FREE = Domain(target_bound=1.0)
 D = 4
 
 
@@ -108,7 +108,7 @@ def test_a_matrix_that_is_too_long_or_has_a_negative_diagonal_counts_as_nothing(
 
 def test_products_of_a_person_move_as_those_of_a_row():
     """The mean over the rows of a person: no more than a row, and as much where rows agree."""
-    domain = Domain(feature_bound=None, target_bound=1.0, unit="person")
+    domain = Domain(target_bound=1.0, unit="person")
     rng, unit = np.random.default_rng(2), 2.0**-20
     tables = [
         np.tile([3.0, 0.0, -4.0, 0.0], (7, 1)),
@@ -382,8 +382,6 @@ def test_a_number_of_weights_is_kept(epsilon):
 def test_refusals_name_the_remedy():
     with pytest.raises(DomainError, match="n_samples"):
         DPRidgeRegressor(Domain(target_bound=1.0)).plan(3)
-    with pytest.raises(DomainError, match="feature_bound"):
-        DPRidgeRegressor(Domain(feature_bound=None, target_bound=1.0, n_samples=10)).plan(3)
     with pytest.raises(ParameterError, match="ridge"):
         DPRidgeRegressor(Domain(target_bound=1.0, n_samples=10), ridge=-1.0).plan(3)
     for ends in ((1.0, 1.0), (2.0, 1.0), (1.0,), "ab", (0.0, math.inf), (math.nan, 1.0)):

@@ -116,7 +116,7 @@ def sample_table(
     domain: Domain, n_rows: int, n_features: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """A small table of a declared domain: dense and rare columns, correlated targets."""
-    bound = domain.feature_bound or 1.0
+    bound = domain.entry_bound()
     density = np.where(np.arange(n_features) % 3 == 2, 1.5 / n_rows, 0.6)
     X = rng.uniform(-bound, bound, (n_rows, n_features))
     X *= rng.random((n_rows, n_features)) < density
@@ -135,7 +135,7 @@ def crowd(
     """Rows that all say the same: weights grow, and whoever disagrees has the largest slope."""
     size = CROWD * n_rows
     X = np.zeros((size, n_features))
-    X[:, 0] = domain.feature_bound or 1.0
+    X[:, 0] = domain.entry_bound()
     targets = _targets(domain, np.ones(1))
     return X, np.full(size, targets[-1])
 
@@ -150,7 +150,7 @@ def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
 
 def _worst_rows(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
     n_rows = 2 * (min(max(domain.n_samples or 20, 20), 2000) // 2)
-    bound = domain.feature_bound or 1.0
+    bound = domain.entry_bound()
     targets = _targets(domain, np.ones(1))
     low, high = targets[0], targets[-1]
     unit = bound * np.eye(n_features)
@@ -190,7 +190,7 @@ def rows(
     X: np.ndarray, y: np.ndarray, domain: Domain, rng: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray, float]]:
     """(name, features, target) of rows that try to be noticed, without end."""
-    d, bound = X.shape[1], domain.feature_bound or 1.0
+    d, bound = X.shape[1], domain.entry_bound()
     targets = _targets(domain, y)
     rare = np.argsort(np.count_nonzero(X, axis=0))
     while True:
@@ -267,7 +267,7 @@ def boundary_magnitudes(bound: float) -> list[float]:
 
 def boundary_rows(domain: Domain, n_features: int) -> list[tuple[str, np.ndarray, float]]:
     """(name, features, target): each magnitude in several shapes, and as a target."""
-    bound, d = domain.feature_bound or 1.0, n_features
+    bound, d = domain.entry_bound(), n_features
     targets = _targets(domain, np.ones(1))
     alternate = np.where(np.arange(d) % 2 == 0, 1.0, -1.0)
     out: list[tuple[str, np.ndarray, float]] = []
@@ -354,7 +354,7 @@ def climb(
     n_trials: int = 40,
 ) -> tuple[Pair, float]:
     """Move the changed row uphill in `effect`: entries to a bound or to zero, other targets."""
-    bound = domain.feature_bound or 1.0
+    bound = domain.entry_bound()
     targets = _targets(domain, pair.y)
     forward = len(pair.y2) >= len(pair.y)
     pair = pair if forward else pair.swapped()

@@ -20,7 +20,7 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, given, is_number, is_whole
 from dpsparse.clipping import refuse_malformed, within_limits
-from dpsparse.domain import Domain, Undeclared
+from dpsparse.domain import Domain
 from dpsparse.estimators._docs import completed
 from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
@@ -234,11 +234,10 @@ class BaseDPLinearModel(FittedLinearModel):
         return False
 
     def _clipping(self, n_features: int) -> Domain:
-        """The bounds that rows are clipped to: none that nobody stated, where the method needs none."""
-        domain = self._domain
-        if self._bounds_rows(n_features) and domain.declared_bound is None:
-            return replace(domain, feature_bound=None)
-        return domain
+        """The bounds that rows are clipped to: an entry bound also where none is declared, if the method needs one."""
+        if self._bounds_rows(n_features):
+            return self._domain
+        return replace(self._domain, feature_bound=self._domain.entry_bound())
 
     def _refuse_column_facts(self) -> None:
         if self._domain.bounds is not None:
@@ -249,10 +248,10 @@ class BaseDPLinearModel(FittedLinearModel):
     def _check_scales(self, names: Any) -> None:
         """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
         domain = self._domain
-        stated = (domain.declared_bound, domain.row_norm, domain.bounds)
+        stated = (domain.feature_bound, domain.row_norm, domain.bounds)
         if names is None or any(fact is not None for fact in stated):
             return
-        if self._bounds_rows(len(names)) or not isinstance(domain.feature_bound, Undeclared):
+        if self._bounds_rows(len(names)):
             return
         shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in list(names)[:50])
         raise DomainError(

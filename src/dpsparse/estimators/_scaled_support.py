@@ -26,11 +26,11 @@ def short_plan(
     if domain.unit == "person" and domain.rows_per_unit != 1:
         return None  # several rows of a person are bounded together where scales are declared
     plan = mean_alone(model, too_few)
-    n, bound = domain.n_samples, domain.feature_bound
+    n, bound = domain.n_samples, domain.entry_bound()
     asked = getattr(model, "cutoff", None) is not None or not model.fit_intercept
     if plan or asked or not model._labels_are_numbers:
         return plan
-    if n is None or bound is None:
+    if n is None:
         return None
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
     if ENOUGH > N or choose_way(N, s) != "released":

@@ -22,7 +22,7 @@ from dpsparse.estimators._base import (
     check_positive,
     output_count,
 )
-from dpsparse.exceptions import DomainError, ParameterError
+from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.noise import LARGEST, STEPS
 from dpsparse.privacy import (
@@ -199,7 +199,7 @@ class DPSupportFirst(BaseDPLinearModel):
     def _make_fit(self, n_columns: int, n_outputs: int) -> RidgeFit:
         name, domain, method = type(self).__name__, self._domain, self._stage()
         smoothness = get_loss(self._loss_name()).smoothness
-        bound = row_bound(domain, n_columns, self.fit_intercept, name)
+        bound = row_bound(domain, n_columns, self.fit_intercept)
         clip = min(bound, self.row_clip or bound / 2.0)
         curvature = smoothness * clip * bound
         if method == "gradient" or (method == "output" and self.ridge is None):
@@ -259,7 +259,7 @@ class DPSupportFirst(BaseDPLinearModel):
     def _make_peeling(self, n_features: int) -> Peeling:
         """Peeling needs the entries' bound and a public number of rows."""
         name, domain = type(self).__name__, self._domain
-        bound = float(domain.require("feature_bound", f"{name} with peeling"))
+        bound = domain.entry_bound()
         n_samples = int(domain.require("n_samples", f"{name} with peeling"))
         smoothness = get_loss(self._loss_name()).smoothness
         return Peeling(
@@ -298,24 +298,17 @@ class DPSupportFirst(BaseDPLinearModel):
 # ---- bounds and defaults -----------------------------------------------------------------------
 
 
-def longest_row(domain: Domain, n_columns: int, method: str) -> float:
+def longest_row(domain: Domain, n_columns: int) -> float:
     """Largest L2 norm of a row on `n_columns` columns, from what is declared."""
-    entries = math.inf if domain.feature_bound is None else domain.feature_bound
-    longest = min(domain.row_norm or math.inf, math.sqrt(n_columns) * entries)
-    if math.isinf(longest):
-        raise DomainError(
-            f"{method} needs a bound on the rows; declare one: Domain(feature_bound=1.0) or "
-            "Domain(row_norm=1.0)."
-        )
-    return float(longest)
+    return min(domain.row_norm or math.inf, math.sqrt(n_columns) * domain.entry_bound())
 
 
-def row_bound(domain: Domain, n_columns: int, fit_intercept: bool, method: str) -> float:
+def row_bound(domain: Domain, n_columns: int, fit_intercept: bool) -> float:
     """The same on released columns, the constant included.
 
     A little more, for the rounding of a norm in float64: rows beyond it would not count.
     """
-    longest = longest_row(domain, n_columns, method)
+    longest = longest_row(domain, n_columns)
     return math.hypot(longest, 1.0 if fit_intercept else 0.0) * (1.0 + 1e-9)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from dpsparse.domain import UNDECLARED, Domain
+from dpsparse.domain import Domain
 from dpsparse.nonzeros import PrivateCount
 from dpsparse.privacy import Ledger
 
@@ -27,10 +27,8 @@ def register() -> None:
 
         def write(dumper: Any, value: Any) -> Any:
             parts = {field.name: getattr(value, field.name) for field in fields(kind)}
-            # A bound that nobody stated is not stated by the file either.
-            stated = {name: part for name, part in parts.items() if part is not UNDECLARED}
             plain = {
-                n: list(part) if isinstance(part, tuple) else part for n, part in stated.items()
+                n: list(part) if isinstance(part, tuple) else part for n, part in parts.items()
             }
             return dumper.represent_mapping(tag, plain)
 

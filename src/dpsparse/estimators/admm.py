@@ -92,7 +92,7 @@ class DPADMMClassifier(BaseDPClassifier):
         name, domain = type(self).__name__, self._domain
         n_samples = domain.require("n_samples", name)
         n_outputs = output_count(labels)
-        bound = row_bound(domain, n_features, self.fit_intercept, name)
+        bound = row_bound(domain, n_features, self.fit_intercept)
         clip = min(bound, self.row_clip or bound / 2.0)
         weight = n_samples * self.coupling  # strong convexity of the summed objective
         width = 0 if math.isinf(self.epsilon) else n_features + self.fit_intercept

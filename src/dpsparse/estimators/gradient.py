@@ -168,8 +168,8 @@ class _DPGradient(BaseDPLinearModel):
         self, n_features: int, n_outputs: int, private_masses: bool, labels: np.ndarray | None
     ) -> Recipe:
         domain = self._domain
-        bound = 1.0 if domain.bounds is not None else domain.declared_bound
-        longest = domain.row_norm or (None if bound is None else bound * math.sqrt(n_features))
+        bound = domain.entry_bound(math.inf if domain.bounds is None else 1.0)
+        longest = domain.row_norm or (None if math.isinf(bound) else bound * math.sqrt(n_features))
         masses = self.masses
         if isinstance(masses, str):
             masses = "private" if private_masses else None

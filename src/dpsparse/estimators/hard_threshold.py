@@ -84,21 +84,18 @@ class _DPHardThreshold(BaseDPLinearModel):
         domain = self._domain
         if domain.row_norm is not None:
             return float(domain.row_norm)
-        if domain.feature_bound is not None and n_features <= _NARROW:
-            return float(domain.feature_bound) * math.sqrt(n_features)
+        if n_features <= _NARROW:
+            return domain.entry_bound() * math.sqrt(n_features)
         raise DomainError(
             f"{type(self).__name__} clips rows in L2; declare Domain(row_norm=1.0) for wide data."
         )
 
     def _chosen_method(self, n_features: int, n_outputs: int, row: float) -> str:
         """Peeling where its noise, feature_bound sqrt(s log(d/s)), is below the L2 bound."""
-        bound = self._domain.feature_bound
         if self.method != "auto":
-            if self.method == "peeling":
-                self._domain.require("feature_bound", "method='peeling'")
             return self.method
         rest = math.log(max(2.0, n_features * n_outputs / self.n_nonzero))
-        smaller = bound is not None and bound * math.sqrt(self.n_nonzero * rest) < row
+        smaller = self._domain.entry_bound() * math.sqrt(self.n_nonzero * rest) < row
         return "peeling" if smaller else "gaussian"
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
@@ -198,7 +195,7 @@ class _DPHardThreshold(BaseDPLinearModel):
             budget.gaussian(phase, share, sizes[phase], _NOTES.get(phase, ""))
         public = replace(
             self._prior(n_outputs),
-            longest=domain.row_norm or (domain.feature_bound or 1.0) * math.sqrt(n_features),
+            longest=domain.row_norm or domain.entry_bound() * math.sqrt(n_features),
             n_iter=self.n_iter,
             masses="private" if "masses" in shares else None,
             n_nonzero=min(int(self.n_nonzero), n_features * n_outputs),
@@ -229,7 +226,7 @@ class _DPHardThreshold(BaseDPLinearModel):
     def _public(self, method: str, n_outputs: int, row: float) -> Threshold:
         return Threshold(
             self._prior(n_outputs), method, self.n_nonzero, self.n_iter, self.step_size, self.ridge,
-            row, self._domain.feature_bound,
+            row, self._domain.entry_bound(),
         )  # fmt: skip
 
     def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:

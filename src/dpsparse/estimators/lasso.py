@@ -70,18 +70,18 @@ class _Lasso(ReleasesScales):
         check_n_nonzero(self.n_nonzero)
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        name = type(self).__name__
         plain = self.radius is None and self.n_iter is None
         fewest = mean_alone(self, self._fewest(n_features)) if plain else None
         if fewest is not None:
             return fewest
-        bound = float(self._domain.require("feature_bound", name))
+        domain = self._clipping(n_features)
+        bound = domain.entry_bound()
         radius = float(self._default_radius(bound) if self.radius is None else self.radius)
         loss = self._loss(labels)
         n_outputs = 1 if loss.scalar_slope or labels is None else len(labels)
         default = _default_n_iter(self._domain.n_samples, self.epsilon)
         scales, n_iter = self._scales(n_features, bound, default, n_outputs)
-        slope_bound = loss.slope_bound(self._domain, radius)
+        slope_bound = loss.slope_bound(domain, radius)
         calibration = "proven" if math.isinf(self.epsilon) else self.calibration
         if calibration == "published" and loss.name != "logistic":
             raise ParameterError("calibration='published' is for two classes.")

@@ -197,7 +197,7 @@ def table_plan(
     public = TableRegression(
         way=way,
         n_samples=n,
-        longest=longest_row(domain, n_columns, name),
+        longest=longest_row(domain, n_columns),
         ridge=ridge,
         tol=tol,
         scale_columns=scale_columns,

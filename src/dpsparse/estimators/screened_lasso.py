@@ -116,7 +116,7 @@ class _ScreenedLasso(ReleasesScales):
     def _radius(self) -> float:
         if self.radius is not None:
             return float(self.radius)
-        return self._reach / float(self._domain.require("feature_bound", type(self).__name__))
+        return self._reach / self._domain.entry_bound()
 
     @property
     def _reach(self) -> float:
@@ -124,7 +124,6 @@ class _ScreenedLasso(ReleasesScales):
         raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        name = type(self).__name__
         if labels is not None and len(labels) > 2:
             raise SchemaError(
                 "Only binary classification is supported. The type of the target is multiclass; "
@@ -134,8 +133,8 @@ class _ScreenedLasso(ReleasesScales):
         mean = mean_alone(self, fewest) if self._free and self._plain else None
         if mean is not None:
             return mean
-        loss, domain, rule = get_loss(self._loss), self._domain, self.rule
-        bound = float(domain.require("feature_bound", name))
+        loss, domain, rule = get_loss(self._loss), self._clipping(n_features), self.rule
+        bound = domain.entry_bound()
         scales, n_iter = self._scales(n_features, bound, self._n_iter)
         n_iter = max(n_iter, self.n_blocks)
         needs_rows = rule in ("safe", "adp", "rnm")
@@ -288,7 +287,7 @@ class _ScreenedLasso(ReleasesScales):
             pass
         assert last is not None
         d = data.X.shape[1] - self.fit_intercept
-        intercept = last.weights[d:] * data.domain.feature_bound if self.fit_intercept else [0.0]
+        intercept = last.weights[d:] * data.domain.entry_bound() if self.fit_intercept else [0.0]
         n_live = (d, int(np.count_nonzero(last.weights[:d])))
         return Solution(last.weights[None, :d], np.asarray(intercept), self._n_iter, n_live=n_live)
 
@@ -390,6 +389,6 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
 
 def with_constant_column(data: BoundedData) -> BoundedData:
     """The rows with a last column of feature_bound: the intercept inside the ball."""
-    bound = data.domain.require("feature_bound", "An intercept")
+    bound = data.domain.entry_bound()
     X = sp.csr_array(sp.hstack([data.X, sp.csr_array(np.full((data.X.shape[0], 1), bound))]))
     return BoundedData(X, data.y, data.domain)

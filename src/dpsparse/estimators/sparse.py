@@ -170,26 +170,25 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "all rows of a person are bounded together"
         if n > MOST_ROWS:
             return gradient, "more rows than a minimiser is proven for"
-        bounded = domain.feature_bound is not None
         few = isinstance(k, int) and k < n_features
         if math.isinf(self.epsilon) and n_features <= min(MOST_COLUMNS, n):
             return gradient, "without noise: the plain fit, on so many weights as are asked for"
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
         size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
         rare = few and (RARE * k <= n_features or ENOUGH_FOR_ALL * n_features > N)
-        if rare and bounded and ENOUGH_FOR_EACH * k <= N:
+        if rare and ENOUGH_FOR_EACH * k <= N:
             found = k if FOR_EACH_FOUND * k <= N else max(int(N / FOR_EACH_FOUND), 1)
             which = "them" if found == k else f"{found} of them"
             why = f"{k} of {n_features} columns matter, {size}: find {which}, then fit"
             return DPTwoStageRegressor(n_nonzero=found, **self._facts), why
-        if k is None and bounded and MANY < n_features <= NARROW and LEAST <= N < LARGE:
+        if k is None and MANY < n_features <= NARROW and LEAST <= N < LARGE:
             found = 3 if N < SMALL else 5
             model = DPTwoStageRegressor(n_nonzero=found, **self._facts)
             return model, f"{n_features} columns, {size}: {found} of them can be found and fitted"
-        tabular = n_features <= (MOST_COLUMNS if few else NARROW) and (bounded or domain.row_norm)
+        tabular = n_features <= (MOST_COLUMNS if few else NARROW)
         if tabular and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._facts), f"{n_features} columns, {size}"
-        if few and bounded:
+        if few:
             model = DPTwoStageRegressor(n_nonzero=k, **self._facts)
             return model, f"{k} of {n_features} columns matter: find them, then fit"
         return gradient, f"{n_features} columns, and no few of them are said to matter"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,6 @@ def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray 
     X, y = checked_data(BaseDPClassifier(domain), X, y, ensure_all_finite=False)
     check_labels(y)
     limits = domain.column_limits(names, X.shape[1])
-    clipping = replace(domain, feature_bound=domain.declared_bound)
     labels = np.asarray(domain.class_labels())
-    rows = Rows.clip(within_limits(X, limits), y, clipping, labels=labels, groups=groups)
+    rows = Rows.clip(within_limits(X, limits), y, domain, labels=labels, groups=groups)
     return rows, None if limits is None else np.abs(limits).max(axis=1)

@@ -236,12 +236,10 @@ def _row_clip(row_clip: Any, domain: Domain, n_columns: int) -> float:
         check_positive("row_clip", row_clip)
         return float(row_clip)
     bounds = [] if domain.row_norm is None else [domain.row_norm]
-    entry = (
-        1.0 if domain.bounds is not None else domain.declared_bound
-    )  # by column they are divided by their bound
-    if entry is not None:
-        bounds.append(entry * math.sqrt(n_columns))
-    if not bounds:
+    # Columns with declared bounds are divided by them.
+    entry = domain.entry_bound(math.inf if domain.bounds is None else 1.0)
+    bounds.append(entry * math.sqrt(n_columns))
+    if math.isinf(min(bounds)):
         raise ParameterError(
             "State row_clip, or Domain(row_norm=...): noise follows the longest row."
         )
@@ -253,8 +251,8 @@ def _clipped(domain: Domain) -> str:
     parts = []
     if domain.bounds is not None:
         parts.append("columns to their declared bounds")
-    if domain.declared_bound is not None:
-        parts.append(f"entries to +-{domain.declared_bound:g}")
+    if domain.feature_bound is not None:
+        parts.append(f"entries to +-{domain.feature_bound:g}")
     if domain.row_norm is not None:
         divided = " (columns divided by their bounds)" if domain.bounds is not None else ""
         parts.append(f"rows of all columns{divided} to length {domain.row_norm:g}")

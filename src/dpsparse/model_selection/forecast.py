@@ -195,7 +195,7 @@ def _made_up(
 ) -> tuple[sp.csr_array, np.ndarray]:
     informative = min(informative, d)
     if d <= entries:
-        size = domain.row_norm / math.sqrt(d) if domain.row_norm else domain.feature_bound or 1.0
+        size = domain.row_norm / math.sqrt(d) if domain.row_norm else domain.entry_bound()
         X = sp.csr_array(rng.uniform(-size, size, (n, d)))
     else:
         places = np.exp(rng.random((n, entries)) * np.log(d + 1)).astype(np.int64)
@@ -204,7 +204,7 @@ def _made_up(
         X = sp.csr_array((np.ones(n * entries), columns.ravel(), indptr), shape=(n, d))
         X.sum_duplicates()
         counts = np.diff(X.indptr)
-        sizes = domain.row_norm * counts**-0.5 if domain.row_norm else domain.feature_bound or 1.0
+        sizes = domain.row_norm * counts**-0.5 if domain.row_norm else domain.entry_bound()
         X.data = np.repeat(np.broadcast_to(sizes, n), counts)
     weights = np.zeros(d)
     # The very first columns occur in nearly every row and say little. No two weights have the same size, or rows

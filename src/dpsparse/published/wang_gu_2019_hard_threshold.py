@@ -105,7 +105,7 @@ class _HardThreshold(PublishedModel):
         return get_loss("squared" if self._labels_are_numbers else "logistic")
 
     def _constants(self, n_features: int, n_outputs: int) -> HardThresholdConstants:
-        bound = longest_row(self._domain, n_features, type(self).__name__)
+        bound = longest_row(self._domain, n_features)
         return HardThresholdConstants(
             n_outputs=n_outputs,
             n_iter=self.n_iter,

@@ -16,7 +16,6 @@ import scipy.sparse as sp
 import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._html import page
-from dpsparse.domain import Undeclared
 from dpsparse.domain_file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger, Sequence, epsilon
@@ -185,7 +184,7 @@ def _domain_rows(model: Any) -> list[tuple[str, str]]:
     rows = [
         (name, ", ".join(map(str, value)) if isinstance(value, tuple) else show(value))
         for name, value in stated
-        if value is not None and not isinstance(value, Undeclared)
+        if value is not None
     ]
     columns = plain_facts(domain).get("columns", {})
     rows += [
