@@ -11,8 +11,8 @@ The processor aimed at is that of 2013 (x86-64-v3), without which Numba compiles
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import platform
 import subprocess
 import sys
@@ -31,12 +31,22 @@ PROCESSORS = {  # machine -> name for LLVM, and what a host must have beyond wha
 
 def record(place: Path) -> None:
     """Which kernels the common fits call, and with what types."""
+    import numba
+    from numba.core import types
     from numba.core.caching import NullCache
     from numba.core.registry import CPUDispatcher
 
     from dpsparse.estimators._warm_up import fit_common_kinds
-    from dpsparse.jit import HERE, hash_of, words_of
+    from dpsparse.jit import HERE, hash_of
 
+    known = (
+        types.Array,
+        types.Record,
+        types.BaseNamedTuple,
+        types.Integer,
+        types.Float,
+        types.Boolean,
+    )
     fit_common_kinds()
     functions: dict[str, list[Any]] = {}
     sources = {"jit.py": hash_of(HERE / "jit.py")}
@@ -50,44 +60,45 @@ def record(place: Path) -> None:
             sources[path.relative_to(HERE).as_posix()] = hash_of(path)
             if isinstance(found._cache, NullCache):  # called from kernels only
                 continue
-            for i, arguments in enumerate(found.overloads):
-                try:
-                    words = [words_of(one) for one in arguments]
-                except LookupError:
-                    continue
-                calls = functions.setdefault(f"{home}.{name}", [])
-                # A kernel that calls another with a constant has a type of its own for it, in the same words; entered
-                # twice, neither would be found.
-                if words not in [known for _, known in calls]:
-                    calls.append((f"{home}.{name}".replace(".", "_") + f"_{i}", words))
-    features = PROCESSORS.get(platform.machine(), ("", []))[1]
-    text = json.dumps({"processor": features, "sources": sources, "functions": functions})
-    (place / "_ahead.json").write_text(text + "\n", "utf-8")
+            # A kernel that calls another with a constant has a type of its own for it; a type entered twice would not
+            # be found.
+            plain = dict.fromkeys(tuple(map(types.unliteral, one)) for one in found.overloads)
+            functions[f"{home}.{name}"] = [
+                (f"{home}.{name}".replace(".", "_") + f"_{i}", pickle.dumps(arguments))
+                for i, arguments in enumerate(plain)
+                if all(isinstance(one, known) or one == types.npy_rng for one in arguments)
+            ]
+    everything = {
+        "numba": numba.__version__,
+        "processor": PROCESSORS.get(platform.machine(), ("", []))[1],
+        "sources": sources,
+        "functions": functions,
+    }
+    (place / "_ahead.pickle").write_bytes(pickle.dumps(everything))
 
 
 def compile_recorded(place: Path) -> None:
     """The recorded calls as one extension module, by Numba's compiler ahead of time."""
-    import warnings
     from importlib import import_module
 
-    warnings.simplefilter("ignore")
     import numba.pycc.compiler as pycc
     from numba.core.caching import NullCache
     from numba.pycc import CC
 
-    from dpsparse.jit import type_of
+    import dpsparse
 
-    compiler = CC("_ahead", source_module="dpsparse")
+    compiler = CC("_ahead", source_module=dpsparse)
     compiler.output_dir = str(place)
     compiler.target_cpu = PROCESSORS.get(platform.machine(), ("", []))[0]
     dispatchers = {}
-    for path, calls in json.loads((place / "_ahead.json").read_text("utf-8"))["functions"].items():
+    recorded = pickle.loads((place / "_ahead.pickle").read_bytes())
+    for path, calls in recorded["functions"].items():
         home, name = path.rsplit(".", 1)
         dispatcher = getattr(import_module(home), name)
         dispatcher._cache = NullCache()
         dispatchers[dispatcher.py_func] = dispatcher
-        for symbol, words in calls:
-            compiler.export(symbol, tuple(map(type_of, words)))(dispatcher.py_func)
+        for symbol, arguments in calls:
+            compiler.export(symbol, pickle.loads(arguments))(dispatcher.py_func)
     compile_extra = pycc.compile_extra
 
     def with_own_options(
@@ -109,7 +120,7 @@ def compile_recorded(place: Path) -> None:
 
 
 def build(place: Path) -> None:
-    """`_ahead.json` and the extension module into `place`."""
+    """`_ahead.pickle` and the extension module into `place`."""
     processor, _ = PROCESSORS.get(platform.machine(), ("", []))
     with tempfile.TemporaryDirectory() as cache:
         env = {

@@ -508,39 +508,6 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "before", ["", "import scipy.stats", "import sklearn.base", "from scipy import stats"]
-)
-def test_an_estimator_does_not_wait_for_scipy_stats(before):
-    """scikit-learn imports it for a function of its own; whoever asks for it later gets the module itself."""
-    code = (
-        f"import sys; {before}\n"
-        "was = sys.modules.get('scipy.stats')\n"
-        "from dpsparse import DPLassoClassifier\n"
-        "print('scipy.stats' in sys.modules, sys.modules.get('scipy.stats') is was)\n"
-        "import scipy, scipy.stats; from scipy import stats; from sklearn.utils import fixes\n"
-        "assert type(scipy.stats).__name__ == 'module' and scipy.stats is stats is sys.modules['scipy.stats']\n"
-        "assert fixes.scipy.stats is stats and round(scipy.stats.norm.cdf(0.0), 3) == 0.5\n"
-        "import sklearn.isotonic, sklearn.linear_model\n"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.split() == [str(bool(before)), "True"]
-
-
-@pytest.mark.parametrize(
-    "look", ["from scipy.stats import norm", "import scipy.stats.distributions as d; norm = d.norm"]
-)
-def test_who_needs_scipy_stats_meanwhile_gets_it(look):
-    code = (
-        "import sys; from dpsparse import _lazy\n"
-        "sys.modules['scipy.stats'] = stand_in = _lazy._StandIn('scipy.stats')\n"
-        f"{look}\n"
-        "assert norm.cdf(0.0) == 0.5 and sys.modules['scipy.stats'] is not stand_in\n"
-        "stand_in.leave(); import scipy.stats; assert scipy.stats.norm is norm\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_public_names_exist():
     import dpsparse
 

@@ -3,8 +3,8 @@
 import ast
 import contextlib
 import importlib
-import json
 import os
+import pickle
 import pkgutil
 import shutil
 import subprocess
@@ -12,32 +12,13 @@ import sys
 from pathlib import Path
 
 import numba
-import numpy as np
 import pytest
 from numba.core.registry import CPUDispatcher
 
 import dpsparse
 from dpsparse import jit
-from dpsparse.random import make_generator
-from dpsparse.solvers.frank_wolfe import kernel
 
 ROOT = Path(__file__).parents[1]
-
-
-def test_types_survive_their_words():
-    rows = kernel.Rows(*[np.zeros(1)] * 3, *[np.zeros(1, np.int32)] * 5)
-    even = kernel.Calendar(*[np.zeros(1, np.int32)] * 4)
-    fixed = np.zeros((2, 3), order="F")
-    fixed.flags.writeable = False
-    for value in (
-        1, 0.5, True, np.uint64(3), np.float32(1), np.zeros((2, 2), np.float32), fixed, fixed.T, np.zeros(9)[::2],
-        make_generator(0), kernel.make_scalars(), rows, even,
-    ):  # fmt: skip
-        kind = numba.typeof(value)
-        words = json.loads(json.dumps(jit.words_of(kind)))
-        assert jit.type_of(words) == kind
-    with pytest.raises(LookupError):
-        jit.words_of(numba.typeof("text"))
 
 
 def code_of(function, *arguments):
@@ -109,9 +90,10 @@ def wheel(monkeypatch, tmp_path):
     source = tmp_path / "source.py"
     source.write_text("x + 1")
     record = {
+        "numba": numba.__version__,
         "processor": [],
         "sources": {"source.py": jit.hash_of(source)},
-        "functions": {f"{__name__}.plus": [["plus_0", [jit.words_of(one) for one in types]]]},
+        "functions": {f"{__name__}.plus": [("plus_0", pickle.dumps(types))]},
     }
     monkeypatch.setattr(jit, "HERE", tmp_path)
     monkeypatch.setattr(jit, "_module", lambda: holder)
@@ -121,7 +103,7 @@ def wheel(monkeypatch, tmp_path):
 
 
 def answer(folder, record):
-    (folder / "_ahead.json").write_text(json.dumps(record))
+    (folder / "_ahead.pickle").write_bytes(pickle.dumps(record))
     jit._functions.cache_clear()
 
     def plus(x):
@@ -136,6 +118,7 @@ def test_code_is_used_only_for_the_sources_and_processors_it_was_made_from(wheel
     folder, record = wheel
     assert answer(folder, record) == 101
     assert answer(folder, {**record, "processor": ["wings"]}) == 2
+    assert answer(folder, {**record, "numba": "0.1"}) == 2
     (folder / "source.py").write_text("x + 2")
     assert answer(folder, record) == 2
     (folder / "source.py").unlink()
@@ -146,13 +129,17 @@ def test_code_is_used_only_for_the_sources_and_processors_it_was_made_from(wheel
     assert answer(folder, record) == 2
 
 
-def test_a_module_of_another_python_is_not_used(wheel, monkeypatch):
-    def absent():
-        raise ImportError
+@pytest.mark.parametrize("broken", ["_module", "_enter", "hash_of"])
+def test_whatever_fails_numba_compiles(wheel, monkeypatch, broken):
+    """A module of another Python, or a Numba whose inner names are others."""
+
+    def fail(*_):
+        raise RuntimeError
 
     folder, record = wheel
-    monkeypatch.setattr(jit, "_module", absent)
+    monkeypatch.setattr(jit, broken, fail)
     assert answer(folder, record) == 2
+    assert answer(folder, {}) == 2
 
 
 FITS = """

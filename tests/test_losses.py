@@ -205,10 +205,12 @@ def test_missing_facts_are_named():
     with pytest.raises(DomainError, match=r"Domain\.feature_bound"):
         Logistic().slope_bound(Domain(), 1.0)
     with pytest.raises(DomainError, match=r"Domain\.classes"):
-        Softmax().slope_bound(Domain(), 1.0)
+        Softmax().slope_bound(Domain(feature_bound=1.0), 1.0)
     with pytest.raises(DomainError, match="observed"):
-        Softmax().slope_bound(Domain(classes="observed"), 1.0)
-    assert Softmax(3).slope_bound(Domain(classes="observed"), 0.0) == pytest.approx(2 / 3)
+        Softmax().slope_bound(Domain(feature_bound=1.0, classes="observed"), 1.0)
+    assert Softmax(3).slope_bound(
+        Domain(feature_bound=1.0, classes="observed"), 0.0
+    ) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.nan])

@@ -19,7 +19,6 @@ from dpsparse import (
     dp_evaluate,
     estimators,
 )
-from dpsparse.estimators._sklearn_words import INSTEAD
 from dpsparse.exceptions import DomainError, NotNumericError, ParameterError, SchemaError
 
 CLASSES = Domain(classes=["no", "yes"])
@@ -29,20 +28,10 @@ ALL = [getattr(estimators, name) for name in estimators.__all__ if name.startswi
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_foreign_parameters_are_refused_with_what_stands_for_them(kind):
-    known = inspect.signature(kind.__init__).parameters
-    for name, instead in INSTEAD.items():
-        if name not in known:
-            with pytest.raises(ParameterError, match=f"{kind.__name__} has no parameter {name}: "):
-                kind(**{name: 1.0})
-            assert instead
-    with pytest.raises(TypeError, match="colour"):
-        kind(colour="red")
-
-
-def test_weights_of_classes_point_to_those_who_take_them():
-    with pytest.raises(ParameterError, match="DPSparseClassifier and DPGradientClassifier take it"):
-        estimators.DPLassoClassifier(CLASSES, class_weight="balanced")
+def test_unknown_parameters_are_refused(kind):
+    for name in ("C", "max_iter", "colour"):
+        with pytest.raises(TypeError, match=name):
+            kind(**{name: 1.0})
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -296,7 +296,7 @@ class TestDoor:
     def test_float64_input_is_cast_when_it_is_asked_for(self):
         """Shared until then, unless rows are to be shortened; what is asked for is what is stored otherwise."""
         X = sp.random_array((50, 20), density=0.3, rng=np.random.default_rng(0), format="csr")
-        part = Domain().part(X)
+        part = Domain(feature_bound=1.0).part(X)
         assert np.shares_memory(part.stored, X.data)
         lazily = part.values
         assert part.stored is lazily
@@ -308,14 +308,14 @@ class TestDoor:
         assert Domain(row_norm=0.5).part(X).stored.dtype == np.float32
         for odd in (5e-324, 1e-310, 1e-31, 1e300, -1e300, 1.0 + 2**-52):
             X.data[7] = odd
-            part = Domain().part(X)
+            part = Domain(feature_bound=1.0).part(X)
             assert np.shares_memory(part.stored, X.data)
             assert part.entries[7] == (0.0 if abs(odd) < 1 else np.sign(odd))
             assert part.values[7] == (0.0 if abs(odd) < 1 else np.sign(odd))
         for bad in (np.nan, np.inf, -np.inf):
             X.data[7] = bad
             with pytest.raises(SchemaError, match="NaN or infinity"):
-                Domain().part(X)
+                Domain(feature_bound=1.0).part(X)
 
     @pytest.mark.parametrize("dropped", [0, 5])
     def test_unit_rows_read_float64_as_if_it_were_cast(self, dropped):

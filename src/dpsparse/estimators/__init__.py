@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dpsparse._lazy import import_scikit_learn, names_on_first_use
+from dpsparse._lazy import names_on_first_use
 from dpsparse.estimators._yaml import register as _register_yaml
 
 if TYPE_CHECKING:  # names that a type checker and an editor know
@@ -45,5 +45,5 @@ _HOMES = {
 
 __all__ = sorted(" ".join(_HOMES.values()).split())
 
-__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals(), import_scikit_learn)
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
 _register_yaml()

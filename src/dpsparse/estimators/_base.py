@@ -21,11 +21,9 @@ from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, given, is_number, is_whole
 from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.domain import Domain
-from dpsparse.estimators._docs import completed
 from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
 from dpsparse.estimators._schema import check_labels, checked_data, checked_score, refuse_weights
-from dpsparse.estimators._sklearn_words import OwnSignature, refuse_foreign_parameters
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
@@ -60,19 +58,6 @@ class BaseDPLinearModel(FittedLinearModel):
         False  # a paper as printed, for reproduction: dpsparse.published
     )
     _solver: ClassVar[Any] = None  # solve(rows, plan.public, releases) -> Solution
-
-    __signature__: ClassVar[Any] = OwnSignature()
-
-    def __new__(cls, *_: Any, **stated: Any) -> Self:
-        refuse_foreign_parameters(cls, stated)
-        made: Self = super().__new__(cls)
-        return made
-
-    def __init_subclass__(cls, **more: Any) -> None:
-        """Docstrings say what is special about an estimator; what all share stands above, once."""
-        super().__init_subclass__(**more)
-        if cls.__doc__:
-            cls.__doc__ = completed(cls.__doc__, cls)
 
     # ---- what a family implements -------------------------------------------------------------
 

@@ -198,11 +198,14 @@ class _DPGradient(BaseDPLinearModel):
         return None
 
 
-_PARAMETERS = """
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPGradientClassifier(BaseDPClassifier, _DPGradient):
+    """Sparse logistic or multinomial model from a few noisy full gradients.
+
     Parameters
     ----------
     domain : Domain
-        Public facts. {needs} `n_samples` is optional: without it the number of rows is public
+        Public facts. Needs `classes`. `n_samples` is optional: without it the number of rows is public
         under replace-one and taken from a noisy count, part of the budget, under add-remove.
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` gives the non-private model.
@@ -215,7 +218,7 @@ _PARAMETERS = """
         None takes a step that shrinks where noise would drown the rows.
     momentum : float, default=0.9
     clip : float or None, default=None
-        Largest slope of a row. None: from the released {clip}.
+        Largest slope of a row. None: from the released class counts.
     masses : "auto", "private", array of shape (n_features,) or None, default="auto"
         "auto" is "private", but None for regression with no more features than declared rows
         (undeclared: 10,000). Scale of feature j is mass_j^(-1/2). Public masses (say document frequencies of another
@@ -231,11 +234,20 @@ _PARAMETERS = """
         Give steps that weigh more in the result less noise.
     fit_intercept : bool, default=True
         Adjust the offset of the final model to the released counts.
-    noise : {{"grid"}}, default="grid"
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of the rows of each class: slopes are multiplied by it before they are clipped, so it costs
+        nothing. "balanced" takes one over the released class counts.
+    noise : {"grid"}, default="grid"
         Rounded Gaussian noise on integer sums. Deprecated: there is no other noise any more.
     prior_share, mass_share, length_share, intercept_share : float
         Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
-    {{shared}}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Notes
     -----
@@ -244,24 +256,16 @@ _PARAMETERS = """
     (docs/inference.md). The result is a linear model on the original features. Method: docs/frontier.md; proof:
     docs/proofs/noisy_gradient.md.
 
-    {{example: n_nonzero=3}}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
-
-
-_CLASS_WEIGHT = """    class_weight : dict, "balanced" or None, default=None
-        Public weight of the rows of each class: slopes are multiplied by it before they are clipped, so it costs
-        nothing. "balanced" takes one over the released class counts.
-"""
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class DPGradientClassifier(BaseDPClassifier, _DPGradient):
-    __doc__ = (
-        "Sparse logistic or multinomial model from a few noisy full gradients.\n"
-        + _PARAMETERS.format(needs="Needs `classes`.", clip="class counts").replace(
-            "    noise : {", _CLASS_WEIGHT + "    noise : {"
-        )
-    )
 
     class_weight: Any = None
 
@@ -290,9 +294,31 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
-    __doc__ = "Sparse robust regression from a few noisy full gradients.\n" + (
-        _PARAMETERS.format(needs="Needs `target_bound`.", clip="spread of the targets")
-    )
+    """Sparse robust regression from a few noisy full gradients.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_bound` or `target_range`; `n_samples` as in `DPGradientClassifier`.
+    clip : float or None, default=None
+        Largest slope of a row. None: from the released spread of the targets.
+
+    All other parameters are those of `DPGradientClassifier`.
+
+    Notes
+    -----
+    Method: docs/frontier.md; proof: docs/proofs/noisy_gradient.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    """
 
     prior_share: float = 0.08
     length_share: float = 0.02

@@ -235,11 +235,14 @@ class _DPHardThreshold(BaseDPLinearModel):
         return solve(rows, plan.public, releases)
 
 
-_DOC = """
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
+    """Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).
+
     Parameters
     ----------
     domain : Domain
-        Needs `{needs}`; the methods "gaussian" and "peeling" also `row_norm` (narrow data: `feature_bound` will do).
+        Needs `classes`; the methods "gaussian" and "peeling" also `row_norm` (narrow data: `feature_bound` will do).
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` is IGHT, the method without noise.
     n_nonzero : int, default=10
@@ -250,27 +253,50 @@ _DOC = """
         None: one over the curvature, less where noise would drown the rows.
     ridge : float, default=0.0
         L2 penalty (on the mean loss).
-    method : {{"auto", "scaled", "gaussian", "peeling"}}
+    method : {"auto", "scaled", "gaussian", "peeling"}
         "scaled" releases what the others ask to be declared: lengths, curvature, how far a step may go. "gaussian" is
         DP-IGHT with rows clipped to their declared bound, "peeling" selects privately and adds noise to selected values
         only. "auto" is "scaled", but for a regression of fewer than about 60 or 15 sqrt(d) effective rows
         (`n_samples` times mu), which releases the mean of the targets alone; with a `step_size` or `ridge`, which are
         in declared units, it compares feature_bound sqrt(s log(d/s)) with the row bound and takes one of the others.
-    {{shared}}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
-    {{example: n_nonzero=3}}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPHardThresholdClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPHardThresholdClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
-    __doc__ = "Sparse classifier by iterative hard thresholding (IGHT, DP-IGHT, peeling).\n" + (
-        _DOC.format(needs="classes")
-    )
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
-    __doc__ = "Sparse robust regression by iterative hard thresholding.\n" + (
-        _DOC.format(needs="target_bound")
-    )
+    """Sparse robust regression by iterative hard thresholding.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_bound` or `target_range`; bounds of rows as in `DPHardThresholdClassifier`.
+
+    All other parameters are those of `DPHardThresholdClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPHardThresholdRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPHardThresholdRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    """

@@ -275,7 +275,13 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     calibration : {"proven", "published", "published-laplace"}, default="proven"
         "published" is Raff, Khanna and Lu (2023; exact sign: no guarantee), "published-laplace" Khanna,
         Lu and Raff (2023; its guarantee is recomputed, none for more than two classes).
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Attributes
     ----------

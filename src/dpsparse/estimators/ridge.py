@@ -90,7 +90,13 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         Weights to keep: the largest on standardised rows (free); None keeps all.
     ridge : float or None, default=None
         Ridge of the summed loss on standardised rows; None takes a public default.
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Notes
     -----

@@ -331,14 +331,28 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
         Add a public constant column inside the ball; it is never dropped.
     calibration : {"proven", "published"}
         "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Attributes
     ----------
     n_live_ : tuple of int
         Features in the working set of each block, and after the last screening.
 
-    {example: n_iter=20}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPScreenedLassoClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPScreenedLassoClassifier(domain, epsilon=2.0, n_iter=20).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
     _loss: ClassVar[str] = "logistic"

@@ -83,7 +83,10 @@ class _DPSparse(BaseDPLinearModel):
         return self._choose(rows.n_features)[0]._run(rows, plan, releases)
 
 
-_PARAMETERS = """
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSparseClassifier(BaseDPClassifier, _DPSparse):
+    """Private sparse classifier with nothing to choose.
+
     Start here. Method and settings are chosen from public facts alone (rows, columns, epsilon, what is declared), which
     costs nothing; ``plan(n_features)`` says what was chosen and why, before any data. The rule and the measurements
     behind it: docs/defaults.md.
@@ -91,33 +94,27 @@ _PARAMETERS = """
     Parameters
     ----------
     domain : Domain
-        Needs {needs}. Declare `n_samples` where it is public: {samples}.
+        Needs `classes`. Declare `n_samples` where it is public: it sets steps, never noise.
     epsilon, delta : float, default=1.0, 1e-6
         The guarantee; ``epsilon=math.inf`` is the same model without noise.
     n_nonzero : int, "mass", PrivateCount or None, default=None
         Weights to keep, of all classes together. An int says that few features matter, which the choice
         uses; "mass" keeps the fewest with 90 % of the absolute sum; None keeps all.
-{more}    {{shared}}
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of the rows of each class, or one over the released class counts. Costs nothing.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Notes
     -----
     What can be learnt depends on N = n_samples * mu(epsilon, delta), about n_samples * epsilon / 4 for small epsilon.
     Below N of about 20 only the mean of a target or the share of a class can be learnt, by any method.
-"""
 
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class DPSparseClassifier(BaseDPClassifier, _DPSparse):
-    __doc__ = (
-        "Private sparse classifier with nothing to choose.\n"
-        + _PARAMETERS.format(
-            needs="`classes`",
-            samples="it sets steps, never noise",
-            more="""    class_weight : dict, "balanced" or None, default=None
-        Public weight of the rows of each class, or one over the released class counts. Costs nothing.
-""",
-        )
-        + """
     Examples
     --------
     >>> import numpy as np
@@ -128,7 +125,6 @@ class DPSparseClassifier(BaseDPClassifier, _DPSparse):
     >>> model.plan_.parameters["chosen"]
     'DPGradientClassifier'
     """
-    )
 
     class_weight: Any = None
 
@@ -141,13 +137,18 @@ class DPSparseClassifier(BaseDPClassifier, _DPSparse):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPSparseRegressor(BaseDPRegressor, _DPSparse):
-    __doc__ = "Private regression with nothing to choose; sparse where sparsity is declared.\n" + (
-        _PARAMETERS.format(
-            needs="`target_range` or `target_bound`",
-            samples="without it small tables cannot be told from large ones, and the choice is DPGradientRegressor",
-            more="",
-        )
-        + """
+    """Private regression with nothing to choose; sparse where sparsity is declared.
+
+    Start here. Method and settings are chosen from public facts alone, as in `DPSparseClassifier`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_range` or `target_bound`. Declare `n_samples` where it is public: without it small tables cannot
+        be told from large ones, and the choice is DPGradientRegressor.
+
+    All other parameters are those of `DPSparseClassifier`, without `class_weight`.
+
     Examples
     --------
     >>> import numpy as np
@@ -158,7 +159,6 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
     >>> model.plan_.parameters["chosen"]
     'DPRidgeRegressor'
     """
-    )
 
     def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
         domain, k = self._domain, self.n_nonzero

@@ -102,9 +102,23 @@ class DPTransferClassifier(BaseDPClassifier, _DPTransfer):
         Rounds of peeling that find the support.
     fit_intercept : bool
         Add a constant column; it carries ridge and noise like every other.
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
-    {example: public_X=X[:50]}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTransferClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTransferClassifier(domain, epsilon=2.0, public_X=X[:50]).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
@@ -124,7 +138,15 @@ class DPTransferRegressor(BaseDPRegressor, _DPTransfer):
 
     All other parameters are those of `DPTransferClassifier`.
 
-    {example: public_X=X[:50]}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTransferRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTransferRegressor(domain, epsilon=2.0, public_X=X[:50]).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
     cutoff: float | None = None

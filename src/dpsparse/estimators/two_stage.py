@@ -125,9 +125,23 @@ class DPTwoStageClassifier(BaseDPClassifier, _DPTwoStage):
         Noisy gradients of `second_stage="gradient"`; unused otherwise.
     fit_intercept : bool
         Add a constant column; it carries ridge and noise like every other.
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
-    {example: n_nonzero=3}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTwoStageClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTwoStageClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
@@ -152,7 +166,15 @@ class DPTwoStageRegressor(BaseDPRegressor, _DPTwoStage):
 
     All other parameters are those of `DPTwoStageClassifier`.
 
-    {example: n_nonzero=3}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPTwoStageRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPTwoStageRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
     cutoff: float | None = None

@@ -16,7 +16,7 @@ paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
 
 from typing import TYPE_CHECKING
 
-from dpsparse._lazy import import_scikit_learn, names_on_first_use
+from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
@@ -52,4 +52,4 @@ _HOMES = {
 
 __all__ = sorted(" ".join(_HOMES.values()).split())
 
-__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals(), import_scikit_learn)
+__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())

@@ -148,7 +148,13 @@ class WangGuHardThresholdClassifier(BaseDPClassifier, _HardThreshold):
         Steps.
     step_size : float or None, default=None
         None takes one over the curvature of rows of the declared norm.
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
     """
 
 

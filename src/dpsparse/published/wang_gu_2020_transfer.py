@@ -298,7 +298,13 @@ class WangGuTransferClassifier(BaseDPClassifier, _Transfer):
         Public rows of the student; "uniform" draws them from uniform(-1, 1).
     n_public : int or None, default=None
         Number of rows drawn; None takes `domain.n_samples`.
-    {shared}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
     """
 
 
