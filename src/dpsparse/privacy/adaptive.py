@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-import dp_bounded_range
 from dpsparse.jit import njit
 from dpsparse.privacy.gaussian import profile as gaussian_profile
 
@@ -37,8 +36,40 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Profile(dp_bounded_range.Profile):
-    """delta(epsilon) from above, and how it composes; every class of pairs here is closed under swapping the laws."""
+class Profile:
+    """delta(epsilon) from above: chords in e^epsilon through `values` at 0, spacing, 2 spacing, ...
+
+    The class of runs is closed under swapping the two laws, so the mirror H(1/g) = 1 - 1/g + H(g)/g gives
+    negative epsilon, and add and remove cost the same.
+    """
+
+    spacing: float
+    values: Array
+
+    def delta(self, epsilon: Any) -> Array:
+        """The bound at each epsilon, which may be negative."""
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        distance = np.abs(epsilon)
+        last = len(self.values) - 1
+        j = np.minimum((distance / self.spacing).astype(np.int64), last)
+        share = np.expm1(distance - j * self.spacing) / math.expm1(self.spacing)
+        share = np.clip(share, 0.0, 1.0)
+        ahead = self.values[np.minimum(j + 1, last)]
+        chord = ((1.0 - share) * self.values[j] + share * ahead) * (1.0 + 1e-14)
+        mirror = -np.expm1(-distance) + np.exp(-distance) * chord
+        return np.asarray(np.minimum(np.where(epsilon >= 0.0, chord, mirror), 1.0))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which the bound is at most `delta`; infinite if none is."""
+        target = delta * (1.0 - 2e-14)
+        above = int(np.count_nonzero(self.values > target))  # values fall
+        if above == 0:
+            return 0.0
+        if above == len(self.values):
+            return math.inf
+        high, low = float(self.values[above - 1]), float(self.values[above])
+        rise = (high - target) / (high - low) * math.expm1(self.spacing)
+        return ((above - 1) * self.spacing + math.log1p(rise)) * (1.0 + 1e-14)
 
     @cached_property
     def hinges(self) -> tuple[Array, Array, float]:
@@ -47,7 +78,7 @@ class Profile(dp_bounded_range.Profile):
         y: Array = self.spacing * np.arange(-last, last + 1.0)
         mirrored = -np.expm1(y[:last]) + np.exp(y[:last]) * self.values[:0:-1]
         values = np.concatenate([mirrored, self.values])
-        weights = dp_bounded_range.bends(y, values, self.spacing)
+        weights = _bends(y, values, self.spacing)
         return y, weights, float(values[-1])
 
     def with_gaussian(self, mu: float, epsilon: float) -> float:
@@ -70,6 +101,18 @@ class Profile(dp_bounded_range.Profile):
         _add_chords(self.values, self.spacing, nodes, y, weights, values)
         values += floor
         return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
+
+
+def _bends(y: Array, values: Array, spacing: float) -> Array:
+    """w_j g_j for the chords through `values` at g_j = e^{y_j} as a sum of w_j (g_j - g)_+ and a constant."""
+    per_rise = np.exp(-y[:-1]) / math.expm1(spacing)  # 1/(g_{j+1} - g_j)
+    slopes = np.diff(values) * per_rise
+    first = (float(values[0]) - 1.0) * math.exp(-float(y[0]))  # the chord to (0, 1)
+    found = np.diff(slopes, prepend=first, append=0.0)
+    # Differences cancel: what rounding can hide in a bend is added to it.
+    hidden = 4e-16 * (values[:-1] + values[1:]) * per_rise
+    hidden = np.concatenate([[-4e-16 * first], hidden]) + np.append(hidden, 0.0)
+    return np.asarray((np.maximum(found, 0.0) + hidden) * np.exp(y))
 
 
 @njit(cache=True, nogil=True)
