@@ -8,15 +8,19 @@ epsilon. AUC on held-out rows, in points of 100; the difference is paired, with 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from dpsparse import Domain, DPLassoClassifier, DPTwoStageClassifier
-from dpsparse.datasets import load
 from dpsparse.privacy import Sequence
 from dpsparse.privacy.conversion import renyi_epsilon
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+from papers_data import load
 
 DELTA = 1e-6
 

@@ -5,12 +5,12 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
+import papers_data
 from _common import split
-from dpsparse import datasets
-from dpsparse.datasets.loaders import find_file
-from dpsparse.datasets.papers import GAUSSIAN_BOUND
 from dpsparse.exceptions import DPSparseError
 from dpsparse.random import make_generator
+from papers_data.loaders import find_file
+from papers_data.synthetic import GAUSSIAN_BOUND
 
 NAMES = (
     "splice", "phishing", "mushrooms", "colon-cancer", "synthetic", "a9a", "w8a", "kddcup99", "covtype",
@@ -28,7 +28,7 @@ NOTE = (
     'Data: LIBSVM sets as the paper names them, gisette is not to be had here. "As published" leaves splice '
     "(1 to 4), phishing (0 and 0.18), colon-cancer and the synthetic table as they come, although the algorithm "
     'asks for entries of at most 1; "as printed" divides each feature by its largest magnitude, which looks '
-    'at private rows; "proven" uses public bounds (dpsparse.datasets). The other tables are 0/1 or are divided '
+    'at private rows; "proven" uses public bounds (papers_data). The other tables are 0/1 or are divided '
     f"in every mode. {KDD_NOTE} 80 % of the rows train, 20 % test, a new split each trial."
 )
 
@@ -36,7 +36,7 @@ NOTE = (
 def names_here() -> tuple[str, ...]:
     """NAMES, and gisette where its file is."""
     try:
-        find_file(datasets.info("gisette"))
+        find_file(papers_data.info("gisette"))
     except DPSparseError:
         return NAMES
     return (*NAMES, "gisette")
@@ -55,11 +55,11 @@ def prepared(name: str, divided_by: str):
     """X, y with entries divided by public bounds, by the largest of each feature, or not at all."""
     public = divided_by == "public"
     if name == "synthetic":
-        X, y, _ = datasets.make_sparsifier_classification(
+        X, y, _ = papers_data.make_sparsifier_classification(
             0, scaled_by="sample" if divided_by == "largest" else "bound"
         )
         return sp.csr_array(X if divided_by else X * GAUSSIAN_BOUND), y
-    X, y = datasets.load(name, scaled=public)
+    X, y = papers_data.load(name, scaled=public)
     if name == "kddcup99":
         X, y = _sixty_thousand(X, y)
     if divided_by == "largest":

@@ -101,7 +101,8 @@ BY_NAME = {one.name: one for one in SETS}
 @lru_cache(maxsize=2)
 def data(name):
     """All rows, entries in [-1, 1] by public constants."""
-    from dpsparse import datasets
+    import papers_data
+    from dpsparse.datasets import make_sparse_classification
     from dpsparse.random import make_generator
 
     if name == "easy":
@@ -112,20 +113,20 @@ def data(name):
         y = X @ w + 0.15 * rng.standard_normal(25_000)
         return X, y
     if name == "papers-3000x600":
-        X, y, _ = datasets.make_screening_regression(0, n_samples=3750, scaled_by="bound")
+        X, y, _ = papers_data.make_screening_regression(0, n_samples=3750, scaled_by="bound")
         return X, y
     if name == "papers-800x1000":
-        X, y, _ = datasets.make_transfer_data(0, n_samples=1000)
+        X, y, _ = papers_data.make_transfer_data(0, n_samples=1000)
         return X, y
     if name == "papers-10000x100":
-        X, y, _ = datasets.make_sparsifier_classification(0, n_samples=12_500, scaled_by="bound")
+        X, y, _ = papers_data.make_sparsifier_classification(0, n_samples=12_500, scaled_by="bound")
         return X, y
     if name == "wide-40000x100000":
-        return datasets.make_sparse_classification(50_000, 100_000, seed=1)
+        return make_sparse_classification(50_000, 100_000, seed=1)
     if name == "news-bigrams":
-        return datasets.load_newsgroups_bigrams()
+        return papers_data.load_newsgroups_bigrams()
     if name.startswith("news20"):
-        X, y = datasets.load("news20-multiclass", scaled=True)
+        X, y = papers_data.load("news20-multiclass", scaled=True)
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
         X.data /= np.repeat(np.maximum(norms, 1e-300), np.diff(X.indptr))
         if name == "news20-halves":
@@ -133,9 +134,9 @@ def data(name):
         if name == "news20-one":
             y = (y == np.unique(y)[3]).astype(int)
         return X, y
-    X, y = datasets.load(name, scaled=True)
+    X, y = papers_data.load(name, scaled=True)
     if name == "a9a":
-        X2, y2 = datasets.load("a9a.t", scaled=True)
+        X2, y2 = papers_data.load("a9a.t", scaled=True)
         return sp.csr_array(sp.vstack([X, X2])), np.concatenate([y, y2])
     if name == "bodyfat":  # age in years, weight in pounds, height in inches, girths in cm
         largest = np.array([100.0, 400.0, 90.0, *[200.0] * (X.shape[1] - 3)])

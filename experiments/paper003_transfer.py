@@ -395,7 +395,7 @@ def _parts(name, data, fraction, seed):
 
 @lru_cache(maxsize=1)
 def _stand_in(like, task, rows, fraction):
-    from dpsparse.datasets import make_wide_text
+    from papers_data import make_wide_text
 
     return make_wide_text(0, like, fraction=fraction, task=task, n_samples=rows)
 
@@ -407,7 +407,7 @@ def _words():
     Positive are groups 2 to 7 and 12 to 15: computers, sales and science if they are numbered by name, as in
     news20.binary. Frequencies look at all rows.
     """
-    from dpsparse.datasets import load
+    from papers_data import load
 
     X, group = load("news20-multiclass")
     spread = np.log(X.shape[0] / np.maximum((X > 0).sum(axis=0), 1))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+import papers_data
 from _batched import lasso_runs
 from _common import classifier_scores, split
 from _data004 import AS_SHIPPED, prepared
@@ -18,7 +19,6 @@ from _sparsifier import (
     laplace_scale,
     noisy_count,
 )
-from dpsparse import datasets
 from dpsparse.random import make_generator
 from engine import Experiment, derive_seed
 from engine.summary import Average, Published
@@ -49,7 +49,7 @@ def parts(name, values, cut, seed):
     if cut != "official":
         train, test = split(X.shape[0], seed)
         return X[train].toarray(), y[train], X[test].toarray(), y[test]
-    B, b = datasets.load(f"{name}.t")
+    B, b = papers_data.load(f"{name}.t")
     A, B = X.toarray(), sp.csr_array(B).toarray()
     B = np.pad(B, ((0, 0), (0, max(0, A.shape[1] - B.shape[1]))))[:, : A.shape[1]]
     if divided:

@@ -59,7 +59,7 @@ def configurations(quick):
 @lru_cache(maxsize=1)
 def parts(name):
     """Train and test rows."""
-    from dpsparse.datasets import load, load_newsgroups_bigrams
+    from papers_data import load, load_newsgroups_bigrams
 
     if name == "a9a":
         return (*load("a9a", scaled=True), *load("a9a.t", scaled=True))

@@ -18,10 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from defaults_grid import BY_NAME, Set, data, estimator, score, split
-from dpsparse.datasets import make_wide_text
 from dpsparse.random import make_generator
 from dpsparse.solvers import two_stage
 from dpsparse.solvers.student import learn
+from papers_data import make_wide_text
 
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
 SETS = (

@@ -22,11 +22,11 @@ import numpy as np
 
 from _common import split
 from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier
-from dpsparse.datasets import load
 from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.model_selection import DPSearchCV
 from dpsparse.privacy import Repeated, epsilon
 from engine import derive_seed
+from papers_data import load
 
 EPSILON, DELTA = 1.0, 1e-6
 RESULTS = Path(__file__).parent / "results" / "tuning.json"

@@ -77,7 +77,7 @@ ALLOWED = {
     },
     "proofs": set(),
     "readers": set(),
-    "datasets": {"_lazy", "readers", "random"},
+    "datasets": {"random"},
     "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
         "private_run",

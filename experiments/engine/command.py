@@ -108,8 +108,8 @@ def _run(
 
 
 def _absent_data(experiment: Experiment) -> list[str]:
-    from dpsparse.datasets.loaders import find_file
-    from dpsparse.datasets.registry import info
+    from papers_data.loaders import find_file
+    from papers_data.registry import info
 
     absent = []
     for name in experiment.needs:

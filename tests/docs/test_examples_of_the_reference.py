@@ -12,11 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
 
 from notes import public_names
 
-# Records that other names return, data that must be downloaded, audits that take minutes; errors speak for themselves.
+# Records that other names return, audits that take minutes; errors speak for themselves.
 WITHOUT = {
     "audit.Verdict", "audit.audit", "audit.check", "audit.check_pair", "audit.first_complaint", "audit.many_runs",
     "audit.one_run", "audit.privacy_losses", "audit.profile", "audit.Rebuilt", "audit.Subject",
-    "datasets.load", "datasets.load_newsgroups_bigrams", "datasets.data_folder",
     "evaluation.Forecast", "evaluation.Report", "inference.Inference", "model_selection.Forecast", "readers.Table",
     "privacy.Event",
 }  # fmt: skip

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 from scipy.stats import binom, norm
 
 from dpsparse import Domain, DPTransferClassifier, DPTransferRegressor
-from dpsparse.datasets import make_wide_text
 from dpsparse.privacy import Phase, Plan, RoundedGaussian
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.student import STANDS_OUT, learn, shrinkage
 from dpsparse.solvers.two_stage import Peeling, RidgeFit, SupportFirst, fit
+from papers_data import make_wide_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 

@@ -18,12 +18,12 @@ from typing import IO, Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.datasets.registry import Dataset, info
 from dpsparse.exceptions import SchemaError
+from papers_data.registry import Dataset, info
 
 VARIABLE = "DPSPARSE_DATA"
 _PARSER = 1  # of the table parsers; part of the name of what the cache keeps
-_DEFAULT = Path(__file__).resolve().parents[4] / "shared" / "data"  # beside a source checkout
+_DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data"  # beside a source checkout
 
 
 def data_folder() -> Path:
@@ -60,7 +60,7 @@ def load(
     """
     dataset = info(name)
     if dataset.task == "text":
-        raise SchemaError(f"{name} is text; use dpsparse.datasets.load_newsgroups_bigrams().")
+        raise SchemaError(f"{name} is text; use papers_data.load_newsgroups_bigrams().")
     path = find_file(dataset, download=download)
     X, y = read_file(dataset, path)
     if X.shape != (dataset.n_samples, dataset.n_features):
@@ -82,7 +82,7 @@ def find_file(dataset: Dataset, *, download: bool = False) -> Path:
                     check_sha256(path, dataset.sha256)
                 return path
     if download and dataset.home:
-        from dpsparse.datasets.download import fetch
+        from papers_data.download import fetch
 
         return fetch(dataset, cache_folder())
     remedy = "; or pass download=True" if dataset.home else ""

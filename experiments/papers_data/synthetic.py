@@ -51,13 +51,6 @@ def make_screening_regression(
 
     The papers do not say where the weights stand. They come first here: only neighbours make
     correlation help as the sequel of that paper reports.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import make_screening_regression
-    >>> X, y, w = make_screening_regression(0, n_samples=100, n_features=80)
-    >>> X.shape
-    (100, 80)
     """
     rng = make_generator(seed)
     X = _correlated_normal(rng, n_samples, n_features, 0.5 if correlated else 0.0)
@@ -80,13 +73,6 @@ def make_transfer_data(
 
     The paper says that the weights are "randomly generated"; here they are standard normal. Its
     logistic model has P(y = 1) = 1/(1 + exp(x.w)): the sign is kept by returning -w as the truth.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import make_transfer_data
-    >>> X, y, w = make_transfer_data(0, n_samples=50)
-    >>> X.shape
-    (50, 1000)
     """
     rng = make_generator(seed)
     X = rng.uniform(-1.0, 1.0, (n_samples, n_features))
@@ -106,15 +92,7 @@ def make_sparsifier_classification(
     n_features: int = 100,
     scaled_by: Literal["sample", "bound"] = "sample",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, noiseless labels 0/1 and the eight true weights of Khanna, Lu and Raff (2023), section 4.2.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import make_sparsifier_classification
-    >>> X, y, w = make_sparsifier_classification(0, n_samples=100)
-    >>> X.shape
-    (100, 100)
-    """
+    """X, noiseless labels 0/1 and the eight true weights of Khanna, Lu and Raff (2023), section 4.2."""
     rng = make_generator(seed)
     X = _correlated_normal(rng, n_samples, n_features, 0.5)
     X = _unit_entries(X, scaled_by, per_column=True)
@@ -137,13 +115,6 @@ def make_wide_text(
     Labels come from about `n_informative` words, frequent to middling, with logistic noise; nothing
     else is like the original. `fraction` shrinks rows and columns alike, the entries of a row stay;
     `n_samples` asks for another number of rows at fraction 1, test rows among them for instance.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import make_wide_text
-    >>> X, y = make_wide_text(0, "rcv1", fraction=0.01)
-    >>> X.shape
-    (202, 472)
     """
     if like not in STAND_INS:
         raise ParameterError(f"No stand-in for {like!r}; known: {', '.join(STAND_INS)}.")

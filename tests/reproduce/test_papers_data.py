@@ -2,19 +2,17 @@
 
 import http.server
 import lzma
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse import datasets
-from dpsparse.datasets import loaders, papers
-from dpsparse.datasets.download import ResumingDownloader
-from dpsparse.datasets.newsgroups import bigram_features
+import papers_data as datasets
 from dpsparse.exceptions import ParameterError, SchemaError
+from papers_data import loaders, synthetic
+from papers_data.download import ResumingDownloader
+from papers_data.newsgroups import bigram_features
 
 
 @pytest.fixture
@@ -216,10 +214,10 @@ def test_public_scaling_does_not_look_at_the_sample():
         datasets.make_sparsifier_classification(0, n_samples=5, scaled_by="luck")
 
 
-@pytest.mark.parametrize("like", papers.STAND_INS)
+@pytest.mark.parametrize("like", synthetic.STAND_INS)
 def test_stand_ins(like):
     X, y = datasets.make_wide_text(0, like, fraction=0.002)
-    n, d, *_ = papers.STAND_INS[like]
+    n, d, *_ = synthetic.STAND_INS[like]
     assert X.shape == (max(int(n * 0.002), 10), max(int(d * 0.002), 100))
     assert np.sqrt(X.multiply(X).sum(axis=1)) == pytest.approx(1.0)
     assert X.min() >= 0
@@ -277,18 +275,6 @@ def test_download_resumes(tmp_path, url, have):
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert Server.asked == ([f"bytes={have}-"] if have else [None])
     assert not part.exists()
-
-
-# ---- the package ----------------------------------------------------------------------------------
-
-
-def test_import_is_light():
-    code = (
-        "import sys, dpsparse.datasets as d; d.names(); "
-        "print([m for m in ('sklearn', 'numba', 'pooch', 'scipy') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
 
 
 @pytest.mark.realdata

@@ -14,6 +14,8 @@ from scipy.special import expit
 from dpsparse.exceptions import ParameterError
 from dpsparse.random import make_generator
 
+__all__ = ["make_sparse_classification"]
+
 
 def make_sparse_classification(
     n_samples: int = 20_000,

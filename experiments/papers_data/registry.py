@@ -19,12 +19,6 @@ class Dataset:
 
     `bounds` says how `load(..., scaled=True)` brings entries into [-1, 1] with public constants.
     `positive` is the label that becomes class 1; None where the loader codes the classes itself.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import info
-    >>> info("a9a").task, info("a9a").bounds
-    ('binary', 'entries lie in [-1, 1] at the source')
     """
 
     name: str
@@ -47,26 +41,12 @@ class Dataset:
 
 
 def names() -> list[str]:
-    """Names that `load` and `info` know.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import names
-    >>> "a9a" in names()
-    True
-    """
+    """Names that `load` and `info` know."""
     return sorted(_BY_NAME)
 
 
 def info(name: str) -> Dataset:
-    """The registry entry of `name`; an unknown name is an error that lists the known ones.
-
-    Examples
-    --------
-    >>> from dpsparse.datasets import info
-    >>> info("a9a").n_features
-    123
-    """
+    """The registry entry of `name`; an unknown name is an error that lists the known ones."""
     if name not in _BY_NAME:
         raise ParameterError(f"There is no data set {name!r}; known: {', '.join(names())}.")
     return _BY_NAME[name]

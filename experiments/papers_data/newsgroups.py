@@ -20,8 +20,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.datasets.loaders import cache_folder, find_file, save_arrays
-from dpsparse.datasets.registry import info
+from papers_data.loaders import cache_folder, find_file, save_arrays
+from papers_data.registry import info
 
 _WORD = re.compile(r"[a-z]+")
 _VERSION = 1  # of the recipe; part of the cache file's name

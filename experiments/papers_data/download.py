@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dpsparse.datasets.registry import Dataset
 from dpsparse.exceptions import ParameterError
+from papers_data.registry import Dataset
 
 _BLOCK = 1 << 20
 
