@@ -81,6 +81,7 @@ ALLOWED = {
     "report": {"privacy", "domain", "domain_file", "proofs"},
     "audit": {
         "private_run",
+        "evaluation", "inference", "model_selection", "models", "preprocessing",  # workflows are attacked whole
         "estimators", "published", "solvers", "rows", "release", "mechanisms", "noise", "selection", "nonzeros",
         "clipping", "domain", "random", "privacy", "sensitivity", "losses", "_files", "_lazy", "progress",
     },
