@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-slow nojit bench-check lint format docs wheel test-oldest clean
+.PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
 	@echo "make test       set up everything and run the tests"
+	@echo "make test-services  the tests that start a Dask cluster or a PostgreSQL server"
 	@echo "make test-slow  the heavier statistical and real-data tests"
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
@@ -33,7 +34,11 @@ demo: $(STAMP)
 	@$(BIN)/python -m dpsparse demo
 
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not dask and not postgres" --durations=10
+
+# Clusters of processes and a data base server: one file at a time on a core, because a file shares its servers.
+test-services: $(DEV_STAMP)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres) and not slow" --durations=10
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto -m slow
@@ -60,7 +65,7 @@ wheel: $(DEV_STAMP)
 OLDEST := .venv-oldest
 $(OLDEST)/.installed: pyproject.toml .ci/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[cli]" pytest pytest-xdist hypothesis mpmath pandas
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[cli]" "pytest>=9" pytest-xdist pytest-timeout hypothesis mpmath pandas
 	@touch $@
 
 # Compiled code in a place of its own: Numba writes the index of its cache before the code, and another process could find that of a newer LLVM.

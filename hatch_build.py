@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent
+LONGEST = 1800  # seconds that recording or compiling may take
 PROCESSORS = {  # machine -> name for LLVM, and what a host must have beyond what every such machine has
     "x86_64": ("x86-64-v3", ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"]),
 }
@@ -126,12 +127,16 @@ def build(place: Path) -> None:
         env = {
             **os.environ, "PYTHONPATH": str(ROOT / "src"), "NUMBA_CACHE_DIR": cache, "DPSPARSE_AHEAD": "0",
         }  # fmt: skip
-        subprocess.run([sys.executable, __file__, "record", place], env=env, check=True)
+        subprocess.run(
+            [sys.executable, __file__, "record", place], env=env, check=True, timeout=LONGEST
+        )
         # Inner functions are optimised before they are joined: for the same processor as the whole.
         if processor:
             env |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
         env["NUMBA_CACHE_DIR"] = cache + "/compiled"
-        subprocess.run([sys.executable, __file__, "compile", place], env=env, check=True)
+        subprocess.run(
+            [sys.executable, __file__, "compile", place], env=env, check=True, timeout=LONGEST
+        )
 
 
 # ---- the hook of hatchling ----

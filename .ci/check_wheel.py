@@ -93,6 +93,7 @@ def run(*command: object, cwd: Path, expect: int = 0, **env: str) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=1800,
     )
     if done.returncode != expect:
         sys.exit(
@@ -122,6 +123,7 @@ def pythons(every: bool) -> list[str]:
             capture_output=True,
             text=True,
             check=False,
+            timeout=60,
         ).stdout.split()
         if text and tuple(map(int, text)) >= (3, 11):
             found.setdefault(tuple(map(int, text)), python)

@@ -3,6 +3,13 @@
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes to make or to run tells how busy the machine is, and nothing about the code.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 @pytest.fixture

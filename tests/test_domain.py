@@ -24,7 +24,7 @@ MATRICES = hnp.arrays(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(X=MATRICES, feature_bound=st.floats(1e-3, 1e3), row_norm=st.floats(1e-3, 1e3))
 def test_bounds_hold_after_clipping(X, feature_bound, row_norm):
     data = Domain(feature_bound=feature_bound, row_norm=row_norm).clip(X)

@@ -158,7 +158,7 @@ def test_slope_bound_golden():
     assert Huber(2.5).slope_bound(Domain(), 2.0) == 2.5
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     norm_bound=st.floats(0, 50),

@@ -258,7 +258,7 @@ def test_a_link_stays_a_link(tmp_path):
         save(MODELS["binary"], tmp_path / "n.json", overwrite=True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(position=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 def test_any_changed_byte_is_found(tmp_path_factory, text, position, byte):
     content = bytearray(text.encode())

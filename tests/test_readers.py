@@ -94,7 +94,7 @@ def test_blocks_of_any_size_give_the_same(file, block_bytes, monkeypatch):
     assert same(read_svmlight(file, n_features=80)[0], X)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     cuts=st.lists(st.integers(0, 40_000), max_size=6), block=st.sampled_from([64, 1000, 1 << 20])
 )
@@ -117,7 +117,7 @@ def parsed(text):
     return value, end == len(text), exact
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.one_of(
         st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -189,7 +189,7 @@ def test_a_line_of_ten_million_characters(tmp_path):
     assert y.tolist() == [1, 0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.binary(max_size=200) | st.text("0123456789:.+-e# \n\tnaif", max_size=200))
 def test_fuzzed_svmlight_is_read_or_refused(tmp_path_factory, data):
     path = write(tmp_path_factory.getbasetemp(), data, "fuzz.svm")
@@ -273,7 +273,7 @@ def test_broken_tables_are_one_line(tmp_path, text, name):
     assert len(str(error.value)) < 300
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.binary(max_size=200) | st.text('ab,;"\n\r0123.e-', max_size=200))
 def test_fuzzed_csv_is_read_or_refused(tmp_path_factory, data):
     path = write(tmp_path_factory.getbasetemp(), data, "fuzz.csv")
@@ -289,7 +289,7 @@ CELLS = ["1", "0", "-0.0", "2.5e-7", " 3", "4 ", "+5", "1_0", "nan", "inf", "-in
          "5e-324", "1.7976931348623159e308", "True", "NA", "٣"]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     rows=st.lists(st.lists(st.sampled_from(CELLS), min_size=3, max_size=3), min_size=1, max_size=4),
     usual=st.integers(0, 6),

@@ -27,7 +27,7 @@ AR, RP = "add-remove", "replace-one"
 SLACK = 1 + 1e-9  # rounding of float sums
 
 random_neighbours = given(seed=st.integers(0, 2**32 - 1), n=st.integers(0, 6), d=st.integers(1, 5))
-quick = settings(max_examples=100, deadline=None, derandomize=True)
+quick = settings(max_examples=100, derandomize=True)
 both = pytest.mark.parametrize("adjacency", [AR, RP])
 
 
@@ -310,7 +310,7 @@ def minimise(X, y, n0, ridge, tol):
 
 @both
 @random_neighbours
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_ridge_minimiser_holds(adjacency, seed, n, d):
     rng = np.random.default_rng(seed)
     row_norm, n0, ridge = rng.uniform(0.2, 2), rng.uniform(1, 10), rng.uniform(0.1, 1)

@@ -513,7 +513,8 @@ def test_broken_data(run, folder, name, content):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     data=st.binary(max_size=120) | st.text('agelb,"\n0123456789.:e- ', max_size=120),

@@ -79,7 +79,7 @@ MAKERS = {
     eps=st.floats(1e-3, 50.0),
     log_delta=st.floats(-40.0, -1.0),
 )
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 def test_calibrated_parameters_never_overspend_and_waste_nothing(name, steps, eps, log_delta):
     make, d = MAKERS[name](steps), math.exp(log_delta)
     x = calibrate(make, eps, d)

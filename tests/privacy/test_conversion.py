@@ -144,7 +144,7 @@ def test_unknown_events_and_bad_numbers_are_refused():
 
 
 @given(make=makers, x=st.floats(1e-3, 2.0), log_delta=st.floats(-30, -1))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_epsilon_and_delta_are_inverse(make, x, log_delta):
     event, d = make(x), math.exp(log_delta)
     eps = epsilon(event, d)
@@ -155,7 +155,7 @@ def test_epsilon_and_delta_are_inverse(make, x, log_delta):
 
 
 @given(make=makers, x=st.floats(1e-3, 2.0), eps=st.floats(0, 5), log_delta=st.floats(-30, -1))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_both_are_monotone(make, x, eps, log_delta):
     event, d = make(x), math.exp(log_delta)
     assert epsilon(event, d) <= epsilon(event, d / 2) * (1 + 1e-9)
@@ -165,7 +165,7 @@ def test_both_are_monotone(make, x, eps, log_delta):
 
 
 @given(make=makers, x=st.floats(1e-2, 1.0), count=st.integers(0, 40))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_repeated_costs_what_the_copies_cost(make, x, count):
     event = make(x)
     assert epsilon(Repeated(event, count), 1e-6) == epsilon(Sequence([event] * count), 1e-6)
@@ -186,7 +186,7 @@ def test_a_hundred_times_costs_more_than_once(name):
     count=st.integers(1, 6),
     share=st.floats(0.02, 0.98),
 )
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_the_exact_hockey_stick_of_composed_two_point_mechanisms_is_below(eta, eps, count, share):
     """Binomial composition of an exponential mechanism with two candidates, computed exactly."""
     t = share * eta
@@ -223,7 +223,7 @@ def scale_of(eps, d, size, n_iter, other=None):
     n_iter=st.integers(1, 300),
     more=st.integers(1, 30),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_calibrated_noise_is_monotone_in_epsilon_delta_and_n_iter(
     log_eps, rise, log_delta, size, n_iter, more
 ):
@@ -254,7 +254,7 @@ def test_noise_falls_up_to_epsilon_200(other):
     eps=st.floats(0.0, 200.0),
     step=st.floats(0.0, 20.0),
 )
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_delta_of_a_real_sampler_is_monotone_and_above_the_ideal_one(mu, size, eps, step):
     real, ideal = RoundedGaussian(1 / mu, 1.0, size), Gaussian(1 / mu)
     assert delta(real, eps) >= delta(ideal, eps)

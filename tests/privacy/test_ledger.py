@@ -29,6 +29,7 @@ from dpsparse.privacy import (
     Sequence,
     calibrate,
     epsilon,
+    ledger_store,
     rdp,
 )
 from dpsparse.privacy.ledger_filter import MANY, Terms, conversion, filter_order, price_of
@@ -580,3 +581,25 @@ def test_a_delta_far_above_the_accounts_is_answered_with_one_that_has_room():
     assert float(named) == 1e-3
     assert float(advised) <= DELTA
     assert ledger.would_allow(pipe.set_params(delta=float(advised)).plan())
+
+
+def test_a_lock_of_a_book_in_memory_that_never_comes_is_an_error(monkeypatch):
+    monkeypatch.setattr(ledger_store, "LOCK_SECONDS", 0.2)
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with ledger._store.transaction(write=False):
+            held.set()
+            done.wait(60.0)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert held.wait(60.0)
+        with pytest.raises(LedgerError, match="Nothing was spent"):
+            ledger.spent()
+    finally:
+        done.set()
+        holder.join(60.0)
+    assert ledger.spent() == 0.0

@@ -122,7 +122,7 @@ ATTACK = [plan(ZCDP(1e-9)), plan(Gaussian(1 / FIRST)), plan(RenyiCurve((ORDER,),
 
 @given(wanted=entries)
 @example(wanted=list(zip(["p", None, None], ATTACK, strict=True)))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 def test_a_partitioned_account_is_one_account_for_each_kind_of_row(wanted):
     """Admitted exactly if the account of every row that sees the entry admits it.
 

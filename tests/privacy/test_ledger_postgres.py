@@ -4,6 +4,7 @@ import glob
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import traceback
@@ -12,9 +13,10 @@ import pytest
 from ledger_worker import DELTA, PLAN, ceiling, check_race, check_readers
 
 from dpsparse.exceptions import BudgetError, LedgerError
-from dpsparse.privacy import Ledger
+from dpsparse.privacy import Ledger, ledger_store
 from dpsparse.privacy.ledger_store import PostgresStore
 
+pytestmark = pytest.mark.postgres
 psycopg = pytest.importorskip("psycopg", reason="psycopg (extra [postgres]) is not installed")
 
 
@@ -28,7 +30,7 @@ def _as_server(command, **options):
     if os.geteuid() == 0:
         user = pwd.getpwnam("postgres")
         options |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    return subprocess.run(command, check=True, capture_output=True, cwd="/", **options)
+    return subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=120, **options)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +86,28 @@ def test_eight_processes_get_exactly_what_there_is(url):
     with psycopg.connect(url) as connection:
         connection.execute("DROP TABLE IF EXISTS dpsparse_account, dpsparse_entry")
     check_race(url, processes=8, each=200, room=500)
+
+
+def test_a_server_that_does_not_answer_is_given_up(url, monkeypatch):
+    """psycopg itself waits without a limit for a backend that stands still."""
+    ledger = Ledger(url, epsilon=ceiling(2), delta=DELTA, dataset="stopped")
+    monkeypatch.setattr(ledger_store, "ANSWER_SECONDS", 1.0)
+    stopped = []
+
+    def wait_for_a_stopped_backend():
+        with PostgresStore(url).transaction(write=True) as session:
+            stopped.extend(session.execute("SELECT pg_backend_pid()")[0])
+            os.kill(stopped[0], signal.SIGSTOP)
+            session.execute("SELECT 1")
+
+    try:
+        with pytest.raises(LedgerError, match="no answer within 1 s; see whether the server runs"):
+            wait_for_a_stopped_backend()
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    monkeypatch.undo()
+    ledger.reserve(PLAN).commit()
 
 
 def test_an_edited_row_is_found(url):

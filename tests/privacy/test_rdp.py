@@ -160,7 +160,7 @@ def moments(p, q, a):
     loss=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=8),
     base=st.lists(st.floats(0.01, 1.0), min_size=8, max_size=8),
 )
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_no_mechanism_of_range_eta_exceeds_the_bounded_range_curve(eta, a, loss, base):
     """An exponential mechanism: log-ratio = score change + a constant, change in [0, eta]."""
     q = np.array(base[: len(loss)])
@@ -171,7 +171,7 @@ def test_no_mechanism_of_range_eta_exceeds_the_bounded_range_curve(eta, a, loss,
 
 
 @given(eta=st.floats(1e-2, 8.0), a=st.floats(1.05, 200.0))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_a_two_point_mechanism_attains_the_bounded_range_curve(eta, a):
     bound = float(rdp(Exponential(eta), a))
     t = np.linspace(0, eta, 4003)[1:-1]
@@ -184,7 +184,7 @@ def test_a_two_point_mechanism_attains_the_bounded_range_curve(eta, a):
 
 
 @given(eps=st.floats(1e-2, 6.0), a=st.floats(1.05, 100.0), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_no_pure_mechanism_exceeds_the_pure_curve(eps, a, seed):
     """Random laws with |log p/q| <= eps: weights reweighted between the two extreme ratios."""
     rng = np.random.default_rng(seed)
@@ -203,7 +203,7 @@ def test_laplace_with_a_split_shift_costs_no_more_than_with_one_coordinate():
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 @given(count=st.integers(0, 60))
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 def test_repeated_equals_a_sequence_of_copies(event, count):
     repeated = rdp(Repeated(event, count), ORDERS)
     np.testing.assert_array_equal(repeated, rdp(Sequence([event] * count), ORDERS))

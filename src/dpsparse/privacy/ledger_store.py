@@ -13,10 +13,11 @@ journal, too, is found by name, so a book with a second name is refused.
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,7 +38,8 @@ APPEND_ONLY = tuple(
     "BEGIN SELECT RAISE(ABORT, 'ledger entries are append-only'); END"
     for verb in ("UPDATE", "DELETE")
 )
-LOCK_SECONDS = 60.0
+LOCK_SECONDS = 60.0  # that a transaction waits for its lock
+ANSWER_SECONDS = 120.0  # that a transaction on a server may take, the wait for its lock included
 
 
 class Session(Protocol):
@@ -211,8 +213,16 @@ class MemoryStore:
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
         if os.getpid() != self._pid:
             raise LedgerError(SEALED)
-        with self._lock, _sqlite_transaction(self._connection, write) as session:
-            yield session
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
+            raise LedgerError(
+                f"Another thread held the lock of this in-memory ledger for {LOCK_SECONDS:.0f} s; see what it waits "
+                "for. Nothing was spent."
+            )
+        try:
+            with _sqlite_transaction(self._connection, write) as session:
+                yield session
+        finally:
+            self._lock.release()
 
 
 class SealedStore:
@@ -248,10 +258,10 @@ class PostgresStore:
             raise LedgerError(
                 "A PostgreSQL ledger needs psycopg: pip install 'dpsparse[postgres]'."
             ) from error
+        gave_up = threading.Event()
         try:
-            with psycopg.connect(
-                str(self.address), connect_timeout=int(LOCK_SECONDS)
-            ) as connection:
+            connection = psycopg.connect(str(self.address), connect_timeout=int(LOCK_SECONDS))
+            with _hang_up(connection, gave_up), connection:
                 session = _Driver(connection, "%s")
                 if not write:  # account and entries must be of one moment
                     session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -277,10 +287,31 @@ class PostgresStore:
                     "written %40 for @, %2F for /. Nothing was spent."
                 ) from None
             reason = str(error).strip().splitlines()[:1]
+            if gave_up.is_set():
+                reason = [f"no answer within {ANSWER_SECONDS:.0f} s; see whether the server runs"]
             raise LedgerError(
                 f"The ledger at {self.location} cannot be used ({' '.join(reason)}). Nothing was "
                 "released; a reservation that did reach the server counts as spent."
             ) from error
+
+
+@contextmanager
+def _hang_up(connection: Any, gave_up: threading.Event) -> Iterator[None]:
+    """End a connection whose server does not answer: psycopg itself would wait for ever."""
+
+    def hang_up() -> None:
+        gave_up.set()
+        # The connection may have ended by itself in the meantime.
+        with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(ANSWER_SECONDS, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 HIDDEN = "postgresql://(not shown)"

@@ -199,9 +199,22 @@ class _Settings:
 
     def gathered(self, tasks: Sequence[Any]) -> list[Any]:
         """The results of all tasks, or one error of ours: nothing of a half-finished sum is kept."""
+        results = self.answer(lambda: self.client.gather(list(tasks), errors="raise"))
+        for result in results:
+            if isinstance(result, _Refusal):
+                raise result.kind(result.text)
+        return list(results)
+
+    def answer(self, ask: Callable[[], Any]) -> Any:
+        """What the scheduler or the workers answer within `step_timeout`, transfers included; or one error of ours.
+
+        A call of the client has no timeout of its own. In the client's event loop it can be awaited with one."""
+
+        async def asked() -> Any:
+            return await ask()
+
         try:
-            distributed.wait(list(tasks), timeout=self.step_timeout)
-            results = self.client.gather(list(tasks), errors="raise")
+            return self.client.sync(asked, callback_timeout=self.step_timeout)
         except _LOST:
             raise ClusterError(
                 f"The workers gave no answer within {self.step_timeout:g} s; start workers, or allow more "
@@ -212,14 +225,11 @@ class _Settings:
                 f"A task failed on the workers ({type(error).__name__}); see whether they have memory enough and the "
                 "same version of dpsparse."
             ) from None
-        for result in results:
-            if isinstance(result, _Refusal):
-                raise result.kind(result.text)
-        return list(results)
 
     def by_worker(self, futures: Sequence[Any]) -> list[list[int]]:
         """The places of what every worker has, where it is made already."""
-        who, found = self.client.who_has(list(futures)), dict[str, list[int]]()
+        who = self.answer(lambda: self.client.who_has(list(futures)))
+        found: dict[str, list[int]] = {}
         for i, future in enumerate(futures):
             found.setdefault(next(iter(who.get(future.key, ())), ""), []).append(i)
         return list(found.values())
