@@ -94,7 +94,7 @@ def estimator(name, method, epsilon, seed, width):
     kind = "Regressor" if regression else "Classifier"
     common = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
     if method == PLAIN:
-        plain = {"masses": None, "prune": False, "weighted_steps": False, "soft_threshold": False}
+        plain = {"masses": None, "prune": False, "soft_threshold": False}
         return getattr(dp, f"DPGradient{kind}")(domain, clip=1.0, **plain, **common)
     if method.startswith(GRADIENT):
         return getattr(dp, f"DPGradient{kind}")(domain, n_nonzero=KEPT.get(method), **common)

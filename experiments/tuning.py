@@ -39,7 +39,7 @@ SEARCHES: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     ),
     "recipe": (
         DPGradientClassifier,
-        [{}, {"masses": None}, {"renormalise": False}, {"weighted_steps": False}],
+        [{}, {"masses": None}, {"renormalise": False}],
         "refit",
     ),
     "step and clip": (

@@ -120,7 +120,7 @@ def files(tmp_path):
     (tmp_path / "grid.toml").write_text(
         '[grid]\nn_nonzero = [1, 2, "none"]\nthreshold = [0.0, 30.0]\n'
     )
-    (tmp_path / "list.toml").write_text("[[candidate]]\n[[candidate]]\nweighted_steps = false\n")
+    (tmp_path / "list.toml").write_text("[[candidate]]\n[[candidate]]\nrenormalise = false\n")
     Ledger(tmp_path / "book.db", epsilon=9.0, delta=1e-6)
     return tmp_path
 

@@ -47,7 +47,7 @@ y = (X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=400) > 0).astype(int)
 DOMAIN = Domain(row_norm=1.0, feature_bound=1.0, classes=[0, 1], n_samples=400)
 MODEL = DPGradientClassifier(DOMAIN, n_iter=4)
 FREE = {"n_nonzero": [1, 3, None], "threshold": [-0.5, 0.0, 0.5]}
-FEW = [{}, {"masses": None}, {"weighted_steps": False, "threshold": 0.1}]
+FEW = [{}, {"masses": None}, {"renormalise": False, "threshold": 0.1}]
 TIED = {"step_size": [0.5, 5.0], "clip": [0.2, 0.5]}
 DESIGNS = {"path": FREE, "refit": FEW, "stopping": TIED}
 
@@ -82,7 +82,7 @@ def test_auto_takes_the_cheapest_design_that_suits():
         (FREE, "path"),
         (FEW, "refit"),
         (TIED, "stopping"),
-        ([{"prior_share": 0.01 * k} for k in range(1, 8)], "stopping"),
+        ([{"masses": None, "threshold": 0.01 * k} for k in range(1, 8)], "stopping"),
         ([{"n_nonzero": PrivateCount(1, 5, 0.1)}], "refit"),
     ):
         assert DPSearchCV(MODEL, candidates).plan(6).parameters["design"] == design
@@ -366,7 +366,11 @@ def test_free_candidates_are_cut_from_one_fit():
 def test_regression_and_tiny_tables(design):
     domain = Domain(row_norm=1.0, target_bound=3.0, n_samples=400)
     model = DPGradientRegressor(domain, n_iter=4)
-    wanted = {"path": {"n_nonzero": [1, 3]}, "refit": [{}, {"momentum": 0.5}], "stopping": TIED}
+    wanted = {
+        "path": {"n_nonzero": [1, 3]},
+        "refit": [{}, {"renormalise": False}],
+        "stopping": TIED,
+    }
     search = DPSearchCV(model, wanted[design], design=design, epsilon=4.0)
     search.fit(X, X[:, 0] - X[:, 1])
     assert not hasattr(search, "classes_")

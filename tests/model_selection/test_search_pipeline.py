@@ -36,7 +36,7 @@ X = {"age": AGE, "income": INCOME, "region": REGION}
 y = np.where((AGE - 50) / 30 + (REGION == "north") + 0.3 * RNG.normal(size=N) > 0, "yes", "no")
 CANDIDATES = {
     "path": {"model__n_nonzero": [1, 4, None], "threshold": [0.0, 30.0]},
-    "refit": [{}, {"model__masses": None}, {"model__weighted_steps": False, "threshold": 0.1}],
+    "refit": [{}, {"model__masses": None}, {"model__renormalise": False, "threshold": 0.1}],
     "stopping": {"model__step_size": [2.0, 5.0]},
 }
 

@@ -231,12 +231,6 @@ def test_weights_stay_with_their_columns_where_rows_answer_in_another_order(monk
     assert model.score(X, y) == pytest.approx(plain.score(X, y), abs=0.01)
 
 
-def test_float_noise_is_deprecated():
-    with pytest.warns(FutureWarning, match="noise='grid'"):
-        plan = DPGradientClassifier(BINARY, noise="float64").plan(10)
-    assert plan.phases == DPGradientClassifier(BINARY).plan(10).phases
-
-
 def test_multinomial_learns():
     X, y = make_table(3000, classes=4)
     model = DPGradientClassifier(Domain(classes=[0, 1, 2, 3]), epsilon=8.0, random_state=0).fit(
@@ -337,8 +331,7 @@ def test_plan_lists_every_phase_and_its_shares():
 
 @pytest.mark.parametrize(
     "bad",
-    [{"momentum": 1.0}, {"noise": "laplace"}, {"masses": "public"}, {"mass_share": 0.99},
-     {"prior_share": 0.0}, {"n_iter": 0}, {"clip": -1.0}, {"n_nonzero": 1.5}],
+    [{"masses": "public"}, {"n_iter": 0}, {"clip": -1.0}, {"n_nonzero": 1.5}],
 )  # fmt: skip
 def test_bad_parameters_are_refused(bad):
     with pytest.raises(ValueError, match=next(iter(bad)).split("_")[-1].rstrip("s")):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsparse._checks import check_share, given
+from dpsparse._checks import given
 from dpsparse.clipping import HUGE, TINY
 from dpsparse.estimators._base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
-    check_choice,
     check_count,
     check_positive,
     output_count,
@@ -52,20 +50,20 @@ class _DPGradient(BaseDPLinearModel):
     n_nonzero: Any = None
     n_iter: int | None = None
     step_size: float | None = None
-    momentum: float = 0.9
     clip: float | None = None
     masses: Any = "auto"
     renormalise: bool | None = None
     prune: bool | None = None
     soft_threshold: bool | None = None
-    weighted_steps: bool = True
     fit_intercept: bool = True
-    noise: str = "grid"
-    prior_share: float = 0.02
-    mass_share: float = 0.15
-    length_share: float = 0.01
-    intercept_share: float = 0.03
 
+    # Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
+    _shares: ClassVar[dict[str, float]] = {
+        "prior": 0.02,
+        "masses": 0.15,
+        "length": 0.01,
+        "intercept": 0.03,
+    }
     _solver: ClassVar[Any] = staticmethod(solve)
 
     def _check_parameters(self) -> None:
@@ -82,22 +80,10 @@ class _DPGradient(BaseDPLinearModel):
                         f"{name} must lie between 2**-100 and 2**100, got {given(getattr(self, name))}; "
                         "None chooses it."
                     )
-        if not 0 <= self.momentum < 1:
-            raise ParameterError(f"momentum must lie in [0, 1), got {given(self.momentum)}.")
-        check_choice("noise", self.noise, ("grid", "float64"))
-        if self.noise != "grid":
-            warnings.warn(
-                "noise='float64' is gone: plain floating-point noise can be told from its lowest bits. "
-                "The fit uses noise='grid', at the same price.",
-                FutureWarning,
-                stacklevel=4,
-            )
         if isinstance(self.masses, str) and self.masses not in ("auto", "private"):
             raise ParameterError(
                 "masses must be 'auto', 'private', None or an array of public feature masses."
             )
-        for name in ("prior_share", "mass_share", "length_share", "intercept_share"):
-            check_share(name, getattr(self, name))
 
     def _bounds_rows(self, n_features: int) -> bool:
         return True
@@ -115,16 +101,16 @@ class _DPGradient(BaseDPLinearModel):
     def _budget(self, n_features: int, labels: np.ndarray | None) -> Budget:
         """What a fit releases, with its share of the budget."""
         n_outputs, n_classes = output_count(labels), 2 if labels is None else len(labels)
-        budget = Budget(self.epsilon, self.delta)
-        budget.gaussian("prior", self.prior_share, n_classes, NOTES["prior"])
+        budget, share = Budget(self.epsilon, self.delta), self._shares
+        budget.gaussian("prior", share["prior"], n_classes, NOTES["prior"])
         if self._private_masses(n_features):
-            budget.gaussian("masses", self.mass_share, n_features, NOTES["masses"])
+            budget.gaussian("masses", share["masses"], n_features, NOTES["masses"])
         if self._labels_are_numbers and self.clip is None:
-            budget.gaussian("spread", self.length_share, MEDIAN_ROUNDS, NOTES["spread"])
-        budget.gaussian("length", self.length_share, MEDIAN_ROUNDS, NOTES["length"])
+            budget.gaussian("spread", share["length"], MEDIAN_ROUNDS, NOTES["spread"])
+        budget.gaussian("length", share["length"], MEDIAN_ROUNDS, NOTES["length"])
         if self.fit_intercept:
             numbers = INTERCEPT_ROUNDS * n_classes
-            budget.gaussian("intercept", self.intercept_share, numbers, NOTES["intercept"])
+            budget.gaussian("intercept", share["intercept"], numbers, NOTES["intercept"])
         steps = 3 * MAX_ITER * (n_features + 1) * n_outputs  # numbers of all steps, at most
         budget.gaussian("gradients", REST, steps, NOTES["gradients"])
         count = count_event(check_n_nonzero(self.n_nonzero))
@@ -181,13 +167,11 @@ class _DPGradient(BaseDPLinearModel):
             target_bound=domain.target_bound or 1.0,
             n_iter=self.n_iter,
             step=self.step_size,
-            momentum=self.momentum,
             clip=self.clip,
             masses=masses,
             renormalise=self.renormalise,
             prune=self.prune,
             soften=self.soft_threshold,
-            weighted=self.weighted_steps,
             fit_intercept=self.fit_intercept,
             n_nonzero=check_n_nonzero(self.n_nonzero),
             class_weight=self._class_weight(labels),
@@ -216,7 +200,6 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         Noisy gradients; None takes a number that grows with sqrt(rows * budget).
     step_size : float or None, default=None
         None takes a step that shrinks where noise would drown the rows.
-    momentum : float, default=0.9
     clip : float or None, default=None
         Largest slope of a row. None: from the released class counts.
     masses : "auto", "private", array of shape (n_features,) or None, default="auto"
@@ -230,17 +213,11 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
         Spend half of the gradients on finding features and refit on them. None: for wide data.
     soft_threshold : bool or None, default=None
         Shrink weights by the noise of a step. None: for wide data.
-    weighted_steps : bool, default=True
-        Give steps that weigh more in the result less noise.
     fit_intercept : bool, default=True
         Adjust the offset of the final model to the released counts.
     class_weight : dict, "balanced" or None, default=None
         Public weight of the rows of each class: slopes are multiplied by it before they are clipped, so it costs
         nothing. "balanced" takes one over the released class counts.
-    noise : {"grid"}, default="grid"
-        Rounded Gaussian noise on integer sums. Deprecated: there is no other noise any more.
-    prior_share, mass_share, length_share, intercept_share : float
-        Shares of the budget (of mu^2 in Gaussian DP); the gradients get the rest.
     adjacency : {"add-remove", "replace-one"}
     ledger : Ledger or None
         Account that pays for the fit.
@@ -320,6 +297,9 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
     ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
     """
 
-    prior_share: float = 0.08
-    length_share: float = 0.02
-    intercept_share: float = 0.05
+    _shares: ClassVar[dict[str, float]] = {
+        "prior": 0.08,
+        "masses": 0.15,
+        "length": 0.02,
+        "intercept": 0.05,
+    }

@@ -20,6 +20,7 @@ from dpsparse._checks import check_choice, check_count, check_share, check_terms
 from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.estimators._schema import checked_data, refuse_weights
+from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import THRESHOLD, are_free, listed, paid
 from dpsparse.model_selection.design import (
@@ -59,7 +60,7 @@ DESIGNS: dict[str, Callable[[Setting], Design]] = {
 SOURCE, PREPARATION = "docs/proofs/tuning.md", "docs/proofs/preparation.md"
 FEW = 5  # candidates up to which a refit is worth its searched fits
 # Parameters whose best value depends on the noise: a search at other noise than the final fit's misleads.
-_TIED_TO_NOISE = {"step_size", "clip", "n_iter", "momentum", "radius", "prune", "soft_threshold"}
+_TIED_TO_NOISE = {"step_size", "clip", "n_iter", "radius", "prune", "soft_threshold"}
 
 
 def _has(name: str) -> Any:
@@ -253,7 +254,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             return "path"
         names = {name for point in setting.candidates for name in point}
         few = len(setting.candidates) <= FEW and not names & _TIED_TO_NOISE
-        gaussian = hasattr(setting.estimator, "prior_share")  # DPGradient: the base of "stopping"
+        # The price of "stopping" rests on a Gaussian run.
+        gaussian = isinstance(setting.estimator, (DPGradientClassifier, DPGradientRegressor))
         return "refit" if few or not gaussian else "stopping"
 
     def _check(self) -> None:

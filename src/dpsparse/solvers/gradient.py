@@ -63,6 +63,7 @@ LONG = 1.5  # rows that keep their lengths are shortened beyond this many median
 EXACT_ITER = 200  # steps of a run without noise
 # Steps of one that drops weights, before and after. Few: what stops early is worth more on text than a limit.
 EXACT_FIRST, EXACT_AGAIN = 30, 20
+MOMENTUM = 0.9  # of the velocity that noisy gradients move
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
 # More than fifty million rows: as many steps as 10^11 looks at a row allow, but not fewer than 400 (docs/scaling.md).
 LOOKS, LEAST_MOST = 1e11, 400
@@ -81,13 +82,11 @@ class Recipe:
     target_bound: float = 1.0  # regression: the unit of `clip` and of the weights
     n_iter: int | None = None
     step: float | None = None
-    momentum: float = 0.9
     clip: float | None = None
     masses: np.ndarray | str | None = "private"
     renormalise: bool | None = None
     prune: bool | None = None
     soften: bool | None = None
-    weighted: bool = True
     fit_intercept: bool = True
     n_nonzero: NNonzero = None
     # Public, or "balanced": from the released counts.
@@ -465,12 +464,11 @@ class Run:
 
     def descend(self, share: float, *, soften: bool) -> float:
         """Noisy descent of `weights`; the sd of the noise in each of them."""
-        momentum = self.public.momentum
         n_iter, step = self.schedule(self.budget * math.sqrt(share))
         self.n_iter += n_iter
-        weight_of = (1.0 - np.cumprod(np.full(n_iter, momentum))[::-1]) / (1.0 - momentum)
-        shares = weight_of if self.public.weighted else np.ones(n_iter)
-        shares = share * shares / shares.sum()
+        weight_of = (1.0 - np.cumprod(np.full(n_iter, MOMENTUM))[::-1]) / (1.0 - MOMENTUM)
+        # Steps that weigh more in the result have less noise.
+        shares = share * weight_of / weight_of.sum()
         scale = self.releases.scale("gradients", self.gradient())  # of one release for all
         noise = step / self.n * scale * math.sqrt(float(np.sum(weight_of**2 / shares)))
         # One threshold a step, as large as the noise a step of even budget would add.
@@ -489,7 +487,7 @@ class Run:
     def move(self, noisy: np.ndarray, velocity: np.ndarray, step: float, cut: float) -> None:
         """v = 0.9 v + g/n;  w -= step v, moved towards zero by `cut`."""
         flat = (noisy.reshape(-1), velocity.reshape(-1), self.weights.reshape(-1))
-        facts = (float(self.n), float(self.public.momentum), float(step), float(cut))
+        facts = (float(self.n), MOMENTUM, float(step), float(cut))
         over_rows(noisy.size, noisy.size, lambda a, b: _move(*flat, *facts, a, b))
 
     def gradient(self) -> Query:
