@@ -1,13 +1,8 @@
-"""Private runs of every kind, small, each with a table and strangers: other tables of the same public schema.
-
-Nothing is shared between table and strangers but what is public: names and number of columns, declared labels, and the
-number of rows or persons under "replace-one".
-"""
+"""Private runs of every kind, small, each with a table and strangers: other tables of the same public schema."""
 
 from dataclasses import dataclass
 from functools import cache, partial
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -34,8 +29,8 @@ from dpsparse import (
     make_dp_scorer,
 )
 from dpsparse.audit.cases import cases
+from dpsparse.audit.tables import Schema
 from dpsparse.models import dumps
-from dpsparse.random import make_generator
 
 ADJACENCIES = ("add-remove", "replace-one")
 UNITS = ("row", "person")
@@ -48,65 +43,17 @@ class Run:
 
     name: str
     build: object
-    make: object  # (number of rows, number of persons or None, seed, loudness) -> arguments
-    adjacency: str
-    unit: str
+    schema: Schema
+    only: str = ""  # the raw column that is taken alone
     quick: bool = False
 
     def tables(self):
-        """The table, and strangers: one of large numbers, and one in which all rows are alike."""
-        sizes = (90, 90, 90) if self.adjacency == "replace-one" else (90, 61, 47)
-        persons = [n // 3 if self.unit == "person" else None for n in sizes]
-        facts = zip(sizes, persons, (0, 1, 2), (1.0, 1e3, 0.0), strict=True)
-        table, *strangers = [self.make(*each) for each in facts]
-        return table, strangers
-
-
-# ---- tables --------------------------------------------------------------------------------------
-
-
-def targets(domain, n, rng, loudness):
-    if domain.classes is not None:
-        return rng.choice(domain.classes if loudness == 1.0 else domain.classes[-1:], n)
-    return loudness * rng.normal(size=n)
-
-
-def with_groups(arguments, n_persons, rng):
-    """Every person has a row, and some have many."""
-    if n_persons is None:
-        return arguments
-    n = len(arguments[1])
-    more = rng.integers(n_persons, size=n - n_persons)
-    return *arguments, rng.permutation(np.append(np.arange(n_persons), more))
-
-
-def numbers(domain, n, n_persons, seed, loudness=1.0, n_features=7):
-    rng = make_generator(seed)
-    X = loudness * rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < 0.7)
-    return with_groups((X, targets(domain, n, rng, loudness)), n_persons, rng)
-
-
-def mixed(domain, n, n_persons, seed, loudness):
-    """Numbers, a date, categories, words and gaps."""
-    rng = make_generator(seed)
-    if loudness == 0.0:
-        X = {"age": [0.0], "income": [np.nan], "born": [""], "region": [None], "note": [""]}
-        X = {name: column * n for name, column in X.items()}
-        return with_groups((X, targets(domain, n, rng, loudness)), n_persons, rng)
-    words = np.array(["red", "green", "blue", "sky", "sea", "sun"])
-    X = {
-        "age": loudness * rng.uniform(0, 130, n),
-        "income": np.where(rng.random(n) < 0.2, np.nan, loudness * rng.lognormal(10, 1, n)),
-        "born": rng.choice(["1970-01-31", "1980-05-02", "1999-12-24", ""], n),
-        "region": rng.choice(np.array(["north", "south", "west", None], object), n),
-        "note": [" ".join(rng.choice(words, 4)) for _ in range(n)],
-    }
-    return with_groups((X, targets(domain, n, rng, loudness)), n_persons, rng)
-
-
-def texts(domain, n, n_persons, seed, loudness):
-    X, y, *groups = mixed(domain, n, n_persons, seed, loudness)
-    return X["note"], y, *groups
+        """The table, and strangers."""
+        table, strangers = self.schema.tables()
+        if not self.only:
+            return table, strangers
+        first, *others = [(X[self.only], *rest) for X, *rest in (table, *strangers)]
+        return first, others
 
 
 # ---- runs ----------------------------------------------------------------------------------------
@@ -132,22 +79,21 @@ def estimator_runs():
                 first = kind not in seen and (adjacency == "add-remove") == (unit == "row")
                 seen.add(kind)
                 estimator.set_params(verbose=-1)
-                make = partial(numbers, estimator.domain)
-                yield Run(
-                    name, partial(partial, fit, estimator), make, adjacency, unit, quick=first
-                )
+                schema = Schema(estimator.domain, adjacency, 7)
+                yield Run(name, partial(partial, fit, estimator), schema, quick=first)
 
 
-def of_both(name, build, make, facts, quick=()):
+def of_both(name, build, roles, facts, quick=(), only=""):
     """A run for every adjacency and unit: `build(domain, adjacency)` is the action."""
     for adjacency in ADJACENCIES:
         for unit in UNITS:
             domain = Domain(
                 **facts, unit=unit, **({"rows_per_unit": 1} if unit == "person" else {})
             )
+            schema = Schema(domain, adjacency, len(roles or range(7)), roles)
             yield Run(
-                f"{name}-{adjacency}-{unit}", partial(build, domain, adjacency), partial(make, domain),
-                adjacency, unit, quick=(adjacency, unit) in quick,
+                f"{name}-{adjacency}-{unit}", partial(build, domain, adjacency), schema,
+                only, quick=(adjacency, unit) in quick,
             )  # fmt: skip
 
 
@@ -165,19 +111,19 @@ def step_runs():
         return action
 
     steps = [
-        ("standardizer", DPStandardizer(), ("age", "income"), mixed),
-        ("encoder", DPCategoryEncoder(max_categories=3), ("region", "born"), mixed),
-        ("vectorizer", DPVectorizer("vocabulary"), None, texts),
-        ("preparer", DPTablePreparer(ROLES), None, mixed),
-        ("preparer-auto", DPTablePreparer(rest="auto"), None, mixed),
+        ("standardizer", DPStandardizer(), ("age", "income"), ""),
+        ("encoder", DPCategoryEncoder(max_categories=3), ("region", "born"), ""),
+        ("vectorizer", DPVectorizer("vocabulary"), None, "note"),
+        ("preparer", DPTablePreparer(ROLES), None, ""),
+        ("preparer-auto", DPTablePreparer(rest="auto"), None, ""),
     ]
-    for name, step, columns, make in steps:
+    for name, step, columns, only in steps:
         quick = (ONE,) if name == "encoder" else (OTHER,)
-        yield from of_both(name, partial(alone, step, columns), make, BINARY, quick)
+        yield from of_both(name, partial(alone, step, columns), ROLES, BINARY, quick, only)
 
 
 def pipelines():
-    """(name, steps, facts, make); a model is given its domain later."""
+    """(name, steps, facts, column); a model is given its domain later."""
     first = DPPipeline([
         ("table", DPTablePreparer(ROLES)), ("scale", DPStandardizer()),
         ("model", DPGradientClassifier(n_iter=3, verbose=-1)),
@@ -196,10 +142,10 @@ def pipelines():
         ("model", DPLassoClassifier(n_iter=4, radius=2.0)),
     ])  # fmt: skip
     return [
-        ("table-scale-gradient", first, TRIPLE, mixed),
-        ("auto-sparse", auto, BINARY, mixed),
-        ("public-ridge", public, {**NUMBER, "n_samples": 90}, mixed),
-        ("words-lasso", words, BINARY, texts),
+        ("table-scale-gradient", first, TRIPLE, ""),
+        ("auto-sparse", auto, BINARY, ""),
+        ("public-ridge", public, {**NUMBER, "n_samples": 90}, ""),
+        ("words-lasso", words, BINARY, "note"),
     ]
 
 
@@ -209,11 +155,11 @@ def given(pipeline, domain, adjacency, **facts):
 
 
 def pipeline_runs():
-    for name, pipeline, facts, make in pipelines():
+    for name, pipeline, facts, only in pipelines():
         build = lambda domain, adjacency, p=pipeline: partial(  # noqa: E731
             fit, given(p, domain, adjacency, epsilon=20.0)
         )
-        yield from of_both(f"pipeline-{name}", build, make, facts, (ONE,))
+        yield from of_both(f"pipeline-{name}", build, ROLES, facts, (ONE,), only)
 
 
 def search_runs():
@@ -234,7 +180,7 @@ def search_runs():
 
     for name, (model, candidates) in searches.items():
         make = partial(build, model, candidates, name.split()[0])
-        yield from of_both(f"search {name}", make, numbers, BINARY, (ONE,))
+        yield from of_both(f"search {name}", make, None, BINARY, (ONE,))
 
     def behind(design, candidates, domain, adjacency):
         pipe = given(pipelines()[0][1], domain, adjacency)
@@ -246,14 +192,14 @@ def search_runs():
         "stopping": {"model__step_size": [2.0, 5.0]},
     }.items():
         make = partial(behind, design, candidates)
-        yield from of_both(f"search {design} of a pipeline", make, mixed, BINARY, (OTHER,))
+        yield from of_both(f"search {design} of a pipeline", make, ROLES, BINARY, (OTHER,))
 
 
 @cache
 def public_model(kind):
     """A model that an evaluation may take as public."""
     facts = {"two": BINARY, "three": TRIPLE, "number": NUMBER}[kind.split()[0]]
-    X, y = numbers(Domain(**facts), 80, None, 77)
+    X, y = Schema(Domain(**facts), "add-remove", 7).table(80, 1.0, 77)
     if kind.endswith("foreign"):
         return (LinearRegression() if "classes" not in facts else LogisticRegression()).fit(X, y)
     model = DPGradientClassifier if "classes" in facts else DPGradientRegressor
@@ -284,7 +230,7 @@ def evaluation_runs():
     ]:
         facts = {"two": BINARY, "three": TRIPLE, "number": NUMBER}[kind.split()[0]]
         quick = (ONE, OTHER) if name in ("two classes", "numbers") else ()
-        yield from of_both(f"evaluate {name}", partial(build, kind, more), numbers, facts, quick)
+        yield from of_both(f"evaluate {name}", partial(build, kind, more), None, facts, quick)
 
     def scorer(domain, adjacency):
         def action(X, y, groups=None):
@@ -295,7 +241,7 @@ def evaluation_runs():
 
         return action
 
-    yield from of_both("scorer", scorer, numbers, BINARY)
+    yield from of_both("scorer", scorer, None, BINARY)
 
 
 def inference_runs():
@@ -318,8 +264,8 @@ def inference_runs():
     def discoveries(domain, adjacency):
         return partial(fit, DPFeatureTest(domain, q=0.5, epsilon=5.0, adjacency=adjacency))
 
-    yield from of_both("inference", intervals, numbers, BINARY, (ONE, OTHER))
-    yield from of_both("feature test", discoveries, numbers, BINARY, (ONE, OTHER))
+    yield from of_both("inference", intervals, None, BINARY, (ONE, OTHER))
+    yield from of_both("feature test", discoveries, None, BINARY, (ONE, OTHER))
 
 
 def all_runs():

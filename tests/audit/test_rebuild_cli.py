@@ -7,20 +7,21 @@ from itertools import count
 
 import pytest
 
-from audit.runs import BINARY, NUMBER, TRIPLE, mixed, numbers
+from audit.runs import BINARY, NUMBER, ROLES, TRIPLE
 from dpsparse import Domain
 from dpsparse.audit import rebuild
+from dpsparse.audit.tables import Schema
 from dpsparse.cli import main
 
 LEDGER = "budget create ledger.db --epsilon 100 --delta 1e-5"
 HEAD = re.compile(rb'"head": "[0-9a-f]{64}"')  # of a ledger's chain, which dates its entries
 CANDIDATES = '[grid]\n"n_nonzero" = [1, 3]\n'
 PREPARED = '[grid]\n"n_nonzero" = [1, 3]\n"threshold" = [0.0, 0.1]\n'
-# name -> public facts, table, candidates, commands
+# name -> public facts, roles of columns, candidates, commands
 CHAINS = {
     "fit, evaluate, report": (
         BINARY,
-        numbers,
+        None,
         "",
         [
             "fit rows.csv -o m.json --target y --classes 0,1 --epsilon 3",
@@ -32,7 +33,7 @@ CHAINS = {
     ),
     "fit numbers": (
         NUMBER,
-        numbers,
+        None,
         "",
         [
             "fit rows.csv -o m.json --target y --target-range=-3..3 --feature-bound 1 --method lasso --n-iter 4",
@@ -41,7 +42,7 @@ CHAINS = {
     ),
     "prepare": (
         TRIPLE,
-        mixed,
+        ROLES,
         "",
         [
             "fit rows.csv -o m.json --target y --classes a,b,c --epsilon 20 --prepare private --n-samples 4000",
@@ -50,7 +51,7 @@ CHAINS = {
     ),
     "persons": (
         BINARY,
-        mixed,
+        ROLES,
         "",
         [
             "fit rows.csv -o m.json --target y --classes 0,1 --person id --epsilon 20 --prepare declared "
@@ -59,13 +60,13 @@ CHAINS = {
     ),
     "tune": (
         BINARY,
-        numbers,
+        None,
         CANDIDATES,
         ["tune rows.csv -o m.json --candidates c.toml --target y --classes 0,1 --epsilon 3"],
     ),
     "tune a prepared table": (
         BINARY,
-        mixed,
+        ROLES,
         PREPARED,
         [
             "tune rows.csv -o m.json --candidates c.toml --target y --classes 0,1 --epsilon 20 "
@@ -90,9 +91,8 @@ def write(folder, columns, y, groups):
     [pytest.param(n, marks=[] if n.startswith("fit,") else pytest.mark.slow) for n in CHAINS],
 )
 def test_commands_are_rebuilt(name, tmp_path, monkeypatch):
-    facts, make, candidates, commands = CHAINS[name]
-    folders, domain = count(), Domain(**facts)
-    n_persons = 30 if name == "persons" else None
+    facts, roles, candidates, commands = CHAINS[name]
+    folders, unit = count(), "person" if name == "persons" else "row"
 
     def action(X, y, groups=None):
         folder = tmp_path / str(next(folders))
@@ -112,11 +112,8 @@ def test_commands_are_rebuilt(name, tmp_path, monkeypatch):
         left = sorted(p for p in folder.iterdir() if p.suffix in (".json", ".html"))
         return codes, {p.name: HEAD.sub(b"", p.read_bytes()) for p in left}
 
-    table = make(domain, 90, n_persons, 0, 1.0)
-    strangers = [
-        make(domain, 61, n_persons and 25, 1, 1e3),
-        make(domain, 47, n_persons and 20, 2, 0.0),
-    ]
+    schema = Schema(Domain(**facts, unit=unit), "add-remove", len(roles or range(7)), roles)
+    table, strangers = schema.tables()
     found = rebuild(action, table, strangers)
     assert found.differences == ()
     assert found.n_answers > 0
