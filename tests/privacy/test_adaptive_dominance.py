@@ -26,7 +26,13 @@ from dpsparse.privacy import (
     gaussian_parameter,
 )
 from dpsparse.privacy.adaptive import bounded_range_profile
-from dpsparse.privacy.dominance import GRID, _table, bounded_range_mu, is_dominated
+from dpsparse.privacy.dominance import (
+    GRID,
+    _from_entry,
+    _table,
+    bounded_range_mu,
+    is_dominated,
+)
 
 
 def _script():
@@ -123,6 +129,40 @@ def test_the_scaling_lemma():
     live = scaled[0] > 1e-12
     assert np.all(np.diff(scaled, axis=0)[:, live] <= 1e-12)
     assert np.all(np.diff(plain, axis=0) >= 0.0)
+
+
+@pytest.mark.parametrize("entry", range(0, 17, 4))
+@pytest.mark.parametrize("cell", [0, 1, 6, 40])
+def test_the_price_between_grid_points_is_what_the_scaling_lemma_asks(entry, cell):
+    """The certificate at the grid point e below is for eta = e alone. From there to eta the lemma allows
+
+        H(z eta; eta) <= sinh(eta/2)/sinh(e/2) e^{z (eta - e)/2} G_m(z e),     m = rate e,
+
+    which must stay below G_mu for the mu that is charged, in fifty digits; with rate eta itself, or with a quarter of
+    what the lemma adds to it, it does not.
+    """
+    size, c, _ = (column[entry] for column in _table())
+    rate = math.sqrt(size + c) / 2.0
+    below = math.sqrt(4.0 / size * (cell * GRID if cell else 1e-12))
+    above = math.sqrt(4.0 / size * (cell + 1.0) * GRID)
+    eta = below + 0.05 * (above - below)
+    mu = _from_entry(eta, size, entry)
+    assert rate * eta < mu < rate * above
+
+    def holds(mu):
+        with mp.workdps(50):
+            ratio = mp.sinh(mp.mpf(eta) / 2) / mp.sinh(mp.mpf(below) / 2)
+            for z in np.linspace(0.0, 6.0 * rate, 25):
+                lifted = (
+                    ratio * mp.exp(z * (eta - below) / 2) * exact_gaussian(rate * below, z * below)
+                )
+                if lifted > exact_gaussian(mu, z * eta):
+                    return False
+        return True
+
+    assert holds(mu)
+    assert not holds(rate * eta)
+    assert not holds(rate * eta * (mu / (rate * eta)) ** 0.25)
 
 
 def test_mu_is_monotone_and_continuous_across_the_grid():

@@ -71,6 +71,20 @@ def test_after_the_best_are_gone_the_rest_are_drawn_by_their_own_law():
     assert p_value(seconds, expected) > 1e-4
 
 
+def test_a_second_pick_among_weights_that_are_all_one():
+    """Weights are whole: 24 bits below the best one they are all 1, and acceptance alone makes the law. Zero bits alone
+    (1, 1 and 1/2 here) would give .4, .4 and .2 instead of .47, .32 and .21. False alarm: 1e-5."""
+    scores, kappa, rng = np.array([0, -168, -172, -176]), 0.1, make_generator(6)
+    picks = np.array([top_k(scores, 2, kappa, rng) for _ in range(20_000)])
+    assert (picks[:, 0] == 0).all()
+    counts = np.bincount(picks[:, 1], minlength=4)[1:]
+    weights = np.exp(kappa * (scores[1:] - scores[1]))
+    expected = weights / weights.sum() * counts.sum()
+    assert stats.chisquare(counts, expected).pvalue > 1e-5
+    coarse = np.array([0.4, 0.4, 0.2]) * counts.sum()
+    assert stats.chisquare(counts, coarse).pvalue < 1e-12
+
+
 def test_unlikely_candidates_stay_possible():
     """One candidate seven nats behind thirty equal ones is drawn as often as it should be, not never."""
     behind = 7.0
