@@ -55,8 +55,9 @@ ALLOWED = {
         "published", "solvers", "rows", "release", "selection", "losses", "clipping", "domain", "random",
         "noise", "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
     },
-    "models": {"estimators", "published", "domain", "privacy", "preprocessing", "_files", "_model_values"},
-    "_model_values": {"domain", "nonzeros", "preprocessing", "privacy"},
+    "models": {"estimators", "preprocessing", "privacy", "_files", "_model_values", "_model_claims"},
+    "_model_values": {"domain", "nonzeros", "estimators", "published", "preprocessing", "privacy"},
+    "_model_claims": {"domain", "estimators", "model_selection", "preprocessing", "privacy", "_model_values"},
     "preprocessing": {
         "private_run",
         "estimators", "rows", "release", "clipping", "domain", "random", "privacy", "models", "model_selection",

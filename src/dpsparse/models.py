@@ -5,16 +5,17 @@ feature names and declared scales, library version, and a checksum of all that. 
 bit for bit. Of a `DPPipeline` it holds the steps as well, each with its parameters and what it
 released, so that one file predicts from raw rows. The checksum finds damage; it is no signature.
 What a file claims is therefore recomputed: its guarantee from the events of its plan, and its plan
-against its parameters.
+from its parameters (_model_claims.py). What it holds has the types that this library writes (_model_values.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
+import math
 import os
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,35 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 import dpsparse
-from dpsparse import estimators, published
 from dpsparse._checks import quietly
 from dpsparse._files import write_whole
-from dpsparse._json import canonical, readable
-from dpsparse._model_values import decoded, decoded_plan, encoded, encoded_plan, facts_of, made
+from dpsparse._json import canonical, parsed, readable
+from dpsparse._model_claims import check_claims, check_fitted, check_prices
+from dpsparse._model_values import (
+    Damaged,
+    are_numbers,
+    check,
+    decoded,
+    decoded_plan,
+    encoded,
+    encoded_plan,
+    facts_of,
+    is_int,
+    kind_of,
+    made,
+)
 from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import DPSparseError, ModelFileError
-from dpsparse.preprocessing import DPPipeline
-from dpsparse.privacy import Guarantee, Plan
-from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.preprocessing import DPPipeline, DPVectorizer
+from dpsparse.privacy import Guarantee
 
 FORMAT = "dpsparse-model"
 SCHEMA = 1
 JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
+MOST_UNPACKED = 50  # times the size of an NPZ file; weights hardly shrink, names and zeros do
+MOST_DENSE = (
+    2**28
+)  # weights; a model of more is loaded with sparse ones, which take what the file holds
 Model = BaseDPLinearModel | DPPipeline
 
 
@@ -112,6 +128,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     def read() -> Model:
         try:
             return _rebuild(path.name, *_read(path))
+        except Damaged:
+            raise damaged from None
         except ModelFileError:
             raise
         except FileNotFoundError:
@@ -154,7 +172,7 @@ def to_sklearn(model: Model) -> Any:
     return out
 
 
-# ---- reading and writing ------------------------------------------------------------------------
+# ---- writing ------------------------------------------------------------------------------------
 
 
 def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -171,6 +189,7 @@ def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str,
         "dpsparse": dpsparse.__version__,
         "estimator": type(model).__name__,
         **facts_of(model, without={"ledger"}),  # the account belongs to the place of training
+        **_search_of(model),
         "feature_names": names,
         "scales": getattr(model, "scales_", None),
         "guarantee": model.privacy_.to_dict(),
@@ -197,24 +216,22 @@ def _pipeline_header(
     header = {key: inner[key] for key in ("format", "schema", "dpsparse")}
     header |= {
         "estimator": "DPPipeline",
-        "parameters": {
-            name: encoded(getattr(pipe, name))
-            for name in ("epsilon", "delta", "adjacency", "leak_share", "random_state")
-        },
-        "attributes": {
-            name: encoded(getattr(pipe, name))
-            for name in ("n_features_in_", "feature_names_in_", "about_")
-            if hasattr(pipe, name)
-        },
+        **facts_of(pipe, without={"ledger", "steps"}),
+        **_search_of(pipe),
         "steps": encoded(pipe.steps_),
         "model_name": pipe.steps[-1][0],
         "domain": encoded(pipe.domain),
         "guarantee": pipe.privacy_.to_dict(),
         "plan": encoded_plan(pipe.plan_),
-        "model": {key: value for key, value in inner.items() if key != "coef"},
+        "model": {key: value for key, value in inner.items() if key not in (*header, "coef")},
         "coef": inner["coef"],
     }
     return header, weights
+
+
+def _search_of(model: Model) -> dict[str, Any]:
+    """The settings of the search that chose a model: its price follows from them."""
+    return {"search": encoded(model.search_)} if hasattr(model, "search_") else {}
 
 
 def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
@@ -223,113 +240,184 @@ def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
     return readable(header)
 
 
+# ---- reading ------------------------------------------------------------------------------------
+
+_OF_ALL = {
+    "format",
+    "schema",
+    "dpsparse",
+    "estimator",
+    "parameters",
+    "attributes",
+    "guarantee",
+    "plan",
+    "coef",
+}
+_OF_A_MODEL = _OF_ALL | {"feature_names", "scales"}
+_OF_A_PIPELINE = _OF_ALL | {"steps", "model_name", "domain", "model"}
+
+
 def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
     content = path.read_bytes()
-    extra: tuple[np.ndarray, ...] = ()
+    arrays: dict[str, np.ndarray] = {}
     if content.startswith(b"PK"):
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            header = json.loads(archive["header"].tobytes())
-            parts = [archive[name] for name in ("data", "indices", "indptr")]
-        extra = (parts[2], parts[1], parts[0])
+        arrays = _unpacked(path.name, content)
+        header = parsed(arrays.pop("header").tobytes())
     else:
-        header = json.loads(content)
+        header = parsed(content)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path.name} is not a dpsparse model.")
     schema = header.get("schema")
-    if schema != SCHEMA:
+    if type(schema) is not int or schema != SCHEMA:
         found = f"schema {schema}" if type(schema) is int else "an unknown schema"
         raise ModelFileError(f"{path.name} has {found}; this version reads schema {SCHEMA}.")
-    if header.pop("checksum", None) != _checksum(header, *extra):
+    if header.pop("checksum", None) != _checksum(header, *(arrays[name] for name in arrays)):
         raise ModelFileError(f"{path.name} is damaged or was edited: its checksum is wrong.")
     record = header["coef"]
-    if not extra:
-        parts = [
-            np.array(record["data"], np.float64),
-            np.array(record["indices"], np.int32),
-            np.array(record["indptr"], np.int32),
-        ]
-    coef = sp.csr_array(tuple(parts), shape=tuple(record["shape"]))
+    if not arrays:
+        check(are_numbers(record["data"]))
+        check(are_numbers(record["indices"], (int,)) and are_numbers(record["indptr"], (int,)))
+        arrays = {
+            "indptr": np.array(record.pop("indptr"), np.int32),
+            "indices": np.array(record.pop("indices"), np.int32),
+            "data": np.array(record.pop("data"), np.float64),
+        }
+    return header, _read_weights(record, **arrays)
+
+
+def _unpacked(file: str, content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an NPZ file, in the order in which they are hashed; what they take is known before."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        check(sorted(members) == sorted(f"{name}.npy" for name in _ARRAYS))
+        size = sum(member.file_size for member in members.values())
+        if size > MOST_UNPACKED * len(content):
+            raise ModelFileError(
+                f"{file} unpacks to {size / len(content):.0f} times its size, which no model does; it was not unpacked."
+            )
+        out = {}
+        for name, kinds in _ARRAYS.items():
+            with archive.open(f"{name}.npy") as stream:
+                check(np.lib.format.read_magic(stream) == (1, 0))
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                check(len(shape) == 1 and dtype.str in kinds)
+                array = np.frombuffer(stream.read(), dtype)
+                check(array.shape == shape)
+                out[name] = array
+    return out
+
+
+# Arrays of an NPZ file and the types that they may have.
+_ARRAYS = {
+    "header": ("|u1",), "indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "data": ("<f8",),
+}  # fmt: skip
+
+
+def _read_weights(
+    record: dict[str, Any], indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
+) -> sp.csr_array:
+    """The stored weights; nothing is made that is as large as a stated shape."""
+    check(record.keys() <= {"shape", "flat", "sparse", "noise"})
+    shape = record["shape"]
+    check(are_numbers(shape, (int,)) and len(shape) == 2 and min(shape) >= 1 and max(shape) < 2**31)
+    check(type(record["flat"]) is bool and type(record["sparse"]) is bool)
+    check(len(indptr) == shape[0] + 1 and np.isfinite(data).all())
+    coef = sp.csr_array((data, indices, indptr), shape=tuple(shape))
     coef.check_format(full_check=True)
-    return header, coef
-
-
-def _rebuild_pipeline(file: str, header: dict[str, Any], coef: sp.csr_array) -> DPPipeline:
-    inside = {**header["model"], "coef": header["coef"]}
-    model = _rebuild(file, inside, coef)
-    steps = [tuple(pair) for pair in decoded(header["steps"])]
-    given = type(model)(
-        **{**model.get_params(deep=False), "domain": decoded(header["domain"]), "epsilon": 1.0}
+    check(coef.has_canonical_format)
+    noise = np.array(record.get("noise", []), np.float64)
+    check(
+        are_numbers(record.get("noise", []))
+        and bool((noise >= 0.0).all() and np.isfinite(noise).all())
     )
-    parameters = {key: decoded(value) for key, value in header["parameters"].items()}
-    pipe = DPPipeline(
-        [*((n, clone(s)) for n, s in steps), (header["model_name"], given)], **parameters
-    )
-    for key, value in header["attributes"].items():
-        setattr(pipe, key, decoded(value))
-    pipe.steps_, pipe.model_ = steps, model
-    pipe.privacy_ = Guarantee.from_dict(header["guarantee"])
-    pipe.plan_ = decoded_plan(header["plan"])
-    # The fit is a part of what the pipeline pays for: the phases of its plan stand there too.
-    paid = {(phase.name, phase.event) for phase in pipe.plan_.phases}
-    within = all((phase.name, phase.event) in paid for phase in model.plan_.phases)
-    _check_agreement(file, pipe, pipe.plan_, model._domain.unit, within)
-    return pipe
+    check("noise" not in record or len(noise) == len(data))
+    return coef
 
 
 def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
-    name = header["estimator"]
-    if name == "DPPipeline":
+    if header["estimator"] == "DPPipeline":
         return _rebuild_pipeline(file, header, coef)
-    home = published if name in published.__all__ else estimators
-    if name not in home.__all__:
-        kind = name if re.fullmatch(r"DP[A-Za-z]{1,60}", str(name)) else "kind of model"
+    model = _rebuild_model(file, header, coef)
+    check_prices(file, model, header["dpsparse"])
+    return _without_omitted(model, header)
+
+
+def _rebuild_pipeline(file: str, header: dict[str, Any], coef: sp.csr_array) -> DPPipeline:
+    check(_OF_A_PIPELINE <= header.keys() <= _OF_A_PIPELINE | {"search"})
+    common = {key: header[key] for key in ("format", "schema", "dpsparse", "coef")}
+    model = _rebuild_model(file, {**header["model"], **common}, coef)
+    steps = [tuple(pair) for pair in decoded(header["steps"])]
+    check(type(header["model_name"]) is str)
+    given = type(model)(
+        **{**model.get_params(deep=False), "domain": decoded(header["domain"]), "epsilon": 1.0}
+    )
+    whole = [*((name, clone(step)) for name, step in steps), (header["model_name"], given)]
+    pipe: DPPipeline = made(DPPipeline, header, steps=whole)
+    pipe.steps_, pipe.model_ = steps, model
+    _add_claims(file, pipe, header)
+    check(is_int(pipe.n_features_in_, 1))
+    check_prices(file, pipe, header["dpsparse"])
+    _without_omitted(model, header["model"])
+    pipe.predict(_blank_row(pipe))  # what cannot prepare one row is damaged
+    return pipe
+
+
+def _rebuild_model(file: str, header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
+    name = header["estimator"]
+    kind = kind_of(name) if type(name) is str else None
+    if kind is None:
+        what = name if re.fullmatch(r"[A-Z][A-Za-z]{1,60}", str(name)) else "kind of model"
         raise ModelFileError(
-            f"{file} holds a {kind} that this version of dpsparse ({dpsparse.__version__}) does "
-            "not have."
+            f"{file} holds a {what} that this version of dpsparse ({dpsparse.__version__}) does not have."
         )
-    model: BaseDPLinearModel = made(getattr(home, name), header)
+    check(_OF_A_MODEL <= header.keys() <= _OF_A_MODEL | {"search"})
+    model: BaseDPLinearModel = made(kind, header)
     record = header["coef"]
-    if not record["sparse"]:
+    if record["sparse"] or math.prod(coef.shape) > MOST_DENSE:
+        model.coef_ = coef
+    else:
         dense = np.zeros(coef.shape)
         rows = np.repeat(np.arange(coef.shape[0]), np.diff(coef.indptr))
         dense[rows, coef.indices] = coef.data  # toarray would add, and 0.0 + -0.0 is 0.0
         model.coef_ = dense[0] if record["flat"] else dense
-    else:
-        model.coef_ = coef
-    if "noise" in record:
+    if "noise" in record and coef.shape[1] <= MOST_DENSE:
         model.coef_noise_ = np.zeros(coef.shape[1], dtype=np.float32)
         model.coef_noise_[coef.indices] = record["noise"]
-    model.privacy_ = Guarantee.from_dict(header["guarantee"])
-    model.plan_ = decoded_plan(header["plan"])
-    names = header["feature_names"]
+    names, scales = header["feature_names"], header["scales"]
+    check(names is None or (type(names) is list and all(type(each) is str for each in names)))
+    check(names is None or len(names) == coef.shape[1])
+    check(scales is None or (type(scales) is dict and are_numbers(list(scales.values()))))
+    check(all(scale != 0.0 and math.isfinite(scale) for scale in (scales or {}).values()))
     model.feature_names_ = tuple(names) if names is not None else None
-    model.scales_ = header.get("scales")
-    _check_claims(file, model)
+    model.scales_ = scales
+    check_fitted(model, coef.shape, flat=record["flat"])
+    _add_claims(file, model, header)
     return model
 
 
-def _check_claims(file: str, model: BaseDPLinearModel) -> None:
-    """What the file promises must follow from its plan, and its plan from its parameters.
-
-    The events of both were recomputed when they were decoded; here the copies must agree. Only
-    the noiseless, published and seeded plans may state another epsilon than the parameter.
-    """
-    right = model._is_published or model.epsilon == model.plan_.epsilon
-    _check_agreement(file, model, model.plan_, model._domain.unit, right or not model.plan_.proven)
+def _add_claims(file: str, model: Model, header: dict[str, Any]) -> None:
+    model.privacy_ = Guarantee.from_dict(header["guarantee"])
+    model.plan_ = decoded_plan(header["plan"])
+    if "search" in header:
+        model.search_ = decoded(header["search"])
+    check_claims(file, model)
 
 
-def _check_agreement(file: str, model: Model, plan: Plan, unit: str, agree: bool) -> None:
-    stated = (model.delta, model.adjacency, PERSON if unit == "person" else ROW)
-    agree = agree and model.privacy_ == plan.guarantee
-    agree = agree and stated == (plan.delta, plan.adjacency, plan.unit)
-    if plan.proven:
-        agree = agree and model.random_state is None
-        agree = agree and (isinstance(model, BaseDPLinearModel) or model.epsilon == plan.epsilon)
-    if not agree:
-        raise ModelFileError(
-            f"{file} contradicts itself: its guarantee does not follow from its plan and "
-            "parameters. It was edited; do not trust it."
-        )
+def _without_omitted(model: BaseDPLinearModel, header: dict[str, Any]) -> BaseDPLinearModel:
+    """Large arrays are not in the file; their shapes have served to price the model."""
+    stored = header["parameters"].items()
+    omitted = [k for k, value in stored if isinstance(value, dict) and value["type"] == "omitted"]
+    model.set_params(**dict.fromkeys(omitted))
+    return model
+
+
+def _blank_row(pipe: DPPipeline) -> Any:
+    """One raw row of gaps."""
+    if hasattr(pipe, "feature_names_in_"):
+        return {str(name): np.array([None], object) for name in pipe.feature_names_in_}
+    if isinstance(pipe.steps_[0][1], DPVectorizer):
+        return [""]
+    return np.full((1, pipe.n_features_in_), None, object)
 
 
 def _checksum(header: dict[str, Any], *arrays: np.ndarray) -> str:

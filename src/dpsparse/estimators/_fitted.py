@@ -29,6 +29,10 @@ class FittedLinearModel(BaseEstimator):
     coef_noise_: np.ndarray
     n_features_in_: int
     feature_names_in_: np.ndarray
+    feature_names_: tuple[str, ...] | None  # of a model from a file
+    scales_: dict[str, float] | None  # constants by which columns were divided before training
+    about_: dict[str, str]  # what the command line calls data and target
+    search_: dict[str, Any]  # the settings of the search that chose it
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

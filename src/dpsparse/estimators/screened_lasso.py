@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -78,6 +78,7 @@ class _ScreenedLasso(ReleasesScales):
     n_drop: int = 10
     screen_share: float = 0.1
     fit_intercept: bool = True
+    n_live_: tuple[int, ...] = field(init=False)
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _solver: ClassVar[Any] = staticmethod(solve)

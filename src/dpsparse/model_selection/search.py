@@ -402,9 +402,16 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         return model
 
     def _publish(self, best: Any, winner: Winner, design: Design, plan: Plan) -> None:
-        point = dict(design.setting.candidates[winner.index])
+        points = [dict(point) for point in design.setting.candidates]
         if is_pipeline(best):
-            point = outward(point, best.steps[-1][0])
+            points = [outward(point, best.steps[-1][0]) for point in points]
+        point = points[winner.index]
+        own = ("design", "scoring", "share", "weights", "chance", "split")
+        best.search_ = {
+            "estimator": clone(self.estimator),
+            "candidates": points,
+            **{name: getattr(self, name) for name in own},
+        }
         self.best_estimator_, self.best_params_, self.best_index_ = best, point, winner.index
         self.plan_, self.privacy_ = plan, plan.guarantee
         n_samples = self._model._domain.n_samples

@@ -259,6 +259,7 @@ class PublicScaler(_Scaled):
     fill: Any = None
     flag_gaps: bool = False
     count_clipped: bool = False
+    fill_: np.ndarray = field(init=False)
     clipped_share_: np.ndarray = field(init=False)
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:

@@ -123,6 +123,9 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     plan_: Plan = field(init=False)
     privacy_: Guarantee = field(init=False)
     n_features_in_: int = field(init=False)
+    feature_names_in_: np.ndarray = field(init=False)
+    about_: dict[str, str] = field(init=False)
+    search_: dict[str, Any] = field(init=False)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, those of the steps as step__parameter."""

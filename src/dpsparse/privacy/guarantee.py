@@ -234,7 +234,11 @@ class Guarantee:
         try:
             facts = {field.name: record[field.name] for field in fields(cls)}
             for name in ("epsilon", "delta"):  # infinity is written as a text
-                facts[name] = float(facts[name])
+                facts[name] = math.inf if facts[name] == "inf" else facts[name]
+                if type(facts[name]) not in (int, float):
+                    raise ParameterError(f"{name} of a guarantee record must be a number.")
+            if type(facts["proven"]) is not bool:
+                raise ParameterError("proven of a guarantee record must be true or false.")
             facts["events"] = tuple((e["name"], ev.from_dict(e["event"])) for e in facts["events"])
             return cls(**facts)
         except KeyError as error:
