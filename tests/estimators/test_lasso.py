@@ -141,7 +141,7 @@ def test_unbalanced_classes_get_their_odds_and_more_noise_than_rows_gets_none():
 
 
 def test_squared_loss_pays_for_its_ball_and_huber_for_its_cutoff():
-    domain = Domain(target_bound=3.0)
+    domain = Domain(feature_bound=1.0, target_bound=3.0)
     squared = DPLassoRegressor(domain, radius=5.0, n_iter=10).plan(4).parameters
     assert squared["slope_bound"] == Squared().slope_bound(domain, 5.0) == 8.0
     huber = DPLassoRegressor(domain, loss="huber", cutoff=0.5, n_iter=10).plan(4).parameters
