@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import math
+import re
 import struct
 from decimal import Decimal
 from itertools import pairwise
@@ -18,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from dpsparse.exceptions import SchemaError
+from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers import iter_svmlight, read_columns, read_svmlight, read_table, tables
 from dpsparse.readers.svmlight import _number, _powers_of_ten
 from dpsparse.readers.tables import label_list, name_array
@@ -209,7 +210,7 @@ CSV = 'id,age,"city, size",label\n1,30,2.5,yes\n2,0,0,no\n\n3,-1e3,0,yes\n'
 @pytest.mark.parametrize("pack", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
 def test_csv(tmp_path, pack):
     path = write(tmp_path, pack[1](CSV.encode()), "t.csv" + pack[0])
-    table = read_table(path, target="label", drop=["id"])
+    table = read_table(path, target="label", drop=["id"], classes=["no", "yes"])
     assert table.feature_names == ("age", "city, size")
     assert table.X.toarray().tolist() == [[30, 2.5], [0, 0], [-1000, 0]]
     assert table.y.tolist() == ["yes", "no", "yes"]
@@ -236,7 +237,7 @@ def test_parquet_equals_csv(tmp_path):
         "y": ["u", "v", "u"],
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    table = read_table(tmp_path / "t.parquet", target="y")
+    table = read_table(tmp_path / "t.parquet", target="y", classes=["u", "v"])
     assert table.feature_names == ("a", "b", "flag")
     assert table.X.toarray().tolist() == [[1.5, 0, 1], [0, 1, 0], [2, 0, 1]]
     assert table.y.tolist() == ["u", "v", "u"]
@@ -296,8 +297,9 @@ CELLS = ["1", "0", "-0.0", "2.5e-7", " 3", "4 ", "+5", "1_0", "nan", "inf", "-in
     end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
     target=st.sampled_from(["y", None]),
     block=st.sampled_from([8, 2**24]),
+    classes=st.sampled_from([None, [0, 1], ["0", "1", "nan", "x"], "observed"]),
 )
-def test_both_csv_readers_read_the_same(tmp_path_factory, rows, usual, end, target, block):
+def test_both_csv_readers_read_the_same(tmp_path_factory, rows, usual, end, target, block, classes):
     """pyarrow's numbers bit for bit, and what it might see differently left to the other reader."""
     ordinary = [["1.5", "-2e-3", "0"], ["0", "7", "1"]] * usual
     text = end.join(
@@ -307,11 +309,16 @@ def test_both_csv_readers_read_the_same(tmp_path_factory, rows, usual, end, targ
     choose = lambda names: tables._choose(names, target, None, [], None)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "_BLOCK", block)
-        quick = tables.quick_csv(path, ",", choose)
+        try:
+            quick = tables.quick_csv(path, ",", choose, classes)
+        except SchemaError as refusal:  # of a target
+            with pytest.raises(SchemaError, match="^" + re.escape(str(refusal))):
+                tables._read_any_csv(path, ",", choose, classes)
+            return
     if quick is None:
         assert not (usual and usual % 2 == 0 and end in ("\n", "\r\n") and block > 8)
         return
-    slow = tables._read_any_csv(path, ",", choose)
+    slow = tables._read_any_csv(path, ",", choose, classes)
     assert quick.feature_names == slow.feature_names
     for name in ("indptr", "indices", "data"):
         a, b = getattr(quick.X, name), getattr(slow.X, name)
@@ -344,6 +351,10 @@ def test_declared_labels_have_the_type_of_a_column():
     assert label_list("-1, 1.5") == [-1, 1.5]
     assert label_list("no,yes") == ["no", "yes"]
     assert label_list('"a,b",c') == ["a,b", "c"]
+    assert label_list("1,2,unknown") == ["1", "2", "unknown"]
+    assert label_list("inf,1") == ["inf", "1"]
+    with pytest.raises(ParameterError, match="empty label"):
+        label_list("no,yes,")
 
 
 def test_bounded_memory_for_large_files(tmp_path):

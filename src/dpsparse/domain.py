@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse._cells import observed_labels, read_labels, read_numbers
 from dpsparse._checks import given, is_real, is_whole, quietly, refuse_large_labels
 from dpsparse.clipping import (
     HUGE,
@@ -23,7 +24,6 @@ from dpsparse.clipping import (
     Part,
     by_person,
     clipped_rows,
-    refuse_non_finite,
 )
 from dpsparse.exceptions import DomainError, SchemaError
 
@@ -127,6 +127,8 @@ class Domain:
                 lambda: DomainError("Domain.classes must list labels of one kind, whole numbers or text."),
                 np.unique, np.asarray(self.classes),
             )  # fmt: skip
+            if np.any(labels != labels):
+                raise DomainError("Domain.classes must not list NaN; name the class by a text.")
             if len(labels) < 2 or len(labels) != len(self.classes):
                 raise DomainError("Domain.classes must list at least two different labels.")
             refuse_large_labels(labels)
@@ -274,7 +276,7 @@ class Domain:
             raise DomainError(
                 'A plan without data needs the labels; declare them: Domain(classes=[0, 1]) instead of "observed".'
             )
-        labels = quietly("The labels of y are of mixed types.", np.unique, y)
+        labels = observed_labels(y)
         if len(labels) < 2:
             raise DomainError(
                 "y holds one class only; classification needs two. Declare both labels with "
@@ -310,16 +312,9 @@ class Domain:
         if y is None:
             targets = np.zeros(len(indptr) - 1)
         elif labels is not None:
-            wrong = "The labels of y are not of the type of Domain.classes."
-            targets = quietly(wrong, _encode, y, labels)
+            targets = read_labels(y, labels)
         else:
-            targets = quietly(
-                "y must hold real numbers; for labels take a classifier and declare Domain(classes=[0, 1]).",
-                np.asarray,
-                y,
-                np.float64,
-            )
-            refuse_non_finite(targets, "y")
+            targets = read_numbers(y)
             if self.target_bound is not None:
                 most = self.target_bound
                 targets = np.clip(targets - self.target_middle, -most, most) / most
@@ -338,14 +333,3 @@ _EXAMPLES = {
     "classes": "[0, 1]",
     "n_samples": "10_000",
 }
-
-
-def _encode(y: Any, labels: np.ndarray) -> np.ndarray:
-    y = np.asarray(y)
-    codes: np.ndarray = np.asarray(np.searchsorted(labels, y))
-    codes[codes == len(labels)] = 0
-    if not np.array_equal(labels[codes], y):
-        raise SchemaError(
-            "y holds a label that Domain.classes does not list; declare every label that may occur."
-        )
-    return codes.astype(np.int32)

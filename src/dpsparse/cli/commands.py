@@ -94,7 +94,7 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, as_json: bool, **opt
     model: Any
     if raw:
         model, _ = training.prepared(data[0], options, facts, ledger)
-        rows = training.read_raw(data[0], options)
+        rows = training.read_raw(data[0], options, facts.domain.classes)
     else:
         model = opt.make_estimator(options, facts.domain, ledger)
         if options["n_features"] is not None:

@@ -48,12 +48,17 @@ def evaluate(
     """Private metrics of MODEL on the rows of DATA, each with an interval."""
     from dpsparse.cli import training
     from dpsparse.evaluation import dp_evaluate
+    from dpsparse.evaluation.scores import describe_model
     from dpsparse.models import load
 
     if output is not None:
         check_output(output, overwrite, (model, data, options.get("ledger_path")))
     fitted: Any = load(model)
     ledger = opt.open_ledger(options)
+    metrics, bound = options["metrics"] or None, options["error_bound"]
+    describe_model(getattr(fitted, "model_", fitted), None, bound).check(
+        metrics
+    )  # before a long read
     with stage(f"reading {Path(data).name}"):
         rows = training.labelled_rows(fitted, data, options)
     with stage("evaluating"):
@@ -66,8 +71,8 @@ def evaluate(
             ledger=ledger,
             groups=rows.persons,
             adjacency=opt.adjacency_of(options, ledger) or "add-remove",
-            metrics=options["metrics"] or None,
-            error_bound=options["error_bound"],
+            metrics=metrics,
+            error_bound=bound,
             random_state=options["random_state"],
         )
     # Names that were typed, nothing of the rows.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpsparse
+from dpsparse._cells import read_targets
 from dpsparse._checks import did_you_mean, no_column
 from dpsparse._files import keep_elsewhere
 from dpsparse._text import show_name
@@ -17,7 +18,7 @@ from dpsparse.cli.options import Options, make_estimator
 from dpsparse.cli.output import say, stage
 from dpsparse.exceptions import DomainError, ModelFileError, ParameterError, SchemaError
 from dpsparse.readers import column_names, read_columns, read_table
-from dpsparse.readers.tables import NotNumericTable, format_of, name_array, target_array
+from dpsparse.readers.tables import NotNumericTable, format_of, name_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,15 +65,16 @@ def count_features(data: str, options: Options) -> int | None:
     return len(set(names) - set(others))
 
 
-def read_raw(path: str, options: Options) -> Training:
-    """Raw feature columns, targets and persons of a table that the pipeline prepares."""
+def read_raw(path: str, options: Options, classes: Any) -> Training:
+    """Raw feature columns, targets (of the declared classes, or numbers) and persons of a table that the pipeline
+    prepares."""
     target, person = _target(options), _person(options)
     with stage(f"reading {Path(path).name}"):
         columns = read_columns(path, format=options["file_format"])
         for name in (target, person):
             if name is not None and name not in columns:
                 raise no_column(name, list(columns), (target, person))
-        y = target_array(columns.pop(target).tolist())
+        y = read_targets(columns.pop(target), classes)
         persons = None if person is None else name_array(columns.pop(person).tolist())
         return Training(columns, y, persons)
 
@@ -89,6 +91,7 @@ def read_numbers(path: str, options: Options, scales: dict[str, float], model: A
                 n_features=options["n_features"],
                 zero_based=options["zero_based"],
                 format=options["file_format"],
+                classes=model.domain.classes,
             )
         except NotNumericTable as error:
             raise preparation.undecided(path, options, error) from None
@@ -159,19 +162,20 @@ def rows_for(fitted: Any, data: str, options: Options) -> Any:
 
 def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
     """Rows for a fitted model with their targets, and the person of every row if a column names them."""
-    person = _person(options)
+    person, classes = _person(options), getattr(fitted, "classes_", None)
     if (options["file_format"] or format_of(Path(data))) == "svmlight":
         if person is not None:
             raise SchemaError("--person needs named columns (CSV, Parquet).")
         table = read_table(
-            data, n_features=fitted.n_features_in_, zero_based=options["zero_based"], format=options["file_format"]
+            data, n_features=fitted.n_features_in_, zero_based=options["zero_based"], format=options["file_format"],
+            classes=classes,
         )  # fmt: skip
         return Training(table.X, table.y)
     wanted = [_target(options), *([person] if person is not None else [])]
     X = rows_for(fitted, data, {**options, "drop": [*options["drop"], *wanted[1:]]})
     cells = read_columns(data, columns=wanted, format=options["file_format"])
     persons = None if person is None else name_array(cells[person].tolist())
-    return Training(X, target_array(cells[wanted[0]].tolist()), persons)
+    return Training(X, read_targets(cells[wanted[0]], classes), persons)
 
 
 def _target(options: Options) -> str:

@@ -104,7 +104,7 @@ def tune(
         emit_price(price, ledger, as_json)
         return
     if raw:
-        rows = training.read_raw(data, options)
+        rows = training.read_raw(data, options, facts.domain.classes)
     else:
         rows = training.read_numbers(data, options, facts.scales, estimator)
     with stage("searching"):

@@ -15,15 +15,24 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from dpsparse._cells import read_labels, read_numbers
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, given, is_number, is_whole
 from dpsparse.clipping import refuse_malformed, within_limits
-from dpsparse.domain import Domain
+from dpsparse.domain import OBSERVED, Domain
 from dpsparse.estimators._fitted import FittedLinearModel
 from dpsparse.estimators._lazy import is_dask, lazily, refuse_inside_task
-from dpsparse.estimators._schema import check_labels, checked_data, checked_score, refuse_weights
+from dpsparse.estimators._schema import (
+    accuracy,
+    check_lengths,
+    check_observed,
+    checked_column,
+    checked_data,
+    checked_score,
+    refuse_weights,
+)
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.privacy.guarantee import PERSON
 from dpsparse.privacy.plan import Phase, Plan
@@ -190,10 +199,9 @@ class BaseDPLinearModel(FittedLinearModel):
             rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
             refuse_malformed(X)
-            X, y = checked_data(
-                self, X, y, ensure_all_finite=False, y_numeric=self._labels_are_numbers
-            )
-            labels = self._labels(y)
+            y, labels = self._read_targets(y)
+            X = checked_data(self, X, ensure_all_finite=False)
+            check_lengths(X, y)
             names = getattr(self, "feature_names_in_", None)
             limits = self._domain.column_limits(names, X.shape[1])
             self._check_scales(names)
@@ -294,6 +302,10 @@ class BaseDPLinearModel(FittedLinearModel):
     def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
         return None
 
+    def _read_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets in the declared type, and the labels where they are classes. Each cell is read by itself."""
+        return read_numbers(checked_column(self, y)), None
+
     _labels_are_numbers: ClassVar[bool] = False
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
@@ -311,9 +323,15 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
     """Classification: labels come from the domain, probabilities from the logistic link."""
 
     def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
-        if y is not None:
-            check_labels(y)
+        if y is not None and self._domain.classes == OBSERVED:
+            check_observed(y)
         return self._domain.class_labels(y)
+
+    def _read_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        cells = checked_column(self, y)
+        labels = self._labels(cells)
+        assert labels is not None
+        return np.asarray(labels[read_labels(cells, labels)]), labels
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
         super()._publish(coef, intercept, labels)
@@ -353,7 +371,11 @@ class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows whose label is predicted; exact, not private if the rows are."""
-        return checked_score(self, super().score, X, y, sample_weight)
+
+        def share(X: Any, y: Any, weights: Any) -> float:
+            return accuracy(y, self.predict(X), self.classes_, weights)
+
+        return checked_score(self, share, X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -386,7 +408,10 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of the predictions; exact, not private if the rows are."""
-        return checked_score(self, super().score, X, y, sample_weight)
+        r2 = super().score
+        return checked_score(
+            self, lambda X, y, weights: r2(X, read_numbers(y), weights), X, y, sample_weight
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

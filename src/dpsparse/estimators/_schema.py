@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpsparse._cells import column_cells, label_codes, natural_type, refuse_complex
 from dpsparse._checks import decoded, quietly
 from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
@@ -32,19 +34,14 @@ _ENCODE = (
 )
 
 
-def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
-    """scikit-learn's schema checks of X (and y); every refusal is one of ours."""
-    reset, numbers = checks.get("reset", True), checks.get("y_numeric", False)
-    X, y = quietly(_UNREADABLE, decoded, X), tuple(quietly(_UNREADABLE, decoded, v) for v in y)
+def checked_data(estimator: Any, X: Any, **checks: Any) -> Any:
+    """scikit-learn's schema checks of X; every refusal is one of ours."""
+    reset = checks.get("reset", True)
+    X = quietly(_UNREADABLE, decoded, X)
     out = quietly(
-        lambda: _fault(estimator, X, y, reset=reset, numbers=numbers),
-        _validated, estimator, X, *y, **checks,
+        lambda: _fault(estimator, X, reset=reset),
+        _validated, estimator, X, **checks,
     )  # fmt: skip
-    if y and len(_shape(y[0])) == 2:
-        _warn(
-            "A column-vector y was passed when a 1d array was expected; pass y.ravel().",
-            DataConversionWarning,
-        )
     if not reset:
         fitted = hasattr(estimator, "feature_names_in_")
         named = column_names(X) is not None
@@ -59,44 +56,74 @@ def checked_data(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
     return out
 
 
-def _validated(estimator: Any, X: Any, *y: Any, **checks: Any) -> Any:
-    out = validate_data(estimator, X, *y, accept_sparse="csr", dtype="numeric", **checks)
-    rows = out[0] if y else out
+def checked_column(estimator: Any, y: Any) -> np.ndarray:
+    """The cells of y, one by one; what they are is decided by what is declared."""
+    if y is None:
+        raise SchemaError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    cells = column_cells(y)
+    if len(_shape(y)) == 2:
+        _warn(
+            "A column-vector y was passed when a 1d array was expected; pass y.ravel().",
+            DataConversionWarning,
+        )
+    return cells
+
+
+def check_lengths(X: Any, y: np.ndarray) -> None:
+    """Refuse targets that are more or fewer than the rows."""
+    if X.shape[0] != len(y):
+        raise SchemaError("X and y have different numbers of rows; pass one target per row.")
+
+
+def _validated(estimator: Any, X: Any, **checks: Any) -> Any:
+    rows = validate_data(estimator, X, accept_sparse="csr", dtype="numeric", **checks)
     if rows.dtype.kind not in "biuf":  # scikit-learn lets some objects and categories pass
         raise TypeError
-    return out
+    return rows
 
 
-def check_labels(y: np.ndarray) -> None:
-    """Refuse targets that cannot be class labels, such as fractions or mixed types; whole numbers always can."""
-    if np.ndim(y) == 1 and np.asarray(y).dtype.kind in "iu":
+def check_observed(y: np.ndarray) -> None:
+    """Refuse targets with a public set of labels that cannot be class labels, such as fractions or mixed types."""
+    if y.dtype.kind in "iu":
         return
+    refuse_complex(y)
     quietly(
         "Unknown label type: y must hold class labels, whole numbers or text, one kind throughout, none missing. "
         "For numbers use a regressor.",
-        check_classification_targets, y,
+        check_classification_targets, natural_type(y),
     )  # fmt: skip
 
 
 def checked_score(
-    estimator: Any, score: Callable[..., Any], X: Any, y: Any, sample_weight: Any
+    estimator: Any, score: Callable[..., float], X: Any, y: Any, weights: Any
 ) -> float:
-    """A score of scikit-learn's; its metrics quote labels and count rows when they refuse."""
+    """score(X, y, weights); metrics of scikit-learn quote labels and count rows when they refuse."""
     check_is_fitted(estimator)
     sentence = (
         "y cannot be compared with the predictions; pass one target per row of X, of the kind the "
         "model was fitted with."
     )
-    return float(quietly(sentence, score, X, y, sample_weight=sample_weight))
+    return float(quietly(sentence, score, X, y, weights))
+
+
+def accuracy(y: Any, guess: Any, labels: np.ndarray, weights: Any = None) -> float:
+    """The share of the rows whose label, read as `fit` reads it, is the predicted one. A label that the model does not
+    know is never predicted; a cell that is neither text nor number is no label."""
+    cells = column_cells(y)
+    truth, guess = label_codes(cells, labels), label_codes(column_cells(guess), labels)
+    unknown = cells[truth < 0].tolist()
+    if truth.shape != guess.shape or not all(isinstance(cell, (str, Real)) for cell in unknown):
+        raise ValueError
+    return float(np.average(truth == guess, weights=weights))
 
 
 # ---- what is wrong, by types and shapes ---------------------------------------------------------
 
 
-def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: bool) -> Exception:
+def _fault(estimator: Any, X: Any, *, reset: bool) -> Exception:
     name = type(estimator).__name__
-    if y and y[0] is None:
-        return SchemaError(f"{name} requires y to be passed, but the target y is None.")
     names, shape = column_names(X), _shape(X)
     if not reset and names is not None and hasattr(estimator, "feature_names_in_"):
         seen = list(estimator.feature_names_in_)
@@ -109,7 +136,7 @@ def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: 
         )
     if names is None and any(isinstance(column, str) for column in getattr(X, "columns", ())):
         return SchemaError("The columns of X must all be named by text, or none of them.")
-    fault = _not_numeric("X", X)
+    fault = _not_numeric(X)
     if fault is not None:
         return fault
     if shape[1] == 0:
@@ -121,10 +148,6 @@ def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: 
             f"X has {shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
             "features as input."
         )
-    if y:
-        fault = _fault_of_targets(y[0], shape[0], numbers)
-        if fault is not None:
-            return fault
     if not _finite(X):
         return SchemaError(
             "Input X contains NaN or infinity; replace missing values by a public constant."
@@ -132,36 +155,14 @@ def _fault(estimator: Any, X: Any, y: tuple[Any, ...], *, reset: bool, numbers: 
     return SchemaError(_UNREADABLE)
 
 
-def _fault_of_targets(y: Any, n_rows: int, numbers: bool) -> Exception | None:
-    shape = _shape(y)
-    if sp.issparse(y) or len(shape) not in (1, 2) or (len(shape) == 2 and shape[1] != 1):
-        return SchemaError("y should be a 1d array: one target per row of X.")
-    fault = _not_numeric("y", y) if numbers or _kind(y) == "c" else None
-    if fault is not None:
-        return fault
-    if shape[0] != n_rows:
-        return SchemaError("X and y have different numbers of rows; pass one target per row.")
-    if not _finite(y) or _has_gaps(y):
-        return SchemaError("Input y contains NaN or infinity; leave out rows without a target.")
-    return None
-
-
-def _not_numeric(name: str, values: Any) -> Exception | None:
-    """Complex numbers and what cannot become a number; a column is told by position and dtype."""
-    if _kind(values) == "c":
-        return SchemaError(f"Complex data not supported; pass real numbers in {name}.")
-    if _converts(values):
+def _not_numeric(X: Any) -> Exception | None:
+    """Complex numbers, and what cannot become a number; where it stands is not told."""
+    if _kind(X) == "c":
+        return SchemaError("Complex data not supported; pass real numbers in X.")
+    if _converts(X):
         return None
-    where = ""
-    dtypes = getattr(values, "dtypes", None)
-    if name == "X" and dtypes is not None and hasattr(values, "iloc"):
-        for position, dtype in enumerate(dtypes):
-            if not _converts(values.iloc[:, position]):
-                where = f"; column {position}, counted from 0, is of type {type(dtype).__name__}"
-                break
     return NotNumericError(
-        f"{name} must be numeric (an argument must be a numeric string or a number){where}; "
-        f"{_ENCODE}."
+        f"X must be numeric (an argument must be a numeric string or a number); {_ENCODE}."
     )
 
 
@@ -178,17 +179,6 @@ def _finite(values: Any) -> bool:
         return bool(np.isfinite(np.asarray(_cells(values), dtype=np.float64)).all())
     except Exception:
         return True  # text; not a question of finiteness
-
-
-def _has_gaps(y: Any) -> bool:
-    """Whether labels are missing in a column of text, where nothing asks whether they are finite."""
-    cells = np.ravel(np.asarray(y, object))
-    return any(
-        cell is None
-        or type(cell).__name__ in ("NAType", "NaTType")
-        or (isinstance(cell, float) and cell != cell)
-        for cell in cells
-    )
 
 
 def _cells(values: Any) -> Any:

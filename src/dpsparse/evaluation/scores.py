@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._cells import column_cells, label_codes, read_numbers
 from dpsparse._checks import check_positive, decoded, quietly, refuse_large_labels
 from dpsparse.clipping import by_person
 from dpsparse.domain import Domain
@@ -105,10 +106,8 @@ def score_rows(
     """Private rows with what the model says about them."""
     n = _n_rows(X)
     ask = partial(_ask, n=n, one_by_one=one_by_one)
-    y = np.asarray(decoded(y))
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1 or len(y) != n:
+    y = column_cells(y)
+    if len(y) != n:
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
     if n == 0:
         raise SchemaError("There are no rows to evaluate on. Nothing was spent.")
@@ -157,9 +156,7 @@ def _score_numbers(
     model: Any, X: Any, y: np.ndarray, subject: Subject, persons: np.ndarray | None, ask: Ask
 ) -> ScoredNumbers:
     bound, middle = subject.target_bound, subject.target_middle
-    if y.dtype.kind not in "biuf" or not np.isfinite(y.astype(np.float64)).all():
-        raise SchemaError("y must hold finite numbers; replace missing targets or leave them out.")
-    targets = np.clip(y.astype(np.float64) - middle, -bound, bound)
+    targets = np.clip(read_numbers(y) - middle, -bound, bound)
     own = isinstance(model, BaseDPLinearModel)
     guess = _margins(model, X)[:, 0] if own else np.ravel(_numbers(ask(model.predict, X)))
     if len(guess) != len(y):
@@ -215,16 +212,13 @@ def _numbers(found: np.ndarray) -> np.ndarray:
 
 
 def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
+    """The place of every label among those of the model, which need not be sorted."""
     refuse_large_labels(labels)
     order = np.argsort(labels)
-    try:
-        places = np.searchsorted(labels, y, sorter=order)
-    except TypeError:  # text against numbers
-        raise SchemaError(complaint) from None
-    codes = order[np.minimum(places, len(labels) - 1)]
-    if not np.array_equal(labels[codes], y):
+    codes = label_codes(y, labels[order])
+    if np.any(codes < 0):
         raise SchemaError(complaint)
-    return np.asarray(codes)
+    return np.asarray(order[codes])
 
 
 def _persons(groups: Any, n: int) -> np.ndarray | None:

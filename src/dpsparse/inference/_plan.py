@@ -10,7 +10,7 @@ from dpsparse._checks import check_terms
 from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPClassifier
-from dpsparse.estimators._schema import check_labels, checked_data, column_names
+from dpsparse.estimators._schema import check_lengths, checked_data, column_names
 from dpsparse.exceptions import ParameterError
 from dpsparse.privacy.budget import Budget
 from dpsparse.privacy.guarantee import FITTED, PERSON, ROW
@@ -82,9 +82,10 @@ def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray 
         raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
     refuse_malformed(X)
     names = column_names(X)
-    X, y = checked_data(BaseDPClassifier(domain), X, y, ensure_all_finite=False)
-    check_labels(y)
+    model = BaseDPClassifier(domain)
+    y, labels = model._read_targets(y)
+    X = checked_data(model, X, ensure_all_finite=False)
+    check_lengths(X, y)
     limits = domain.column_limits(names, X.shape[1])
-    labels = np.asarray(domain.class_labels())
     rows = Rows.clip(within_limits(X, limits), y, domain, labels=labels, groups=groups)
     return rows, None if limits is None else np.abs(limits).max(axis=1)

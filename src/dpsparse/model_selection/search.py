@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import check_choice, check_count, check_share, check_terms
 from dpsparse.clipping import refuse_malformed, within_limits
 from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.estimators._schema import checked_data, refuse_weights
+from dpsparse.estimators._schema import check_lengths, checked_data, refuse_weights
 from dpsparse.estimators.gradient import DPGradientClassifier, DPGradientRegressor
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.candidates import THRESHOLD, are_free, listed, paid
@@ -317,9 +317,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         estimator = self.estimator
         estimator._check_groups(groups)
         refuse_malformed(X)
-        numbers = estimator._labels_are_numbers
-        X, y = checked_data(self, X, y, ensure_all_finite=False, y_numeric=numbers)
-        labels = estimator._labels(y)
+        y, labels = estimator._read_targets(y)
+        X = checked_data(self, X, ensure_all_finite=False)
+        check_lengths(X, y)
         names = getattr(self, "feature_names_in_", None)
         limits = estimator._domain.column_limits(names, X.shape[1])
         estimator._check_scales(names)

@@ -1,15 +1,15 @@
 """Raw tables as columns, and cells as numbers or texts: maps of one cell, total, and silent about what they meet.
 
-A table is a data frame (pandas, polars), an Arrow table, a dict of columns, or an array. A cell that is no number is a
-gap in a column of numbers, and what is neither text nor number is a gap in a column of names: an error would tell
-that a row with such a cell exists.
+A table is a data frame (pandas, polars), an Arrow table, a dict of columns, or an array. Missing values are gaps
+(`_cells.MISSING_WORDS`), but for names that are declared. A cell that is no number is a gap in a column of numbers, and
+what is neither text nor number is a gap in a column of names: an error would tell that a row with such a cell exists.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse._cells import MISSING_WORDS, is_missing
 from dpsparse._checks import array_of, is_number, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 
@@ -25,6 +26,7 @@ from dpsparse.exceptions import SchemaError
 _WRITTEN = re.compile(
     r"\s*(?:[$€£]|USD|EUR|GBP)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s*(?:[%$€£]|USD|EUR|GBP)?\s*"
 )
+_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
 KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST = 256  # characters of a name; longer ones are cut
 _UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
@@ -209,36 +211,51 @@ def _since_1970(cell: date) -> timedelta:
     return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def filled(column: np.ndarray, fill: Any) -> np.ndarray:
-    """The column with a public constant for its gaps."""
+def filled(column: np.ndarray, fill: Any, declared: Container[str | None] = ()) -> np.ndarray:
+    """The column with a public constant for its gaps; `declared` names are no gaps."""
     if column.dtype.kind in "biu":
         return column
     if column.dtype.kind == "f":
         return np.where(np.isnan(column), float(fill) if is_number(fill) else np.nan, column)
-    out = np.empty(len(column), object)
-    for i, cell in enumerate(column.tolist()):
-        out[i] = fill if _name(cell) is None else cell
-    return out
+    names = texts(column, declared)
+    return objects_of(
+        fill if name is None else cell for cell, name in zip(column.tolist(), names, strict=True)
+    )
 
 
-def texts(column: np.ndarray) -> list[str | None]:
-    """Every cell as a name, None for a gap; 1, 1.0 and True are the names "1", "1" and "True"."""
+def texts(column: np.ndarray, declared: Container[str | None] = ()) -> list[str | None]:
+    """Every cell as a name, None for a gap; 1, 1.0 and True are the names "1", "1" and "True". Names that are
+    `declared` come before the words that stand for a missing value."""
     known: dict[Any, str | None] = {}
     out = []
     for cell in column.tolist():
-        if type(cell) is str:
-            if cell not in known:
-                known[cell] = _name(cell)
-            out.append(known[cell])
-        else:
-            out.append(_name(cell))
+        if type(cell) is not str:
+            out.append(_name(cell, declared))
+            continue
+        if cell not in known:
+            known[cell] = _name(cell, declared)
+        out.append(known[cell])
     return out
 
 
-def _name(cell: Any) -> str | None:
+def declared_names(cells: Iterable[Any]) -> list[str | None]:
+    """Declared names as they are compared with cells; a word such as NA is one of them."""
+    return [_plain_name(cell) for cell in cells]
+
+
+def _name(cell: Any, declared: Container[str | None] = ()) -> str | None:
+    name = _plain_name(cell)
+    return None if name in MISSING_WORDS and name not in declared else name
+
+
+def _plain_name(cell: Any) -> str | None:
     try:
         if isinstance(cell, str):
-            text = str(cell)
+            text = str(cell).strip()
+            if _FLOAT.fullmatch(text) and text == repr(float(text)):
+                text = _number_name(
+                    float(text)
+                )  # an array that holds a text has its numbers as texts, too
         elif isinstance(cell, (bool, np.bool_)):
             text = str(bool(cell))
         elif isinstance(cell, Integral):
@@ -247,10 +264,7 @@ def _name(cell: Any) -> str | None:
             whole = cell.adjusted() < 40 and cell == int(cell)  # 1e999999 has a million digits
             text = str(int(cell)) if whole else repr(float(cell))
         elif isinstance(cell, Real):
-            value = float(cell)
-            if math.isnan(value):
-                return None
-            text = str(int(value)) if value == int(value) else repr(value)
+            text = _number_name(float(cell))
         elif hasattr(cell, "isoformat") and cell == cell:  # dates; NaT is not equal to itself
             text = str(cell.isoformat())
         else:
@@ -260,6 +274,10 @@ def _name(cell: Any) -> str | None:
     # What UTF-8 cannot write (half of a surrogate pair) no file could keep.
     text = text[:LONGEST].encode("utf-8", "replace").decode("utf-8")
     return text if text else None
+
+
+def _number_name(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def documents(X: Any) -> list[str]:
@@ -282,6 +300,8 @@ def _documents(X: Any) -> list[str]:
     if len(cells) == 0:
         raise SchemaError("X holds no rows.")
     return [
-        cell.encode("utf-8", "replace").decode("utf-8") if isinstance(cell, str) else ""
+        cell.encode("utf-8", "replace").decode("utf-8")
+        if isinstance(cell, str) and not is_missing(cell)
+        else ""
         for cell in cells.tolist()
     ]

@@ -21,7 +21,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import murmurhash3_32
 
-from dpsparse._checks import check_count, objects_of
+from dpsparse._cells import MISSING_WORDS
+from dpsparse._checks import check_count
 from dpsparse.exceptions import DomainError
 from dpsparse.preprocessing._step import (
     Plain,
@@ -32,7 +33,7 @@ from dpsparse.preprocessing._step import (
     narrow,
     unchanged,
 )
-from dpsparse.preprocessing._tables import Header, Table, texts
+from dpsparse.preprocessing._tables import Header, Table, declared_names, texts
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
@@ -50,7 +51,7 @@ class _OneHot(Step):
             place = {name: start + k for k, name in enumerate(known)}
             other, missing = start + len(known), start + len(known) + 1
             places[:, j] = [
-                missing if name is None else place.get(name, other) for name in texts(column)
+                missing if name is None else place.get(name, other) for name in texts(column, place)
             ]
             start = missing + 1
         indptr = np.arange(0, n * d + 1, d)
@@ -59,20 +60,23 @@ class _OneHot(Step):
     def _plain(self) -> Plain:
         """OneHotEncoder leaves out what it does not know. As a row has one 1 in each group, the weight of "other" can
         be taken from the others of the group and put into the intercept: the margins are the same."""
-        gaps: list[Any] = ["", None, np.nan]
+        gaps = [[*sorted(MISSING_WORDS - {*known}), None, np.nan] for known in self.categories_]
         encoder = OneHotEncoder(
-            categories=[np.array([*known, *gaps], object) for known in self.categories_],
+            categories=[
+                np.array([*known, *missing], object)
+                for known, missing in zip(self.categories_, gaps, strict=True)
+            ],
             handle_unknown="ignore",
         )
         encoder.fit(example(self, ""))
 
         def weights(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             out, moved, start = [], np.zeros(len(coef)), 0
-            for known in self.categories_:
+            for known, words in zip(self.categories_, gaps, strict=True):
                 group = coef[:, start : start + len(known) + 2]
                 other, missing = group[:, -2:-1], group[:, -1:]
                 moved = moved + other[:, 0]
-                out += [group[:, :-2] - other, np.repeat(missing - other, len(gaps), axis=1)]
+                out += [group[:, :-2] - other, np.repeat(missing - other, len(words), axis=1)]
                 start += len(known) + 2
             return np.hstack(out), moved
 
@@ -183,7 +187,7 @@ class PublicEncoder(_OneHot):
 
     def _check(self) -> None:
         for known in self._lists():
-            names = texts(objects_of(known))
+            names = declared_names(known)
             if not names or None in names or len(set(names)) < len(names):
                 raise DomainError(
                     "categories must list different names, at least one for each column."
@@ -220,9 +224,7 @@ class PublicEncoder(_OneHot):
             lists = lists * len(names) if len(lists) == 1 else lists
             if len(lists) != len(names):
                 raise DomainError(f"categories has {len(lists)} lists for {len(names)} columns.")
-        self.categories_ = tuple(
-            tuple(str(name) for name in texts(objects_of(known))) for known in lists
-        )
+        self.categories_ = tuple(tuple(map(str, declared_names(known))) for known in lists)
 
 
 @dataclass(eq=False, repr=False)

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import check_terms, given, is_number
 from dpsparse.domain import Domain
 from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.estimators._schema import checked_data, refuse_weights
+from dpsparse.estimators._schema import check_lengths, refuse_weights
 from dpsparse.exceptions import ParameterError
 from dpsparse.model_selection.narrower import told
 from dpsparse.model_selection.prepared import wider
@@ -344,10 +344,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         n = read.n_rows if isinstance(read, Table) else len(read)
         blank = sp.csr_array((n, 1))
         model = self._model(1.0, 1.0)
-        _, y = checked_data(
-            model, blank, y, ensure_all_finite=False, y_numeric=model._labels_are_numbers
-        )
-        labels = model._labels(y)
+        y, labels = model._read_targets(y)
+        check_lengths(blank, y)
         return Rows.clip(blank, y, model._domain, labels=labels, groups=groups), y, labels
 
     def _fit_model(

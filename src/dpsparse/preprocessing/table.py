@@ -32,7 +32,16 @@ from dpsparse._checks import check_positive, did_you_mean, given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
-from dpsparse.preprocessing._tables import KINDS, Header, Table, days, filled, header_of, kinds
+from dpsparse.preprocessing._tables import (
+    KINDS,
+    Header,
+    Table,
+    days,
+    declared_names,
+    filled,
+    header_of,
+    kinds,
+)
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
@@ -277,10 +286,15 @@ class DPTablePreparer(PrivateStep):
         return replace(
             table,
             columns=tuple(
-                filled(column, fills[name]) if name in fills else column
+                filled(column, fills[name], self._declared(name)) if name in fills else column
                 for name, column in zip(table.names, columns, strict=True)
             ),
         )
+
+    def _declared(self, name: str) -> list[str | None]:
+        """The declared categories of a column, which are no gaps."""
+        role = self._named.get(name)
+        return declared_names(role) if isinstance(role, (list, np.ndarray)) else []
 
     def _note(self, header: Header) -> None:
         super()._note(header)

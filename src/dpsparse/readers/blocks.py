@@ -1,6 +1,6 @@
 """Files as streams of blocks (X, y, bytes read so far), so that a table larger than memory can be clipped and stored.
 
-Targets are text where the declared labels are text, and numbers otherwise: a block cannot know what the next one holds.
+Targets have the type of the declared labels, and are numbers where there are none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._cells import read_targets
 from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import pyarrow_for
@@ -57,7 +58,7 @@ def csv_blocks(
                         f"{file.name} has other columns than the first file; all files need the same header line."
                     )
                 for rows, position in chunks:
-                    y = _targets([row[at] for row in rows], labels)
+                    y = read_targets([row[at] for row in rows], labels)
                     yield sp.csr_array(_numbers(rows, columns)), y, before + position
             before += file.stat().st_size
 
@@ -88,7 +89,7 @@ def parquet_blocks(
     def of(file: Path, labels: np.ndarray | None) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
         with parquet.ParquetFile(file) as opened:
             for batch in opened.iter_batches(ROWS, columns=wanted):
-                y = _targets(batch.column(target).to_pylist(), labels)
+                y = read_targets(batch.column(target).to_pylist(), labels)
                 if sparse is not None:
                     places, numbers = (batch.column(name) for name in sparse)
                     yield _rows_of_lists(places, numbers, int(n_features or 0)), y
@@ -126,16 +127,3 @@ def _rows_of_lists(indices: Any, values: Any, n_features: int) -> sp.csr_array:
         (numbers.astype(np.float64), columns.astype(kind), (indptr - indptr[0]).astype(kind)),
         shape=(len(indptr) - 1, n_features),
     )
-
-
-def _targets(cells: list[Any], labels: np.ndarray | None) -> np.ndarray:
-    if any(cell is None for cell in cells):
-        raise SchemaError("The target column has missing cells.")
-    if labels is not None and labels.dtype.kind in "US":
-        return np.array([str(cell).strip() for cell in cells])
-    try:
-        return np.array(cells, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise SchemaError(
-            "The target column holds text; declare the labels as text, Domain(classes=['no', 'yes'])."
-        ) from None

@@ -1,7 +1,8 @@
 """Tables as raw columns, for private preparation: CSV, TSV, JSON lines, Parquet and Arrow, plain or compressed.
 
-Cells are texts (CSV, TSV) or what the format holds; a gap is None or NaN. Nothing is refused for what a cell holds: a
-refusal would tell of a row. Messages show no cell.
+Cells are texts without blanks around them (CSV, TSV) or what the format holds. Which of them are missing values is
+decided where columns are prepared (`_cells.py`), as declared categories come first. Nothing is refused for what a cell
+holds: a refusal would tell of a row. Messages show no cell.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from dpsparse._checks import array_of, no_column, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.readers.files import open_bytes, pyarrow_for
-from dpsparse.readers.tables import GAPS, csv_table, format_of
+from dpsparse.readers.tables import csv_table, format_of
 
 Columns = dict[str, np.ndarray]
 RAW_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
@@ -110,13 +111,8 @@ def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
         places = [(column, names.index(name)) for name, column in cells.items()]
         for rows, _ in chunks:
             for column, j in places:
-                column += [_cell(row[j]) for row in rows]
+                column += [row[j].strip() for row in rows]
     return {name: objects_of(column) for name, column in cells.items()}
-
-
-def _cell(text: str) -> str | None:
-    text = text.strip()
-    return None if text.lower() in GAPS else text
 
 
 def _json_names(path: Any) -> list[str]:
@@ -153,7 +149,7 @@ def _read_json(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
                 )
             for name, column in cells.items():
                 value = row.get(name)
-                column.append(_cell(value) if isinstance(value, str) else value)
+                column.append(value.strip() if isinstance(value, str) else value)
     return {name: objects_of(column) for name, column in cells.items()}
 
 

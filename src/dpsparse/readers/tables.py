@@ -23,8 +23,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._cells import read_targets
 from dpsparse._checks import no_column, quietly
-from dpsparse.exceptions import SchemaError
+from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes, pyarrow_for
 from dpsparse.readers.svmlight import read_svmlight
 
@@ -73,6 +74,7 @@ def read_table(
     n_features: int | None = None,
     zero_based: bool = False,
     format: str | None = None,
+    classes: Any = None,
 ) -> Table:
     """Read svmlight, CSV, TSV, JSON lines, Parquet or Arrow; the format follows from the name unless stated.
 
@@ -93,6 +95,9 @@ def read_table(
     zero_based : bool
         Whether the first feature of a svmlight file is 0.
     format : {"svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"} or None
+    classes : sequence, "observed" or None
+        The labels that the target may have, as in `Domain`; `y` then has their type. None reads numbers. What cells
+        hold decides nothing.
 
     Examples
     --------
@@ -114,7 +119,7 @@ def read_table(
         X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
         if X.shape[0] == 0:
             raise _no_rows(path)
-        return Table(X, y, None)
+        return Table(X, y if classes is None else read_targets(y, classes), None)
     readers: dict[str, Any] = {
         "csv": _read_csv, "tsv": _read_csv, "parquet": _read_parquet, "arrow": _read_raw, "jsonl": _read_raw,
     }  # fmt: skip
@@ -124,7 +129,7 @@ def read_table(
     separator = "\t" if kind == "tsv" else ","
     table: Table = quietly(
         f"{Path(path).name} is not a readable table.",
-        reader, path, separator, lambda names: _choose(names, target, person, drop, features),
+        reader, path, separator, lambda names: _choose(names, target, person, drop, features), classes,
     )  # fmt: skip
     return table
 
@@ -174,12 +179,14 @@ def _choose(
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
-def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
-    table = quick_csv(path, separator, choose)
-    return _read_any_csv(path, separator, choose) if table is None else table
+def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any) -> Table:
+    table = quick_csv(path, separator, choose, classes)
+    return _read_any_csv(path, separator, choose, classes) if table is None else table
 
 
-def _read_any_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
+def _read_any_csv(
+    path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any
+) -> Table:
     """Cell by cell in Python: what a table may look like, and what is said of one that cannot be read."""
     blocks: list[sp.csr_array] = []
     cells: tuple[list[Any], list[Any]] = [], []
@@ -190,7 +197,7 @@ def _read_any_csv(path: str | os.PathLike[str], separator: str, choose: Chooser)
             for j, column in zip(others, cells, strict=True):
                 if j >= 0:
                     column += [row[j] for row in rows]
-    return _table(path, blocks, cells, columns, others, names)
+    return _table(path, blocks, cells, columns, others, names, classes)
 
 
 @contextmanager
@@ -271,7 +278,9 @@ class _Unusual(Exception):
     """This file is not for the quick reader; carries nothing."""
 
 
-def quick_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table | None:
+def quick_csv(
+    path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any
+) -> Table | None:
     """The same table by pyarrow, a dozen times faster; None where it is not installed or not certain to agree.
 
     Both readers round decimals correctly. Anything on which they might differ (quotes, lone carriage returns,
@@ -304,19 +313,18 @@ def quick_csv(path: str | os.PathLike[str], separator: str, choose: Chooser) -> 
             columns_of_text = [pa.chunked_array(chunks, pa.string()) for chunks in cells]
     except (pa.ArrowException, _Unusual, UnicodeDecodeError, SchemaError):
         return None
-    texts = _targets(columns_of_text[0]), columns_of_text[1].to_pylist()
-    return _table(path, blocks, texts, columns, others, names) if blocks else None
+    if not blocks:
+        return None
+    targets, persons = columns_of_text
+    y = None if others[0] < 0 else _text_targets(targets, classes)
+    return _joined(blocks, columns, others, names, y, persons.to_pylist())
 
 
-def _targets(text: Any) -> Any:
-    """Numbers if pyarrow reads finite ones throughout, else the text as it is."""
-    import pyarrow as pa
-
-    try:
-        numbers = text.cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid:
-        return text.to_pylist()
-    return numbers if np.isfinite(numbers).all() else text.to_pylist()
+def _text_targets(texts: Any, classes: Any) -> np.ndarray:
+    """Targets of a column of text; every different text is read once."""
+    encoded = texts.combine_chunks().dictionary_encode()
+    different = encoded.dictionary.to_pylist()
+    return read_targets(different, classes)[encoded.indices.to_numpy()]
 
 
 def _whole_lines(raw: BinaryIO) -> Iterator[bytes]:
@@ -371,7 +379,9 @@ def _arrow_cells(
 # ---- Parquet ------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
+def _read_parquet(
+    path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any
+) -> Table:
     pa = pyarrow_for("Parquet files")
     from pyarrow import parquet
 
@@ -391,7 +401,7 @@ def _read_parquet(path: str | os.PathLike[str], separator: str, choose: Chooser)
                         column += batch.column(names[j]).to_pylist()
     except (pa.ArrowException, OSError):
         raise SchemaError(f"{Path(path).name} is not a readable Parquet file.") from None
-    return _table(path, blocks, others_cells, columns, others, names)
+    return _table(path, blocks, others_cells, columns, others, names, classes)
 
 
 def _arrow_table(batch: Any, names: list[str], columns: list[int]) -> np.ndarray:
@@ -407,7 +417,7 @@ def _arrow_table(batch: Any, names: list[str], columns: list[int]) -> np.ndarray
 # ---- Arrow and JSON lines -----------------------------------------------------------------------
 
 
-def _read_raw(path: str | os.PathLike[str], separator: str, choose: Chooser) -> Table:
+def _read_raw(path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any) -> Table:
     from dpsparse.readers.raw import read_columns  # which reads names and lines as this file does
 
     found = read_columns(path, format=format_of(Path(path)))
@@ -423,7 +433,8 @@ def _read_raw(path: str | os.PathLike[str], separator: str, choose: Chooser) -> 
             numbers.append(np.asarray(found[names[j]], dtype=np.float64))
         except (TypeError, ValueError):
             raise _not_numeric(j) from None
-    return _table(path, [sp.csr_array(np.column_stack(numbers))], cells, columns, others, names)
+    blocks = [sp.csr_array(np.column_stack(numbers))]
+    return _table(path, blocks, cells, columns, others, names, classes)
 
 
 # ---- both ---------------------------------------------------------------------------------------
@@ -443,16 +454,29 @@ def _sparse(dense: np.ndarray) -> sp.csr_array:
 def _table(
     path: str | os.PathLike[str],
     blocks: list[sp.csr_array],
-    cells: tuple[Any, Any],
+    cells: tuple[list[Any], list[Any]],
     columns: list[int],
     others: list[int],
     names: list[str],
+    classes: Any,
 ) -> Table:
     if not blocks:
         raise _no_rows(path)
-    y = None if others[0] < 0 else target_array(cells[0])
-    persons = None if others[1] < 0 else name_array(cells[1])
-    return Table(sp.vstack(blocks, format="csr"), y, tuple(names[j] for j in columns), persons)
+    y = None if others[0] < 0 else read_targets(cells[0], classes)
+    return _joined(blocks, columns, others, names, y, cells[1])
+
+
+def _joined(
+    blocks: list[sp.csr_array],
+    columns: list[int],
+    others: list[int],
+    names: list[str],
+    y: np.ndarray | None,
+    persons: list[Any],
+) -> Table:
+    X = sp.vstack(blocks, format="csr")
+    who = None if others[1] < 0 else name_array(persons)
+    return Table(X, y, tuple(names[j] for j in columns), who)
 
 
 def _no_rows(path: str | os.PathLike[str]) -> SchemaError:
@@ -464,20 +488,6 @@ def _not_numeric(position: int) -> SchemaError:
         f"Column number {position + 1} is not numeric throughout; drop it, or encode it with a "
         "public vocabulary and fill missing cells with a public constant."
     )
-
-
-def target_array(cells: list[Any] | np.ndarray) -> np.ndarray:
-    """Numbers where every cell is one, text otherwise."""
-    if isinstance(cells, np.ndarray):
-        return cells
-    if None in cells:
-        raise SchemaError(
-            "The target column has missing cells; leave out rows without a target first (a row decides that by itself)."
-        )
-    try:
-        return np.array(cells, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.array([str(cell).strip() for cell in cells])
 
 
 def name_array(cells: list[Any]) -> np.ndarray:
@@ -501,7 +511,14 @@ def _person(cell: Any) -> str:
 
 
 def label_list(text: str) -> list[Any]:
-    """Declared labels `"0,1"` or `"no,yes"` in the type that `target_array` gives a column."""
-    cells = [cell.strip() for cell in chain.from_iterable(csv.reader([text]))]
-    labels = target_array(cells)
-    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels.tolist()]
+    """Declared labels `"0,1"` or `"no,yes"`: numbers where all of them are finite numbers, texts otherwise."""
+    labels = [cell.strip() for cell in chain.from_iterable(csv.reader([text]))]
+    if "" in labels:
+        raise ParameterError("The list of classes has an empty label; write it like 0,1 or no,yes.")
+    try:
+        numbers = [float(label) for label in labels]
+    except ValueError:
+        return list(labels)
+    if not all(map(math.isfinite, numbers)):
+        return list(labels)
+    return [int(v) if v.is_integer() else v for v in numbers]

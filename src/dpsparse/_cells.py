@@ -1,0 +1,224 @@
+"""What a single cell is: a missing value, a number, a declared label.
+
+Every reader, the command line and Python ask the functions of this file. They look at one cell at a time, together
+with what was declared, so one row never decides what the cell of another row is, or whether a table is accepted.
+No message shows a cell.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from dpsparse._checks import array_of, decoded, objects_of, quietly
+from dpsparse.exceptions import NotNumericError, SchemaError
+
+# The only list of words that stand for a missing value, in every reader and in Python. Declared labels and categories
+# come first: where "NA" is declared, it is a label like any other.
+MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "NULL", "null"})
+_LARGEST_KEY = 2.0**53  # from here on floats do not tell whole numbers apart
+_NO_TARGET = "Input y contains NaN or infinity, or missing cells; leave out rows without a target."
+_NOT_ONE_COLUMN = "y should be a 1d array: one target per row of X."
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds no value: None, NaN, NaT, pandas.NA, or a text of `MISSING_WORDS`."""
+    if isinstance(cell, str):
+        return cell.strip() in MISSING_WORDS
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return bool(cell != cell)  # NaN of any kind is not equal to itself
+    except Exception:
+        return False
+
+
+def column_cells(y: Any) -> np.ndarray:
+    """The cells of one column, given as a list, an array, a series of pandas or polars, or an Arrow array.
+
+    NumPy would turn 1 beside "unknown" into a text, and 2**53 + 1 beside a float into another number. So lists are
+    taken cell by cell.
+    """
+    return quietly(_NOT_ONE_COLUMN, _column_cells, y)
+
+
+def _column_cells(y: Any) -> np.ndarray:
+    y = decoded(y)
+    if np.ma.isMaskedArray(y):
+        gaps, y = np.ma.getmaskarray(y), y.data.astype(object)
+        y[gaps] = None
+    if hasattr(y, "columns") and len(y.columns) == 1:  # a data frame
+        y = y[y.columns[0]]
+    if hasattr(y, "to_numpy"):
+        y = array_of(y)
+    elif isinstance(y, (list, tuple)):
+        y = objects_of(y)
+        if len(y) and all(
+            isinstance(cell, (list, tuple, np.ndarray)) and len(cell) == 1 for cell in y
+        ):
+            y = objects_of(cell[0] for cell in y)
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise SchemaError(_NOT_ONE_COLUMN)
+    return y
+
+
+# ---- numbers --------------------------------------------------------------------------------------
+
+
+def read_numbers(y: Any) -> np.ndarray:
+    """Targets as float64: numbers, or texts that read as numbers. Missing and infinite ones are refused."""
+    cells = column_cells(y)
+    refuse_complex(cells)
+    if cells.dtype.kind not in "biuf":
+        cells = np.array([_number_of(cell) for cell in cells.tolist()], np.float64)
+    numbers = cells.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise SchemaError(_NO_TARGET)
+    return numbers
+
+
+def _number_of(cell: Any) -> float:
+    """NaN for a missing cell, infinity for a number too large."""
+    if is_missing(cell):
+        return math.nan
+    try:
+        if isinstance(cell, (str, Real, Decimal)):
+            return float(cell)
+    except OverflowError:
+        return math.inf
+    except Exception:  # a text that is no number, or a cell that lies about what it is
+        pass
+    raise NotNumericError(
+        "y must be numeric (an argument must be a numeric string or a number); for labels take a classifier and "
+        "declare Domain(classes=[0, 1])."
+    )
+
+
+def refuse_complex(cells: np.ndarray) -> None:
+    """Refuse complex numbers in the words of scikit-learn's contract."""
+    if cells.dtype.kind == "c":
+        raise SchemaError("Complex data not supported; pass real numbers in y.")
+
+
+# ---- declared labels ------------------------------------------------------------------------------
+
+
+def read_targets(cells: Any, classes: Any) -> np.ndarray:
+    """Targets of a file in the declared type: labels as `classes` lists them, numbers where it is None.
+
+    Where `classes` is "observed", the set of labels is declared public, and it decides: numbers if all are, else texts.
+    """
+    if classes is None:
+        return read_numbers(cells)
+    if not isinstance(classes, str):
+        labels = np.unique(np.asarray(classes))
+        return np.asarray(labels[read_labels(cells, labels)])
+    if any(is_missing(cell) for cell in cells):
+        raise SchemaError(_NO_TARGET)
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([str(cell).strip() for cell in cells])
+
+
+def observed_labels(cells: np.ndarray) -> np.ndarray:
+    """The sorted labels of a column whose set of labels was declared public."""
+    refuse_complex(cells)
+    labels = quietly("The labels of y are of mixed types.", np.unique, natural_type(cells))
+    if any(is_missing(label) for label in labels.tolist()):
+        raise SchemaError(_NO_TARGET)
+    return labels
+
+
+def natural_type(cells: np.ndarray) -> np.ndarray:
+    """Cells of a list in the type that they have together; only for labels that are public."""
+    return cells if cells.dtype.kind != "O" else np.asarray(cells.tolist())
+
+
+def read_labels(y: Any, labels: np.ndarray) -> np.ndarray:
+    """The place of every cell among the declared `labels`, which are sorted; other cells are refused."""
+    cells = column_cells(y)
+    codes = label_codes(cells, labels)
+    if np.any(codes < 0):
+        refuse_complex(cells)
+        if any(is_missing(cell) for cell in cells[codes < 0].tolist()):
+            raise SchemaError(_NO_TARGET)
+        raise SchemaError(
+            "y holds a label that Domain.classes does not list; declare every label that may occur."
+        )
+    return codes
+
+
+def label_codes(cells: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The place of every cell among the declared `labels`, -1 where it is none of them.
+
+    A cell is a label if it equals it, if it equals it without blanks around it, or if both read as the same number:
+    1, 1.0, "1" and "1.0" are one label. So it does not matter in which type a table brings a label.
+    """
+    codes = np.full(len(cells), -1, np.int32)
+    if any(cells.dtype.kind in kinds and labels.dtype.kind in kinds for kinds in ("biuf", "U")):
+        places = np.minimum(
+            np.searchsorted(labels, cells), len(labels) - 1
+        )  # the quick way to most of them
+        same = labels[places] == cells
+        codes[same] = places[same]
+    rest = np.flatnonzero(codes < 0)
+    if len(rest):
+        find = _LabelFinder(labels)
+        codes[rest] = [find(cell) for cell in cells[rest].tolist()]
+    return codes
+
+
+class _LabelFinder:
+    """From a cell to the place of its label."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self._places: dict[Any, int] = {label: k for k, label in enumerate(labels.tolist())}
+        self._by_number: dict[Any, int] = {}
+        for label, place in self._places.items():
+            key = _number_key(label)
+            if key is not None:
+                # Of labels such as "1" and "01" the one that is written like the number stands for it, if there is one.
+                plain = self._places.get(_plain_number(key), -1)
+                self._by_number[key] = plain if key in self._by_number else place
+
+    def __call__(self, cell: Any) -> int:
+        if not isinstance(cell, (str, bytes, Real, Decimal)):
+            return -1
+        try:
+            found = self._places.get(cell)
+            if found is None and isinstance(cell, (str, bytes)):
+                found = self._places.get(cell.strip())
+            if found is None and isinstance(cell, Integral):
+                found = self._places.get(str(int(cell)))
+            if found is None:
+                found = self._by_number.get(_number_key(cell))
+        except Exception:  # an integer too long to print, a number that cannot be compared
+            return -1
+        return -1 if found is None else found
+
+
+def _number_key(cell: Any) -> Any:
+    """What a cell reads as, a text for NaN; None where it is no number. True and the text "true" read as 1."""
+    if isinstance(cell, bytes):
+        return None
+    if isinstance(cell, str) and cell.strip().lower() in ("true", "false"):
+        return float(cell.strip().lower() == "true")
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if math.isnan(number):
+        return "nan"
+    return number if math.isinf(number) or abs(number) < _LARGEST_KEY else None
+
+
+def _plain_number(key: Any) -> str:
+    return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
