@@ -8,9 +8,11 @@ No message shows a cell.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -20,6 +22,10 @@ from dpsparse.exceptions import NotNumericError, SchemaError
 # The only list of words that stand for a missing value, in every reader and in Python. Declared labels and categories
 # come first: where "NA" is declared, it is a label like any other.
 MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "NULL", "null"})
+# Words that name no person, in any case: a person who is called so is refused rather than counted with all others.
+_NO_PERSON = frozenset(word.lower() for word in (*MISSING_WORDS, "none", "n/a", "#n/a", "?"))
+_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
+_WHOLE_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.0")
 _LARGEST_KEY = 2.0**53  # from here on floats do not tell whole numbers apart
 _NO_TARGET = "Input y contains NaN or infinity, or missing cells; leave out rows without a target."
 _NOT_ONE_COLUMN = "y should be a 1d array: one target per row of X."
@@ -37,13 +43,14 @@ def is_missing(cell: Any) -> bool:
         return False
 
 
-def column_cells(y: Any) -> np.ndarray:
-    """The cells of one column, given as a list, an array, a series of pandas or polars, or an Arrow array.
+def column_cells(y: Any, otherwise: str = _NOT_ONE_COLUMN) -> np.ndarray:
+    """The cells of one column, given as a list, an array, a series of pandas or polars, or an Arrow array; what is no
+    column is refused with the sentence `otherwise`.
 
     NumPy would turn 1 beside "unknown" into a text, and 2**53 + 1 beside a float into another number. So lists are
     taken cell by cell.
     """
-    return quietly(_NOT_ONE_COLUMN, _column_cells, y)
+    return quietly(otherwise, _column_cells, y)
 
 
 def _column_cells(y: Any) -> np.ndarray:
@@ -65,8 +72,74 @@ def _column_cells(y: Any) -> np.ndarray:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
-        raise SchemaError(_NOT_ONE_COLUMN)
-    return y
+        raise ValueError
+    return np.asarray(y)
+
+
+# ---- names ----------------------------------------------------------------------------------------
+
+
+def cell_name(cell: Any) -> str | None:
+    """A text, number or date as a name, without blanks around it; None where a cell is none of these.
+
+    1, 1.0, "1" and "1.0" have one name. NumPy writes 1.0 as a text where another cell of its array is one, and a file
+    of floats has "1.0" where another has 1.
+    """
+    try:
+        if isinstance(cell, str):
+            text = str(cell).strip()
+            if _WHOLE_FLOAT.fullmatch(text):
+                return str(int(text[:-2]))
+            return _number_name(float(text)) if _is_float(text) else text
+        if isinstance(cell, (bool, np.bool_)):
+            return str(bool(cell))
+        if isinstance(cell, Integral):
+            return str(int(cell))
+        if isinstance(cell, Decimal):  # which Python does not count among the real numbers
+            whole = cell.adjusted() < 40 and cell == int(cell)  # 1e999999 has a million digits
+            return str(int(cell)) if whole else repr(float(cell))
+        if isinstance(cell, Real):
+            return _number_name(float(cell))
+        if hasattr(cell, "isoformat") and cell == cell:  # dates; NaT is not equal to itself
+            return str(cell.isoformat())
+    except Exception:  # integers too long to print, objects that lie
+        return None
+    return None
+
+
+def _is_float(text: str) -> bool:
+    """Whether a text is a float as Python and NumPy write it."""
+    return _FLOAT.fullmatch(text) is not None and text == repr(float(text))
+
+
+def _number_name(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def person_names(cells: np.ndarray) -> np.ndarray:
+    """The person of every row, as text or as the numbers they are.
+
+    "7", " 7", 7.0 and 7 are one person: two names for a person would halve the protection. Rows without a name are
+    refused, as all of them would count as one person.
+    """
+    if cells.dtype.kind in "biufmMS":
+        names, missing = cells, np.asarray(cells != cells, bool)
+    else:
+        missing = np.array([is_missing(cell) for cell in cells.tolist()], bool)
+        names = np.array([_person_name(cell) for cell in cells[~missing].tolist()], str)
+        missing = np.append(missing, np.isin(np.char.lower(names), list(_NO_PERSON)))
+    if np.any(missing):
+        raise SchemaError("groups must name the person of every row; some names are missing.")
+    return names
+
+
+def _person_name(cell: Any) -> str:
+    name = cell_name(cell) if isinstance(cell, (str, Real, Decimal)) else None
+    if name is None and isinstance(cell, UUID):
+        name = str(cell)
+    if name is None:
+        raise SchemaError("groups must name persons by numbers or by text.")
+    return "0" if name == "-0" else name
 
 
 # ---- numbers --------------------------------------------------------------------------------------
@@ -76,29 +149,38 @@ def read_numbers(y: Any) -> np.ndarray:
     """Targets as float64: numbers, or texts that read as numbers. Missing and infinite ones are refused."""
     cells = column_cells(y)
     refuse_complex(cells)
-    if cells.dtype.kind not in "biuf":
-        cells = np.array([_number_of(cell) for cell in cells.tolist()], np.float64)
-    numbers = cells.astype(np.float64)
+    try:
+        numbers = to_numbers(cells)
+    except ValueError:
+        numbers = None
+    if numbers is None:  # outside the handler, so that no log finds a cell behind the error
+        raise NotNumericError(
+            "y must be numeric (an argument must be a numeric string or a number); for labels take a classifier and "
+            "declare Domain(classes=[0, 1])."
+        )
     if not np.isfinite(numbers).all():
         raise SchemaError(_NO_TARGET)
     return numbers
 
 
-def _number_of(cell: Any) -> float:
-    """NaN for a missing cell, infinity for a number too large."""
+def to_numbers(cells: np.ndarray) -> np.ndarray:
+    """Cells as float64, NaN for a missing one; ValueError where a cell is no number."""
+    if cells.dtype.kind in "biuf":
+        return cells.astype(np.float64)
+    return np.array([_to_number(cell) for cell in cells.tolist()], np.float64)
+
+
+def _to_number(cell: Any) -> float:
     if is_missing(cell):
         return math.nan
+    if not isinstance(cell, (str, Real, Decimal)):
+        raise ValueError
     try:
-        if isinstance(cell, (str, Real, Decimal)):
-            return float(cell)
-    except OverflowError:
+        return float(cell)
+    except OverflowError:  # an integer beyond all floats
         return math.inf
-    except Exception:  # a text that is no number, or a cell that lies about what it is
-        pass
-    raise NotNumericError(
-        "y must be numeric (an argument must be a numeric string or a number); for labels take a classifier and "
-        "declare Domain(classes=[0, 1])."
-    )
+    except Exception:
+        raise ValueError from None
 
 
 def refuse_complex(cells: np.ndarray) -> None:

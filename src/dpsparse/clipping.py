@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import decoded, objects_of, quietly
+from dpsparse._cells import column_cells, person_names
+from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
 from dpsparse.jit import njit
 from dpsparse.threads import over_rows
@@ -30,7 +31,7 @@ _NORM_MARGIN = 1e-12
 # Smaller entries are flushed to zero at the door, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
 _QUICK = 64  # a look takes so much less than what kernels do with an entry: threads pay for long tables only
-_NAMES = "groups must name persons by numbers or by text, one kind throughout."
+_ONE_PER_ROW = "groups must name one person per row of X, as a 1d array."
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
@@ -213,39 +214,11 @@ def refuse_non_finite(values: np.ndarray, name: str) -> None:
 
 def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows ordered by person (their own order is kept), and where each person begins."""
-    return quietly(_NAMES, _by_person, groups, n_rows)
-
-
-def _by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    # A list as it is: NumPy would turn 1 and 1.0 beside a text into two names.
-    groups = decoded(groups)
-    names = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
-    if names.shape != (n_rows,):
-        raise SchemaError("groups must name one person per row of X, as a 1d array.")
-    if names.dtype.kind == "T":  # texts with gaps, which `np.unique` takes for their neighbours
-        names = names.astype(object)
-    missing = np.ma.getmaskarray(groups) if np.ma.isMaskedArray(groups) else False
-    if names.dtype.kind == "O":
-        missing = missing | np.array([name is None for name in names])
-    if np.any(missing | np.asarray(names != names, bool)):
-        raise SchemaError("groups must name the person of every row; some names are missing.")
-    # Equal numbers of different types are one person: two names for a person would halve the protection. Numbers of
-    # Python are compared exactly; 2**53 + 1 of NumPy would equal 2.0**53, and so stand on either side of 2**53.
-    if names.dtype.kind == "O":
-        names = objects_of([_of_python(n) if isinstance(n, np.generic) else n for n in names])
-    _, person, sizes = np.unique(names, return_inverse=True, return_counts=True)
-    if names.dtype.kind == "O" and len(set(names.tolist())) != len(sizes):
-        raise SchemaError(_NAMES)  # names without an order, such as sets: sorting parts equal ones
+    cells = column_cells(groups, _ONE_PER_ROW)
+    if len(cells) != n_rows:
+        raise SchemaError(_ONE_PER_ROW)
+    _, person, sizes = np.unique(person_names(cells), return_inverse=True, return_counts=True)
     return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _of_python(name: np.generic) -> Any:
-    """A scalar of NumPy as what it is in Python. A time is refused: its number says nothing without its unit, and the
-    units of a list may differ."""
-    found = name.item()
-    if isinstance(name, (np.datetime64, np.timedelta64)) or isinstance(found, np.generic):
-        raise SchemaError(_NAMES)
-    return found
 
 
 # ---- looks at all entries, by all cores; loops that count without a branch take several entries at a time ----

@@ -69,7 +69,7 @@ def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):
     assert table.persons[0] == "p0"
     hole = tmp_path / "hole.csv"
     hole.write_text("a,who,y\n1,x,0\n2, ,1\n")
-    with pytest.raises(Exception, match="missing cells"):
+    with pytest.raises(Exception, match="names are missing"):
         read_table(hole, target="y", person="who")
 
 

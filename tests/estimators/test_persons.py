@@ -265,7 +265,7 @@ class TestGroups:
 
     def test_bad_groups_cost_nothing(self):
         ledger = Ledger(epsilon=9.0, delta=1e-5, unit="person")
-        for groups in (GROUPS[:-1], np.full(N, np.nan), [None] * N, ["secret", *range(N - 1)]):
+        for groups in (GROUPS[:-1], np.full(N, np.nan), [None] * N, [{"secret": 1}, *range(N - 1)]):
             with pytest.raises(SchemaError, match="groups") as caught:
                 DPGradientClassifier(domain(), ledger=ledger).fit(X, LABELS, groups=groups)
             assert "secret" not in str(caught.value)

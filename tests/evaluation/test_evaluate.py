@@ -182,7 +182,11 @@ BAD = [
     ({"model": object()}, ParameterError, "predict"),
     ({"model": LINE, "y": T}, ParameterError, "target_bound"),
     ({"model": LINE, "y": T, "target_bound": -1.0}, ParameterError, "target_bound"),
-    ({"model": LINE, "y": np.where(T > 5, np.nan, T), "target_bound": 9.0}, SchemaError, "NaN or infinity"),
+    (
+        {"model": LINE, "y": np.where(T > 5, np.nan, T), "target_bound": 9.0},
+        SchemaError,
+        "NaN or infinity",
+    ),
     ({"target_bound": 3.0}, ParameterError, "regressors"),
     ({"epsilon": 0.0}, ParameterError, "epsilon"),
     ({"delta": 1.0}, ParameterError, "delta"),

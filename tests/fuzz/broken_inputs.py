@@ -335,7 +335,7 @@ def cli_cases(model, sign):
     add("no header: plan", 3, ["plan", "x.csv", *told], **headless)
     add(
         "no header: plan of preparation",
-        2,
+        3,
         ["plan", "x.csv", *told, "--drop", "age", "--prepare", "private"],
         **headless,
     )

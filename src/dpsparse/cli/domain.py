@@ -32,7 +32,7 @@ def domain() -> None:
 @domain.command()
 @click.argument("data")
 @opt.output("File to write (.yaml).")
-@opt.option("--target", about="Column to predict.")
+@opt.option("--target", about="Column to predict; it or --person must stand in the header.")
 @opt.option("--classes", about="The labels that may occur, such as no,yes.")
 @opt.option(
     "--target-range",
@@ -61,7 +61,7 @@ def init(
     file_format: str | None,
     ask: bool | None,
 ) -> None:
-    """Write a file of facts for the columns of DATA: from its header and your answers. No row is read."""
+    """Write a file of facts for the columns of DATA: from its header and your answers. No cell is read."""
     import sys
 
     from dpsparse.domain_file import facts_of
@@ -73,6 +73,11 @@ def init(
     if len(set(names)) < len(names):
         raise SchemaError(
             "Two columns have the same name; rename one. The first line of a file must name the columns."
+        )
+    if target is None and person is None:
+        raise click.UsageError(
+            "Name a column that you know, --target or --person: without one the first line of DATA may be a row, and "
+            "its cells would stand in a file of public facts."
         )
     for name in (target, person):
         if name is not None and name not in names:

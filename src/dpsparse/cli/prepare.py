@@ -190,24 +190,10 @@ def shown(columns: Sequence[str], names: Sequence[str]) -> str:
     return ", ".join(told) + (", ..." if len(columns) > 100 else "")
 
 
-def undecided(path: str, options: Options, error: SchemaError) -> Exception:
-    """Which columns keep a table from being read as numbers, all of them in one message."""
-    from dpsparse.preprocessing._tables import kinds
-    from dpsparse.readers import read_columns
-
-    try:
-        found = read_columns(path, format=options["file_format"])
-    except SchemaError:
-        return error
-    import numpy as np
-
-    out = {*names_of(options["drop"]), options["target"], options["person"]}
-    open_ = [
-        name for name, column in found.items() if name not in out and not np.all(kinds(column) == 0)
-    ]
-    if not open_:
-        return error
+def undecided(names: Sequence[str]) -> SchemaError:
+    """A table that is not of numbers alone, and the columns, all of them: which ones hold other cells is not told."""
     return SchemaError(
-        f"These columns hold more than numbers (names, dates or gaps) and need a decision: "
-        f"{shown(open_, list(found))}. Add for each {DECISIONS}. Nothing was spent."
+        "The table holds cells that are no finite numbers: names, dates or missing values. In which columns is not "
+        "told, as one row could decide it. Say for every column what it is: add "
+        f"{DECISIONS}. The columns are: {shown(names, names)}. Nothing was spent."
     )

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import dpsparse
-from dpsparse._cells import read_targets
+from dpsparse._cells import person_names, read_targets
 from dpsparse._checks import did_you_mean, no_column
 from dpsparse._files import keep_elsewhere
 from dpsparse._text import show_name
@@ -18,11 +20,9 @@ from dpsparse.cli.options import Options, make_estimator
 from dpsparse.cli.output import say, stage
 from dpsparse.exceptions import DomainError, ModelFileError, ParameterError, SchemaError
 from dpsparse.readers import column_names, read_columns, read_table
-from dpsparse.readers.tables import NotNumericTable, format_of, name_array
+from dpsparse.readers.tables import NotNumericTable, format_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from dpsparse.domain_file import Facts
     from dpsparse.preprocessing import DPPipeline
 
@@ -49,20 +49,39 @@ def prepared(
     """The pipeline for a raw table, and the names of all of its columns; only the header is read."""
     domain, roles = preparation.declared(options, facts.domain, facts.roles)
     model = make_estimator(options, domain, ledger)
-    names = column_names(data, options["file_format"])
+    names = header_of(data, options)
     return preparation.make_pipeline(model, domain, roles, names, options), names
+
+
+def header_of(data: str, options: Options) -> list[str]:
+    """The names of the columns, among them the target. Before the target is found among them they are not shown: the
+    first line of a file without a header is a row."""
+    names = column_names(data, options["file_format"])
+    said = [_target(options), _person(options), *preparation.names_of(options["drop"])]
+    for name in said[:2]:
+        if name is not None and name not in names:
+            raise no_column(name, names, said)
+    return names
+
+
+def feature_columns(data: str, options: Options) -> list[str]:
+    """The columns of a table of numbers but target, person and what is dropped, from its header."""
+    names = header_of(data, options)
+    dropped = preparation.names_of(options["drop"])
+    for name in dropped:
+        if name not in names:
+            raise no_column(name, names, [options["target"], *dropped])
+    others = {options["target"], options["person"], *dropped}
+    return [name for name in names if name not in others]
+
+
+def _has_header(data: str, options: Options) -> bool:
+    return (options["file_format"] or format_of(Path(data))) != "svmlight"
 
 
 def count_features(data: str, options: Options) -> int | None:
     """How many feature columns the header of a table names; None where a file has no header."""
-    if (options["file_format"] or format_of(Path(data))) == "svmlight":
-        return None
-    names = column_names(data, options["file_format"])
-    others = [_target(options), _person(options), *preparation.names_of(options["drop"])]
-    for name in others:
-        if name is not None and name not in names:
-            raise no_column(name, names, others)
-    return len(set(names) - set(others))
+    return len(feature_columns(data, options)) if _has_header(data, options) else None
 
 
 def read_raw(path: str, options: Options, classes: Any) -> Training:
@@ -71,16 +90,14 @@ def read_raw(path: str, options: Options, classes: Any) -> Training:
     target, person = _target(options), _person(options)
     with stage(f"reading {Path(path).name}"):
         columns = read_columns(path, format=options["file_format"])
-        for name in (target, person):
-            if name is not None and name not in columns:
-                raise no_column(name, list(columns), (target, person))
         y = read_targets(columns.pop(target), classes)
-        persons = None if person is None else name_array(columns.pop(person).tolist())
+        persons = None if person is None else person_names(columns.pop(person))
         return Training(columns, y, persons)
 
 
 def read_numbers(path: str, options: Options, scales: dict[str, float], model: Any) -> Training:
     """A table of numbers, scaled by the public constants of its columns."""
+    names = feature_columns(path, options) if _has_header(path, options) else None
     with stage(f"reading {Path(path).name}"):
         try:
             table = read_table(
@@ -93,10 +110,10 @@ def read_numbers(path: str, options: Options, scales: dict[str, float], model: A
                 format=options["file_format"],
                 classes=model.domain.classes,
             )
-        except NotNumericTable as error:
-            raise preparation.undecided(path, options, error) from None
-        if table.y is None:
-            _target(options)
+        except NotNumericTable:
+            raise preparation.undecided(names or []) from None
+        if names is not None and not np.isfinite(table.X.data).all():
+            raise preparation.undecided(names)
         factors = _factors(table.feature_names, scales, model)
         X = table.X
         if factors is not None:
@@ -163,7 +180,7 @@ def rows_for(fitted: Any, data: str, options: Options) -> Any:
 def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
     """Rows for a fitted model with their targets, and the person of every row if a column names them."""
     person, classes = _person(options), getattr(fitted, "classes_", None)
-    if (options["file_format"] or format_of(Path(data))) == "svmlight":
+    if not _has_header(data, options):
         if person is not None:
             raise SchemaError("--person needs named columns (CSV, Parquet).")
         table = read_table(
@@ -174,7 +191,7 @@ def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
     wanted = [_target(options), *([person] if person is not None else [])]
     X = rows_for(fitted, data, {**options, "drop": [*options["drop"], *wanted[1:]]})
     cells = read_columns(data, columns=wanted, format=options["file_format"])
-    persons = None if person is None else name_array(cells[person].tolist())
+    persons = None if person is None else person_names(cells[person])
     return Training(X, read_targets(cells[wanted[0]], classes), persons)
 
 
@@ -201,8 +218,6 @@ def _factors(names: Any, scales: dict[str, float], model: Any) -> np.ndarray | N
         for unknown in (name for name in scales if name not in names):
             near = did_you_mean(unknown, names, names)
             raise ParameterError(f"There is no feature column {unknown!r} to scale.{near}")
-        import numpy as np
-
         return np.array([1.0 / scales.get(name, 1.0) for name in names])
     try:
         model._check_parameters()

@@ -1,9 +1,8 @@
 """The door for private rows: scikit-learn's checks behind messages of our own.
 
-A refusal names the kind of fault, a column by its position, and types. It never shows a cell, nor
-the number of rows, which "add-remove" protects. A column's name is public, but a table read without
-its header has a person's cells for names; names are shown where scikit-learn's contract demands it
-(`predict` on other columns than `fit`) and they read like names.
+A refusal names the kind of fault, and neither a cell, nor where it stands, nor the number of rows, which "add-remove"
+protects. The names of columns are public, but a table read without its header has a person's cells for names; names
+are shown where scikit-learn's contract demands it (`predict` on other columns than `fit`) and they read like names.
 """
 
 from __future__ import annotations

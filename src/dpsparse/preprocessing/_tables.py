@@ -12,13 +12,11 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from dpsparse._cells import MISSING_WORDS, is_missing
+from dpsparse._cells import MISSING_WORDS, cell_name, is_missing
 from dpsparse._checks import array_of, is_number, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 
@@ -26,7 +24,6 @@ from dpsparse.exceptions import SchemaError
 _WRITTEN = re.compile(
     r"\s*(?:[$€£]|USD|EUR|GBP)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s*(?:[%$€£]|USD|EUR|GBP)?\s*"
 )
-_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
 KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST = 256  # characters of a name; longer ones are cut
 _UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
@@ -249,35 +246,9 @@ def _name(cell: Any, declared: Container[str | None] = ()) -> str | None:
 
 
 def _plain_name(cell: Any) -> str | None:
-    try:
-        if isinstance(cell, str):
-            text = str(cell).strip()
-            if _FLOAT.fullmatch(text) and text == repr(float(text)):
-                text = _number_name(
-                    float(text)
-                )  # an array that holds a text has its numbers as texts, too
-        elif isinstance(cell, (bool, np.bool_)):
-            text = str(bool(cell))
-        elif isinstance(cell, Integral):
-            text = str(int(cell))
-        elif isinstance(cell, Decimal):  # which Python does not count among the real numbers
-            whole = cell.adjusted() < 40 and cell == int(cell)  # 1e999999 has a million digits
-            text = str(int(cell)) if whole else repr(float(cell))
-        elif isinstance(cell, Real):
-            text = _number_name(float(cell))
-        elif hasattr(cell, "isoformat") and cell == cell:  # dates; NaT is not equal to itself
-            text = str(cell.isoformat())
-        else:
-            return None
-    except Exception:  # infinity as an integer, integers too long to print, objects that lie
-        return None
+    name = cell_name(cell)
     # What UTF-8 cannot write (half of a surrogate pair) no file could keep.
-    text = text[:LONGEST].encode("utf-8", "replace").decode("utf-8")
-    return text if text else None
-
-
-def _number_name(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
+    return name[:LONGEST].encode("utf-8", "replace").decode("utf-8") or None if name else None
 
 
 def documents(X: Any) -> list[str]:

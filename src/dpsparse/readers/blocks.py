@@ -15,9 +15,15 @@ import scipy.sparse as sp
 from dpsparse._cells import read_targets
 from dpsparse._checks import quietly
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers.files import pyarrow_for
 from dpsparse.readers.svmlight import iter_svmlight
-from dpsparse.readers.tables import ROWS, _arrow_table, _choose, _numbers, _sparse, csv_table
+from dpsparse.readers.tables import (
+    _arrow_numbers,
+    _choose,
+    _numbers,
+    _sparse,
+    arrow_batches,
+    csv_table,
+)
 
 Block = tuple[sp.csr_array, np.ndarray, int]
 Stream = Callable[[np.ndarray | None], Iterator[Block]]
@@ -59,7 +65,7 @@ def csv_blocks(
                     )
                 for rows, position in chunks:
                     y = read_targets([row[at] for row in rows], labels)
-                    yield sp.csr_array(_numbers(rows, columns)), y, before + position
+                    yield _sparse(_numbers(rows, columns)), y, before + position
             before += file.stat().st_size
 
     return tuple(first[j] for j in columns), blocks
@@ -75,26 +81,19 @@ def parquet_blocks(
     n_features: int | None = None,
 ) -> tuple[tuple[str, ...] | None, int, Stream]:
     """Names (None for sparse rows), width and stream. Sparse rows are two columns of lists, indices and values."""
-    pyarrow_for("Parquet files")
-    from pyarrow import parquet
-
-    def names_of(file: Path) -> list[str]:
-        with parquet.ParquetFile(file) as opened:
-            return list(opened.schema_arrow.names)
-
-    first = quietly(f"{files[0].name} is not a readable Parquet file.", names_of, files[0])
-    columns, (at, _) = _choose(first, target, None, drop, features or sparse)
-    wanted = [first[j] for j in [*columns, at]]
+    with arrow_batches(files[0], "parquet") as (first, _):
+        columns, (at, _) = _choose(first, target, None, drop, features or sparse)
+    chosen = [first[j] for j in columns]
 
     def of(file: Path, labels: np.ndarray | None) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
-        with parquet.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(ROWS, columns=wanted):
+        with arrow_batches(file, "parquet") as (_, batches):
+            for batch in batches([*chosen, first[at]]):
                 y = read_targets(batch.column(target).to_pylist(), labels)
                 if sparse is not None:
                     places, numbers = (batch.column(name) for name in sparse)
                     yield _rows_of_lists(places, numbers, int(n_features or 0)), y
                 else:
-                    yield _sparse(_arrow_table(batch, first, columns)), y
+                    yield _sparse(_arrow_numbers(batch, chosen)), y
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         before = 0
@@ -107,7 +106,7 @@ def parquet_blocks(
 
     if sparse is not None:
         return None, int(n_features or 0), blocks
-    return tuple(first[j] for j in columns), len(columns), blocks
+    return tuple(chosen), len(chosen), blocks
 
 
 def _rows_of_lists(indices: Any, values: Any, n_features: int) -> sp.csr_array:

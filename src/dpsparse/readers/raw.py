@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from dpsparse._checks import array_of, no_column, objects_of, quietly
 from dpsparse.exceptions import SchemaError
-from dpsparse.readers.files import open_bytes, pyarrow_for
-from dpsparse.readers.tables import csv_table, format_of
+from dpsparse.readers.files import open_bytes
+from dpsparse.readers.tables import arrow_batches, csv_table, format_of, separator_of
 
 Columns = dict[str, np.ndarray]
 RAW_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
@@ -64,7 +64,8 @@ def read_columns(
 
 
 def column_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """The names of the columns: from the header line, the schema, or the first object; no other row is read.
+    """The names of the columns: from the header line or the schema. JSON lines have neither; their columns are the keys
+    that all objects have in common.
 
     Examples
     --------
@@ -79,19 +80,19 @@ def column_names(path: str | os.PathLike[str], format: str | None = None) -> lis
     >>> folder.cleanup()
     """
     kind = format or format_of(Path(path))
-    if kind in ("csv", "tsv"):
-        with csv_table(path, _separator(kind)) as (names, _):
-            return names
-    sentence = f"{Path(path).name} is not a readable table."
-    if kind in ("parquet", "arrow"):
-        return quietly(sentence, _arrow_names, path, kind)
+    if kind not in RAW_FORMATS:
+        raise SchemaError(f"{Path(path).name} ({kind}) has no named columns.")
+    return quietly(f"{Path(path).name} is not a readable table.", _names_of, path, kind)
+
+
+def _names_of(path: Any, kind: str) -> list[str]:
     if kind == "jsonl":
-        return quietly(sentence, _json_names, path)
-    raise SchemaError(f"{Path(path).name} ({kind}) has no named columns.")
-
-
-def _separator(kind: str) -> str:
-    return "\t" if kind == "tsv" else ","
+        return _json_names(path)
+    if kind in ("csv", "tsv"):
+        with csv_table(path, separator_of(kind)) as (names, _):
+            return names
+    with arrow_batches(path, kind) as (names, _):
+        return names
 
 
 def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
@@ -106,7 +107,7 @@ def _selected(names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
 
 
 def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
-    with csv_table(path, _separator(kind)) as (names, chunks):
+    with csv_table(path, separator_of(kind)) as (names, chunks):
         cells: dict[str, list[Any]] = {name: [] for name in _selected(names, wanted)}
         places = [(column, names.index(name)) for name, column in cells.items()]
         for rows, _ in chunks:
@@ -115,68 +116,52 @@ def _read_text(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
     return {name: objects_of(column) for name, column in cells.items()}
 
 
-def _json_names(path: Any) -> list[str]:
+def _json_objects(path: Any) -> Iterator[dict[str, Any]]:
     with open_bytes(path) as raw:
         for line in raw:
             if line.strip():
-                first = json.loads(line)
-                if not isinstance(first, dict):
-                    break
-                return [str(name) for name in first]
-    raise SchemaError(f"{Path(path).name} must hold one JSON object a line.")
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise SchemaError(f"{Path(path).name} must hold one JSON object a line.")
+                yield row
+
+
+def _json_names(path: Any) -> list[str]:
+    """The keys that all objects have. Were the keys of the first object the columns, one row and its place would decide
+    the table, and a message would show them."""
+    names: list[str] | None = None
+    for row in _json_objects(path):
+        if names is None:
+            names = list(row)
+        elif row.keys() != set(names):
+            raise SchemaError(
+                f"The objects of {Path(path).name} have different keys, and one row may not decide which columns there "
+                "are. Write every key into every object, null where a row has none, or state the columns: "
+                "read_columns(path, columns=[...])."
+            )
+    if names is None:
+        raise SchemaError(f"{Path(path).name} holds no rows.")
+    return names
 
 
 def _read_json(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
-    """Declared columns, where an absent key is a gap; or the keys that all objects have in common.
-
-    There is no header: were the keys of the first object the columns, one row and its place would decide the table.
-    """
+    """Declared columns, where an absent key is a missing value; or the keys that all objects have in common."""
     chosen = _selected(_json_names(path) if wanted is None else list(wanted), None)
     cells: dict[str, list[Any]] = {name: [] for name in chosen}
-    known = cells.keys()
-    with open_bytes(path) as raw:
-        for line in raw:
-            if not line.strip():
-                continue
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise SchemaError(f"{Path(path).name} must hold one JSON object a line.")
-            if wanted is None and row.keys() != known:
-                raise SchemaError(
-                    f"The objects of {Path(path).name} have different keys, and one row may not decide which columns "
-                    "there are. Write every key into every object, null where a row has none, or state the columns: "
-                    "read_columns(path, columns=[...])."
-                )
-            for name, column in cells.items():
-                value = row.get(name)
-                column.append(value.strip() if isinstance(value, str) else value)
+    for row in _json_objects(path):
+        for name, column in cells.items():
+            value = row.get(name)
+            column.append(value.strip() if isinstance(value, str) else value)
     return {name: objects_of(column) for name, column in cells.items()}
 
 
-def _open_arrow(path: Any, kind: str) -> Any:
-    pyarrow_for("Parquet and Arrow files")
-    from pyarrow import feather, parquet
-
-    _refuse_absent(path)
-    return parquet.read_table(path) if kind == "parquet" else feather.read_table(path)
-
-
-def _arrow_names(path: Any, kind: str) -> list[str]:
-    if kind != "parquet":
-        return list(_open_arrow(path, kind).column_names)
-    pyarrow_for("Parquet files")
-    from pyarrow import parquet
-
-    _refuse_absent(path)
-    return list(parquet.read_schema(path).names)
-
-
-def _refuse_absent(path: Any) -> None:
-    if not Path(path).is_file():
-        raise SchemaError(f"There is no file {path}.")
-
-
 def _read_arrow(path: Any, kind: str, wanted: Sequence[str] | None) -> Columns:
-    table = _open_arrow(path, kind)
-    chosen = _selected(table.column_names, wanted)
+    from pyarrow import Table
+
+    with arrow_batches(path, kind) as (names, batches):
+        chosen = _selected(names, wanted)
+        found = list(batches(chosen))
+    if not found:
+        raise SchemaError(f"{Path(path).name} holds no rows.")
+    table = Table.from_batches(found)
     return {name: array_of(table[name]) for name in chosen}

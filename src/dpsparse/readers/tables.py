@@ -1,8 +1,7 @@
 """CSV and Parquet as sparse matrices, and one `read_table` for every format.
 
 A table has named columns: one is the target, the others are features and must be numeric.
-Messages show no cell. A column is named only if the caller named it, and told by its position
-otherwise: the first line of a table without a header is a person's row.
+Messages show no cell, and do not say in which column a bad cell stands.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,15 +21,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._cells import read_targets
-from dpsparse._checks import no_column, quietly
+from dpsparse._cells import column_cells, person_names, read_targets, to_numbers
+from dpsparse._checks import array_of, no_column, objects_of, quietly
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes, pyarrow_for
 from dpsparse.readers.svmlight import read_svmlight
 
 _BLOCK = 2**24  # bytes that pyarrow cuts into cells at a time
-# Cells of text files that stand for nothing; a public rule, in whatever case they are written.
-GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?"})
 ROWS = 20_000  # rows converted at a time, so that the dense form never exists as a whole
 FORMATS = {
     ".svm": "svmlight",
@@ -61,7 +57,7 @@ class Table:
 
 
 class NotNumericTable(SchemaError):
-    """A column of features holds something else than numbers, gaps among it."""
+    """A feature holds something else than numbers and missing values."""
 
 
 def read_table(
@@ -121,15 +117,14 @@ def read_table(
             raise _no_rows(path)
         return Table(X, y if classes is None else read_targets(y, classes), None)
     readers: dict[str, Any] = {
-        "csv": _read_csv, "tsv": _read_csv, "parquet": _read_parquet, "arrow": _read_raw, "jsonl": _read_raw,
+        "csv": _read_csv, "tsv": _read_csv, "parquet": _read_arrow, "arrow": _read_arrow, "jsonl": _read_json,
     }  # fmt: skip
     reader = readers.get(kind)
     if reader is None:
         raise SchemaError(f"Unknown format {kind!r}; use svmlight, {', '.join(readers)}.")
-    separator = "\t" if kind == "tsv" else ","
     table: Table = quietly(
         f"{Path(path).name} is not a readable table.",
-        reader, path, separator, lambda names: _choose(names, target, person, drop, features), classes,
+        reader, path, kind, lambda names: _choose(names, target, person, drop, features), classes,
     )  # fmt: skip
     return table
 
@@ -144,6 +139,10 @@ def format_of(path: Path) -> str:
             "or .arrow (text also .gz, .bz2, .xz, .zst), or state the format."
         )
     return FORMATS[suffix]
+
+
+def separator_of(kind: str) -> str:
+    return "\t" if kind == "tsv" else ","
 
 
 Chooser = Callable[[list[str]], tuple[list[int], list[int]]]
@@ -179,7 +178,8 @@ def _choose(
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
-def _read_csv(path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any) -> Table:
+def _read_csv(path: str | os.PathLike[str], kind: str, choose: Chooser, classes: Any) -> Table:
+    separator = separator_of(kind)
     table = quick_csv(path, separator, choose, classes)
     return _read_any_csv(path, separator, choose, classes) if table is None else table
 
@@ -260,18 +260,26 @@ def table_header(lines: Iterator[str], separator: str, name: str) -> list[str]:
 
 
 def _numbers(rows: list[list[str]], columns: list[int]) -> np.ndarray:
-    """The feature cells as float64. NumPy parses text cells as Python's float() does."""
+    """The feature cells as float64, NaN for missing ones. NumPy parses text cells as Python's float() does."""
+    cells = [row if len(columns) == len(row) else [row[j] for j in columns] for row in rows]
     try:
-        cells = [row if len(columns) == len(row) else [row[j] for j in columns] for row in rows]
         return np.array(cells, dtype=np.float64)
     except ValueError:
+        return np.column_stack(
+            [feature_numbers(objects_of(column)) for column in zip(*cells, strict=True)]
+        )
+
+
+def feature_numbers(cells: np.ndarray) -> np.ndarray:
+    """The cells of a feature as float64, NaN for missing ones. In which column a cell is no number is not told: one row
+    could decide it."""
+    try:
+        return to_numbers(cells)
+    except ValueError:
         pass
-    for j in columns:
-        try:
-            np.array([row[j] for row in rows], dtype=np.float64)
-        except ValueError:
-            raise _not_numeric(j) from None
-    raise NotNumericTable("The table is not numeric.")
+    raise NotNumericTable(
+        "A feature has a cell that is no number; drop such columns, or encode them with a public vocabulary."
+    )
 
 
 class _Unusual(Exception):
@@ -324,7 +332,7 @@ def _text_targets(texts: Any, classes: Any) -> np.ndarray:
     """Targets of a column of text; every different text is read once."""
     encoded = texts.combine_chunks().dictionary_encode()
     different = encoded.dictionary.to_pylist()
-    return read_targets(different, classes)[encoded.indices.to_numpy()]
+    return np.asarray(read_targets(different, classes)[encoded.indices.to_numpy()])
 
 
 def _whole_lines(raw: BinaryIO) -> Iterator[bytes]:
@@ -376,65 +384,72 @@ def _arrow_cells(
     )
 
 
-# ---- Parquet ------------------------------------------------------------------------------------
+# ---- Parquet and Arrow --------------------------------------------------------------------------
 
 
-def _read_parquet(
-    path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any
-) -> Table:
-    pa = pyarrow_for("Parquet files")
-    from pyarrow import parquet
+def _read_arrow(path: str | os.PathLike[str], kind: str, choose: Chooser, classes: Any) -> Table:
+    blocks: list[sp.csr_array] = []
+    cells: tuple[list[Any], list[Any]] = [], []
+    with arrow_batches(path, kind) as (names, batches):
+        columns, others = choose(names)
+        for batch in batches([names[j] for j in [*columns, *others] if j >= 0]):
+            blocks.append(_sparse(_arrow_numbers(batch, [names[j] for j in columns])))
+            for j, column in zip(others, cells, strict=True):
+                if j >= 0:
+                    column += batch.column(names[j]).to_pylist()
+    return _table(path, blocks, cells, columns, others, names, classes)
+
+
+def _arrow_numbers(batch: Any, names: list[str]) -> np.ndarray:
+    """Features as float64, NaN for missing ones. The file's schema says which columns are numbers; others are refused
+    whatever their cells are."""
+    from pyarrow import types
+
+    for name in names:
+        kind = batch.schema.field(name).type
+        if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+            raise NotNumericTable(
+                f"Column {name!r} is not of a type of numbers; drop it, or encode it with a public vocabulary."
+            )
+    return np.column_stack([feature_numbers(array_of(batch.column(name))) for name in names])
+
+
+@contextmanager
+def arrow_batches(
+    path: str | os.PathLike[str], kind: str
+) -> Iterator[tuple[list[str], Callable[[list[str]], Iterator[Any]]]]:
+    """The names of the columns of a Parquet or Arrow file, and its rows in batches of some of them."""
+    pa = pyarrow_for("Parquet and Arrow files")
+    from pyarrow import feather, parquet
 
     if not Path(path).is_file():
         raise SchemaError(f"There is no file {path}.")
-    blocks: list[sp.csr_array] = []
-    others_cells: tuple[list[Any], list[Any]] = [], []
     try:
-        with parquet.ParquetFile(path) as file:
-            names = list(file.schema_arrow.names)
-            columns, others = choose(names)
-            wanted = [names[j] for j in [*columns, *others] if j >= 0]
-            for batch in file.iter_batches(ROWS, columns=wanted):
-                blocks.append(_sparse(_arrow_table(batch, names, columns)))
-                for j, column in zip(others, others_cells, strict=True):
-                    if j >= 0:
-                        column += batch.column(names[j]).to_pylist()
+        if kind == "arrow":
+            table = feather.read_table(path)
+            yield list(table.column_names), lambda names: table.select(names).to_batches(ROWS)
+        else:
+            with parquet.ParquetFile(path) as file:
+                yield (
+                    list(file.schema_arrow.names),
+                    lambda names: file.iter_batches(ROWS, columns=names),
+                )
     except (pa.ArrowException, OSError):
-        raise SchemaError(f"{Path(path).name} is not a readable Parquet file.") from None
-    return _table(path, blocks, others_cells, columns, others, names, classes)
+        raise SchemaError(f"{Path(path).name} is not a readable Parquet or Arrow file.") from None
 
 
-def _arrow_table(batch: Any, names: list[str], columns: list[int]) -> np.ndarray:
-    out = np.empty((batch.num_rows, len(columns)))
-    for k, j in enumerate(columns):
-        values = batch.column(names[j]).to_numpy(zero_copy_only=False)
-        if values.dtype.kind not in "biuf":
-            raise _not_numeric(j)
-        out[:, k] = values
-    return out
+# ---- JSON lines ---------------------------------------------------------------------------------
 
 
-# ---- Arrow and JSON lines -----------------------------------------------------------------------
-
-
-def _read_raw(path: str | os.PathLike[str], separator: str, choose: Chooser, classes: Any) -> Table:
+def _read_json(path: str | os.PathLike[str], kind: str, choose: Chooser, classes: Any) -> Table:
     from dpsparse.readers.raw import read_columns  # which reads names and lines as this file does
 
-    found = read_columns(path, format=format_of(Path(path)))
+    found = read_columns(path, format="jsonl")
     names = list(found)
     columns, others = choose(names)
-    cells: tuple[list[Any], list[Any]] = [], []
-    for j, column in zip(others, cells, strict=True):
-        if j >= 0:
-            column += found[names[j]].tolist()
-    numbers = []
-    for j in columns:
-        try:
-            numbers.append(np.asarray(found[names[j]], dtype=np.float64))
-        except (TypeError, ValueError):
-            raise _not_numeric(j) from None
-    blocks = [sp.csr_array(np.column_stack(numbers))]
-    return _table(path, blocks, cells, columns, others, names, classes)
+    numbers = np.column_stack([feature_numbers(found[names[j]]) for j in columns])
+    target, person = (found[names[j]].tolist() if j >= 0 else [] for j in others)
+    return _table(path, [_sparse(numbers)], (target, person), columns, others, names, classes)
 
 
 # ---- both ---------------------------------------------------------------------------------------
@@ -475,39 +490,12 @@ def _joined(
     persons: list[Any],
 ) -> Table:
     X = sp.vstack(blocks, format="csr")
-    who = None if others[1] < 0 else name_array(persons)
+    who = None if others[1] < 0 else person_names(column_cells(persons))
     return Table(X, y, tuple(names[j] for j in columns), who)
 
 
 def _no_rows(path: str | os.PathLike[str]) -> SchemaError:
     return SchemaError(f"{Path(path).name} holds no rows.")
-
-
-def _not_numeric(position: int) -> SchemaError:
-    return NotNumericTable(
-        f"Column number {position + 1} is not numeric throughout; drop it, or encode it with a "
-        "public vocabulary and fill missing cells with a public constant."
-    )
-
-
-def name_array(cells: list[Any]) -> np.ndarray:
-    """Names of persons as text, without spaces around them: "7", " 7" and 7.0 are one person, and so are 10**16 and
-    1e16, 0 and -0.0. Gaps of any kind are refused: whoever has none would be one person with all others."""
-    names = [_person(cell) for cell in cells]
-    if any(name.lower() in GAPS for name in names):
-        raise SchemaError("The column of persons has missing cells.")
-    return np.array(names)
-
-
-def _person(cell: Any) -> str:
-    if isinstance(cell, (dict, list, tuple, set, np.ndarray)):
-        raise SchemaError("The column of persons must hold numbers or text.")
-    if cell is None or cell != cell:  # NaN and NaT are not equal to themselves
-        return ""
-    if isinstance(cell, (float, Decimal)) and math.isfinite(cell) and cell == int(cell):
-        cell = int(cell)
-    name = str(cell).strip().removesuffix(".0")
-    return "0" if name == "-0" else name
 
 
 def label_list(text: str) -> list[Any]:
