@@ -7,6 +7,7 @@ are shown where scikit-learn's contract demands it (`predict` on other columns t
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
@@ -37,6 +38,9 @@ def checked_data(estimator: Any, X: Any, **checks: Any) -> Any:
     """scikit-learn's schema checks of X; every refusal is one of ours."""
     reset = checks.get("reset", True)
     X = quietly(_UNREADABLE, decoded, X)
+    if isinstance(X, (list, tuple)):  # scikit-learn takes an integer beyond 64 bits in an array, and in a list not
+        with contextlib.suppress(Exception):
+            X = np.asarray(X)
     out = quietly(
         lambda: _fault(estimator, X, reset=reset),
         _validated, estimator, X, **checks,
