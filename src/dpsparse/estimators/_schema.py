@@ -38,7 +38,8 @@ def checked_data(estimator: Any, X: Any, **checks: Any) -> Any:
     """scikit-learn's schema checks of X; every refusal is one of ours."""
     reset = checks.get("reset", True)
     X = quietly(_UNREADABLE, decoded, X)
-    if isinstance(X, (list, tuple)):  # scikit-learn takes an integer beyond 64 bits in an array, and in a list not
+    if isinstance(X, (list, tuple)):
+        # Of integers beyond 64 bits scikit-learn takes arrays and refuses lists.
         with contextlib.suppress(Exception):
             X = np.asarray(X)
     out = quietly(

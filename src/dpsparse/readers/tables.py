@@ -27,7 +27,8 @@ from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.readers.files import COMPRESSIONS, open_bytes, pyarrow_for
 from dpsparse.readers.svmlight import read_svmlight
 
-csv.field_size_limit(2**31 - 1)  # by itself a cell of more than 131,072 characters refuses the table
+# One cell of more than 131,072 characters would refuse the whole table.
+csv.field_size_limit(2**31 - 1)
 _BLOCK = 2**24  # bytes that pyarrow cuts into cells at a time
 ROWS = 20_000  # rows converted at a time, so that the dense form never exists as a whole
 FORMATS = {
