@@ -18,7 +18,6 @@ loops that share nothing, additions in the nearest cache and reading of memory; 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 import warnings
@@ -32,7 +31,7 @@ from numba import njit
 from dpsparse.domain import Domain
 from dpsparse.estimators import DPGradientClassifier
 from dpsparse.solvers.gradient import Run
-from dpsparse.threads import in_threads
+from dpsparse.threads import in_threads, process_cores
 
 TARGETS = {"rcv1": 5.0, "narrow": 5.0, "news20": 5.0, "kdda": 12.0}  # passes an iteration may take
 STEPS, OFTEN = 25, 100
@@ -86,7 +85,7 @@ def iteration(X, y):
         ends.append(time.process_time())
 
     model, spent = model_for(X, y, n_iter=STEPS, prune=False), []
-    with patch("os.cpu_count", lambda: 1), patch.object(Run, "move", timed):
+    with patch("dpsparse.threads.process_cores", lambda: 1), patch.object(Run, "move", timed):
         for _ in range(4 if X.nnz < 1e7 else 2):
             ends.clear()
             model.fit(X, y)
@@ -96,10 +95,10 @@ def iteration(X, y):
 
 def two_cores(X, y):
     """Wall time of a default fit by one thread over that by all: minima of runs in turn, since machines change."""
-    model, walls = model_for(X, y), {1: [], os.cpu_count(): []}
+    model, walls = model_for(X, y), {1: [], process_cores(): []}
     for _ in range(9 if X.nnz < 5e6 else 3 if X.nnz < 2e7 else 1):
         for threads, spent in walls.items():
-            with patch("os.cpu_count", lambda threads=threads: threads):
+            with patch("dpsparse.threads.process_cores", lambda threads=threads: threads):
                 start = time.perf_counter()
                 model.fit(X, y)
                 spent.append(time.perf_counter() - start)
@@ -124,7 +123,7 @@ def machine_limits():
         work(0)
         for _ in range(9):
             for threads, spent in walls.items():
-                with patch("os.cpu_count", lambda threads=threads: threads):
+                with patch("dpsparse.threads.process_cores", lambda threads=threads: threads):
                     start = time.perf_counter()
                     in_threads(work, range(2))
                     spent.append(time.perf_counter() - start)
@@ -159,7 +158,7 @@ def against_liblinear(X, y):
 
 
 def shapes(names):
-    if (os.cpu_count() or 1) > 1:
+    if process_cores() > 1:
         adding, reading = machine_limits()
         print(
             f"A second core gives this machine {adding:.2f}x additions and {reading:.2f}x reading.\n"

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, partial
 from queue import SimpleQueue
-from threading import Thread, local
+from threading import local
+from typing import Any
 
 import numpy as np
 
@@ -30,60 +33,59 @@ def use_cores(n: int) -> None:
 
 
 def cores() -> int:
-    """The cores that work of this thread may take: all of the machine, if nobody said otherwise."""
-    return int(getattr(_mine, "cores", os.cpu_count() or 1))
+    """The cores that work of this thread may take: all of this process, if nobody said otherwise."""
+    return int(getattr(_mine, "cores", 0)) or process_cores()
+
+
+@cache
+def process_cores() -> int:
+    """The cores that this process may take: its affinity, the limits of its container, NUMBA_NUM_THREADS (which
+    joblib sets for its workers) and LOKY_MAX_CPU_COUNT."""
+    from joblib import cpu_count
+    from numba import config
+
+    limits: Any = config
+    return max(min(int(limits.NUMBA_NUM_THREADS), int(cpu_count())), 1)
 
 
 def in_threads(
     task: Callable[[int], None], blocks: Iterable[int], threads: int | None = None
 ) -> None:
     """All blocks, on as many threads as there are cores for it, or as the caller knows there are; kernels release
-    the GIL."""
+    the GIL. An error of a block is raised when all blocks are done."""
     blocks = list(blocks)
-    if len(blocks) < 2:  # to ask how many cores there are takes longer than many a short block
-        for block in blocks:
-            task(block)
-        return
     waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def help_out() -> None:
+    def work() -> None:
         for block in waiting:
+            error = None
             try:
                 task(block)
-            except BaseException as error:
-                ended.put(error)
-            else:
-                ended.put(None)
+            except BaseException as raised:
+                error = raised
+            ended.put(error)
 
-    for _ in range(min(len(blocks), threads or cores()) - 1):
-        _helpers().put(help_out)
-    help_out()  # this thread works too
-    # One answer a block, whoever took it. Who counted threads instead would take the answer of one that came too late
-    # to find work for that of one still at work. A helper that has not begun may be waiting for this very thread.
-    errors = [ended.get() for _ in blocks]
-    for error in errors:
+    if len(blocks) > 1:  # to ask how many cores there are takes longer than many a short block
+        with suppress(RuntimeError):  # Python is ending and starts no thread: this one does all
+            for _ in range(min(len(blocks), threads or cores()) - 1):
+                _pool().submit(work)
+    work()  # this thread works too
+    # One answer a block, whoever took it. A helper that has not begun may be waiting for this very thread; it will find
+    # nothing to do.
+    for error in [ended.get() for _ in blocks]:
         if error is not None:
             raise error
 
 
 @cache
-def _helpers() -> SimpleQueue[Callable[[], None]]:
-    """Work for threads that stay: to start one takes longer than many a pass over the rows."""
-    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
-
-    def serve() -> None:
-        while True:
-            queue.get()()
-
-    # One at least: a worker may be promised more threads than there are cores, and what nobody takes holds rows.
-    for _ in range(max((os.cpu_count() or 1) - 1, 1)):
-        Thread(target=serve, daemon=True).start()
-    return queue
+def _pool() -> ThreadPoolExecutor:
+    """Threads that stay: to start one takes longer than many a pass over the rows."""
+    return ThreadPoolExecutor(max(process_cores() - 1, 1), "dpsparse")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has none of the threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of the threads
 
 
 # ---- blocks of rows ------------------------------------------------------------------------------
