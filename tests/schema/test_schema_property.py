@@ -63,7 +63,10 @@ def masked(text):
 def layout(value):
     """Names and types of a file, without the released numbers and how many of them there are."""
     if isinstance(value, dict):
-        return {name: layout(part) for name, part in value.items() if name != "checksum"}
+        kept = {name: part for name, part in value.items() if name not in ("checksum", "weak_")}
+        return {
+            name: layout(part) for name, part in kept.items()
+        }  # `weak_` says what released counts say
     if isinstance(value, list):
         if all(isinstance(part, (int, float)) for part in value):
             return []
