@@ -12,7 +12,7 @@ the magnitudes, meant an arg max), and the step goes against the exact sign. Tha
 
 What is wrong as printed: a Laplace noisy max costs 2 epsilon' a step under add-remove and 4 under replace-one,
 charged is 1 (the advanced composition around it is loose enough that the whole is fine at small epsilon under
-add-remove: `DPLasso*(calibration="published-laplace")` states what it is worth); bounds sqrt(p) are not
+add-remove: `KhannaLuRaffLasso*` states what it is worth); bounds sqrt(p) are not
 whole, so that the supports of two noisy counts differ.
 The listing of Appendix B differs from the algorithms: line 43 climbs, line 58 discards the noise of the
 count. Table 1's 12.70 for splice says that what was run did not discard it.

@@ -18,13 +18,15 @@ LASSO, OURS = "private LASSO", "noisy gradients (ours)"
 STANDARD_STEPS = 20  # every step of Algorithm 1 costs the same: a few are timed, the rest counted
 
 
-def _model(X, calibration, epsilon, n_iter, radius, seed):
+def _model(X, mode, epsilon, n_iter, radius, seed):
     from dpsparse import Domain, DPLassoClassifier
+    from dpsparse.published import RaffKhannaLuLassoClassifier
 
+    kind = RaffKhannaLuLassoClassifier if mode == "published" else DPLassoClassifier
     domain = Domain(classes=[0, 1], n_samples=X.shape[0])
-    return DPLassoClassifier(
+    return kind(
         domain, epsilon=epsilon, delta=DELTA, radius=radius, n_iter=n_iter, fit_intercept=False,
-        calibration=calibration, random_state=seed,
+        random_state=seed,
     )  # fmt: skip
 
 

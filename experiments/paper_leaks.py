@@ -24,7 +24,12 @@ from dpsparse.audit.neighbours import replace_row
 from dpsparse.audit.replay import Subject
 from dpsparse.mechanisms.picks import noisy_max_log_probability
 from dpsparse.privacy import Gaussian, NoisyMax, Repeated, epsilon
-from dpsparse.published import WangGuTransferClassifier, WangGuTransferRegressor
+from dpsparse.published import (
+    KhannaLuRaffLassoClassifier,
+    RaffKhannaLuLassoClassifier,
+    WangGuTransferClassifier,
+    WangGuTransferRegressor,
+)
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     adp_scale,
     published_sensitivity,
@@ -40,6 +45,9 @@ AR, RP = "add-remove", "replace-one"
 NOT_TRIED = math.nan
 
 
+LASSO = {"published": RaffKhannaLuLassoClassifier, "proven": DPLassoClassifier}
+
+
 def exact_sign(quick):
     """The feature is drawn and its sign read off: a row with a feature of its own shows its label."""
     n, shared = (200, 40) if quick else (3000, 500)
@@ -51,9 +59,7 @@ def exact_sign(quick):
     domain = Domain(classes=(0, 1), n_samples=n)
     refuted = {}
     for mode in ("published", "proven"):
-        model = DPLassoClassifier(
-            domain, epsilon=0.1, n_iter=4 * n, radius=10.0, calibration=mode, adjacency=RP
-        )
+        model = LASSO[mode](domain, epsilon=0.1, n_iter=4 * n, radius=10.0, adjacency=RP)
         weights = Subject(model, n + shared).run(X, y, make_generator(2))["coef"][0][:n]
         seen = weights != 0
         right = int(np.sum((weights[seen] > 0) == (y[seen] == 1)))
@@ -65,9 +71,9 @@ def exact_sign(quick):
     n, runs, y[0] = (60, 40, 1) if quick else (200, 300, 1)
     tables = [(X[start:n], y[start:n]) for start in (0, 1)]
     for mode in ("published", "proven"):
-        model = DPLassoClassifier(
+        model = LASSO[mode](
             Domain(classes=(0, 1), n_samples=n), epsilon=0.1, n_iter=10 * n, radius=10.0,
-            calibration=mode, adjacency=AR,
+            adjacency=AR,
         )  # fmt: skip
         subject, rng = Subject(model, X.shape[1]), make_generator(9)
         moved = [
@@ -185,13 +191,8 @@ def noisy_max(quick):
     }, 2.0  # fmt: skip
     for adjacency in (AR, RP):
         domain = Domain(classes=(0, 1), n_samples=10_000)
-        plan = DPLassoClassifier(
-            domain,
-            epsilon=1.0,
-            delta=1e-4,
-            n_iter=1000,
-            adjacency=adjacency,
-            calibration="published-laplace",
+        plan = KhannaLuRaffLassoClassifier(
+            domain, epsilon=1.0, delta=1e-4, n_iter=1000, adjacency=adjacency
         ).plan(100)
         untried = {"published": NOT_TRIED, "proven": NOT_TRIED}
         yield f"{name}, T = 1000", adjacency, "whole", 1.0, untried, plan.epsilon
@@ -205,10 +206,8 @@ def undercharged_classes(quick):
     X2, y2 = np.vstack([X, np.ones(p)]), np.append(y, 2)
     push = np.array([-1.0, -1.0, 2.0]) / 3.0  # of a row of class 2 at w = 0
     refuted = {}
-    for mode, calibration in (("published", "published-laplace"), ("proven", "proven")):
-        model = DPLassoClassifier(
-            domain, calibration=calibration, delta=DELTA, n_iter=1, radius=1.0, fit_intercept=False
-        )
+    for mode, kind in (("published", KhannaLuRaffLassoClassifier), ("proven", DPLassoClassifier)):
+        model = kind(domain, delta=DELTA, n_iter=1, radius=1.0, fit_intercept=False)
         if mode == "published":
             kappa = model.plan(p).parameters["kappa"]
             cost = vertex_score_range(kappa, 1.0, 1.0, AR).value  # of one selection

@@ -11,7 +11,7 @@ from dpsparse.audit.command import audit, read_workflow  # noqa: E402
 from dpsparse.exceptions import ParameterError  # noqa: E402
 
 CONFIG = """
-estimator = "DPLassoClassifier"
+estimator = "{name}"
 n_features = 3
 [domain]
 classes = [0, 1]
@@ -22,7 +22,6 @@ delta = 0.01
 n_iter = 5
 radius = 1.0
 fit_intercept = false
-calibration = "{calibration}"
 """
 
 
@@ -33,7 +32,7 @@ def run(tmp_path, text, *options):
 
 
 def test_proven_configuration_holds(tmp_path):
-    result, path = run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
+    result, path = run(tmp_path, CONFIG.format(epsilon=1.0, name="DPLassoClassifier"))
     assert result.exit_code == 0, result.output
     for word in ("replay", "rebuild", "noise", "exact law", "black box", "claimed", "refuted"):
         assert word in result.output
@@ -45,7 +44,7 @@ def test_proven_configuration_holds(tmp_path):
 
 def test_published_configuration_is_refuted(tmp_path):
     target = tmp_path / "out.html"
-    text = CONFIG.format(epsilon=0.1, calibration="published")
+    text = CONFIG.format(epsilon=0.1, name="RaffKhannaLuLassoClassifier")
     result, _ = run(tmp_path, text, "--html", str(target))
     assert result.exit_code == 7
     assert "REFUTED" in result.output
@@ -152,7 +151,7 @@ def test_progress_on_a_terminal_alone(tmp_path, monkeypatch):
         def isatty(self):
             return True
 
-    quiet, _ = run(tmp_path, CONFIG.format(epsilon=1.0, calibration="proven"))
+    quiet, _ = run(tmp_path, CONFIG.format(epsilon=1.0, name="DPLassoClassifier"))
     assert quiet.stderr == ""
     screen = Terminal()
     monkeypatch.setattr("dpsparse.progress._PAUSE", 0.0)

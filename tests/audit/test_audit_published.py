@@ -13,7 +13,12 @@ from dpsparse.estimators import (
     DPTransferClassifier,
     DPTwoStageRegressor,
 )
-from dpsparse.published import KiferSmithThakurtaTwoStageRegressor, WangGuTransferClassifier
+from dpsparse.published import (
+    KhannaLuRaffLassoClassifier,
+    KiferSmithThakurtaTwoStageRegressor,
+    RaffKhannaLuLassoClassifier,
+    WangGuTransferClassifier,
+)
 from dpsparse.random import make_generator
 
 LABELS = Domain(classes=(0, 1), n_samples=20)
@@ -21,9 +26,8 @@ TIE = Domain(classes=(0, 1), n_samples=1000)
 SIGN = {"n_iter": 10, "radius": 1.0, "fit_intercept": False}
 SUPPORT = {"n_nonzero": 1, "public_X": "uniform", "n_public": 50, "ridge": 0.1}
 FAR = Domain(target_bound=1000.0, n_samples=40)
-PUBLISHED = {"calibration": "published"}
 PAPERS = [
-    pytest.param(DPLassoClassifier(LABELS, epsilon=0.1, **SIGN, **PUBLISHED), 4, id="002-sign"),
+    pytest.param(RaffKhannaLuLassoClassifier(LABELS, epsilon=0.1, **SIGN), 4, id="002-sign"),
     pytest.param(WangGuTransferClassifier(TIE, **SUPPORT), 3, id="003-support"),
     pytest.param(KiferSmithThakurtaTwoStageRegressor(FAR, n_nonzero=1), 3, id="squared-loss"),
 ]
@@ -57,9 +61,7 @@ def test_multinomial_selections_of_004_are_undercharged():
     """Alg. 3 makes p selections a step and pays for K: 300,000 features, one step, claimed 1."""
     p = 300_000
     domain = Domain(classes=(0, 1, 2), n_samples=2)
-    model = DPLassoClassifier(
-        domain, calibration="published-laplace", n_iter=1, radius=1.0, fit_intercept=False
-    )
+    model = KhannaLuRaffLassoClassifier(domain, n_iter=1, radius=1.0, fit_intercept=False)
     subject = Subject(model, p)
     X, y = np.zeros((2, p)), np.array([0, 1])
     push = np.array([-1.0, -1.0, 2.0])

@@ -29,6 +29,7 @@ from dpsparse.privacy import (
 )
 from dpsparse.privacy import epsilon as spent_epsilon
 from dpsparse.private_run import releases_made_by
+from dpsparse.published import KhannaLuRaffLassoClassifier, RaffKhannaLuLassoClassifier
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.sensitivity import vertex_score_range
@@ -122,8 +123,7 @@ def test_class_counts_are_paid_for(adjacency):
     assert spent_epsilon(plan.event, 1e-6) == pytest.approx(1.0, rel=1e-6)
     dearer = Sequence((replace(prior, scale=0.9 * prior.scale), plan.phases[1].event))
     assert spent_epsilon(dearer, 1e-6) > 1.0  # the accountant sees them
-    for without in ({"fit_intercept": False}, {"calibration": "published-laplace"}):
-        assert len(DPLassoClassifier(BINARY, n_iter=20, **without).plan(10).phases) == 1
+    assert len(DPLassoClassifier(BINARY, n_iter=20, fit_intercept=False).plan(10).phases) == 1
 
 
 @not_private
@@ -186,8 +186,8 @@ def test_private_count_is_part_of_the_price():
     ],
 )  # fmt: skip
 def test_published_laplace_prints_the_epsilon_its_noise_has(adjacency, claimed, proven):
-    plan = DPLassoClassifier(
-        BINARY, epsilon=claimed, n_iter=1000, adjacency=adjacency, calibration="published-laplace"
+    plan = KhannaLuRaffLassoClassifier(
+        BINARY, epsilon=claimed, n_iter=1000, adjacency=adjacency
     ).plan(10)
     assert isinstance(plan.phases[0].event.event, NoisyMax)
     assert plan.proven
@@ -196,15 +196,15 @@ def test_published_laplace_prints_the_epsilon_its_noise_has(adjacency, claimed, 
 
 
 def test_published_modes_without_a_guarantee_say_so():
-    plan = DPLassoClassifier(BINARY, calibration="published").plan(10)
+    plan = RaffKhannaLuLassoClassifier(BINARY).plan(10)
     assert plan.phases[0].event == NonPrivate()
     assert plan.epsilon == math.inf
     three = Domain(classes=[0, 1, 2])
-    plan = DPLassoClassifier(three, calibration="published-laplace").plan(10)
+    plan = KhannaLuRaffLassoClassifier(three).plan(10)
     assert plan.phases[0].event == NonPrivate()
     X, y = small_data()
     with pytest.warns(NotPrivateWarning, match="published"):
-        DPLassoClassifier(BINARY, calibration="published", n_iter=5).fit(X, y)
+        RaffKhannaLuLassoClassifier(BINARY, n_iter=5).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def recovered(model, y):
 def test_published_sign_gives_back_labels_and_the_proven_one_does_not():
     X, y = owned_features()
     common = {"epsilon": 0.1, "n_iter": 2000, "radius": 50.0, "fit_intercept": False}
-    share, n = recovered(DPLassoClassifier(BINARY, calibration="published", **common).fit(X, y), y)
+    share, n = recovered(RaffKhannaLuLassoClassifier(BINARY, **common).fit(X, y), y)
     assert n > 1000
     assert share > 0.99
     model = DPLassoClassifier(BINARY, random_state=1, **common).fit(X, y)
@@ -264,10 +264,9 @@ def test_majority_of_one_is_hidden_by_the_proven_sign():
     # 101 equal rows, 51 against 50 positives: the exact sign is the majority, at any noise.
     X, y = np.ones((101, 4)), np.array([1] * 51 + [0] * 50)
     signs = {}
-    for calibration in ("published", "proven"):
-        signs[calibration] = [
-            np.sign(DPLassoClassifier(BINARY, epsilon=1e-3, n_iter=1, fit_intercept=False,
-                                      calibration=calibration, random_state=seed)
+    for name, kind in (("published", RaffKhannaLuLassoClassifier), ("proven", DPLassoClassifier)):
+        signs[name] = [
+            np.sign(kind(BINARY, epsilon=1e-3, n_iter=1, fit_intercept=False, random_state=seed)
                     .fit(X, y).coef_.sum())
             for seed in range(60)
         ]  # fmt: skip

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dpsparse.audit.workflows import Workflow
 
 REFUTED = 7  # exit code
-TERMS = ("epsilon", "delta", "adjacency", "calibration")
+TERMS = ("epsilon", "delta", "adjacency")
 WORKFLOWS = ("columns", "search", "evaluate", "infer")
 KEYS = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
 # What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
@@ -130,7 +130,7 @@ def _parameters_of(kind: Any) -> list[str]:
 
     if issubclass(kind, BaseDPLinearModel):
         return [*TERMS, *hyper_parameters(kind)]
-    return [*TERMS[:3], *(set(kind().get_params(deep=False)) - OWN - {*TERMS})]
+    return [*TERMS, *(set(kind().get_params(deep=False)) - OWN - {*TERMS})]
 
 
 def _domain(path: Path, config: dict[str, Any]) -> Any:

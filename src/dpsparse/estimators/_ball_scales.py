@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from dpsparse.estimators._base import BaseDPLinearModel, check_choice, check_count, check_positive
+from dpsparse.estimators._base import BaseDPLinearModel, check_count, check_positive
 from dpsparse.estimators._phases import FEW, effective_rows
 from dpsparse.estimators.ridge import NARROW
 from dpsparse.estimators.ridge import NOTES as LOOK_NOTES
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy import Event, Plan, RoundedGaussian
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
+from dpsparse.privacy import Event, RoundedGaussian
 from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.look import COUNTS
-from dpsparse.solvers.solution import Solution
 from dpsparse.solvers.table_regression import MOST_COLUMNS, MOST_ENTRIES
 
 WIDE_REACH = 2.0
@@ -47,26 +43,9 @@ class ReleasesScales(BaseDPLinearModel):
 
     radius: float | None = None
     n_iter: int | None = None
-    calibration: str = "proven"
-
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven",)
-
-    @property
-    def _is_published(self) -> bool:  # type: ignore[override]
-        return self.calibration != "proven"
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        """The same as a paper prints it."""
-        raise TypeError(f"{type(self).__name__} has no published form.")
-
-    def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        if plan.calibration == "published":
-            return self._solve_published(rows, plan, releases)
-        return super()._run(rows, plan, releases)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("calibration", self.calibration, self._calibrations)
         check_count("n_iter", self.n_iter, optional=True)
         if self.radius is not None:
             check_positive("radius", self.radius)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse.estimators._ball_scales import NOTES, ReleasesScales, beside, sizes_of
 from dpsparse.estimators._base import (
@@ -23,7 +22,6 @@ from dpsparse.nonzeros import NNonzero, check_n_nonzero, count_event
 from dpsparse.privacy import (
     Event,
     Exponential,
-    NoisyMax,
     NonPrivate,
     Phase,
     Plan,
@@ -31,18 +29,12 @@ from dpsparse.privacy import (
     calibrate,
 )
 from dpsparse.privacy import Sequence as EventSequence
-from dpsparse.privacy import epsilon as spent_epsilon
-from dpsparse.published.khanna_lu_raff_2023_sparsifier import NoisyMaxSteps, multinomial_lasso
-from dpsparse.published.raff_khanna_lu_2023_lasso import stale_lasso
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
 from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import vertex_score_range
 from dpsparse.solvers.frank_wolfe import check_public, choose_resolution
 from dpsparse.solvers.frank_wolfe.scales import Scales
-from dpsparse.solvers.frank_wolfe.solve import Ball, solve, sparse
-from dpsparse.solvers.solution import Solution
+from dpsparse.solvers.frank_wolfe.solve import Ball, solve
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,7 +44,7 @@ class _Lasso(ReleasesScales):
     fit_intercept: bool = True
     n_nonzero: NNonzero = None
 
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published", "published-laplace")
+    _solver: ClassVar[Any] = staticmethod(solve)
 
     def _loss(self, labels: np.ndarray | None) -> Loss:
         raise TypeError(f"{type(self).__name__} does not say which loss it fits.")
@@ -61,8 +53,6 @@ class _Lasso(ReleasesScales):
         raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
 
     def _why_one_row(self) -> str:
-        if self._is_published:
-            return "the published form sees rows only."
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     def _check_parameters(self) -> None:
@@ -82,10 +72,7 @@ class _Lasso(ReleasesScales):
         default = _default_n_iter(self._domain.n_samples, self.epsilon)
         scales, n_iter = self._scales(n_features, bound, default, n_outputs)
         slope_bound = loss.slope_bound(domain, radius)
-        calibration = "proven" if math.isinf(self.epsilon) else self.calibration
-        if calibration == "published" and loss.name != "logistic":
-            raise ParameterError("calibration='published' is for two classes.")
-        prior = self.fit_intercept and calibration == "proven" and not self._labels_are_numbers
+        prior = self.fit_intercept and not self._labels_are_numbers
         count = count_event(self.n_nonzero)
         extra = [] if count is None or isinstance(count, NonPrivate) else [count]
         note = f"{n_iter} signed vertices of the L1 ball"
@@ -93,18 +80,12 @@ class _Lasso(ReleasesScales):
         event: Event = NonPrivate()
         sums: dict[str, Event] = {"prior": NonPrivate()} if prior else {}
         kappa, resolution, eta = math.inf, 0, 0.0
-        if calibration == "proven" and not math.isinf(self.epsilon):
+        if not math.isinf(self.epsilon):
             sizes = {"prior": max(2, n_outputs)} if prior else {}
             sizes |= sizes_of(scales, n_features)
             sums, event, eta = self._selections(n_iter, sizes, extra)
             per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
             kappa = (eta - ROUNDING_RANGE) / per_kappa
-        elif not math.isinf(self.epsilon):
-            event, kappa = self._as_published(calibration, n_iter, slope_bound, bound, n_outputs)
-            if calibration == "published-laplace" and n_outputs == 1:
-                slope_bound = _published_slope_bound(loss, slope_bound)
-            proven = proven and not isinstance(event, NonPrivate)
-            claimed = spent_epsilon(EventSequence((event, *extra)), self.delta)
         if not proven:
             claimed = math.inf
         if not math.isinf(self.epsilon):
@@ -127,8 +108,6 @@ class _Lasso(ReleasesScales):
             feature_bound=bound,
             n_outputs=n_outputs,
             fit_intercept=self.fit_intercept,
-            printed_kappa=None if calibration == "proven" else kappa,
-            laplace=calibration == "published-laplace",
             n_nonzero=check_n_nonzero(self.n_nonzero),
             prior=prior,
             converges=self._converges,
@@ -138,10 +117,9 @@ class _Lasso(ReleasesScales):
             phases,
             public,
             epsilon=claimed,
-            calibration=calibration,
             proven=proven,
             source="docs/proofs/frank_wolfe.md",
-            assumptions=_assumptions(calibration),
+            assumptions=("the stream of random bits is uniform", "running time is not observed"),
             parameters={
                 "n_iter": n_iter,
                 "eta": eta,
@@ -160,12 +138,7 @@ class _Lasso(ReleasesScales):
     def _converges(self) -> bool:
         """Whether a fit without noise goes to its limit: unless steps are asked for."""
         few = self.n_nonzero is None or isinstance(self.n_nonzero, (int, str))
-        return (
-            math.isinf(self.epsilon)
-            and self.n_iter is None
-            and few
-            and self.calibration == "proven"
-        )
+        return math.isinf(self.epsilon) and self.n_iter is None and few
 
     def _selections(
         self, n_iter: int, sizes: dict[str, int], extra: list[Event]
@@ -185,65 +158,6 @@ class _Lasso(ReleasesScales):
         if eta <= 2.0 * ROUNDING_RANGE:
             raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
         return *events(eta), eta
-
-    def _as_published(
-        self, calibration: str, n_iter: int, slope_bound: float, bound: float, n_outputs: int
-    ) -> tuple[Event, float]:
-        """The event of all selections and the kappa (per unit of sum of slope * entry) of the papers."""
-        # The papers' per-step epsilon' by advanced composition.
-        share = self.epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / self.delta))
-        # Raff, Khanna, Lu 2023: exponential mechanism on |G_j|, exact sign
-        if calibration == "published":
-            return NonPrivate(), share / (2.0 * bound * slope_bound)
-        # Khanna, Lu, Raff 2023, Alg. 3: L = 2, p selections a step accounted as K
-        if n_outputs > 1:
-            share = self.epsilon / (
-                n_outputs * math.sqrt(8.0 * n_iter * math.log(n_outputs / self.delta))
-            )
-            return NonPrivate(), share / (2.0 * bound)
-        # Their Alg. 1: Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove), 4 (replace-one).
-        slope = _published_slope_bound(self._loss(None), slope_bound)
-        kappa = share / (bound * slope)
-        spent = vertex_score_range(kappa, slope, bound, self.adjacency).value
-        return Repeated(NoisyMax(spent), n_iter), kappa
-
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        public: Ball = plan.public
-        if plan.calibration != "published-laplace":
-            return solve(rows, public, releases)
-        if public.n_outputs > 1:
-            return self._published_multinomial(rows, public, releases)
-        assert public.printed_kappa is not None
-        steps = NoisyMaxSteps(rows, public.problem(public.printed_kappa, None))
-        coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
-        return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        """Raff, Khanna and Lu (2023): the sign is read off the gradient."""
-        public: Ball = plan.public
-        assert public.printed_kappa is not None
-        data, d, bound = rows.table(), rows.n_features, public.feature_bound
-        X = with_constant_column(data.X, bound) if public.fit_intercept else data.X
-        w = stale_lasso(
-            X, data.y, releases.rng, radius=public.radius, n_iter=public.n_iter,
-            kappa=public.printed_kappa,
-        )  # fmt: skip
-        intercept = w[d:] * bound if public.fit_intercept else np.zeros(1)
-        return Solution(sparse(w[None, :d], rows, public, releases), intercept, public.n_iter)
-
-    def _published_multinomial(self, rows: Rows, public: Ball, releases: Releases) -> Solution:
-        """Khanna, Lu and Raff (2023), Algorithm 3."""
-        assert public.printed_kappa is not None
-        data, p = rows.table(), rows.n_features
-        bound, K = public.feature_bound, public.n_outputs
-        X = with_constant_column(data.X, bound) if public.fit_intercept else data.X
-        W = multinomial_lasso(
-            X, data.y, releases.rng, n_classes=K, radius=public.radius, n_iter=public.n_iter,
-            kappa=public.printed_kappa,
-        )  # fmt: skip
-        intercept = W[p] * bound if public.fit_intercept else np.zeros(K)
-        coef = sparse(W[:p].T, rows, public, releases)
-        return Solution(coef, intercept, public.n_iter)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -268,13 +182,10 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         1000, and 100 where `n_samples` is not declared. Without noise None goes to the minimiser over the ball.
     fit_intercept : bool, default=True
         Margins start from the log-odds of noisy class counts (2 % of the budget), and a constant column
-        inside the ball corrects them. Regression and the published forms have the column only.
+        inside the ball corrects them. Regression has the column only.
     n_nonzero : None, int, "mass" or PrivateCount, default=None
         Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
         private count says. Only the last one costs budget.
-    calibration : {"proven", "published", "published-laplace"}, default="proven"
-        "published" is Raff, Khanna and Lu (2023; exact sign: no guarantee), "published-laplace" Khanna,
-        Lu and Raff (2023; its guarantee is recomputed, none for more than two classes).
     adjacency : {"add-remove", "replace-one"}
     ledger : Ledger or None
         Account that pays for the fit.
@@ -376,19 +287,3 @@ def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
     if n_samples is None:
         return 100
     return int(min(max(math.ceil((n_samples * epsilon) ** (2.0 / 3.0) / 4.0), 10), 1000))
-
-
-def _published_slope_bound(loss: Loss, slope_bound: float) -> float:
-    """Khanna, Lu and Raff (2023) take Lipschitz constant 1 for the logistic loss, whatever the ball."""
-    return 1.0 if loss.name == "logistic" else slope_bound
-
-
-def _assumptions(calibration: str) -> tuple[str, ...]:
-    if calibration == "published-laplace":
-        return ("Laplace noise in ideal real arithmetic",)
-    return ("the stream of random bits is uniform", "running time is not observed")
-
-
-def with_constant_column(X: sp.csr_array, value: float) -> sp.csr_array:
-    """The rows with a last column of `value`: the intercept inside the ball."""
-    return sp.csr_array(sp.hstack([X, sp.csr_array(np.full((X.shape[0], 1), value))], format="csr"))

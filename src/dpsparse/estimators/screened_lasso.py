@@ -78,14 +78,20 @@ class _ScreenedLasso(ReleasesScales):
     n_drop: int = 10
     screen_share: float = 0.1
     fit_intercept: bool = True
+    calibration: str = "proven"
     n_live_: tuple[int, ...] = field(init=False)
 
     _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _solver: ClassVar[Any] = staticmethod(solve)
     _loss: ClassVar[str]
 
+    @property
+    def _is_published(self) -> bool:  # type: ignore[override]
+        return self.calibration != "proven"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("calibration", self.calibration, self._calibrations)
         check_count("n_blocks", self.n_blocks)
         check_count("n_drop", self.n_drop)
         check_count("n_nonzero", self.n_nonzero, optional=True)
@@ -261,7 +267,9 @@ class _ScreenedLasso(ReleasesScales):
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
     def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        solution = super()._run(rows, plan, releases)
+        published = plan.calibration == "published"
+        run = self._solve_published if published else super()._run
+        solution = run(rows, plan, releases)
         self.n_live_ = solution.n_live or (rows.n_features, 0)  # the mean alone keeps no feature
         return solution
 

@@ -8,10 +8,12 @@
 | `wang_zhang_2020_admm` | Differential Privacy for Sparse Classification Learning |
 | `khanna_lu_raff_2023_screening` | The Challenge of Private Screening Rules, and Iterative Screening Rules |
 | `khanna_lu_raff_2023_sparsifier` | Sparse Private LASSO Logistic Regression |
+| `raff_khanna_lu_2023_lasso` | Scaling Up Differentially Private LASSO via Faster Frank-Wolfe |
 
 The algorithms are functions of arrays, numbers and a generator that depend on nothing but the losses: the proven
-solvers may change without moving a printed number. The estimators have the guarantee epsilon = infinity. What each
-paper gets wrong is said in its file and attacked in experiments/paper_leaks.py.
+solvers may change without moving a printed number. The estimators have the guarantee epsilon = infinity, or what
+their noise is proven to be worth. What each paper gets wrong is said in its file and attacked in
+experiments/paper_leaks.py.
 """
 
 from typing import TYPE_CHECKING
@@ -19,11 +21,20 @@ from typing import TYPE_CHECKING
 from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:  # names that a type checker and an editor know
+    from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+        KhannaLuRaffLassoClassifier as KhannaLuRaffLassoClassifier,
+    )
+    from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+        KhannaLuRaffLassoRegressor as KhannaLuRaffLassoRegressor,
+    )
     from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
         KiferSmithThakurtaTwoStageClassifier as KiferSmithThakurtaTwoStageClassifier,
     )
     from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
         KiferSmithThakurtaTwoStageRegressor as KiferSmithThakurtaTwoStageRegressor,
+    )
+    from dpsparse.published.raff_khanna_lu_2023_lasso import (
+        RaffKhannaLuLassoClassifier as RaffKhannaLuLassoClassifier,
     )
     from dpsparse.published.wang_gu_2019_hard_threshold import (
         WangGuHardThresholdClassifier as WangGuHardThresholdClassifier,
@@ -42,9 +53,11 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     )
 
 _HOMES = {
+    "khanna_lu_raff_2023_sparsifier": "KhannaLuRaffLassoClassifier KhannaLuRaffLassoRegressor",
     "kifer_smith_thakurta_2012_two_stage": (
         "KiferSmithThakurtaTwoStageClassifier KiferSmithThakurtaTwoStageRegressor"
     ),
+    "raff_khanna_lu_2023_lasso": "RaffKhannaLuLassoClassifier",
     "wang_gu_2019_hard_threshold": "WangGuHardThresholdClassifier WangGuHardThresholdRegressor",
     "wang_gu_2020_transfer": "WangGuTransferClassifier WangGuTransferRegressor",
     "wang_zhang_2020_admm": "WangZhangADMMClassifier",

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from dpsparse.estimators._base import BaseDPLinearModel, output_count
 from dpsparse.privacy import NonPrivate, Phase, Plan
@@ -72,3 +73,8 @@ class PublishedModel(BaseDPLinearModel):
         fits = [self._fit_printed(data.X, y, printed, releases.rng) for y in targets]
         weights, intercepts = zip(*fits, strict=True)
         return Solution(np.array(weights), np.array(intercepts), printed.n_iter)
+
+
+def with_constant_column(X: Any, value: float) -> sp.csr_array:
+    """The rows with a last column of `value`: the intercept inside the ball."""
+    return sp.csr_array(sp.hstack([X, sp.csr_array(np.full((X.shape[0], 1), value))], format="csr"))

@@ -20,12 +20,17 @@ Alg. 3, which has no noise, is in experiments/_raff_khanna_lu.py.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dpsparse._checks import check_count, check_positive
+from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
+from dpsparse.losses import Logistic
+from dpsparse.published._base import Printed, PublishedModel, with_constant_column
 
 B = 24  # 2^24 a feature: sums over fewer than 2^29 features stay below 2^53
 PATIENCE = 10_000  # rejections before the weights are taken anew
@@ -44,12 +49,12 @@ def stale_lasso(
     groups: bool = True,
 ) -> np.ndarray:
     """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `groups` draws by Alg. 4, else by Gumbel noise on
-    every feature. `kappa` is per unit of the sum of slope times entry."""
+    every feature. `kappa` is per unit of the sum of slope times entry; infinity takes the largest."""
     rows, columns = X.tocsr(), X.tocsc()
     d = X.shape[1]
     alpha = np.asarray(columns.T @ (0.5 - y), np.float64)
     weights, moved = np.zeros(d), np.zeros(X.shape[0])
-    side = max(1, math.isqrt(d)) if groups else 0
+    side = max(1, math.isqrt(d)) if groups and kappa < math.inf else 0
     done = _run(
         *(rows.indptr, rows.indices, rows.data), *(columns.indptr, columns.indices, columns.data),
         alpha, np.full(X.shape[0], 0.5), moved, weights, radius, n_iter, kappa, side, rng,
@@ -104,10 +109,12 @@ def _draw(alpha, weights, sums, side, kappa, top, rng):
 
 @_jit
 def _scan(alpha, kappa, rng):
-    """The same law by Gumbel noise on every feature."""
+    """The same law by Gumbel noise on every feature; the largest where kappa is infinite."""
     best, largest = 0, -np.inf
     for j in range(alpha.size):
-        key = kappa * abs(alpha[j]) - math.log(-math.log(1.0 - rng.random()))
+        key = abs(alpha[j])
+        if kappa < np.inf:
+            key = kappa * key - math.log(-math.log(1.0 - rng.random()))
         if key > largest:
             best, largest = j, key
     return best
@@ -159,3 +166,78 @@ def _run(
                     weights[k] = weight
     w *= scale
     return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class LassoConstants(Printed):
+    """What one fit uses."""
+
+    radius: float
+    kappa: float
+    feature_bound: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedModel):
+    """NOT PRIVATE. Frank-Wolfe on the L1 ball (Raff, Khanna and Lu 2023), logistic loss, as printed.
+
+    The sign of every chosen gradient is read off the rows, which gives back the label of a row that owns a feature, at
+    any epsilon. `DPLassoClassifier` is the proven form.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity. ``epsilon=math.inf`` takes the largest gradient.
+    radius : float or None, default=None
+        L1 norm of the weights. None: ``10 / feature_bound``.
+    n_iter : int, default=100
+        Steps.
+    fit_intercept : bool, default=True
+        Add a constant column inside the ball.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    """
+
+    radius: float | None = None
+    n_iter: int = 100
+    fit_intercept: bool = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_iter", self.n_iter)
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+
+    def _constants(self, n_features: int, n_outputs: int) -> LassoConstants:
+        domain = self._clipping(n_features)
+        bound = domain.entry_bound()
+        radius = 10.0 / bound if self.radius is None else float(self.radius)
+        # The paper's epsilon' of a step by advanced composition, over twice the sensitivity of a gradient.
+        share = self.epsilon / math.sqrt(8.0 * self.n_iter * math.log(1.0 / self.delta))
+        return LassoConstants(
+            n_outputs=n_outputs,
+            n_iter=self.n_iter,
+            radius=radius,
+            kappa=share / (2.0 * bound * Logistic().slope_bound(domain, radius)),
+            feature_bound=bound,
+        )
+
+    def _paper(self, printed: Any) -> str:
+        return "Raff, Khanna and Lu (2023), Algorithm 2"
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: LassoConstants, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        d, bound = X.shape[1], printed.feature_bound
+        w = stale_lasso(
+            with_constant_column(X, bound) if self.fit_intercept else X, y, rng,
+            radius=printed.radius, n_iter=printed.n_iter, kappa=printed.kappa,
+        )  # fmt: skip
+        return w[:d], float(w[d] * bound) if self.fit_intercept else 0.0

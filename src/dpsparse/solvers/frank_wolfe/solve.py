@@ -48,9 +48,6 @@ class Ball:
     feature_bound: float = 1.0
     n_outputs: int = 1
     fit_intercept: bool = True
-    # Inverse scale of the noise of the papers as printed; None takes what the plan's phase pays for.
-    printed_kappa: float | None = None
-    laplace: bool = False  # Laplace noisy max of that scale (Khanna, Lu, Raff 2023)
     n_nonzero: NNonzero = None
     prior: bool = False  # whether the plan pays for class counts, from which margins start
     offset: tuple[float, ...] = ()  # where they start: released, or nothing
@@ -88,13 +85,11 @@ def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
         return found._replace(coef=coef, intercept=intercept)
     if public.prior:
         public = public.starting_from(release_offset(rows, public, releases), rows.domain)
-    kappa = public.printed_kappa
-    if kappa is None:
-        # A person is a group of rows, each of which moves every score (docs/proofs/persons.md).
-        moved = partial(
-            vertex_score_range, float(rows.rows_per_unit), public.slope_bound, public.feature_bound
-        )
-        kappa = releases.kappa("vertices", moved)
+    # A person is a group of rows, each of which moves every score (docs/proofs/persons.md).
+    moved = partial(
+        vertex_score_range, float(rows.rows_per_unit), public.slope_bound, public.feature_bound
+    )
+    kappa = releases.kappa("vertices", moved)
     steps = Steps(rows, public.problem(kappa, releases.number_of_rows(rows)))
     coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
     return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
@@ -124,8 +119,6 @@ def sparse(coef: np.ndarray, rows: Rows, public: Ball, releases: Releases) -> np
         n_iter=COUNT_STEPS,
         n_nonzero=None,
         converges=False,
-        printed_kappa=None,
-        laplace=False,
     )
 
     def exact(silent: Releases) -> int:
