@@ -77,8 +77,8 @@ def test_json_and_pickle_give_back_the_same_guarantee(guarantee):
     assert pickle.loads(pickle.dumps(guarantee)) == guarantee
 
 
-def test_the_record_answers_nist_sp_800_226():
-    answers = make().to_dict()["nist_sp_800_226"]
+def test_the_record_has_a_summary_in_words():
+    answers = make().to_dict()["summary"]
     assert set(answers) == {
         "claim", "privacy_loss_parameters", "unit_of_privacy", "covers", "adjacency", "trust_model",
         "mechanisms", "randomness", "arithmetic_and_assumptions", "proof", "cautions",

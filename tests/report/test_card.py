@@ -209,7 +209,7 @@ def test_a_weak_guarantee_is_amber(options, word):
     assert word in str(model.privacy_)
     assert "#a86400" in model.privacy_._repr_html_()
     assert "#a86400" in model.plan_._repr_html_()
-    assert word in str(model.privacy_.to_dict()["nist_sp_800_226"]["cautions"])
+    assert word in str(model.privacy_.to_dict()["summary"]["cautions"])
 
 
 def test_a_strong_guarantee_is_green_and_no_guarantee_red():

@@ -21,8 +21,8 @@ from dpsparse.cli import prepare as preparation
 from dpsparse.cli.budget import budget
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
+from dpsparse.cli.officer import annex, registry
 from dpsparse.cli.output import Group, csv_cell, emit, emit_paid, emit_price, say, stage
-from dpsparse.cli.papers import bill, papers, registry
 from dpsparse.cli.reproduce import reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
@@ -46,8 +46,7 @@ for _command in (
     reproduce,
     audit,
     registry,
-    papers,
-    bill,
+    annex,
     evaluate,
     tune,
 ):

@@ -206,7 +206,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.
 
-        `nist_sp_800_226` answers the questions of NIST SP 800-226 in words; it is derived.
+        `summary` tells the same in words, for a reader of the file; it is derived.
         """
         record = {
             "format": 1,
@@ -222,7 +222,7 @@ class Guarantee:
             "randomness": self.randomness,
             "n_units": self.n_units,
             "table": self.table,
-            "nist_sp_800_226": self._nist(),
+            "summary": self._summary(),
         }
         return dict(plain(record))
 
@@ -244,7 +244,7 @@ class Guarantee:
         except KeyError as error:
             raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
 
-    def _nist(self) -> dict[str, Any]:
+    def _summary(self) -> dict[str, Any]:
         return {
             "claim": self.headline,
             "privacy_loss_parameters": {

@@ -21,8 +21,8 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger, Sequence, epsilon
 from dpsparse.privacy.html import describe, rounded_up, show
 from dpsparse.report import plots
+from dpsparse.report.annex import in_words
 from dpsparse.report.evaluation import evaluation_section
-from dpsparse.report.papers import in_words
 from dpsparse.report.template import filled
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def privacy_card(
         version=dpsparse.__version__,
         g=guarantee,
         words=in_words(guarantee),
-        nist=_nist_rows(guarantee),
+        summary=_summary_rows(guarantee),
         steps=[(name, describe(event)) for name, event in guarantee.events],
         cost_plot=_cost_plot(guarantee),
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
@@ -148,10 +148,10 @@ def _proofs(source: str) -> list[tuple[str, str]]:
     return found
 
 
-def _nist_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
-    """The NIST SP 800-226 fields, flattened to (question, lines)."""
+def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
+    """The summary of a guarantee, flattened to (question, lines)."""
     rows = []
-    for key, value in g.to_dict()["nist_sp_800_226"].items():
+    for key, value in g.to_dict()["summary"].items():
         if isinstance(value, dict):
             lines = [
                 f"{name.replace('_', ' ')}: {rounded_up(part) if isinstance(part, float) else part}"

@@ -16,7 +16,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import Guarantee, Ledger
 from dpsparse.privacy.guarantee import NOT_PROTECTED, TRUST_MODEL
 from dpsparse.privacy.html import describe, rounded_up
-from dpsparse.report.papers import name_of
+from dpsparse.report.annex import name_of
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 # What only people know: name -> (required, what is asked)

@@ -1,4 +1,4 @@
-"""`dpsparse registry`, `papers` and `sbom`: what an officer asks for, from a model file and its ledger."""
+"""`dpsparse registry` and `annex`: what an officer asks for, from a model file and its ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from dpsparse._files import check_output, write_whole
-from dpsparse._json import readable
 from dpsparse.cli.options import account, dataset_option, flag, grouped, model_argument, option
 from dpsparse.cli.options import output as output_option
 from dpsparse.cli.output import say
@@ -91,7 +90,7 @@ def registry(
 
 @click.command()
 @model_argument
-@output_option("Folder to write to; made if absent.")
+@output_option("Markdown file to write.")
 @_ledger
 @option(
     "--audit",
@@ -99,7 +98,7 @@ def registry(
     type=_file,
     about="What `dpsparse audit` printed, as a text file.",
 )
-def papers(
+def annex(
     model: Path,
     output: Path,
     overwrite: bool,
@@ -107,46 +106,18 @@ def papers(
     dataset: str,
     audit_file: Path | None,
 ) -> None:
-    """DPIA annex, NIST SP 800-226 page, ISO/IEC 27559 mapping and bill of materials for MODEL."""
+    """The technical annex of a data protection impact assessment (Article 35(7) GDPR), about MODEL."""
     from dpsparse.models import load
-    from dpsparse.report import dpia_annex, iso_mapping, nist_page, sbom
+    from dpsparse.report import dpia_annex
 
+    check_output(output, overwrite, (model, ledger_path, audit_file))
     fitted: Any = load(model)
-    ledger = account(ledger_path, dataset=dataset)
     verdict = audit_file.read_text("utf-8", errors="replace") if audit_file is not None else None
     if verdict is not None and type(fitted).__name__ not in verdict:
         raise ParameterError(f"--audit is about another method than this {type(fitted).__name__}.")
-    texts = {
-        "dpia_annex.md": dpia_annex(fitted, ledger=ledger, audit=verdict),
-        "nist_sp_800_226.md": nist_page(fitted, ledger=ledger, audit=verdict),
-        "iso_iec_27559.md": iso_mapping(fitted, ledger=ledger, audit=verdict),
-        "sbom.json": readable(sbom(extras=("cli",))),
-    }
-    try:
-        output.mkdir(exist_ok=True)
-    except OSError as error:
-        raise ParameterError(f"--output {output} is no folder ({error.strerror}).") from None
-    for name in texts:
-        check_output(output / name, overwrite, (model, ledger_path, audit_file))
-    for name, text in texts.items():
-        write_whole(output / name, text.encode(), overwrite)
-    say(f"{output}: {', '.join(texts)}")
-
-
-@click.command("sbom")
-@click.option(
-    "--extra",
-    "extras",
-    multiple=True,
-    default=("cli",),
-    show_default=True,
-    help="Optional parts to count.",
-)
-def bill(extras: tuple[str, ...]) -> None:
-    """The bill of materials of this installation, as CycloneDX JSON."""
-    from dpsparse.report import sbom
-
-    say(readable(sbom(extras=extras)))
+    text = dpia_annex(fitted, ledger=account(ledger_path, dataset=dataset), audit=verdict)
+    write_whole(output, text.encode(), overwrite)
+    say(f"{output}: draft of the annex; the operator fills in what is marked")
 
 
 def _check(entry: dict[str, Any], schema: Path) -> None:
