@@ -44,7 +44,7 @@ ALLOWED = {
     "private_run": {"privacy", "random", "release"},
     # the algorithms as printed need the losses alone; the rest serves their estimators
     "published": {
-        "losses", "_lazy", "estimators", "nonzeros", "privacy", "release", "rows", "sensitivity", "solvers",
+        "losses", "_lazy", "estimators", "nonzeros", "privacy", "release", "rows", "sensitivity", "solvers", "domain",
     },
     # of solvers only the kernels of Frank-Wolfe know `random`: see the test of solvers below
     "solvers": {

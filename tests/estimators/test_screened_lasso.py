@@ -13,8 +13,14 @@ from dpsparse import Domain
 from dpsparse.estimators.lasso import ROUNDING_RANGE
 from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
-from dpsparse.privacy import Exponential, Laplace, NoisyMax, Repeated
+from dpsparse.privacy import Exponential, Repeated
 from dpsparse.privacy import epsilon as spent_epsilon
+from dpsparse.published import (
+    ADPScreenClassifier,
+    ADPScreenRegressor,
+    RNMScreenClassifier,
+    RNMScreenRegressor,
+)
 from dpsparse.published.khanna_lu_raff_2023_screening import screening_scores
 from dpsparse.sensitivity import active_range
 
@@ -139,36 +145,30 @@ def test_replacing_a_row_costs_twice_the_noise():
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("rule", ["adp", "rnm"])
-def test_published_modes_claim_less_than_they_spend_and_say_so(rule, adjacency):
+@pytest.mark.parametrize("kind", [ADPScreenRegressor, RNMScreenRegressor])
+def test_published_screening_claims_less_than_it_spends(kind, adjacency):
     domain = Domain(target_bound=5.0, n_samples=3000)
-    model = DPScreenedLassoRegressor(
-        domain, epsilon=5.0, delta=1 / 3000, radius=5.0, n_iter=50, rule=rule, calibration="published",
-        screen_share=0.5, adjacency=adjacency,
+    model = kind(
+        domain, epsilon=5.0, delta=1 / 3000, radius=5.0, n_iter=50, screen_share=0.5,
+        adjacency=adjacency,
     )  # fmt: skip
     plan = model.plan(600)
     assert not plan.guarantee.proven
-    assert plan.epsilon > 30.0
-    assert plan.epsilon == pytest.approx(spent_epsilon(plan.event, 1 / 3000))
-    assert plan.parameters["claimed_epsilon"] == 5.0
+    assert math.isinf(plan.guarantee.epsilon)
     assert plan.parameters["true_sensitivity"] > 20 * plan.parameters["claimed_sensitivity"]
-    selection = plan.phases[0].event.event
-    assert isinstance(selection, NoisyMax)
-    # slope bound 10 instead of 1, noisy max 2 epsilon' a step (4 when a row is replaced)
-    per_step = 2.5 / math.sqrt(8 * 50 * math.log(6000 if rule == "adp" else 4000))
-    factor = 2 if adjacency == "add-remove" else 4
-    assert selection.epsilon == pytest.approx(factor * 10 * per_step)
-    if rule == "rnm":
-        assert isinstance(plan.phases[1].event.event, Laplace)
-        assert plan.phases[1].event.count == 601 * 50
+    # The slope bound is 10, not 1, and a noisy max costs 2 epsilon' a step (4 where a row is replaced).
+    share = 6000 if kind is ADPScreenRegressor else 4000
+    per_step = 2.5 / math.sqrt(8 * 50 * math.log(share))
+    assert plan.parameters["vertex_scale"] == pytest.approx(5.0 / 3000 / per_step)
 
 
-@pytest.mark.parametrize("rule", ["adp", "rnm"])
-@pytest.mark.parametrize("kind", [DPScreenedLassoClassifier, DPScreenedLassoRegressor])
-def test_published_modes_run_and_warn(kind, rule):
+@pytest.mark.parametrize(
+    "kind", [ADPScreenClassifier, ADPScreenRegressor, RNMScreenClassifier, RNMScreenRegressor]
+)
+def test_published_screening_runs_and_warns(kind):
     X, y = problem()
-    target = (y > 0).astype(int) if kind is DPScreenedLassoClassifier else y
-    model = kind(DOMAIN, epsilon=5.0, n_iter=20, rule=rule, calibration="published", radius=2.0)
+    target = (y > 0).astype(int) if "Classifier" in kind.__name__ else y
+    model = kind(DOMAIN, epsilon=5.0, n_iter=20, radius=2.0)
     with pytest.warns(NotPrivateWarning, match="NOT proven"):
         model.fit(X, target)
     assert np.abs(model.coef_).sum() <= 2.0 + 1e-9
@@ -221,7 +221,7 @@ BAD = [
     ({"radius": 0.0}, "radius"), ({"radius": math.inf}, "radius"), ({"n_iter": 0}, "n_iter"),
     ({"n_blocks": 0}, "n_blocks"), ({"n_blocks": 31, "n_iter": 30}, "n_blocks"), ({"level": 1.0}, "level"),
     ({"level": 0.0}, "level"), ({"screen_share": 1.5}, "screen_share"), ({"n_drop": 0}, "n_drop"),
-    ({"rule": "rnm"}, "rule"), ({"rule": "counts", "calibration": "published"}, "rule"),
+    ({"rule": "rnm"}, "rule"),
     ({"rule": "top-k"}, "n_nonzero"), ({"n_nonzero": 0}, "n_nonzero"),
     ({"rule": "safe", "domain": Domain(target_bound=1.0)}, "n_samples"),
     ({"domain": Domain()}, "target_range"),

@@ -315,7 +315,7 @@ class BaseDPLinearModel(FittedLinearModel):
 
 def hyper_parameters(kind: type[BaseDPLinearModel]) -> tuple[str, ...]:
     """Parameters of a method beyond those that every estimator has (domain, terms, account, seed)."""
-    common = {field.name for field in fields(BaseDPLinearModel)} | {"calibration"}
+    common = {field.name for field in fields(BaseDPLinearModel)}
     return tuple(name for name in kind().get_params(deep=False) if name not in common)
 
 

@@ -1,8 +1,6 @@
 """The price of a screened fit: events and noise constants from public numbers only.
 
-Proven plans (`proven_prices`) charge the vertex selections and, for a paid rule, its draws.
-Published plans (`published_prices`) reproduce the noise of Khanna, Lu and Raff and state beside
-the claimed epsilon the one that this noise really buys (docs/proofs/screening.md, section 6).
+`proven_prices` charges the vertex selections and, for a paid rule, its draws.
 """
 
 from __future__ import annotations
@@ -16,34 +14,20 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.privacy import (
     Event,
     Exponential,
-    Gaussian,
-    Laplace,
-    NoisyMax,
     NonPrivate,
     Phase,
     Repeated,
     Sequence,
     calibrate,
 )
-from dpsparse.privacy import epsilon as spent_epsilon
-from dpsparse.published.khanna_lu_raff_2023_screening import (
-    adp_scale,
-    published_sensitivity,
-    rnm_scale,
-)
 from dpsparse.selection.top_k import ROUNDING_RANGE
 from dpsparse.sensitivity import (
     active_range,
     raj_range,
-    raj_sensitivity,
-    vertex_score,
     vertex_score_range,
 )
 from dpsparse.solvers.screening import PICKS
 from dpsparse.solvers.screening_rules import DRAWS
-
-# Share of delta that goes to the screening step: "adp" splits evenly, "rnm" gives it a quarter.
-PUBLISHED_DELTA_SHARE = {"adp": 0.5, "rnm": 0.25}
 
 
 @dataclass(frozen=True)
@@ -79,23 +63,12 @@ class Temperatures:
 
 
 @dataclass(frozen=True)
-class PrintedScales:
-    """Noise scales of the papers as printed, and how they compare with what is true."""
-
-    vertex_scale: float
-    screen_scale: float
-    claimed_epsilon: float | None = None
-    claimed_sensitivity: float | None = None
-    true_sensitivity: float | None = None
-
-
-@dataclass(frozen=True)
 class Prices:
     """Phases, the epsilon they cost, and the constants they come from."""
 
     phases: tuple[Phase, ...]
     epsilon: float
-    constants: Temperatures | PrintedScales
+    constants: Temperatures
 
     @property
     def parameters(self) -> Mapping[str, float]:
@@ -154,46 +127,3 @@ def proven_prices(
         screen_kappa = (draw - ROUNDING_RANGE) / reach.value
     constants = Temperatures((eta - ROUNDING_RANGE) / per_kappa, eta, screen_kappa)
     return Prices(tuple(phases), epsilon, constants)
-
-
-def published_prices(
-    facts: PublicFacts,
-    *,
-    loss: str,
-    epsilon: float,
-    delta: float,
-    rule: str,
-    n_iter: int,
-    n_screens: int,
-    screen_share: float,
-) -> Prices:
-    """The papers' noise for a claimed (epsilon, delta), and the guarantee it really gives."""
-    if math.isinf(epsilon):
-        none = (Phase("vertex selections and screening", NonPrivate(), "no noise"),)
-        return Prices(none, epsilon, PrintedScales(0.0, 0.0))
-    assert facts.n_samples is not None
-    n, d = facts.n_samples, facts.n_features
-    delta2 = delta * PUBLISHED_DELTA_SHARE[rule]
-    # "Lipschitz constant 1": radius/n is what the papers take for the sensitivity of a vertex
-    vertex_scale = rnm_scale(
-        facts.radius / n, (1.0 - screen_share) * epsilon, delta - delta2, n_iter
-    )
-    claimed = published_sensitivity(loss, facts.radius, n)
-    true = raj_sensitivity(*facts.raj(), facts.adjacency, rescaled=False).value
-    score = vertex_score(facts.slope_bound, facts.feature_bound, facts.adjacency)
-    row = facts.radius * score.value / n
-    selections = Repeated(NoisyMax(2.0 * row / vertex_scale), n_iter)
-    if rule == "adp":
-        scale = adp_scale(math.sqrt(d) * claimed, screen_share * epsilon, delta2, n_screens)
-        screening = Repeated(Gaussian(scale, math.sqrt(d) * true), n_screens)
-    else:
-        scale = rnm_scale(claimed, screen_share * epsilon, delta2, n_iter)
-        # the sign of the minimum is released too, so all d noisy scores are charged
-        screening = Repeated(Laplace(scale, true), d * n_iter)
-    phases = (
-        Phase("vertex selections", selections, "Laplace noisy max, true slope bound"),
-        Phase("screening", screening, "true sensitivity of the score"),
-    )
-    recomputed = spent_epsilon(Sequence(tuple(phase.event for phase in phases)), delta)
-    constants = PrintedScales(vertex_scale, scale, float(epsilon), claimed, true)
-    return Prices(phases, recomputed, constants)

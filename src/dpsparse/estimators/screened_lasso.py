@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse._checks import given
-from dpsparse.clipping import BoundedData
 from dpsparse.estimators._ball_scales import ReleasesScales, sizes_of
 from dpsparse.estimators._base import (
     BaseDPClassifier,
@@ -23,17 +20,13 @@ from dpsparse.estimators._base import (
 from dpsparse.estimators._phases import mean_alone
 from dpsparse.estimators._screening_plan import (
     Prices,
-    PrintedScales,
     PublicFacts,
-    Temperatures,
     proven_prices,
-    published_prices,
 )
 from dpsparse.estimators.lasso import _default_n_iter
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import get_loss
 from dpsparse.privacy import Plan
-from dpsparse.published.khanna_lu_raff_2023_screening import published_iterates
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
@@ -52,19 +45,7 @@ from dpsparse.solvers.screening_rules import (
 )
 from dpsparse.solvers.solution import Solution
 
-PROVEN_RULES = ("counts", "top-k", "budgeted", "safe")
-PUBLISHED_RULES = ("adp", "rnm")
-
-
-@dataclass(frozen=True)
-class Printed:
-    """The public side of a fit as printed."""
-
-    vertex_scale: float
-    screen_scale: float
-    screen_steps: frozenset[int]
-    strong_convexity: float
-    n_samples: int
+RULES = ("counts", "top-k", "budgeted", "safe")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -78,20 +59,13 @@ class _ScreenedLasso(ReleasesScales):
     n_drop: int = 10
     screen_share: float = 0.1
     fit_intercept: bool = True
-    calibration: str = "proven"
     n_live_: tuple[int, ...] = field(init=False)
 
-    _calibrations: ClassVar[tuple[str, ...]] = ("proven", "published")
     _solver: ClassVar[Any] = staticmethod(solve)
     _loss: ClassVar[str]
 
-    @property
-    def _is_published(self) -> bool:  # type: ignore[override]
-        return self.calibration != "proven"
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("calibration", self.calibration, self._calibrations)
         check_count("n_blocks", self.n_blocks)
         check_count("n_drop", self.n_drop)
         check_count("n_nonzero", self.n_nonzero, optional=True)
@@ -103,14 +77,11 @@ class _ScreenedLasso(ReleasesScales):
             check_positive(name, getattr(self, name))
             if not getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be below 1, got {given(getattr(self, name))}.")
-        published = self.calibration == "published"
-        check_choice("rule", self.rule, PUBLISHED_RULES if published else PROVEN_RULES)
+        check_choice("rule", self.rule, RULES)
         if self.rule == "top-k" and self.n_nonzero is None:
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
 
     def _why_one_row(self) -> str:
-        if self._is_published:
-            return "the published form sees rows only."
         if self.rule == "safe":
             return "the score of rule='safe' divides by the number of rows, of which a person may bring any number."
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
@@ -144,7 +115,7 @@ class _ScreenedLasso(ReleasesScales):
         bound = domain.entry_bound()
         scales, n_iter = self._scales(n_features, bound, self._n_iter)
         n_iter = max(n_iter, self.n_blocks)
-        needs_rows = rule in ("safe", "adp", "rnm")
+        needs_rows = rule == "safe"
         if needs_rows and not math.isinf(self.epsilon):
             domain.require("n_samples", f"rule={rule!r}")
         facts = PublicFacts(
@@ -162,28 +133,15 @@ class _ScreenedLasso(ReleasesScales):
             "screen_share": self.screen_share,
         }  # fmt: skip
         assumptions = ["the stream of random bits is uniform", "running time is not observed"]
-        public: Screened | Printed
-        if self.calibration == "published":
-            prices = published_prices(facts, loss=self._loss, n_screens=self.n_blocks, **common)
-            public = self._printed(facts, prices)
-            assumptions += [
-                "noise in ideal real arithmetic",
-                f"the paper claims epsilon={self.epsilon:g}; epsilon here is recomputed from its noise",
-            ]
-        else:
-            sizes = sizes_of(scales, n_features)
-            prices = proven_prices(
-                facts, n_draws=self.n_blocks * self.n_drop, sizes=sizes, **common
-            )
-            public = self._screened(facts, prices, scales, n_iter)
+        sizes = sizes_of(scales, n_features)
+        prices = proven_prices(facts, n_draws=self.n_blocks * self.n_drop, sizes=sizes, **common)
+        public = self._screened(facts, prices, scales, n_iter)
         if needs_rows:
             assumptions.append(f"n_samples={domain.n_samples} is public")
         return self._planned(
             prices.phases,
             public,
             epsilon=prices.epsilon,
-            calibration=self.calibration,
-            proven=self.calibration == "proven",
             source="docs/proofs/screening.md",
             assumptions=tuple(assumptions),
             parameters={
@@ -207,7 +165,6 @@ class _ScreenedLasso(ReleasesScales):
         self, facts: PublicFacts, prices: Prices, scales: Scales | None, n_iter: int
     ) -> Screened:
         constants = prices.constants
-        assert isinstance(constants, Temperatures)
         resolution = choose_resolution(facts.n_samples, constants.eta)
         reach = facts.feature_bound * facts.slope_bound
         # What floats cannot carry is refused here, before anything is spent.
@@ -243,62 +200,15 @@ class _ScreenedLasso(ReleasesScales):
             self.n_drop, self.level, facts.smoothness, facts.strong_convexity, facts.n_samples or 1
         )
 
-    def _printed(self, facts: PublicFacts, prices: Prices) -> Printed:
-        constants = prices.constants
-        assert facts.strong_convexity is not None
-        assert isinstance(constants, PrintedScales)
-        # "adp" screens at the end of each block, "rnm" after every step
-        steps = (
-            range(1, self._n_iter + 1)
-            if self.rule == "rnm"
-            else accumulate(self._blocks(self._n_iter))
-        )
-        return Printed(
-            constants.vertex_scale,
-            constants.screen_scale,
-            frozenset(steps),
-            facts.strong_convexity,
-            facts.n_samples or 1,
-        )
-
     def _blocks(self, n_iter: int) -> tuple[int, ...]:
         """n_iter cut into n_blocks parts, the longer ones first."""
         short, longer = divmod(n_iter, self.n_blocks)
         return tuple(short + (block < longer) for block in range(self.n_blocks))
 
     def _run(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        published = plan.calibration == "published"
-        run = self._solve_published if published else super()._run
-        solution = run(rows, plan, releases)
+        solution = super()._run(rows, plan, releases)
         self.n_live_ = solution.n_live or (rows.n_features, 0)  # the mean alone keeps no feature
         return solution
-
-    def _solve_published(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        loss, data = get_loss(self._loss), rows.table()
-        public: Printed = plan.public
-        if self.fit_intercept:
-            data = with_constant_column(data)
-        last = None
-        for last in published_iterates(  # noqa: B007 - the last iterate is the model
-            data.X,
-            data.y,
-            loss,
-            releases.rng,
-            radius=self._radius,
-            n_iter=self._n_iter,
-            vertex_scale=public.vertex_scale,
-            rule=self.rule,
-            screen_scale=public.screen_scale,
-            screen_steps=public.screen_steps,
-            curvature=(loss.smoothness, public.strong_convexity),
-            n_samples=public.n_samples,
-        ):
-            pass
-        assert last is not None
-        d = data.X.shape[1] - self.fit_intercept
-        intercept = last.weights[d:] * data.domain.entry_bound() if self.fit_intercept else [0.0]
-        n_live = (d, int(np.count_nonzero(last.weights[:d])))
-        return Solution(last.weights[None, :d], np.asarray(intercept), self._n_iter, n_live=n_live)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -311,7 +221,7 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     Parameters
     ----------
     domain : Domain
-        Needs `feature_bound` and `classes`; rules "safe", "adp" and "rnm" also `n_samples`.
+        Needs `feature_bound` and `classes`; rule "safe" also `n_samples`.
     epsilon, delta : float
         The guarantee; ``epsilon=math.inf`` gives the non-private model.
     radius : float or None
@@ -320,11 +230,11 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     n_iter : int or None
         Number of private selections; more steps mean more noise in each. None: the default of
         `DPLassoClassifier`.
-    rule : {"counts", "top-k", "budgeted", "safe", "adp", "rnm"}
+    rule : {"counts", "top-k", "budgeted", "safe"}
         "counts" keeps features picked significantly often with one sign (free); "top-k" the
         `n_nonzero` largest weights (free); "budgeted" pays to drop features of small gradient;
         "safe" is the rule of Raj et al. with its true sensitivity (exact for epsilon=inf, of
-        little use under privacy). "adp" and "rnm" need ``calibration="published"``.
+        little use under privacy).
     n_blocks : int
         Number of blocks. "counts" decides after the first one.
     level : float
@@ -335,11 +245,9 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     n_drop : int
         Draws per block of a paid rule; each drops at most one feature.
     screen_share : float
-        Share of the budget that a paid rule gets ("adp", "rnm": share of epsilon).
+        Share of the budget that a paid rule gets.
     fit_intercept : bool
         Add a public constant column inside the ball; it is never dropped.
-    calibration : {"proven", "published"}
-        "published" is Khanna, Lu and Raff (2023) and its sequel, and not proven private.
     adjacency : {"add-remove", "replace-one"}
     ledger : Ledger or None
         Account that pays for the fit.
@@ -383,7 +291,7 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     Parameters
     ----------
     domain : Domain
-        Needs `feature_bound` and `target_bound`; rules "safe", "adp" and "rnm" also `n_samples`.
+        Needs `feature_bound` and `target_bound`; rule "safe" also `n_samples`.
     radius : float or None
         L1 bound on the weights. None: as in `DPLassoRegressor`, released for the free rules where `n_samples` is
         declared and large enough; else ``target_bound / feature_bound``.
@@ -408,10 +316,3 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     @property
     def _reach(self) -> float:
         return float(self._domain.require("target_bound", type(self).__name__))
-
-
-def with_constant_column(data: BoundedData) -> BoundedData:
-    """The rows with a last column of feature_bound: the intercept inside the ball."""
-    bound = data.domain.entry_bound()
-    X = sp.csr_array(sp.hstack([data.X, sp.csr_array(np.full((data.X.shape[0], 1), bound))]))
-    return BoundedData(X, data.y, data.domain)

@@ -21,6 +21,18 @@ from typing import TYPE_CHECKING
 from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:  # names that a type checker and an editor know
+    from dpsparse.published.khanna_lu_raff_2023_screening import (
+        ADPScreenClassifier as ADPScreenClassifier,
+    )
+    from dpsparse.published.khanna_lu_raff_2023_screening import (
+        ADPScreenRegressor as ADPScreenRegressor,
+    )
+    from dpsparse.published.khanna_lu_raff_2023_screening import (
+        RNMScreenClassifier as RNMScreenClassifier,
+    )
+    from dpsparse.published.khanna_lu_raff_2023_screening import (
+        RNMScreenRegressor as RNMScreenRegressor,
+    )
     from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
         KhannaLuRaffLassoClassifier as KhannaLuRaffLassoClassifier,
     )
@@ -53,6 +65,9 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     )
 
 _HOMES = {
+    "khanna_lu_raff_2023_screening": (
+        "ADPScreenClassifier ADPScreenRegressor RNMScreenClassifier RNMScreenRegressor"
+    ),
     "khanna_lu_raff_2023_sparsifier": "KhannaLuRaffLassoClassifier KhannaLuRaffLassoRegressor",
     "kifer_smith_thakurta_2012_two_stage": (
         "KiferSmithThakurtaTwoStageClassifier KiferSmithThakurtaTwoStageRegressor"

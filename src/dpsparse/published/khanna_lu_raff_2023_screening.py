@@ -27,13 +27,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from dpsparse.losses import Loss
+from dpsparse._checks import check_count, check_positive, given
+from dpsparse.domain import Domain
+from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
+from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.losses import Logistic, Loss, Squared
+from dpsparse.published._base import Printed, PublishedModel, with_constant_column
+from dpsparse.sensitivity import raj_sensitivity
 
 
 @dataclass(frozen=True)
@@ -209,3 +215,282 @@ def _make_oracle(X: sp.csr_array, y: np.ndarray, loss: Loss) -> _Rows | _Moments
     small = n * d <= 50_000_000 and d <= 2_000
     quadratic = bool(np.ptp(loss.bend(np.linspace(-1.0, 1.0, 5))) == 0.0)
     return _Moments(X, y) if quadratic and d < n and small else _Rows(X, y, loss)
+
+
+# ---- the estimators ------------------------------------------------------------------------------
+
+# Share of delta that goes to the screening: "adp" splits evenly, "rnm" gives it a quarter.
+_DELTA_SHARE = {"adp": 0.5, "rnm": 0.25}
+
+
+def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
+    """Lower bound on the loss's second derivative while ||w||_1 <= radius."""
+    found = loss.curvature(domain, radius)
+    if found > 0.0:
+        return found
+    raise ParameterError(
+        f"The rule of Raj et al. needs a strongly convex loss; {loss.name!r} is none."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenConstants(Printed):
+    """What one fit uses, and how the printed sensitivity of a score compares with the true one."""
+
+    radius: float
+    feature_bound: float
+    vertex_scale: float
+    screen_scale: float
+    strong_convexity: float
+    n_samples: int
+    claimed_sensitivity: float
+    true_sensitivity: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Screen(PublishedModel):
+    """What the four estimators share; loss and rule differ."""
+
+    radius: float | None = None
+    n_iter: int = 100
+    screen_share: float = 0.1
+    fit_intercept: bool = True
+
+    _loss: ClassVar[Loss]
+    _rule: ClassVar[str]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_iter", self.n_iter)
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+        check_positive("screen_share", self.screen_share)
+        if not self.screen_share < 1:
+            raise ParameterError(f"screen_share must be below 1, got {given(self.screen_share)}.")
+
+    def _screen_steps(self) -> tuple[int, ...]:
+        """The steps after which features are screened."""
+        raise TypeError(f"{type(self).__name__} does not say when it screens.")
+
+    def _reach(self) -> float:
+        """Largest margin of the default ball."""
+        raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
+
+    def _paper(self, printed: Any) -> str:
+        return "Khanna, Lu and Raff (2023) and its sequel"
+
+    def _constants(self, n_features: int, n_outputs: int) -> ScreenConstants:
+        if n_outputs > 1:
+            raise SchemaError("Only binary classification is supported; the target is multiclass.")
+        domain, loss = self._clipping(n_features), self._loss
+        n = int(domain.require("n_samples", type(self).__name__))
+        bound, d = domain.entry_bound(), n_features + self.fit_intercept
+        radius = self._reach() / bound if self.radius is None else float(self.radius)
+        curvature = strong_convexity(loss, domain, radius)
+        slope = loss.slope_bound(domain, radius)
+        own, rest = self.screen_share * self.epsilon, (1.0 - self.screen_share) * self.epsilon
+        delta = self.delta * _DELTA_SHARE[self._rule]
+        claimed = published_sensitivity(loss.name, radius, n)
+        if self._rule == "adp":
+            scale = adp_scale(math.sqrt(d) * claimed, own, delta, len(self._screen_steps()))
+        else:
+            scale = rnm_scale(claimed, own, delta, self.n_iter)
+        true = raj_sensitivity(
+            radius, bound, slope, loss.smoothness, curvature, n, self.adjacency, rescaled=False
+        ).value
+        return ScreenConstants(
+            n_outputs=1,
+            n_iter=self.n_iter,
+            radius=radius,
+            feature_bound=bound,
+            # "Lipschitz constant 1": radius/n is what the papers take for the sensitivity of a vertex.
+            vertex_scale=rnm_scale(radius / n, rest, self.delta - delta, self.n_iter),
+            screen_scale=scale,
+            strong_convexity=curvature,
+            n_samples=n,
+            claimed_sensitivity=claimed,
+            true_sensitivity=true,
+        )
+
+    def _fit_printed(
+        self, X: Any, y: np.ndarray, printed: ScreenConstants, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        d, bound = X.shape[1], printed.feature_bound
+        *_, last = published_iterates(
+            with_constant_column(X, bound) if self.fit_intercept else sp.csr_array(X), y,
+            self._loss, rng, radius=printed.radius, n_iter=printed.n_iter,
+            vertex_scale=printed.vertex_scale, rule=self._rule, screen_scale=printed.screen_scale,
+            screen_steps=frozenset(self._screen_steps()),
+            curvature=(self._loss.smoothness, printed.strong_convexity),
+            n_samples=printed.n_samples,
+        )  # fmt: skip
+        return last.weights[:d], float(last.weights[d] * bound) if self.fit_intercept else 0.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _ADPScreen(_Screen):
+    n_screens: int = 1
+
+    _rule: ClassVar[str] = "adp"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_screens", self.n_screens)
+        if self.n_screens > self.n_iter:
+            raise ParameterError(
+                f"n_screens must be at most n_iter={self.n_iter}, got {given(self.n_screens)}."
+            )
+
+    def _screen_steps(self) -> tuple[int, ...]:
+        short, longer = divmod(self.n_iter, self.n_screens)
+        blocks = [short + (block < longer) for block in range(self.n_screens)]
+        return tuple(int(t) for t in np.cumsum(blocks))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _RNMScreen(_Screen):
+    _rule: ClassVar[str] = "rnm"
+
+    def _screen_steps(self) -> tuple[int, ...]:
+        return tuple(range(1, self.n_iter + 1))
+
+
+class _Logistic:
+    _loss: ClassVar[Loss] = Logistic()
+
+    def _reach(self) -> float:
+        return 10.0
+
+
+class _SquaredLoss:
+    _loss: ClassVar[Loss] = Squared()
+    _domain: Domain
+
+    def _reach(self) -> float:
+        return float(self._domain.require("target_bound", type(self).__name__))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ADPScreenClassifier(_Logistic, BaseDPClassifier, _ADPScreen):
+    """NOT PRIVATE. ADP-Screen (Khanna, Lu and Raff 2023) with the logistic loss, as printed.
+
+    The sensitivity of its scores is O(1/sqrt n) and not O(1/n). `DPScreenedLassoClassifier` screens for free.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes` and `n_samples`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    radius : float or None, default=None
+        L1 norm of the weights. None: ``10 / feature_bound``.
+    n_iter : int, default=100
+        Steps.
+    n_screens : int, default=1
+        Screenings, evenly spread over the steps.
+    screen_share : float, default=0.1
+        Share of epsilon that the screening gets.
+    fit_intercept : bool, default=True
+        Add a constant column inside the ball.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ADPScreenRegressor(_SquaredLoss, BaseDPRegressor, _ADPScreen):
+    """NOT PRIVATE. ADP-Screen (Khanna, Lu and Raff 2023) with the squared loss, as printed.
+
+    The sensitivity of its scores is O(1/sqrt n) and not O(1/n). `DPScreenedLassoRegressor` screens for free.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_bound` and `n_samples`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    radius : float or None, default=None
+        L1 norm of the weights. None: ``target_bound / feature_bound``.
+    n_iter : int, default=100
+        Steps.
+    n_screens : int, default=1
+        Screenings, evenly spread over the steps.
+    screen_share : float, default=0.1
+        Share of epsilon that the screening gets.
+    fit_intercept : bool, default=True
+        Add a constant column inside the ball.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RNMScreenClassifier(_Logistic, BaseDPClassifier, _RNMScreen):
+    """NOT PRIVATE. RNM-Screen, the rule of the sequel, with the logistic loss, as printed.
+
+    Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
+    `DPScreenedLassoClassifier` screens for free.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes` and `n_samples`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    radius : float or None, default=None
+        L1 norm of the weights. None: ``10 / feature_bound``.
+    n_iter : int, default=100
+        Steps.
+    screen_share : float, default=0.1
+        Share of epsilon that the screening gets.
+    fit_intercept : bool, default=True
+        Add a constant column inside the ball.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    """
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RNMScreenRegressor(_SquaredLoss, BaseDPRegressor, _RNMScreen):
+    """NOT PRIVATE. RNM-Screen, the rule of the sequel, with the squared loss, as printed.
+
+    Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
+    `DPScreenedLassoRegressor` screens for free.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_bound` and `n_samples`.
+    epsilon, delta : float
+        What the noise is computed from; the guarantee says infinity.
+    radius : float or None, default=None
+        L1 norm of the weights. None: ``target_bound / feature_bound``.
+    n_iter : int, default=100
+        Steps.
+    screen_share : float, default=0.1
+        Share of epsilon that the screening gets.
+    fit_intercept : bool, default=True
+        Add a constant column inside the ball.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    """
