@@ -178,7 +178,7 @@ def test_boxes_are_for_sparse_picks_only(kappa):
     for width, per_row in ((20, 6), (3000, 6)):
         X = sp.random_array((1500, width), density=per_row / width, rng=rng, format="csr")
         y = (X[:, :5].sum(axis=1) > X[:, :5].sum() / 1500).astype(int)
-        data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+        data = Domain(feature_bound=1.0, classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
         problem = Problem(
             loss=Logistic(), radius=20.0, n_iter=200, kappa=kappa, slope_bound=1.0,
             resolution=2**16, fit_intercept=False,
@@ -196,7 +196,9 @@ def dense_case():
     dense = rng.uniform(-1, 1, (200, 12)) * (rng.random((200, 12)) < 0.1)
     dense[:, :8] = rng.uniform(0.2, 1, (200, 8))  # eight full columns, picked nearly always
     y = (dense[:, 0] + rng.normal(size=200) > 0.6).astype(int)
-    data = Domain(classes=[0, 1]).clip(sp.csr_array(dense), y, labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
+        sp.csr_array(dense), y, labels=np.array([0, 1])
+    )
     problem = Problem(
         loss=Logistic(), radius=20.0, n_iter=60, kappa=0.3, slope_bound=1.0, resolution=2**16,
         fit_intercept=False,
@@ -225,7 +227,7 @@ def leading_case():
     y = rng.integers(0, 2, 400)
     dense = np.clip(0.5 + 0.4 * (2 * y[:, None] - 1) * rng.random((400, 3)), 0, 1)
     X = sp.csr_array(sp.hstack([sp.csr_array(dense), rare], format="csr"))
-    data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
     return data, Problem(
         loss=Logistic(), radius=20.0, n_iter=60, kappa=20.0, slope_bound=1.0, resolution=2**16,
         fit_intercept=False,
@@ -373,7 +375,11 @@ def test_no_model_comes_of_a_broken_bound(monkeypatch, shape, tmp_path):
         monkeypatch.setattr(kernel, "column_bounds", too_small)
     ledger = Ledger(tmp_path / "ledger.db", epsilon=30.0, delta=1e-5)
     model = DPLassoClassifier(
-        Domain(classes=[0, 1]), epsilon=20.0, radius=30.0, n_iter=1500, ledger=ledger
+        Domain(feature_bound=1.0, classes=[0, 1]),
+        epsilon=20.0,
+        radius=30.0,
+        n_iter=1500,
+        ledger=ledger,
     )
     with pytest.raises(InternalError):
         model.fit(X, y)
@@ -438,7 +444,7 @@ def led_run(n_picks=20):
         * rng.random((400, 1102))
     )
     X = sp.csr_array(np.hstack([dense, np.zeros((400, 50))]))
-    data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
     problem = Problem(
         loss=Logistic(), radius=6.0, n_iter=60, kappa=0.3, slope_bound=1.0, resolution=2**16,
         fit_intercept=False,
@@ -597,7 +603,7 @@ def test_narrow_tables_go_by_curvature_and_others_do_not():
     rng = np.random.default_rng(0)
     X = sp.csr_array((rng.random((20_000, 30)) < 0.2) * 1.0)
     y = rng.integers(0, 2, 20_000)
-    data = Domain(classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
     problem = Problem(
         loss=Logistic(), radius=10.0, n_iter=2000, kappa=0.01, slope_bound=1.0, resolution=2**16
     )
@@ -794,7 +800,9 @@ def _fixed_history(data, problem, codes):
 def test_whole_runs_have_the_law_of_the_reference(solver):
     rng = np.random.default_rng(0)
     X = np.round(rng.uniform(-1, 1, (30, 2)), 2)
-    data = Domain(classes=[0, 1]).clip(X, (X[:, 0] > 0).astype(int), labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
+        X, (X[:, 0] > 0).astype(int), labels=np.array([0, 1])
+    )
     loss = Logistic()
     bound = loss.slope_bound(data.domain, 3.0)
     problem = Problem(loss, 3.0, 2, 0.15, bound, 2**16, fit_intercept=False)
@@ -866,7 +874,9 @@ def test_any_noise_level_terminates(scale):
     # From almost uniform draws to almost an arg max, dense columns and an intercept included.
     rng = np.random.default_rng(1)
     X = rng.uniform(0, 1, (3000, 15))
-    data = Domain(classes=[0, 1]).clip(X, rng.integers(0, 2, 3000), labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
+        X, rng.integers(0, 2, 3000), labels=np.array([0, 1])
+    )
     bound = Logistic().slope_bound(data.domain, 10.0)
     resolution = choose_resolution(3000, scale)
     problem = Problem(Logistic(), 10.0, 150, scale / (2 * bound), bound, resolution)
@@ -924,7 +934,7 @@ def test_boundary_floats_add_at_most_the_resolution_and_attain_it(name, dtype, b
     )
     problem = Problem(
         loss=loss, radius=4.0 / bound, n_iter=N_SAME, kappa=1.0 / bound, resolution=2**12, n_outputs=K,
-        slope_bound=loss.slope_bound(Domain(target_bound=3.0, classes=range(max(K, 2))), 4.0),
+        slope_bound=loss.slope_bound(Domain(feature_bound=1.0, target_bound=3.0, classes=range(max(K, 2))), 4.0),
         feature_bound=bound, fit_intercept=False,
     )  # fmt: skip
     worst = 0
@@ -1028,7 +1038,9 @@ def many_rounded(n=20_000):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, 3))
     y = (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
-    data = Domain(classes=[0, 1]).clip(sp.csr_array(X), y, labels=np.array([0, 1]))
+    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
+        sp.csr_array(X), y, labels=np.array([0, 1])
+    )
     return data, Problem(
         loss=Logistic(), radius=10.0, n_iter=8, kappa=0.16, slope_bound=1.0, resolution=2**8,
         fit_intercept=False,

@@ -93,7 +93,7 @@ def test_the_logistic_rule_is_safe():
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, (200, 8))
     y = (X[:, 0] - X[:, 1] + 0.2 * rng.normal(size=200) > 0).astype(int)
-    loss, domain, radius = get_loss("logistic"), Domain(), 2.0
+    loss, domain, radius = get_loss("logistic"), Domain(feature_bound=1.0), 2.0
     curvature = {"smoothness": 0.25, "strong_convexity": strong_convexity(loss, domain, radius)}
     w, seen = np.zeros(8), []
     for t in range(20_000):
@@ -315,7 +315,7 @@ def test_no_row_of_boundary_floats_moves_scores_further_than_charged(kind, adjac
 def test_the_safe_query_reaches_its_charge_and_charges_its_rounding():
     """Rows fitted exactly, one flipped row more: 95 % of the charge at 3000 rows, in whole numbers."""
     n, radius = 3000, 2.0
-    domain = Domain(target_bound=radius)
+    domain = Domain(feature_bound=1.0, target_bound=radius)
     at = point([0] * 2000, [1] * 2000, 1, radius, 1.0, radius)
     w = weights_of(at)[0]
     first = np.ones((n - 1, 1)), np.full(n - 1, w)
@@ -331,7 +331,7 @@ def test_the_safe_query_reaches_its_charge_and_charges_its_rounding():
 
 def test_scores_stay_whole_numbers_for_any_number_of_steps():
     """10^6 steps make M 2^39: sums are clamped so that no score leaves 2^60."""
-    domain = Domain(target_bound=1e3)
+    domain = Domain(feature_bound=1.0, target_bound=1e3)
     X, y = np.ones((2000, 1)), np.full(2000, -1e3)
     for n_steps in (1, 1000, 10**6):
         at = point(np.zeros(n_steps, int), np.ones(n_steps, int), 1, 1e3, 1.0, 1e3)
@@ -502,8 +502,8 @@ def test_top_k_falls_geometrically_to_k():
 
 
 def test_raj_needs_a_strongly_convex_loss():
-    assert strong_convexity(get_loss("logistic"), Domain(), 2.0) == pytest.approx(
+    assert strong_convexity(get_loss("logistic"), Domain(feature_bound=1.0), 2.0) == pytest.approx(
         1 / (2 + 2 * math.cosh(2.0))
     )
     with pytest.raises(ParameterError, match="strongly convex"):
-        strong_convexity(get_loss("huber"), Domain(), 1.0)
+        strong_convexity(get_loss("huber"), Domain(feature_bound=1.0), 1.0)
