@@ -14,6 +14,7 @@ import math
 import sys
 import tempfile
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,22 @@ from dpsparse import Domain, DPGradientClassifier
 from dpsparse.datasets import make_sparse_classification
 
 EPSILON, DELTA = 1.0, 1e-6
+
+
+def write_domains_to_yaml() -> None:
+    """SACRO-ML stores parameters as YAML and reads them back safely; PyYAML must be told what a Domain is."""
+    import yaml
+
+    def write(dumper, domain):
+        facts = {f.name: getattr(domain, f.name) for f in fields(domain)}
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in facts.items()}
+        return dumper.represent_mapping("!Domain", plain)
+
+    def read(loader, node):
+        return Domain(**loader.construct_mapping(node, deep=True))
+
+    yaml.add_representer(Domain, write)
+    yaml.add_constructor("!Domain", read, Loader=yaml.SafeLoader)
 
 
 def models() -> dict:
@@ -75,6 +92,7 @@ def main() -> None:
             "Skipped: sacroml is not installed. Its environment is described at the top of this file."
         )
         return
+    write_domains_to_yaml()
     logging.disable(logging.CRITICAL)
     X, y = make_sparse_classification(n_samples=600, n_features=1_000, seed=0)
     X = X.toarray()

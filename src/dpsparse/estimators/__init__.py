@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from dpsparse._lazy import names_on_first_use
-from dpsparse.estimators._yaml import register as _register_yaml
 
 if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.estimators.admm import DPADMMClassifier as DPADMMClassifier
@@ -46,4 +45,3 @@ _HOMES = {
 __all__ = sorted(" ".join(_HOMES.values()).split())
 
 __getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
-_register_yaml()
