@@ -18,7 +18,6 @@ from dpsparse.solvers.frank_wolfe.scales import Scales
 from dpsparse.solvers.look import COUNTS
 from dpsparse.solvers.table_regression import MOST_COLUMNS, MOST_ENTRIES
 
-WIDE_REACH = 2.0
 PER_PICK = 30.0  # effective rows over log(2 d) for each square root of a step
 # Shares of the budget (of mu^2): class counts from which margins start, and scales that nobody declared.
 PRIOR_SHARE = 0.02
@@ -75,7 +74,7 @@ class ReleasesScales(BaseDPLinearModel):
             n_samples=n,
             longest=min(domain.row_norm or math.inf, bound * width),
             largest=bound,
-            reach=self._ball_reach(n_iter, n_features > n, n_outputs),
+            reach=self._ball_reach(n_iter, n_outputs),
             scale_columns=n_features <= NARROW,
             numbers=numbers,
         )
@@ -83,26 +82,17 @@ class ReleasesScales(BaseDPLinearModel):
             scales.check(float(domain.target_bound or 1.0) if numbers else 1.0)
         return scales, n_iter
 
-    def _ball_reach(self, n_iter: int, wide: bool, n_outputs: int = 1) -> float:
+    def _ball_reach(self, n_iter: int, n_outputs: int = 1) -> float:
         """Largest margin of the ball, in cutoffs where targets are numbers: it grows with the steps (for numbers with
-        their root, or early picks overshoot), and is all that holds a fit without noise on a wide table together.
-        Classes share one ball. Without noise each has as much room as one alone; picks that noise blurs gain by the
-        root of that, and lose by more."""
+        their root, or early picks overshoot). Classes share one ball: picks that noise blurs gain by the root of their
+        number, and lose by more."""
         if not self._labels_are_numbers:
-            shared = n_outputs if self._converges else math.sqrt(n_outputs)
-            return min(max(n_iter / 10.0, 0.5), 30.0) * shared
-        if self._converges and wide:
-            return WIDE_REACH
+            return min(max(n_iter / 10.0, 0.5), 30.0) * math.sqrt(n_outputs)
         return min(max(math.sqrt(n_iter / 10.0), 0.5), 10.0)
 
     def _fewest(self, n_features: int) -> float:
         """Effective rows below which not even ten picks can be seen."""
         return max(FEW, PER_PICK / 2.0 * math.log(2.0 * n_features))
-
-    @property
-    def _converges(self) -> bool:
-        """Whether a fit without noise goes to its limit."""
-        return False
 
     @property
     def _free(self) -> bool:

@@ -110,7 +110,6 @@ class _Lasso(ReleasesScales):
             fit_intercept=self.fit_intercept,
             n_nonzero=check_n_nonzero(self.n_nonzero),
             prior=prior,
-            converges=self._converges,
             scales=scales,
         )
         return self._planned(
@@ -133,12 +132,6 @@ class _Lasso(ReleasesScales):
                 "scales": "declared" if scales is None else scales.way,
             },
         )
-
-    @property
-    def _converges(self) -> bool:
-        """Whether a fit without noise goes to its limit: unless steps are asked for."""
-        few = self.n_nonzero is None or isinstance(self.n_nonzero, (int, str))
-        return math.isinf(self.epsilon) and self.n_iter is None and few
 
     def _selections(
         self, n_iter: int, sizes: dict[str, int], extra: list[Event]
@@ -172,14 +165,15 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     domain : Domain
         Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
     epsilon, delta : float, default=1.0, 1e-6
-        The guarantee; ``epsilon=math.inf`` is the minimiser over the ball; with `n_iter`, so many steps to the arg max.
+        The guarantee; ``epsilon=math.inf`` makes the same steps without noise (for a model without privacy take
+        scikit-learn).
     radius : float or None, default=None
         L1 norm of the weights (intercept included). None: where `n_samples` is declared and large enough, a typical
         size of entries is released (2 % of the budget) and the ball grows with the steps; else ``10 / feature_bound``.
     n_iter : int or None, default=None
         Number of private selections; more steps mean more noise in each. None: with a released scale (N / (30 log 2
         d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples * epsilon)**(2/3) / 4`` between 10 and
-        1000, and 100 where `n_samples` is not declared. Without noise None goes to the minimiser over the ball.
+        1000, and 100 where `n_samples` is not declared. Without noise 1000.
     fit_intercept : bool, default=True
         Margins start from the log-odds of noisy class counts (2 % of the budget), and a constant column
         inside the ball corrects them. Regression has the column only.

@@ -23,7 +23,6 @@ from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.frank_wolfe.limit import limit
 from dpsparse.solvers.frank_wolfe.problem import Problem, choose_resolution
 from dpsparse.solvers.frank_wolfe.scales import Scales, release_scales
 from dpsparse.solvers.frank_wolfe.steps import Steps
@@ -51,7 +50,6 @@ class Ball:
     n_nonzero: NNonzero = None
     prior: bool = False  # whether the plan pays for class counts, from which margins start
     offset: tuple[float, ...] = ()  # where they start: released, or nothing
-    converges: bool = False  # whether a run without noise goes to its limit
     scales: Scales | None = (
         None  # what is released of bound, radius, loss and slopes; None: as they stand here
     )
@@ -75,9 +73,6 @@ class Ball:
 
 def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
-    if public.converges and releases.exact("vertices"):
-        found = limit(rows, public, releases)
-        return found._replace(coef=sparse(found.coef, rows, public, releases))
     if public.scales is not None:
         mapped, ball, back = release_scales(rows, public, public.scales, releases)
         found = solve(mapped, ball, releases)
@@ -118,7 +113,6 @@ def sparse(coef: np.ndarray, rows: Rows, public: Ball, releases: Releases) -> np
         public,
         n_iter=COUNT_STEPS,
         n_nonzero=None,
-        converges=False,
     )
 
     def exact(silent: Releases) -> int:
