@@ -23,6 +23,7 @@ import dpsparse.mechanisms.picks
 import dpsparse.mechanisms.tilt
 import dpsparse.noise
 import dpsparse.nonzeros
+import dpsparse.private_run
 import dpsparse.random
 import dpsparse.rows.kernels
 import dpsparse.rows.ridge
@@ -259,7 +260,7 @@ def a_generator_with_a_fixed_key(patch):
     def fixed(random_state):
         return np.random.Generator(AESCounter(key=7))
 
-    patch.setattr(dpsparse.estimators._base, "make_generator", fixed)
+    patch.setattr(dpsparse.private_run, "make_generator", fixed)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
