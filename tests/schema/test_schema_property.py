@@ -33,6 +33,9 @@ from dpsparse import (
 from dpsparse.cli import main
 
 FORMATS = ["csv", "csv", "tsv", "csv.gz", "jsonl", "parquet", "arrow"]
+# Parts of a file that are there or not by what was released: warnings about drowned or clipped columns, the noise of
+# weights where a fit came to weights at all.
+RELEASED = ("checksum", "weak_", "noise")
 EPSILONS = [
     math.inf,
     math.inf,
@@ -63,10 +66,8 @@ def masked(text):
 def layout(value):
     """Names and types of a file, without the released numbers and how many of them there are."""
     if isinstance(value, dict):
-        kept = {name: part for name, part in value.items() if name not in ("checksum", "weak_")}
-        return {
-            name: layout(part) for name, part in kept.items()
-        }  # `weak_` says what released counts say
+        kept = {name: part for name, part in value.items() if name not in RELEASED}
+        return {name: layout(part) for name, part in kept.items()}
     if isinstance(value, list):
         if all(isinstance(part, (int, float)) for part in value):
             return []
