@@ -29,7 +29,7 @@ WIDE = ("news-bigrams", "news20")
 DATA = ("phishing", "mushrooms", "w8a", "a9a", "news-bigrams")  # where every method has run
 MORE = ("news20", "covtype", "kddcup99", *TARGET_BOUND)
 GRADIENT, FEW, PLAIN = "gradient", "gradient, 100 weights", "gradient-plain"
-RIVALS = ("peeling", "dp-ight", "dp-lasso")  # they keep 100 weights at most
+RIVALS = ("dp-ight", "dp-lasso")  # they keep 100 weights at most
 KEPT = {FEW: 100, "gradient, 1000 weights": 1000, "gradient, 2000 weights": 2000}
 
 
@@ -100,10 +100,7 @@ def estimator(name, method, epsilon, seed, width):
         return getattr(dp, f"DPGradient{kind}")(domain, n_nonzero=KEPT.get(method), **common)
     if method == "dp-lasso":
         return getattr(dp, f"DPLasso{kind}")(domain, **common)
-    how = "peeling" if method == "peeling" else "gaussian"
-    return getattr(dp, f"DPHardThreshold{kind}")(
-        domain, n_nonzero=min(100, width), method=how, **common
-    )
+    return getattr(dp, f"DPHardThreshold{kind}")(domain, n_nonzero=min(100, width), **common)
 
 
 def score(name, model, X, y):

@@ -56,6 +56,7 @@ ALLOWED = {
         "published", "solvers", "rows", "release", "selection", "losses", "clipping", "domain", "random",
         "noise", "sensitivity", "nonzeros", "privacy", "report", "models", "progress",
     },
+    "methods": {"estimators", "losses", "nonzeros", "privacy", "release", "rows", "solvers"},
     "models": {"estimators", "preprocessing", "privacy", "_files", "_model_values", "_model_claims"},
     "_model_values": {"domain", "nonzeros", "estimators", "published", "preprocessing", "privacy"},
     "_model_claims": {"domain", "estimators", "model_selection", "preprocessing", "privacy", "_model_values"},

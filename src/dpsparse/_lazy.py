@@ -16,7 +16,7 @@ def names_on_first_use(
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        where[name] = getattr(import_module(f"{package}.{home[name]}"), name)
+        where[name] = getattr(import_module(f".{home[name]}", package), name)
         return where[name]
 
     return load, lambda: sorted(where["__all__"])

@@ -12,9 +12,12 @@ from dpsparse import Domain
 from dpsparse.audit import blackbox
 from dpsparse.audit.neighbours import add_row
 from dpsparse.audit.replay import Subject
-from dpsparse.estimators import DPHardThresholdClassifier, DPLassoClassifier
+from dpsparse.estimators import DPGradientClassifier, DPLassoClassifier
 from dpsparse.privacy import Exponential, Gaussian, calibrate
 from dpsparse.random import make_generator
+
+# A fit that is one sum of rows of length one with slopes of at most one.
+ONE_CLIPPED_SUM = {"masses": None, "clip": 1.0, "fit_intercept": False}
 
 
 def test_clopper_pearson_is_exact():
@@ -61,9 +64,7 @@ def test_models_alone_give_half_the_epsilon(kind):
     """Black box on whole estimators, worst pairs, 99.9 % confidence: 0.5 of the claim, not above it."""
     if kind == "gaussian":
         domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
-        model = DPHardThresholdClassifier(
-            domain, delta=1e-2, n_nonzero=2, n_iter=1, method="gaussian"
-        )
+        model = DPGradientClassifier(domain, delta=1e-2, n_iter=1, **ONE_CLIPPED_SUM)
         table = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
         pair = add_row(*table, np.array([1.0, 0.0]), 1, "owner")
     else:
@@ -124,9 +125,7 @@ def canary_run(seed):
     The table and the noise have streams of their own: one seed for both would tie the noise to who entered.
     """
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
-    model = DPHardThresholdClassifier(
-        domain, epsilon=8.0, n_nonzero=1000, n_iter=1, method="gaussian"
-    )
+    model = DPGradientClassifier(domain, epsilon=8.0, n_iter=1, **ONE_CLIPPED_SUM)
     canaries = blackbox.plant(1000, (0, 1), 1.0, make_generator(seed))
     return blackbox.one_run(Subject(model, 1000), canaries, 1e-6, 0.999, 1000 + seed)
 
@@ -144,11 +143,9 @@ def test_canaries_are_heard_as_well_as_the_law_allows():
     """Right guesses of 40 models against the plan's noise drawn by NumPy: the audit loses nothing on the way."""
     rng = np.random.default_rng(0)
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
-    model = DPHardThresholdClassifier(
-        domain, epsilon=8.0, n_nonzero=1000, n_iter=1, method="gaussian"
-    )
+    model = DPGradientClassifier(domain, epsilon=8.0, n_iter=1, **ONE_CLIPPED_SUM)
     gradients = {phase.name: phase.event for phase in model.plan(1000).phases}["gradients"]
-    scale = gradients.event.scale
+    scale = gradients.scale
     ideal = []
     for _ in range(1000):
         entered, ones = rng.random((2, 1000)) < 0.5

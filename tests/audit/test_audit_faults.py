@@ -16,7 +16,6 @@ from randomgen import AESCounter
 import dpsparse.clipping
 import dpsparse.estimators._base
 import dpsparse.estimators.gradient
-import dpsparse.estimators.hard_threshold
 import dpsparse.mechanisms.gaussian
 import dpsparse.mechanisms.names
 import dpsparse.mechanisms.picks
@@ -42,7 +41,6 @@ BINARY = Domain(classes=(0, 1), row_norm=1.0, n_samples=12)
 NUMBER = Domain(target_bound=2.0, row_norm=1.0, n_samples=12)
 LONG = Domain(classes=(0, 1), n_samples=12)
 GRADIENT = {"n_iter": 4}
-PEELING = {"n_iter": 3, "n_nonzero": 3, "method": "peeling"}
 FAULTS = []
 # Where noise is added to whole numbers.
 NOISY = (dpsparse.mechanisms.gaussian, dpsparse.mechanisms.names, dpsparse.mechanisms.tilt)
@@ -90,16 +88,8 @@ def half_the_noise_scale(patch):
 FREE = Domain(classes=(0, 1), n_samples=4000)
 FREE_NUMBER = Domain(target_bound=2.0, n_samples=4000)
 QUIET = [  # phases that few pairs of tables move by much
-    (
-        "DPHardThresholdClassifier",
-        {"domain": FREE, "method": "scaled"},
-        "masses curvature line intercept",
-    ),
-    (
-        "DPHardThresholdRegressor",
-        {"domain": FREE_NUMBER, "method": "scaled"},
-        "spread curvature line",
-    ),
+    ("DPHardThresholdClassifier", {"domain": FREE}, "masses line intercept"),
+    ("DPHardThresholdRegressor", {"domain": FREE_NUMBER}, "spread line"),
     ("DPRidgeRegressor", {"domain": FREE_NUMBER}, "mean spread length centre columns axes"),
     ("DPLassoRegressor", {"domain": FREE_NUMBER, "n_iter": 2}, "mean spread length centre columns"),
     ("DPLassoClassifier", {"domain": FREE, "n_iter": 2}, "entry"),
@@ -153,7 +143,7 @@ def test_a_hundredth_too_little_tilt_or_blur_shows_on_any_pair(
     assert "the phase fit could spend 1.010" in complaint
 
 
-@fault("DPHardThresholdClassifier", n_iter=3, n_nonzero=3, method="gaussian")
+@fault("DPHardThresholdClassifier", n_iter=3, n_nonzero=3)
 def no_noise_on_the_last_coordinate(patch):
     def add(rng, out):
         dpsparse.noise.add_integers(rng, out[:-1])
@@ -230,7 +220,7 @@ def largest_votes_without_noise(patch):
     patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
-@fault("DPHardThresholdClassifier", **PEELING)
+@fault("DPTransferClassifier", n_nonzero=3)
 def unlikely_picks_are_impossible(patch):
     """One in a million of the likeliest, and less, is rounded down to never."""
 
@@ -492,16 +482,16 @@ def divide_by_the_private_number_of_rows(patch):
     patch.setattr(Run, "public_n", lambda self, noisy, query: float(len(self.rows)))
 
 
-@fault("DPHardThresholdClassifier", n_iter=4, n_nonzero=3, method="gaussian")
+@fault("DPHardThresholdClassifier", n_iter=4, n_nonzero=3)
 def stop_when_the_exact_gradient_is_small(patch):
-    original = dpsparse.estimators.hard_threshold.solve
+    from dpsparse.methods.hard_threshold.solve import solve as original
 
     def solve(rows, public, releases):
         data = rows.table()
         small = np.linalg.norm(data.X.T @ (data.y - 0.5)) < 1.0
         return original(rows, replace(public, n_iter=public.n_iter - small), releases)
 
-    patch.setattr(dpsparse.estimators.hard_threshold, "solve", solve)
+    patch.setattr(dpsparse.DPHardThresholdClassifier, "_solver", staticmethod(solve))
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -569,7 +559,7 @@ def fit_keeps_a_private_number_privately(patch):
     after_fit(patch, "DPGradientRegressor", lambda self, y: setattr(self, "_mean", float(y.mean())))
 
 
-@fault("DPHardThresholdClassifier", **PEELING)
+@fault("DPHardThresholdClassifier", n_iter=3, n_nonzero=3)
 def the_plan_holds_the_number_of_rows(patch):
     def leak(self, y):
         self.plan_ = replace(self.plan_, parameters={**self.plan_.parameters, "rows": len(y)})

@@ -66,13 +66,10 @@ FAMILIES = {
         domain(), epsilon=3.0, n_iter=4, prune=True, n_nonzero=3
     ),
     "gradient, numbers": DPGradientRegressor(domain(True, n_samples=None), epsilon=3.0, n_iter=6),
-    "threshold": DPHardThresholdClassifier(domain(), epsilon=3.0, n_nonzero=3, method="gaussian"),
-    "peeling": DPHardThresholdClassifier(domain(), epsilon=3.0, n_nonzero=3, method="peeling"),
-    "threshold, numbers": DPHardThresholdRegressor(domain(True), epsilon=3.0, n_nonzero=3),
-    "scaled threshold": DPHardThresholdClassifier(
+    "threshold": DPHardThresholdClassifier(
         domain(n_samples=None), epsilon=3.0, n_nonzero=3, n_iter=4
     ),
-    "scaled threshold, numbers": DPHardThresholdRegressor(
+    "threshold, numbers": DPHardThresholdRegressor(
         domain(True, n_samples=None), epsilon=3.0, n_nonzero=3, n_iter=4
     ),
     "peeled support": DPTwoStageClassifier(

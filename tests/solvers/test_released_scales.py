@@ -291,7 +291,6 @@ def test_the_ball_of_numbers_grows_with_the_root_of_the_steps():
 
 
 def test_hard_thresholding_without_noise_on_more_columns_than_a_table_has():
-    """Its steps are more than those of a private run; each of them may look along its line."""
     X = np.random.default_rng(0).choice([-1.0, 0.0, 1.0], size=(300, 1600))
     y = (X[:, 7] - X[:, 9] + 0.5 > 0).astype(int)
     domain = Domain(classes=[0, 1], n_samples=300)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
+from dpsparse import DPTransferClassifier
 from dpsparse.domain import Domain
 from dpsparse.mechanisms import Picks
 from dpsparse.noise import STEPS
@@ -24,6 +25,7 @@ from dpsparse.solvers.two_stage import (
     release_prior,
     slope_bound_at,
 )
+from recording import replay
 
 CODES = np.array([0, 1])
 
@@ -187,6 +189,42 @@ def test_peeling_uses_the_planned_kappa_and_noise(adjacency, twice):
     np.testing.assert_allclose(scores, np.abs(X.T @ (0.5 - y)), rtol=2e-5, atol=1e-6)
     ((_, scale, _),) = releases.answered
     assert scale == pytest.approx(3.0 * 0.5 * math.sqrt(2.0) * twice)
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_peeling_moves_by_no_more_than_it_pays_for(adjacency):
+    """Picks and values of neighbours: log-ratio range eta, noise ratio, both attained to 99 %."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.2, 0.2, (40, 12)), rng.integers(0, 2, 40)
+    row = np.zeros(12)
+    row[:4] = 0.5  # norm 1, entries at the feature bound
+    domain = Domain(feature_bound=0.5, row_norm=1.0, classes=[0, 1], n_samples=4060)
+    model = DPTransferClassifier(
+        domain, n_nonzero=4, n_iter=2, adjacency=adjacency, epsilon=50.0,
+        random_state=0,
+    )  # fmt: skip
+    # A prior of 99 % for one class makes slopes of nearly one for the other; twenty such rows keep sums
+    # away from zero, where magnitudes would hide a change of sign.
+    y[:] = 1
+    X = np.vstack([X, np.zeros((4000, 12)), np.tile(row, (20, 1))])
+    y = np.r_[y, np.ones(4000, int), np.zeros(20, int)]
+    if adjacency == "add-remove":
+        table, near = (X, y), (np.vstack([X, row]), np.append(y, 0))
+    else:
+        table, near = (
+            (np.vstack([X, -row]), np.append(y, 0)),
+            (np.vstack([X, row]), np.append(y, 0)),
+        )
+    again = replay(model, table, near)
+    events = {phase.name: phase.event for phase in model.plan_.phases}
+    support, values = events["support"].event, events["values"].event
+    moved = max(spread for _, spread in again.picks)
+    assert moved <= support.eta
+    # Four entries rise by the largest amount and none falls: half of the range.
+    assert moved >= 0.97 * support.eta / 2
+    paid = values.sensitivity / values.scale
+    assert 0.97 * paid <= again.of("values").max() <= paid
 
 
 def test_answers_carry_operator_norm_noise_and_its_rounding():

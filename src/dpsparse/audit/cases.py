@@ -37,15 +37,12 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (NUMBER, {"n_iter": 3, "clip": 0.5, "fit_intercept": False, "n_nonzero": "mass"}),
     ],
     "DPHardThresholdClassifier": [
-        (BINARY, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
-        (WIDE, {"n_nonzero": 2, "n_iter": 3, "method": "peeling"}),
-        (TRIPLE, {"n_nonzero": 4, "n_iter": 2, "method": "peeling", "ridge": 0.1}),
+        (BINARY, {"n_nonzero": 3, "n_iter": 3}),
         ({"classes": (0, 1), "n_samples": 4000}, {"epsilon": 2.0, "n_nonzero": 2, "n_iter": 4}),
         (TRIPLE, {"n_nonzero": 3, "n_iter": 2}),
     ],
     "DPHardThresholdRegressor": [
-        (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "gaussian"}),
-        (NUMBER, {"n_nonzero": 3, "n_iter": 3, "method": "peeling"}),
+        (NUMBER, {"n_nonzero": 3, "n_iter": 3}),
         ({"target_bound": 2.0, "n_samples": 4000}, {"epsilon": 2.0, "n_nonzero": 2, "n_iter": 4}),
         ({"target_bound": 2.0}, {"n_nonzero": 2, "n_iter": 2}),
         (NUMBER, {}),  # too few rows: the mean

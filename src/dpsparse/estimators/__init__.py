@@ -8,12 +8,6 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.estimators.admm import DPADMMClassifier as DPADMMClassifier
     from dpsparse.estimators.gradient import DPGradientClassifier as DPGradientClassifier
     from dpsparse.estimators.gradient import DPGradientRegressor as DPGradientRegressor
-    from dpsparse.estimators.hard_threshold import (
-        DPHardThresholdClassifier as DPHardThresholdClassifier,
-    )
-    from dpsparse.estimators.hard_threshold import (
-        DPHardThresholdRegressor as DPHardThresholdRegressor,
-    )
     from dpsparse.estimators.lasso import DPLassoClassifier as DPLassoClassifier
     from dpsparse.estimators.lasso import DPLassoRegressor as DPLassoRegressor
     from dpsparse.estimators.ridge import DPRidgeRegressor as DPRidgeRegressor
@@ -29,11 +23,17 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.estimators.transfer import DPTransferRegressor as DPTransferRegressor
     from dpsparse.estimators.two_stage import DPTwoStageClassifier as DPTwoStageClassifier
     from dpsparse.estimators.two_stage import DPTwoStageRegressor as DPTwoStageRegressor
+    from dpsparse.methods.hard_threshold.estimator import (
+        DPHardThresholdClassifier as DPHardThresholdClassifier,
+    )
+    from dpsparse.methods.hard_threshold.estimator import (
+        DPHardThresholdRegressor as DPHardThresholdRegressor,
+    )
 
 _HOMES = {
     "admm": "DPADMMClassifier",
     "gradient": "DPGradientClassifier DPGradientRegressor",
-    "hard_threshold": "DPHardThresholdClassifier DPHardThresholdRegressor",
+    ".methods.hard_threshold.estimator": "DPHardThresholdClassifier DPHardThresholdRegressor",
     "lasso": "DPLassoClassifier DPLassoRegressor",
     "ridge": "DPRidgeRegressor",
     "screened_lasso": "DPScreenedLassoClassifier DPScreenedLassoRegressor",

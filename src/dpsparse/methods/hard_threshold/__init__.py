@@ -1,0 +1,1 @@
+"""Iterative hard thresholding with noisy gradients: `DPHardThresholdClassifier` and `DPHardThresholdRegressor`."""
