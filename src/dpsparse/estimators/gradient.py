@@ -23,7 +23,6 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.nonzeros import check_n_nonzero, count_event
 from dpsparse.privacy import REST, Budget, Plan
 from dpsparse.solvers.gradient import (
-    EXACT_ITER,
     INTERCEPT_ROUNDS,
     MAX_ITER,
     MEDIAN_ROUNDS,
@@ -130,7 +129,7 @@ class _DPGradient(BaseDPLinearModel):
         fewest = mean_alone(self) if self.n_iter is None and self.clip is None else None
         if fewest is not None:
             return fewest
-        n_outputs, private = output_count(labels), not math.isinf(self.epsilon)
+        n_outputs = output_count(labels)
         budget = self._budget(n_features, labels)
         shares = budget.shares
         return self._planned(
@@ -138,7 +137,7 @@ class _DPGradient(BaseDPLinearModel):
             self._recipe(n_features, n_outputs, "masses" in shares, labels),
             source="docs/proofs/noisy_gradient.md",
             parameters={
-                "n_iter": self.n_iter or ("from released counts" if private else EXACT_ITER),
+                "n_iter": self.n_iter or "from released counts",
                 "mu": budget.mu,
                 "n_outputs": n_outputs,
                 **{f"{name}_share": share for name, share in shares.items()},

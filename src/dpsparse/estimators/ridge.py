@@ -26,7 +26,7 @@ from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 from dpsparse.sensitivity import ridge_minimiser
 from dpsparse.solvers.look import COUNTS
-from dpsparse.solvers.table_regression import EXACT_RIDGE, Find, TableRegression, row_clip
+from dpsparse.solvers.table_regression import Find, TableRegression, row_clip
 
 ENOUGH = 50.0  # N from which it pays to look at the table
 NOTHING, FEW_COLUMNS = 20.0, 40  # N below which a fit on few columns is mostly its ridge, and safe
@@ -151,12 +151,12 @@ def table_plan(
     name, domain = type(model).__name__, model._domain
     n, private = int(domain.require("n_samples", name)), not math.isinf(model.epsilon)
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
-    clip = row_clip(way, exact=not private)
+    clip = row_clip(way)
     own = N if find is None else N * math.sqrt(1.0 - find.split)  # what finding leaves
     full = FULL if n_columns <= NARROW else WIDE_FULL
     few = way == "released" and own < full * n_columns
-    turn = private and way == "released" and not few and n_columns <= WIDEST
-    scale_columns = n_columns <= NARROW or not private
+    turn = way == "released" and not few and n_columns <= WIDEST
+    scale_columns = n_columns <= NARROW
     shares: dict[str, float] = {}
     if way == "released":
         of_mean = min(max(360.0 / N**2, 0.03), 1.0)
@@ -243,8 +243,6 @@ def default_ridge(
 ) -> float:
     """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
     drown are pulled to zero. Output perturbation: noise ~ 1/ridge and shrinkage ~ ridge/n balance."""
-    if math.isinf(model.epsilon):
-        return EXACT_RIDGE * row_clip("released") ** 2
     if output:
         return math.sqrt(BALANCE * n / (n_features * mu)) * clip**2
     rich = is_rich(effective_rows(n, model.epsilon, model.delta, model.adjacency), n_features)

@@ -171,8 +171,6 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
         if n > MOST_ROWS:
             return gradient, "more rows than a minimiser is proven for"
         few = isinstance(k, int) and k < n_features
-        if math.isinf(self.epsilon) and n_features <= min(MOST_COLUMNS, n):
-            return gradient, "without noise: the plain fit, on so many weights as are asked for"
         N = effective_rows(n, self.epsilon, self.delta, self.adjacency)
         size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
         rare = few and (RARE * k <= n_features or ENOUGH_FOR_ALL * n_features > N)

@@ -13,9 +13,7 @@
     length  l = noisy median of ||D x_i||;  weights on the original features: D w / l
     offset  b_k += log(N_k / (sum_i p_ik + noise)), four times
 
-Without noise and with nothing else asked for, a run on a narrow table goes to its limit, the plain logistic or
-least-squares fit (table_regression.py, `converged`), and one on a wide table takes few steps, keeps thrice as many
-weights as wanted, takes few more, keeps as many as wanted and fits those (`drop_and_refit`).
+Where epsilon is infinite the same run has noise 0, and as many steps as a budget of m = 32 has.
 Only the lines with "noise" read the rows, through `Releases`. Everything between them uses released or public numbers.
 Regression works in units of the target bound and multiplies by it at the end.
 The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
@@ -47,7 +45,6 @@ from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, 
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
 from dpsparse.solvers.solution import Solution
-from dpsparse.solvers.table_regression import converged
 from dpsparse.threads import in_pieces, over_rows
 
 MIN_SHARE = 0.01  # a class is never taken to be rarer than this
@@ -60,10 +57,10 @@ FEW = 300  # up to this many weights a class the refit starts cold
 CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typical size
 ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
-EXACT_ITER = 200  # steps of a run without noise
-# Steps of one that drops weights, before and after. Few: what stops early is worth more on text than a limit.
-EXACT_FIRST, EXACT_AGAIN = 30, 20
 MOMENTUM = 0.9  # of the velocity that noisy gradients move
+LARGEST_BUDGET = (
+    32.0  # mu from which noise no longer limits the number of steps (an epsilon of about 700)
+)
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
 # More than fifty million rows: as many steps as 10^11 looks at a row allow, but not fewer than 400 (docs/scaling.md).
 LOOKS, LEAST_MOST = 1e11, 400
@@ -92,23 +89,9 @@ class Recipe:
     # Public, or "balanced": from the released counts.
     class_weight: tuple[float, ...] | str | None = None
 
-    @property
-    def plain(self) -> bool:
-        """Whether nothing but the number of weights was asked for: then a run without noise may go to its limit."""
-        chosen = (self.n_iter, self.step, self.clip, self.renormalise, self.prune, self.soften)
-        as_is = self.fit_intercept and self.class_weight is None
-        as_is = as_is and (self.masses is None or isinstance(self.masses, str))
-        few = self.n_nonzero is None or isinstance(self.n_nonzero, int)
-        return as_is and few and all(value is None for value in chosen)
-
 
 def solve(rows: Rows, public: Recipe, releases: Releases) -> Solution:
     """Weights (K, d) on the original features, intercepts (K,), steps taken, noise of a weight."""
-    if public.plain and releases.exact("gradients"):
-        k = public.n_nonzero if isinstance(public.n_nonzero, int) else None
-        found = converged(rows, public.loss, public.target_bound, k, releases)
-        if found is not None:
-            return found
     kind = RegressionRun if is_of_numbers(public.loss) else Run
     return kind(rows, public, releases).solve()
 
@@ -133,7 +116,6 @@ class Run:
         self.constant, self.constant_weight = 0.0, np.zeros(public.n_outputs)
         self.shortest = 0.0
         self.n_iter = 0  # noisy gradients taken so far
-        self.stays: np.ndarray | None = None  # without noise: the weights that may be other than 0
         self.past = np.empty(0)  # what earlier rounds found on the kept features (few weights)
         self.past_noise = 0.0  # variance of the noise in each of its entries
 
@@ -151,7 +133,7 @@ class Run:
         if self.constant > 0.0 or self.shortest > 0.0:
             self.units = self.unit_rows(self.units.kept)
         self.weights = np.zeros((self.units.width, self.n_outputs))
-        noise = self.drop_and_refit() if self.refits else self.descend_and_prune()
+        noise = self.descend_and_prune()
         length = max(
             math.sqrt((length or self.release_length()) ** 2 + self.constant**2), self.shortest
         )
@@ -258,9 +240,8 @@ class Run:
         scale = self.releases.scale("masses", query)
         noisy = self.releases.gaussian("masses", query)
         del query  # and with it rows on all columns
-        # An exact run has no noise to tell small from absent: an empty column just stays unscaled.
-        drops = scale > 0 and (self.wide or self.width > MANY)
-        least, floor = DROP * scale if drops else -np.inf, FLOOR * scale if scale > 0 else 1e-6
+        drops = self.wide or self.width > MANY
+        least, floor = DROP * scale if drops else -np.inf, max(FLOOR * scale, 1e-6)
         scaling = np.empty(self.width, np.float32)
 
         def scale_columns(start: int, stop: int) -> None:
@@ -328,7 +309,7 @@ class Run:
         n_nonzero = self.public.n_nonzero
         if not isinstance(n_nonzero, PrivateCount):
             return keep_nonzeros(self.weights, n_nonzero)
-        exact = replace(self.public, n_nonzero=None, n_iter=self.public.n_iter or EXACT_ITER)
+        exact = replace(self.public, n_nonzero=None, n_iter=self.n_iter)
         k = self.releases.count(
             "count",
             n_nonzero,
@@ -356,18 +337,12 @@ class Run:
         """Prune and refit pays on wide data: for few weights, or many more features than rows."""
         if self.public.prune is not None:
             return self.public.prune
-        if math.isinf(self.budget) or not self.wide:
+        if not self.wide:
             return False
         if self.few:
             return True
         chosen = self.public.n_nonzero is not None or self.n * self.budget >= 1000
         return self.width > 10 * self.n and chosen
-
-    @property
-    def refits(self) -> bool:
-        """Without noise a wide table with few weights is fitted again on what is kept."""
-        few = isinstance(self.public.n_nonzero, int)
-        return few and self.wide and self.public.plain and math.isinf(self.budget)
 
     @property
     def softens(self) -> bool:
@@ -416,18 +391,6 @@ class Run:
         self.weights = self.weights[stays]
         self.weights = np.zeros_like(self.weights) if self.few else soft(self.weights, noise)
 
-    def drop_and_refit(self) -> float:
-        """Without noise: descents on all weights, on thrice as many as wanted, and on those."""
-        wanted = self.public.n_nonzero
-        assert isinstance(wanted, int)
-        for kept in (None, 3 * wanted, wanted):
-            if kept is not None:
-                weights = top_k(self.weights, kept)
-                self.weights = weights[self.keep_features(np.asarray(weights.any(axis=1)))]
-                self.stays = self.weights != 0.0
-            self.descend(1.0 / 3.0, soften=False)
-        return 0.0
-
     def remember(self, noise: float, share: float, stays: np.ndarray, *, first: bool) -> None:
         """Add the direction a round found to those before it. The first round is shrunk by its noise and both
         count less than the last: they paid for features that were dropped since."""
@@ -451,15 +414,10 @@ class Run:
     def schedule(self, budget: float) -> tuple[int, float]:
         """Number of steps and step size from n and the budget alone."""
         public = self.public
-        if math.isinf(budget):
-            n_iter = EXACT_ITER
-            if self.refits:
-                n_iter = EXACT_FIRST if self.stays is None else EXACT_AGAIN
-            return public.n_iter or n_iter, public.step or MAX_STEP / 2 * self.unit_step
-        signal = self.n * budget
-        steps = math.ceil((0.3 if self.wide else 1.0) * math.sqrt(signal))
+        signal = self.n * min(budget, LARGEST_BUDGET)
         most = min(MAX_ITER, max(LEAST_MOST, int(LOOKS / self.n)))
-        n_iter = public.n_iter or min(max(3, steps), most)
+        steps = min((0.3 if self.wide else 1.0) * math.sqrt(signal), most)
+        n_iter = public.n_iter or max(3, math.ceil(steps))
         return n_iter, public.step or min(signal / (10.0 * n_iter), MAX_STEP) * self.unit_step
 
     def descend(self, share: float, *, soften: bool) -> float:
@@ -478,8 +436,6 @@ class Run:
         for part in shares:
             noisy = self.releases.gaussian("gradients", self.gradient(), part)
             self.move(noisy, velocity, step, cut)
-            if self.stays is not None:
-                self.weights *= self.stays
             if self.constant > 0.0:  # one more coordinate of the same noisy vector
                 self.constant_weight = self.constant_weight - step * velocity[-1]
         return noise

@@ -18,13 +18,13 @@ from functools import partial
 
 import numpy as np
 
-from dpsparse.clipping import HUGE, TINY
+from dpsparse.clipping import TINY
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
 from dpsparse.rows.moments import matrix, products, squares
 
 COUNTS = 8  # noisy counts of a quantile
-EXACT_COUNTS = 80
+LEAST_NOISE = 1e-9  # of a share of the rows: a count without noise leaves no doubt about the side
 CUTOFF = 1.5  # of the .75-quantile of |y - mean|, unless a fit wants another
 EMPTY = 1e-6  # of what a column or direction has on average: the least that is believed
 
@@ -131,21 +131,19 @@ class Look:
     ) -> float:
         """Search in the logarithm by counts of the rows below a point.
 
-        Without noise it is bisection. A noisy count may be wrong about the side, and what a plain bisection leaves out
+        A noisy count may be wrong about the side, and what a plain bisection leaves out
         then is lost (one bad first count, and rows are taken to be a thousandth as long as they are). So every
         count only weighs what is believed, and the next one is taken where that is halved (Horstein 1963). At first a
         value is believed in proportion to its power `prior` (0: any octave as much as any other), and in the end the
         one is taken that is large enough with probability `sure`: rows that are taken to be shorter than they are
         make weights out of noise, rows that are taken to be longer only make less of the budget."""
-        if self.releases.exact(phase):
-            return self._bisected(phase, below, share, part / EXACT_COUNTS)
         n, edges = self.n_samples, np.geomspace(low, high, 2**COUNTS + 1)
         belief = edges[:-1] ** prior
         belief /= belief.sum()
         for _ in range(COUNTS):
             i = int(np.argmin(np.abs(np.cumsum(belief)[:-1] - 0.5))) + 1
             query = below(float(edges[i]))
-            noise = self.releases.scale(phase, query, part / COUNTS) / n
+            noise = max(self.releases.scale(phase, query, part / COUNTS) / n, LEAST_NOISE)
             count = float(self.releases.gaussian(phase, query, part / COUNTS)[0]) / n
             belief *= np.repeat(
                 sides(min(max(count, 0.0), 1.0), noise, share), (i, len(belief) - i)
@@ -153,18 +151,6 @@ class Look:
             belief /= belief.sum()
         i = int(np.searchsorted(np.cumsum(belief), sure))
         return math.sqrt(float(edges[i]) * float(edges[i + 1]))
-
-    def _bisected(
-        self, phase: str, below: Callable[[float], Query], share: float, part: float
-    ) -> float:
-        low, high = TINY, HUGE
-        for _ in range(EXACT_COUNTS):
-            middle = math.sqrt(low * high)
-            if self.releases.gaussian(phase, below(middle), part)[0] < share * self.n_samples:
-                low = middle
-            else:
-                high = middle
-        return math.sqrt(low * high)
 
 
 def sides(found: float, noise: float, share: float) -> tuple[float, float]:

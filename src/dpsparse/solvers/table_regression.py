@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsparse.losses import get_loss, is_of_numbers
+from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.solvers.look import Look, leading_digits
@@ -45,15 +45,11 @@ ROW_CLIP = 1.0 / 0.3  # lengths in units of the constant entry of a row
 LENGTH = math.sqrt(0.91) / 0.3  # of a row of median length
 LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
 DECLARED_CLIP = math.sqrt(2.0)
-EXACT_CLIP, EXACT_CUTOFF = 64.0, 64.0  # without noise: wide enough for least squares
-EXACT_RIDGE = 0.5  # of the curvature of a row; chosen on training rows
 MOST_COLUMNS, MOST_ENTRIES = 1500, 10**8  # of a table that is fitted at once
-LAST = 0.04  # of that ridge on the columns that were chosen
 FIND_CUTOFF = 0.7  # of q: where targets are cut that columns are found by
 ENTRY = 1.5  # where entries are, in units of the root mean square of a typical row
 SHORT = 0.5  # of a typical entry: a median row that is shorter has no entry on the columns found
 HALVINGS = 8  # below the declared bound that size is sought
-KEPT = 0.7  # share of the columns that stay when the weakest are dropped
 
 
 @dataclass(frozen=True)
@@ -81,43 +77,17 @@ class TableRegression:
     turn: bool = False  # whether directions are released
     find: Find | None = None  # which columns are fitted; None takes all
     output: bool = False  # the minimiser itself gets the noise, instead of its objective
-    loss: str = "huber"  # without noise also "logistic": see `converged`
-    n_nonzero: int | None = (
-        None  # without noise: the columns left when the weakest are dropped step by step
-    )
+    n_nonzero: int | None = None  # weights that are kept; None keeps all
 
 
-def row_clip(way: str, *, exact: bool = False) -> float:
+def row_clip(way: str) -> float:
     """r, the length from which a row counts less."""
-    return EXACT_CLIP if exact else ROW_CLIP if way == "released" else DECLARED_CLIP
+    return ROW_CLIP if way == "released" else DECLARED_CLIP
 
 
 def solve(rows: Rows, public: TableRegression, releases: Releases) -> Solution:
     """Weights (1, d) and the intercept (1,)."""
     return Run(rows, public, releases).solve()
-
-
-def converged(
-    rows: Rows, loss: str, target_bound: float, n_nonzero: int | None, releases: Releases
-) -> Solution | None:
-    """Where a descent on a narrow table ends if nothing adds noise: the plain logistic or least-squares fit, on
-    `n_nonzero` columns if that is a number. For plans without noise; None where this is not the place to look."""
-    n, d = releases.number_of_rows(rows), rows.n_features
-    if n is None or rows.rows_per_unit != 1:
-        return None
-    if (
-        not get_loss(loss).scalar_slope
-        or d > MOST_COLUMNS
-        or n * d > MOST_ENTRIES
-        or (d > n and n_nonzero is None)
-    ):
-        return None
-    ridge = EXACT_RIDGE * ROW_CLIP**2
-    tol = 1e-6 * EXACT_CLIP
-    public = TableRegression(
-        "released", n, math.sqrt(d), ridge, tol, True, target_bound, loss=loss, n_nonzero=n_nonzero
-    )
-    return solve(rows, public, releases)
 
 
 class Run(Look):
@@ -135,13 +105,10 @@ class Run(Look):
 
     def solve(self) -> Solution:
         public, way = self.public, self.public.way
-        numbers = is_of_numbers(public.loss)
-        if not numbers:
-            self.cutoff = 1.0
-        elif way != "declared":
+        if way != "declared":
             self.release_mean(alone=way == "mean")
         n_features, support = self.rows.n_features, None
-        if way == "released" and numbers:
+        if way == "released":
             self.release_spread(public.cutoff)
         if public.find is not None:
             support = self.find_columns(public.find)
@@ -156,7 +123,7 @@ class Run(Look):
             stretch = self.scaling * ((LENGTH if way == "released" else 1.0) / self.length)
             theta = self.fit(stretch)
             if public.n_nonzero is not None:
-                theta = self.keep(stretch, theta, public.n_nonzero)
+                theta = self.keep(theta, public.n_nonzero)
         bound = public.target_bound
         coef = theta[:-1] * stretch * self.cutoff
         intercept = self.mean + self.cutoff * theta[-1] - float(np.sum(coef * self.centre))
@@ -168,17 +135,14 @@ class Run(Look):
         """The columns whose entries go with the targets: private picks of the largest |sum_i s_i e_ij|, where s_i is
         the target in units of FIND_CUTOFF q and e_ij the entry in units of b, both cut to [-1, 1]."""
         bound = find.feature_bound
-        if not self.releases.exact("support"):
-            typical = self.quantile(
-                "entry", self.rows.count_small, 0.5, bound / 2.0**HALVINGS, bound
-            )
-            bound = min(ENTRY * typical, bound)
-            self.least = SHORT * typical
+        typical = self.quantile("entry", self.rows.count_small, 0.5, bound / 2.0**HALVINGS, bound)
+        bound = min(ENTRY * typical, bound)
+        self.least = SHORT * typical
         cutoff = FIND_CUTOFF / self.public.cutoff * self.cutoff
         rows = self.rows.standardised_targets(self.mean, cutoff)
         longest, start = find.longest / bound, np.zeros((self.rows.n_features, 1))
         sums = rows.entries(bound, longest).gradient(
-            self.public.loss, start, np.zeros(1), clip=1.0, cutoff=1.0
+            "huber", start, np.zeros(1), clip=1.0, cutoff=1.0
         )
         found = peel(
             self.releases, sums, start, find.n_columns, norm_bound=longest, picks="support",
@@ -193,23 +157,13 @@ class Run(Look):
         self.centre, self.scaling, self.axes = np.zeros(d), np.ones(d), None
         self.length = min(find.feature_bound, self.longest)
 
-    def fit(
-        self, stretch: np.ndarray, support: np.ndarray | None = None, ridge: float | None = None
-    ) -> np.ndarray:
-        """Weights of standardised columns (those of a support), the weight of the constant last."""
-        public, exact = self.public, self.releases.exact("fit")
+    def fit(self, stretch: np.ndarray) -> np.ndarray:
+        """Weights of standardised columns, the weight of the constant last."""
+        public = self.public
         rows = self.rows.standardised(
             self.centre, stretch, axes=self.axes, middle=self.mean, unit=self.cutoff
-        ).ridge(
-            support, constant=1.0, row_clip=row_clip(public.way, exact=exact), longest=LONGEST,
-            squared=True,
-        )  # fmt: skip
-        problem = rows.problem(
-            public.loss,
-            ridge=ridge or public.ridge,
-            tol=public.tol,
-            cutoff=EXACT_CUTOFF if exact else 1.0,
-        )
+        ).ridge(None, constant=1.0, row_clip=row_clip(public.way), longest=LONGEST, squared=True)
+        problem = rows.problem("huber", ridge=public.ridge, tol=public.tol, cutoff=1.0)
         if public.output:
             theta = self.releases.gaussian("fit", problem.minimiser())
         else:
@@ -218,27 +172,13 @@ class Run(Look):
             theta[:-1] = np.sum(self.axes * theta[:-1], axis=1)
         return theta
 
-    def keep(self, stretch: np.ndarray, theta: np.ndarray, k: int) -> np.ndarray:
-        """`k` columns: the largest weights on standardised rows. Without noise the smallest are dropped step by step,
-        and the rest is fitted again each time, with less of a ridge at the end; with released axes the rest makes up
-        for what is dropped as far as these tell."""
+    def keep(self, theta: np.ndarray, k: int) -> np.ndarray:
+        """`k` columns: the largest weights on standardised rows. With released axes the rest makes up for what is
+        dropped as far as these tell."""
         if self.axes is not None:
             inverse = leading_digits(self.axes @ self.axes)
             return np.append(dropped(theta[:-1], inverse, k), theta[-1])
-        support = np.arange(len(theta) - 1)
-        exact = self.releases.exact("fit")
-        while len(support) > k:
-            kept = max(k, int(KEPT * len(support))) if exact else k
-            order = np.argsort(-np.abs(theta[:-1]), kind="stable")[:kept]
-            support = np.sort(support[order])
-            if exact:
-                last = kept == k
-                theta = self.fit(stretch, support, self.public.ridge * (LAST if last else 1.0))
-            else:
-                theta = np.append(theta[support], theta[-1])
-        out = np.zeros(self.rows.n_features + 1)
-        out[support], out[-1] = theta[:-1], theta[-1]
-        return out
+        return np.append(top_k(theta[:-1], k), theta[-1])
 
 
 def dropped(weights: np.ndarray, inverse: np.ndarray, k: int) -> np.ndarray:
