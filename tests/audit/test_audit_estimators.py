@@ -111,9 +111,9 @@ LOOKING = {  # and phases whose bound a few pairs and climbs nearly attain, add-
     "DPHardThresholdClassifier": (
         CLASSES,
         {"n_nonzero": 2, "n_iter": 4},
-        {"curvature": (0.9, 0.4)},
+        {"gradients": (0.9, 0.4)},
     ),
-    "DPHardThresholdRegressor": (NUMBERS, {"n_nonzero": 2, "n_iter": 4}, {"curvature": (0.9, 0.4)}),
+    "DPHardThresholdRegressor": (NUMBERS, {"n_nonzero": 2, "n_iter": 4}, {"gradients": (0.9, 0.4)}),
 }
 
 

@@ -266,7 +266,14 @@ def test_votes_are_of_whole_persons():
 class TestDoor:
     @pytest.mark.parametrize(
         "groups",
-        [np.zeros(2), np.zeros((3, 1)), [None, 1, 2], [np.nan, 1.0, 2.0], ["secret", 1, 2], "abc"],
+        [
+            np.zeros(2),
+            np.zeros((3, 2)),
+            [None, 1, 2],
+            [np.nan, 1.0, 2.0],
+            ["secret", None, 2],
+            "abc",
+        ],
         ids=str,
     )
     def test_bad_groups(self, groups):

@@ -368,7 +368,7 @@ def test_no_model_comes_of_a_broken_bound(monkeypatch, shape, tmp_path):
 
     def too_small(matrix, largest, mass, norm, count):
         masses(matrix, largest, mass, norm, count)
-        mass /= 20.0
+        mass /= 2000.0
         count[:] = 0
 
     if shape == "wide":

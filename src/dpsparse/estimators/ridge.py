@@ -17,6 +17,7 @@ from dpsparse.estimators._support import (
     check_ridge,
     check_tilt,
     leaf_numbers,
+    least_ridge,
     longest_row,
     rounded_release,
     tilted_fit,
@@ -244,7 +245,8 @@ def default_ridge(
     """In units of a row's curvature: half of the budget is kept for the slope, and weights that the noise would
     drown are pulled to zero. Output perturbation: noise ~ 1/ridge and shrinkage ~ ridge/n balance."""
     if output:
-        return math.sqrt(BALANCE * n / (n_features * mu)) * clip**2
+        balanced = math.sqrt(BALANCE * n / (n_features * mu))
+        return max(balanced, 2.0 * least_ridge(n_features + 1)) * clip**2
     rich = is_rich(effective_rows(n, model.epsilon, model.delta, model.adjacency), n_features)
     slope = WIDE_SLOPE if n_features > NARROW else RICH_SLOPE if rich else SLOPE
     drowned = (FEW_DROWNED if few else DROWNED) * n_features / (n * mu**2)

@@ -58,9 +58,7 @@ CONSTANT = 1.0  # size of the constant entry of a narrow row, in entries of typi
 ANY_UNIT = 2.0**45  # how far from 1 entries may be that nobody has bounded
 LONG = 1.5  # rows that keep their lengths are shortened beyond this many medians
 MOMENTUM = 0.9  # of the velocity that noisy gradients move
-LARGEST_BUDGET = (
-    32.0  # mu from which noise no longer limits the number of steps (an epsilon of about 700)
-)
+LARGEST_BUDGET = 32.0  # m of a run without noise, for its number of steps; no private run has more
 MAX_ITER = 2000  # no schedule takes more: the plan charges the sampler's slack for this many
 # More than fifty million rows: as many steps as 10^11 looks at a row allow, but not fewer than 400 (docs/scaling.md).
 LOOKS, LEAST_MOST = 1e11, 400

@@ -105,6 +105,15 @@ class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
     {shared}
 
     {example: n_nonzero=3}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPHardThresholdClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8))
+    >>> model = DPHardThresholdClassifier(Domain(classes=[0, 1], n_samples=500), n_nonzero=3)
+    >>> model.fit(X, (X[:, 0] > 0).astype(int)).coef_.shape
+    (1, 8)
     """
 
 
@@ -123,4 +132,13 @@ class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
     All other parameters are those of `DPHardThresholdClassifier`.
 
     {example: n_nonzero=3}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPHardThresholdRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8))
+    >>> model = DPHardThresholdRegressor(Domain(target_bound=1.0, n_samples=500), n_nonzero=3)
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (8,)
     """
