@@ -358,7 +358,8 @@ def test_a_weight_below_its_share_ends_the_run(place):
 
 @pytest.mark.parametrize("shape", ["wide", "narrow"])
 def test_no_model_comes_of_a_broken_bound(monkeypatch, shape, tmp_path):
-    """The whole fit ends with an error of this library: nothing is published, and what was reserved stays reserved."""
+    """The whole fit ends with an error of this library: nothing is published, and what was reserved stays reserved. A
+    fit meets the broken bound with a probability of about .8; none of twenty does with less than 1e-13."""
     rng = np.random.default_rng(0)
     n, width = (1500, 3000) if shape == "wide" else (20_000, 30)
     X = sp.random_array((n, width), density=6 / width, rng=rng, format="csr")
@@ -368,21 +369,26 @@ def test_no_model_comes_of_a_broken_bound(monkeypatch, shape, tmp_path):
 
     def too_small(matrix, largest, mass, norm, count):
         masses(matrix, largest, mass, norm, count)
-        mass /= 2000.0
+        mass /= 20.0
         count[:] = 0
 
     if shape == "wide":
         monkeypatch.setattr(kernel, "column_bounds", too_small)
-    ledger = Ledger(tmp_path / "ledger.db", epsilon=30.0, delta=1e-5)
-    model = DPLassoClassifier(
-        Domain(feature_bound=1.0, classes=[0, 1]),
-        epsilon=20.0,
-        radius=30.0,
-        n_iter=1500,
-        ledger=ledger,
-    )
-    with pytest.raises(InternalError):
-        model.fit(X, y)
+    for attempt in range(20):
+        ledger = Ledger(tmp_path / f"{attempt}.db", epsilon=30.0, delta=1e-5)
+        model = DPLassoClassifier(
+            Domain(feature_bound=1.0, classes=[0, 1]),
+            epsilon=20.0,
+            radius=30.0,
+            n_iter=1500,
+            ledger=ledger,
+        )
+        try:
+            model.fit(X, y)
+        except InternalError:
+            break
+    else:
+        pytest.fail("no fit noticed that its bound is broken")
     assert not hasattr(model, "coef_")
     assert ledger.spent() > 15.0  # at the delta of the ledger
 
