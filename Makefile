@@ -5,18 +5,19 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest clean
+.PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest test-newest clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
 	@echo "make test       set up everything and run the tests"
-	@echo "make test-services  the tests that start a Dask cluster or a PostgreSQL server"
+	@echo "make test-services  the tests that start a Dask cluster or a PostgreSQL server, and scikit-learn's battery"
 	@echo "make test-slow  the heavier statistical and real-data tests"
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
 	@echo "make lint       ruff and mypy"
 	@echo "make wheel      build sdist and wheel, check and use them in clean environments"
 	@echo "make test-oldest  a fast selection of tests with the oldest supported versions"
+	@echo "make test-newest  the same with the newest versions on another Python (NEWEST_PYTHON=python3.13)"
 	@echo "make docs       the site, offline, warnings as errors: docs/_build/html/index.html"
 
 $(BIN)/python:
@@ -33,12 +34,13 @@ $(DEV_STAMP): pyproject.toml | $(BIN)/python
 demo: $(STAMP)
 	@$(BIN)/python -m dpsparse demo
 
+# Neighbouring tests run on one worker (worksteal), so that the prices of a file are computed once.
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto -m "not slow and not dask and not postgres" --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not dask and not postgres and not battery" --durations=10
 
 # Clusters of processes and a data base server: one file at a time on a core, because a file shares its servers.
 test-services: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres) and not slow" --durations=10
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres or battery) and not slow" --durations=10
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto -m slow
@@ -47,7 +49,7 @@ nojit: $(DEV_STAMP)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m nojit
 
 bench-check: $(DEV_STAMP)
-	$(BIN)/python benchmarks/check.py
+	cd experiments && ../$(BIN)/python -m lab speed
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -71,7 +73,19 @@ $(OLDEST)/.installed: pyproject.toml .ci/oldest.txt
 # Compiled code in a place of its own: Numba writes the index of its cache before the code, and another process could find that of a newer LLVM.
 test-oldest: $(OLDEST)/.installed
 	NUMBA_CACHE_DIR=$(abspath $(OLDEST))/numba $(OLDEST)/bin/python -m pytest -q -n auto tests/golden tests/test_domain.py tests/test_random.py tests/test_losses.py \
-	  tests/test_sensitivity.py tests/estimators/test_base.py tests/privacy/test_policy.py
+	  tests/test_sensitivity.py tests/methods/test_base.py tests/ledger/test_policy.py
+
+# The newest libraries on another Python: make test-newest NEWEST_PYTHON=python3.13
+NEWEST_PYTHON ?= python3.13
+NEWEST := .venv-newest
+$(NEWEST)/.installed: pyproject.toml
+	$(NEWEST_PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,plot,parquet]" "pytest>=9" pytest-xdist pytest-timeout hypothesis mpmath pandas polars
+	@touch $@
+
+test-newest: $(NEWEST)/.installed
+	NUMBA_CACHE_DIR=$(abspath $(NEWEST))/numba $(NEWEST)/bin/python -m pytest -q -n auto tests/golden tests/test_domain.py tests/test_random.py tests/test_losses.py \
+	  tests/methods/test_base.py tests/schema/test_missing_values.py tests/preprocessing/test_tables.py
 
 DOCS_STAMP := $(VENV)/.installed-docs
 $(DOCS_STAMP): pyproject.toml | $(BIN)/python
@@ -84,4 +98,4 @@ docs: $(DOCS_STAMP)
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(NEWEST) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis

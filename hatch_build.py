@@ -5,7 +5,7 @@
     python hatch_build.py FOLDER                the two files alone (a C compiler and the package's dependencies needed)
 
 Nothing is written twice: Numba compiles the functions of the package themselves, with their own options, for the
-types of arguments that the fits of `estimators/_warm_up.py` call them with; `dpsparse/jit.py` says when they are used.
+types of arguments that the fits of `methods/warm_up.py` call them with; `dpsparse/jit.py` says when they are used.
 The processor aimed at is that of 2013 (x86-64-v3), without which Numba compiles as ever; elsewhere, what is generic.
 """
 
@@ -37,8 +37,8 @@ def record(place: Path) -> None:
     from numba.core.caching import NullCache
     from numba.core.registry import CPUDispatcher
 
-    from dpsparse.estimators._warm_up import fit_common_kinds
     from dpsparse.jit import HERE, hash_of
+    from dpsparse.methods.warm_up import fit_common_kinds
 
     known = (
         types.Array,

@@ -130,9 +130,9 @@ def pythons(every: bool) -> list[str]:
     return [found[version] for version in sorted(found)]
 
 
-def write_people(path: Path) -> None:
-    """The table that README.md speaks of: numbers on different scales, words, gaps, a label."""
-    rng = random.Random(0)
+def write_people(path: Path, seed: int) -> None:
+    """A table that README.md speaks of: numbers on different scales, words, missing values, a label."""
+    rng = random.Random(seed)
     lines = ["age,dose,ward,label"]
     for _ in range(2_000):
         age = rng.randint(18, 95)
@@ -173,8 +173,9 @@ def use(python: str, wheel: Path, place: Path, whole: bool) -> None:
                 run(env / "bin" / "python", "-c", code, cwd=place)
         people = place / "people"  # a folder of its own: no command overwrites a model
         people.mkdir()
-        write_people(people / "people.csv")
-        (commands,) = re.findall(r"```\n(dpsparse budget.*?)```", readme, re.DOTALL)
+        write_people(people / "people.csv", seed=0)
+        write_people(people / "others.csv", seed=1)
+        (commands,) = re.findall(r"```\n(dpsparse check.*?)```", readme, re.DOTALL)
         start = time.perf_counter()
         with stage("commands of README.md"):
             for command in commands.strip().splitlines():

@@ -1,4 +1,4 @@
-"""Make and certify src/dpsparse/privacy/gaussian_table.json (docs/proofs/accounting.md, section 8).
+"""Make and certify src/dpsparse/accounting/gaussian_table.json (docs/proofs/accounting.md, section 8).
 
 An entry (K, c, k) says: K bounded-range steps are dominated by mu^2 = (eta^2/4)(K + c), and every further
 step adds at most (1 + k) eta^2/4. The numbers are found at the smallest eta of the grid, where they are
@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsparse.privacy import dominance
-from dpsparse.privacy.adaptive import Array, BoundedRangeStep, bounded_range_profile
-from dpsparse.privacy.dominance import CUT, FIRST, GRID, LAST, is_dominated
-from dpsparse.privacy.gaussian import profile as gaussian_profile
+from dpsparse.accounting import dominance
+from dpsparse.accounting.adaptive import Array, BoundedRangeStep, bounded_range_profile
+from dpsparse.accounting.dominance import CUT, FIRST, GRID, LAST, is_dominated
+from dpsparse.accounting.gaussian import profile as gaussian_profile
 
 # Steps: cells per range. The prices of further steps are certified after each of these.
 DIRECT = {1: 128, 2: 128, 3: 128, 4: 128, 6: 128, 8: 64, 12: 64, 16: 64, 24: 64, 32: 64, 64: 48}

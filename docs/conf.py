@@ -29,7 +29,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "sphinx.ext.mathjax",
-    "notes",  # docs/_ext: proofs as formulas, proof links of the API, pages that nobody has sorted yet
+    "notes",  # docs/_ext: proofs as formulas, proof links of the API
 ]
 exclude_patterns = [
     "_build",
@@ -82,7 +82,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "doc_module": ("dpsparse",),
     "backreferences_dir": None,
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "house.reset_look"),
     "show_signature": False,
 }
 

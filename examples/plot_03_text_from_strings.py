@@ -11,10 +11,8 @@ words, and a few that speak for or against a hospital stay.
 import matplotlib.pyplot as plt
 import numpy as np
 
-import house
 from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPVectorizer
 
-house.use()
 rng = np.random.default_rng(0)
 common = [f"word{i}" for i in range(400)]
 serious = ["fever", "pneumonia", "emergency", "fracture", "surgery"]
@@ -63,7 +61,7 @@ fig, ax = plt.subplots()
 ax.barh(
     range(len(order)),
     weights[order],
-    color=[house.ORANGE if w > 0 else house.BLUE for w in weights[order]],
+    color=["tab:orange" if w > 0 else "tab:blue" for w in weights[order]],
 )
 ax.set_yticks(range(len(order)), names[order])
 ax.grid(axis="x")

@@ -14,20 +14,18 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-import house
 from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, DPTwoStageClassifier
 from dpsparse.datasets import make_sparse_classification
 
-house.use()
 X, y = make_sparse_classification(n_samples=13_000, n_features=2_000, seed=1)
 train, test = slice(None, 10_000), slice(10_000, None)
 domain = Domain(classes=[0, 1], n_samples=10_000, row_norm=1.0, feature_bound=0.25)
 epsilons = [0.1, 0.3, 1.0, 3.0]
 methods = {
-    "two-stage,\n50 weights": (DPTwoStageClassifier, {"n_nonzero": 50}, house.ORANGE),
-    "gradients,\n50 weights": (DPGradientClassifier, {"n_nonzero": 50}, house.BLUE),
-    "Frank-Wolfe": (DPLassoClassifier, {"radius": 100.0}, house.PINK),
-    "gradients,\nall weights": (DPGradientClassifier, {}, house.GREEN),
+    "two-stage,\n50 weights": (DPTwoStageClassifier, {"n_nonzero": 50}, "tab:orange"),
+    "gradients,\n50 weights": (DPGradientClassifier, {"n_nonzero": 50}, "tab:blue"),
+    "Frank-Wolfe": (DPLassoClassifier, {"radius": 100.0}, "tab:pink"),
+    "gradients,\nall weights": (DPGradientClassifier, {}, "tab:green"),
 }
 scores = {
     name: np.array(
@@ -50,10 +48,16 @@ constant = max(y[test].mean(), 1 - y[test].mean())
 # %%
 # With few rows for the epsilon (left) nothing is learnt by anybody; where there is room, keeping few weights pays, because few matter here.
 fig, ax = plt.subplots(figsize=(6.4, 4.0))
-house.epsilon_axis(ax, epsilons)
+ax.set_xscale("log")
+ax.set_xticks(epsilons, epsilons)
+ax.set_xlabel("epsilon")
 for name, (_, _, color) in methods.items():
-    house.band(ax, epsilons, scores[name], name, color)
-house.references(ax, exact, constant)
+    ax.fill_between(
+        epsilons, np.min(scores[name], axis=0), np.max(scores[name], axis=0), color=color, alpha=0.2
+    )
+    ax.plot(epsilons, np.mean(scores[name], axis=0), "o-", color=color, label=name)
+ax.axhline(exact, color="gray", linestyle="--", label="without privacy")
+ax.axhline(constant, color="gray", linestyle=":", label="constant answer")
 ax.set_title("Test accuracy, 10,000 x 2,000, delta 1e-6")
-house.label_ends(ax)
+ax.legend()
 plt.show()

@@ -8,10 +8,8 @@ Epsilon is set before the rows are read. `expected_accuracy` fits the estimator 
 # %%
 import matplotlib.pyplot as plt
 
-import house
 from dpsparse import Domain, DPGradientClassifier, expected_accuracy
 
-house.use()
 model = DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1]))
 budgets = [0.1, 0.3, 1.0, 3.0]
 forecasts = {
@@ -23,14 +21,17 @@ print(forecasts[4_000])
 # %%
 # Ten times the rows allow about a tenth of the epsilon. If the curve at your epsilon is near the constant answer, do not fit.
 fig, ax = plt.subplots()
-house.epsilon_axis(ax, budgets)
+ax.set_xscale("log")
+ax.set_xticks(budgets, budgets)
+ax.set_xlabel("epsilon")
 for (rows, forecast), color in zip(
-    forecasts.items(), (house.ORANGE, house.GREEN, house.BLUE), strict=True
+    forecasts.items(), ("tab:orange", "tab:green", "tab:blue"), strict=True
 ):
     ax.fill_between(budgets, forecast.low, forecast.high, color=color, alpha=0.18, linewidth=0)
     ax.plot(budgets, forecast.score, "o-", color=color, label=f"{rows:,} rows")
 largest = forecasts[16_000]
-house.references(ax, float(largest.without_privacy), float(largest.constant))
+ax.axhline(float(largest.without_privacy), color="gray", linestyle="--", label="without privacy")
+ax.axhline(float(largest.constant), color="gray", linestyle=":", label="constant answer")
 ax.set_title("Accuracy to expect, 200 columns")
-house.label_ends(ax)
+ax.legend()
 plt.show()

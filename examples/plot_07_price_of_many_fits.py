@@ -9,11 +9,9 @@ delta grows as well, to as many times 1e-6 as there are fits; here it stays at 1
 # %%
 import matplotlib.pyplot as plt
 
-import house
 from dpsparse import Domain, DPGradientClassifier
-from dpsparse.privacy import Repeated, epsilon
+from dpsparse.accounting import Repeated, epsilon
 
-house.use()
 plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5, delta=1e-6).plan(n_features=1_000)
 counts = [1, 2, 5, 10, 20, 50]
 delta = 1e-6
@@ -29,12 +27,12 @@ ax.set_xticks(counts, [str(k) for k in counts])
 ax.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
 ax.minorticks_off()
 ax.set_xlim(0.93, 54)
-ax.plot(counts, basic, "o-", color=house.FAINT, label="added up")
-ax.plot(counts, ours, "o-", color=house.BLUE, label="this library")
+ax.plot(counts, basic, "o-", color="gray", label="added up")
+ax.plot(counts, ours, "o-", color="tab:blue", label="this library")
 ax.set_xlabel("fits at epsilon 0.5 on the same rows")
 ax.set_ylabel("epsilon at delta 1e-6")
 ax.set_title("Many fits, prices fixed in advance")
-house.label_ends(ax)
+ax.legend()
 plt.show()
 
 # %%

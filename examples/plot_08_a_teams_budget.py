@@ -12,11 +12,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-import house
 from dpsparse import Domain, DPGradientClassifier, Ledger
 from dpsparse.exceptions import BudgetError
 
-house.use()
 folder = Path(tempfile.mkdtemp())
 (folder / "budget.db.policy.toml").write_text(
     "[release]\nepsilon = 1.0\n[dataset]\nepsilon = 3.0\n"
@@ -52,12 +50,12 @@ print(
 # Prices compose sublinearly, so far more than 3 / 0.5 = 6 fits are paid.
 fig, ax = plt.subplots()
 n = range(1, len(entries) + 1)
-ax.step(n, [e.total for e in entries], where="post", color=house.BLUE, label="spent, composed")
-ax.plot(n[:9], [0.5 * k for k in n[:9]], color=house.FAINT, linestyle=":")
-ax.text(9.3, 4.3, "0.5 times the fits", color=house.FAINT, fontsize=10)
-ax.axhline(3, color=house.ORANGE, linewidth=1.5)
-ax.text(len(entries), 3.08, "ceiling", color=house.ORANGE, ha="right", fontsize=10)
-ax.text(len(entries) * 0.55, 1.55, "spent, composed", color=house.BLUE, fontsize=10)
+ax.step(n, [e.total for e in entries], where="post", color="tab:blue", label="spent, composed")
+ax.plot(n[:9], [0.5 * k for k in n[:9]], color="gray", linestyle=":")
+ax.text(9.3, 4.3, "0.5 times the fits", color="gray", fontsize=10)
+ax.axhline(3, color="tab:orange", linewidth=1.5)
+ax.text(len(entries), 3.08, "ceiling", color="tab:orange", ha="right", fontsize=10)
+ax.text(len(entries) * 0.55, 1.55, "spent, composed", color="tab:blue", fontsize=10)
 ax.set_xlabel("fits at epsilon 0.5")
 ax.set_ylabel("epsilon at delta 1e-6")
 ax.set_title("What a ceiling of 3 holds")

@@ -12,11 +12,9 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-import house
 from dpsparse import Domain, DPGradientClassifier, DPSearchCV
 from dpsparse.datasets import make_sparse_classification
 
-house.use()
 X, y = make_sparse_classification(n_samples=16_000, n_features=1_000, seed=2)
 train, test = slice(None, 12_000), slice(12_000, None)
 estimator = DPGradientClassifier(Domain(classes=[0, 1], n_samples=12_000))
@@ -51,16 +49,20 @@ ax.set_xscale("log")
 ax.set_xticks(counts, [str(k) for k in counts])
 ax.minorticks_off()
 ax.set_xlim(4.5, 1_150)
-house.band(ax, counts, alone, "each alone,\nall of epsilon 1", house.BLUE)
+ax.fill_between(counts, np.min(alone, axis=0), np.max(alone, axis=0), color="tab:blue", alpha=0.2)
+ax.plot(
+    counts, np.mean(alone, axis=0), "o-", color="tab:blue", label="each alone,\nall of epsilon 1"
+)
 k = search.best_params_["n_nonzero"]
-ax.plot([k], [search.score(X[test], y[test])], "D", color=house.ORANGE, markersize=9)
+ax.plot([k], [search.score(X[test], y[test])], "D", color="tab:orange", markersize=9)
 ax.annotate(
     "chosen by the search", (k, search.score(X[test], y[test])), xytext=(10, 5), textcoords="offset points",
-    color=house.ORANGE, ha="left",
+    color="tab:orange", ha="left",
 )  # fmt: skip
 constant = max(y[test].mean(), 1 - y[test].mean())
-house.references(ax, exact, constant)
+ax.axhline(exact, color="gray", linestyle="--", label="without privacy")
+ax.axhline(constant, color="gray", linestyle=":", label="constant answer")
 ax.set_xlabel("n_nonzero")
 ax.set_title("Test accuracy by number of weights")
-house.label_ends(ax)
+ax.legend()
 plt.show()

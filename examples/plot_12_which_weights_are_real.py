@@ -10,10 +10,8 @@ A weight of a private model carries sampling error and privacy noise. `dp_infere
 import matplotlib.pyplot as plt
 import numpy as np
 
-import house
 from dpsparse import Domain, dp_inference
 
-house.use()
 rng = np.random.default_rng(0)
 truth = np.array([1.5, -1.2, 1.0, -0.8, 0.6, -0.5, 0, 0, 0, 0, 0, 0])
 X = rng.uniform(-1, 1, (40_000, 12)) / np.sqrt(12)
@@ -30,11 +28,11 @@ estimate, low, high = (
 clear = (low > 0) | (high < 0)
 fig, ax = plt.subplots(figsize=(5.6, 4.2))
 for j in range(12):
-    color = house.BLUE if clear[j] else house.FAINT
+    color = "tab:blue" if clear[j] else "gray"
     ax.plot([low[j], high[j]], [j, j], color=color, linewidth=3, alpha=0.6, solid_capstyle="round")
     ax.plot(estimate[j], j, "o", color=color)
-    ax.plot(truth[j], j, "|", color=house.ORANGE, markersize=14, markeredgewidth=2.5)
-ax.axvline(0, color=house.INK, linewidth=1)
+    ax.plot(truth[j], j, "|", color="tab:orange", markersize=14, markeredgewidth=2.5)
+ax.axvline(0, color="black", linewidth=1)
 ax.set_yticks(range(12), [f"column {j}" for j in range(12)], fontsize=9)
 ax.invert_yaxis()
 ax.grid(axis="x")

@@ -15,11 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 
-import house
 from dpsparse import Domain, DPLassoClassifier
 from dpsparse.published import RaffKhannaLuLassoClassifier
 
-house.use()
 rng = np.random.default_rng(0)
 n = 400
 X = sp.csr_array(sp.identity(n))
@@ -49,15 +47,35 @@ print({c: values.mean(axis=0).round(3).tolist() for c, values in leaks.items()})
 # %%
 # The dashed line is the most that the promise allows: another label is one row removed and one added, so the odds of a random bit change by e^(2 epsilon).
 fig, ax = plt.subplots()
-house.epsilon_axis(ax, epsilons)
-house.band(ax, epsilons, leaks["published"], "as published", house.ORANGE)
-house.band(ax, epsilons, leaks["proven"], "proven (default)", house.BLUE)
+ax.set_xscale("log")
+ax.set_xticks(epsilons, epsilons)
+ax.set_xlabel("epsilon")
+ax.fill_between(
+    epsilons,
+    np.min(leaks["published"], axis=0),
+    np.max(leaks["published"], axis=0),
+    color="tab:orange",
+    alpha=0.2,
+)
+ax.plot(
+    epsilons, np.mean(leaks["published"], axis=0), "o-", color="tab:orange", label="as published"
+)
+ax.fill_between(
+    epsilons,
+    np.min(leaks["proven"], axis=0),
+    np.max(leaks["proven"], axis=0),
+    color="tab:blue",
+    alpha=0.2,
+)
+ax.plot(
+    epsilons, np.mean(leaks["proven"], axis=0), "o-", color="tab:blue", label="proven (default)"
+)
 allowed = [np.exp(2 * e) / (1 + np.exp(2 * e)) for e in epsilons]
-ax.plot(epsilons, allowed, color=house.FAINT, linestyle="--", label="most that is allowed")
-house.references(ax, None, 0.5, what="guessing")
+ax.plot(epsilons, allowed, color="gray", linestyle="--", label="most that is allowed")
+ax.axhline(0.5, color="gray", linestyle=":", label="guessing")
 ax.set_ylim(0.42, 1.05)
 ax.set_title("Labels that an attacker reads off the weights")
-house.label_ends(ax)
+ax.legend()
 plt.show()
 
 # %%

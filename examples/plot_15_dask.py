@@ -15,10 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from dask.distributed import Client
 
-import house
 from dpsparse import Domain, DPGradientClassifier
 
-house.use()
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20_000, 60)) / 8
 y = (X[:, :5].sum(axis=1) + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
@@ -44,9 +42,9 @@ print(f"eight parts on two workers, the same bits as in memory: {same}")
 again = fitted(X, y)
 fig, ax = plt.subplots(figsize=(5.0, 3.8))
 base = in_memory.coef_.ravel()
-ax.axline((0, 0), slope=1, color=house.FAINT, linestyle="--", linewidth=1.5)
-ax.plot(base, again.coef_.ravel(), "o", color=house.ORANGE, label="in memory, other noise")
-ax.plot(base, on_cluster.coef_.ravel(), "o", color=house.BLUE, label="on the cluster, same noise")
+ax.axline((0, 0), slope=1, color="gray", linestyle="--", linewidth=1.5)
+ax.plot(base, again.coef_.ravel(), "o", color="tab:orange", label="in memory, other noise")
+ax.plot(base, on_cluster.coef_.ravel(), "o", color="tab:blue", label="on the cluster, same noise")
 ax.set_xlabel("weight in memory")
 ax.set_title("Sixty weights, fitted again")
 ax.legend(loc="upper left", fontsize=9)

@@ -15,10 +15,21 @@ from sklearn.linear_model import LinearRegression
 
 import _screening_data as sd
 from _common import promise
-from dpsparse.clipping import BoundedData
 from dpsparse.domain import Domain
-from dpsparse.estimators.screened_lasso import DPScreenedLassoClassifier, DPScreenedLassoRegressor
+from dpsparse.domain.clipping import BoundedData
 from dpsparse.losses import get_loss
+from dpsparse.methods.frank_wolfe.screened import (
+    DPScreenedLassoClassifier,
+    DPScreenedLassoRegressor,
+)
+from dpsparse.methods.frank_wolfe.screening import screened_frank_wolfe
+from dpsparse.methods.frank_wolfe.screening_rules import (
+    Block,
+    Counts,
+    KeepAll,
+    TopK,
+    strong_convexity,
+)
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     adp_scale,
     published_iterates,
@@ -28,8 +39,6 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solvers.screening import screened_frank_wolfe
-from dpsparse.solvers.screening_rules import Block, Counts, KeepAll, TopK, strong_convexity
 
 T = 1000  # iterations of every synthetic experiment of the papers
 LEVEL = 0.1
@@ -163,7 +172,7 @@ def free_rules(X, y, domain, seed, *, n_iter, radius, epsilon, delta, n_nonzero)
     plan = DPScreenedLassoRegressor(
         domain, epsilon=epsilon, delta=delta, radius=radius, n_iter=n_iter, fit_intercept=False
     ).plan(X.shape[1])
-    public = replace(plan.public, rule=KeepAll())
+    public = replace(plan.settings, rule=KeepAll())
     releases = Releases(plan, make_generator(seed))
     run = screened_frank_wolfe(Rows.clip(X, y, domain), public, releases)
     weights = run.weights[:-1]
@@ -457,7 +466,7 @@ def part_cost(trial: int) -> Iterator[dict]:
             ("top-k after a tenth", TopK(k), (n_iter // 10, n_iter - n_iter // 10)),
             ("top-k in 4 blocks", TopK(k), (n_iter // 4,) * 4),
         ):
-            public = replace(plan.public, rule=rule, blocks=blocks)
+            public = replace(plan.settings, rule=rule, blocks=blocks)
             if trial == 0:  # compile first
                 warm = replace(public, blocks=(2, 2))
                 screened_frank_wolfe(rows, warm, Releases(plan, make_generator(0)))

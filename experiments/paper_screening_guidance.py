@@ -72,7 +72,7 @@ def time_saved(summary):
 
 COMMON = {
     "configurations": lambda quick: [{"part": "all", "mode": "proven"}], "many": True, "trials": (1, 3),
-    "claim": "(No paper.) Guidance for docs/screening.md.",
+    "claim": "(No paper.) Guidance for docs/choosing_method.md.",
 }  # fmt: skip
 
 EXPERIMENTS = (

@@ -1,6 +1,7 @@
 """Fixtures that tests of several rooms share."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,18 @@ settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+def forget_kernels_older_than_the_losses() -> None:
+    """Numba keeps compiled kernels by their own file, and does not notice an edit of the losses that they call."""
+    source = Path(__file__).parents[1] / "src" / "dpsparse"
+    edited = (source / "rows" / "loss_kernels.py").stat().st_mtime
+    for kept in source.rglob("__pycache__/*.nbi"):
+        if kept.stat().st_mtime < edited:
+            kept.unlink(missing_ok=True)
+
+
+forget_kernels_older_than_the_losses()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The hot/cold sampler on its own, to be tested beside the others.
 
-The solver uses the sampler inside its kernel (solvers/frank_wolfe/kernel.py), fused with its step.
+The solver uses the sampler inside its kernel (methods/frank_wolfe/kernel.py), fused with its step.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from dpsparse.jit import njit
-from dpsparse.solvers.frank_wolfe import kernel
-from dpsparse.solvers.frank_wolfe.kernel import HEAVY, B
+from dpsparse.methods.frank_wolfe import kernel
+from dpsparse.methods.frank_wolfe.kernel import HEAVY, B
 
 
 class HotColdSampler:

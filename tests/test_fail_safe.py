@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dpsparse import DPLassoClassifier, Ledger
+from dpsparse.accounting import Exponential, ObjectivePerturbation, Pure, Repeated, conversion
+from dpsparse.accounting.dominance import is_dominated
 from dpsparse.domain import Domain
-from dpsparse.exceptions import CalibrationError, InternalError
+from dpsparse.exceptions import CalibrationError, DomainError, InternalError
+from dpsparse.ledger.filter import Terms
 from dpsparse.mechanisms import Picks
-from dpsparse.model_selection import stopping
-from dpsparse.privacy import Exponential, ObjectivePerturbation, conversion
-from dpsparse.privacy.dominance import is_dominated
+from dpsparse.mechanisms.top_k import MOST_CANDIDATES, top_k
+from dpsparse.private_run import private_run
 from dpsparse.random import make_generator
 from dpsparse.rows import Query, Rows, kernels
+from dpsparse.rows.loss_kernels import SOFTMAX
 from dpsparse.rows.short import count
-from dpsparse.selection.top_k import MOST_CANDIDATES, top_k
 from dpsparse.sensitivity import Sensitivity, count_below
 
 
@@ -56,7 +59,7 @@ def test_slopes_of_very_many_classes_keep_their_norm():
     kernels.slopes(
         np.array([0, 0], np.int32), np.empty(0, np.int32), np.empty(0, np.int32), one,
         np.array([np.inf]), one, np.zeros((0, n_classes), np.float32), np.zeros(n_classes), margins,
-        kernels.SOFTMAX, np.inf, 1.0, False, 1.0, np.empty(0), 0, 1, whole,
+        SOFTMAX, np.inf, 1.0, False, 1.0, np.empty(0), 0, 1, whole,
     )  # fmt: skip
     assert sum(int(v) ** 2 for v in whole[0]) <= kernels.SLOPE_SQUARES
 
@@ -123,6 +126,38 @@ def test_an_epsilon_whose_delta_is_not_a_number_is_infinite(monkeypatch):
     assert conversion._perturbation_epsilon(event, 1e-6, 5.0) == math.inf
 
 
-def test_a_search_is_not_priced_by_a_cost_that_is_not_a_number():
-    with pytest.raises(CalibrationError):
-        stopping.largest_affordable(lambda mu: math.nan, 1.0)
+class _WideParts:
+    """Rows in parts of a number of columns that no memory would hold."""
+
+    fit_in_memory, rows_per_unit = False, 1
+    domain = Domain(classes=[0, 1], feature_bound=1.0)
+
+    def __init__(self, n_features):
+        self.n_features = n_features
+
+    def __len__(self):
+        return 10
+
+
+def test_more_candidates_than_a_pick_is_proven_for_are_refused_before_the_charge():
+    model = DPLassoClassifier(_WideParts.domain, radius=1.0, n_iter=3, fit_intercept=False)
+    plan = model.plan(10)
+    ledger = Ledger(epsilon=10.0, delta=1e-5)
+    with pytest.raises(DomainError, match="Nothing was spent"):
+        private_run(plan, _WideParts(MOST_CANDIDATES // 2), lambda releases: None, ledger=ledger)
+    assert ledger.history() == []
+    private_run(plan, _WideParts(1000), lambda releases: None, ledger=ledger)
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize("wrong", ["epsilon", "delta", "reserve"])
+def test_an_account_of_terms_that_are_no_numbers_has_no_budget(wrong):
+    terms = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", wrong: math.nan}
+    assert Terms(**terms).budget == 0.0
+
+
+@pytest.mark.parametrize("event", [Exponential(0.1), Repeated(Exponential(4.0), 5), Pure(1.0)])
+@pytest.mark.parametrize("large", [800.0, 1e5, 1e6])
+def test_very_large_epsilons_are_priced_without_overflow(event, large):
+    """Warnings are errors here."""
+    assert conversion.delta(event, large) == 0.0

@@ -10,10 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpsparse import Domain, DPGradientRegressor, PrivateCount
-from dpsparse.audit.recorded import RecordedReleases
-from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms import GeometricNoise
-from dpsparse.privacy import (
+from dpsparse.accounting import (
     Exponential,
     Geometric,
     NonPrivate,
@@ -21,6 +18,9 @@ from dpsparse.privacy import (
     RoundedGaussian,
     epsilon,
 )
+from dpsparse.audit.recorded import RecordedReleases
+from dpsparse.exceptions import CalibrationError
+from dpsparse.mechanisms import GeometricNoise
 from dpsparse.random import make_generator
 from dpsparse.rows import Query, Rows
 from dpsparse.sensitivity import signed_sum

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError
+from dpsparse.jit import njit
 from dpsparse.losses import LOSSES, Huber, Logistic, Softmax, Squared, get_loss
-from dpsparse.rows import cells
-from dpsparse.solvers.frank_wolfe import kernel
+from dpsparse.rows import loss_kernels
+from dpsparse.rows.loss_kernels import CODES
 
 MARGINS = [0.0, 1e-9, -1e-9, 0.3, -0.3, 1.0, -1.0, 7.5, -7.5, 36.0, -36.0, 300.0, -300.0]
 HUGE = [1e6, -1e6, 1e12, -1e12]
@@ -237,5 +238,21 @@ def test_get_loss():
 # ---- compiled loops know every loss ----------------------------------------------------------------
 
 
-def test_every_loss_has_its_slope_in_both_engines_of_frank_wolfe():
-    assert {*LOSSES} == {*kernel.LOSSES} == {*cells.LOSSES}
+@pytest.mark.parametrize("name", CODES)
+def test_every_loss_has_its_compiled_slope(name):
+    """One code for each class, and the same slope at every margin."""
+    assert CODES.keys() == LOSSES.keys()
+    loss = get_loss(name)
+    margins = np.linspace(-30.0, 30.0, 121)
+    if loss.scalar_slope:
+        taken = njit()(lambda code, m, y: loss_kernels.slope(code, m, y, 1.0))
+        for y in (0, 1) if loss.labels == "classes" else (-2.0, 0.3):
+            found = [taken(CODES[name], m, float(y)) for m in margins]
+            np.testing.assert_allclose(found, loss.slope(margins, np.full(121, y)), rtol=1e-14)
+    else:
+        chances = njit()(lambda m: loss_kernels.softmax(m))
+        table = np.column_stack([margins, margins[::-1], 0.1 * margins])
+        for row in table:
+            expected = loss.slope(row[None, :], np.array([1]))[0] + np.array([0.0, 1.0, 0.0])
+            chances(row)
+            np.testing.assert_allclose(row, expected, rtol=1e-13, atol=1e-15)

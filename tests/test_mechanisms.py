@@ -14,12 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpsparse import Domain, PrivateCount
-from dpsparse.audit import law
-from dpsparse.audit.recorded import RecordedReleases
-from dpsparse.audit.replay import compare_by_phase
-from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Picks, Release
-from dpsparse.privacy import (
+from dpsparse.accounting import (
     Exponential,
     Geometric,
     NonPrivate,
@@ -29,11 +24,16 @@ from dpsparse.privacy import (
     RoundedGaussian,
     epsilon,
 )
+from dpsparse.audit import law
+from dpsparse.audit.recorded import RecordedReleases
+from dpsparse.audit.replay import compare_by_phase
+from dpsparse.exceptions import CalibrationError
+from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Picks, Release
+from dpsparse.mechanisms.top_k import ROUNDING_RANGE
 from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
-from dpsparse.selection.top_k import ROUNDING_RANGE
-from dpsparse.sensitivity import active_range, class_counts, votes
+from dpsparse.sensitivity import active_range, class_counts, vertex_score
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def test_a_share_that_is_none_is_refused(share):
 def test_picks_leave_room_for_the_rounding_of_their_sampler(adjacency):
     """The range of the law that is drawn, 2 kappa D, and what rounding adds to it are what the phase pays for."""
     event = Exponential(1e-3)
-    for moved in (votes(adjacency), active_range(2.0, 1.0, 0.5, adjacency)):
+    for moved in (vertex_score(1.0, 1.0, adjacency), active_range(2.0, 1.0, 0.5, adjacency)):
         reach = moved.value if moved.norm == "range" else 2.0 * moved.value
         spent = Picks.kappa_for(moved, event) * reach + ROUNDING_RANGE
         assert ROUNDING_RANGE > 1e-12
@@ -248,14 +248,6 @@ def test_a_count_has_the_noise_that_its_phase_pays():
     cheap = Plan("toy", (Phase("count", cheaper.event),), 0.1, 1e-6, "add-remove")
     with pytest.raises(CalibrationError, match="another count"):
         Releases(cheap, make_generator(0)).count("count", rule, lambda _: 3, 20)
-
-
-def test_blocks_are_secret_draws_and_not_counted_off():
-    """Equal by chance once in 4**200; counted off by place, one deleted row would move all that follow."""
-    releases = Releases(plan("add-remove"), make_generator(0))
-    one, two = (releases.blocks(range(200), 4)._of_unit for _ in range(2))
-    assert set(one) == set(two) == {0, 1, 2, 3}
-    assert not np.array_equal(one, two)
 
 
 def test_without_noise_a_phase_pays_for_any_number_of_exact_answers():

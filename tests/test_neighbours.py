@@ -40,7 +40,7 @@ def test_importing_teaches_pyyaml_nothing():
     """What a library changes in another one changes for the whole program."""
     code = (
         "import yaml; before = len(yaml.SafeDumper.yaml_representers), len(yaml.SafeLoader.yaml_constructors)\n"
-        "import dpsparse.estimators, dpsparse.domain_file, dpsparse.cli.commands\n"
+        "import dpsparse.methods, dpsparse.domain.file, dpsparse.cli.commands\n"
         "assert before == (len(yaml.SafeDumper.yaml_representers), len(yaml.SafeLoader.yaml_constructors))\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,9 +12,7 @@ from mpmath import mp, mpf
 from scipy import stats
 
 from dpsparse import noise as _noise
-from dpsparse.exceptions import CalibrationError, InternalError
-from dpsparse.noise import STEPS, integers
-from dpsparse.privacy import (
+from dpsparse.accounting import (
     Gaussian,
     Geometric,
     Phase,
@@ -25,6 +23,8 @@ from dpsparse.privacy import (
     delta,
     epsilon,
 )
+from dpsparse.exceptions import CalibrationError, InternalError
+from dpsparse.noise import STEPS, integers
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Query

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from dpsparse.accounting import Phase, Plan
+from dpsparse.accounting.events import Geometric, NonPrivate
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.nonzeros import (
     PrivateCount,
@@ -14,8 +16,6 @@ from dpsparse.nonzeros import (
     mass_rule,
     top_k,
 )
-from dpsparse.privacy import Phase, Plan
-from dpsparse.privacy.events import Geometric, NonPrivate
 from dpsparse.release import Releases
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import dpsparse as dp
-from dpsparse import estimators
+from dpsparse import methods as estimators
+from dpsparse.accounting import Gaussian, Guarantee, NonPrivate
 from dpsparse.audit.cases import CASES
-from dpsparse.models import load
-from dpsparse.privacy import Gaussian, Guarantee, NonPrivate
+from dpsparse.models.files import load
 
 N, D = 120, 4
 rng = np.random.default_rng(0)

@@ -260,38 +260,6 @@ def test_clipped_count_is_attained():
     assert abs(counts[0] - counts[1]) >= 0.99 * sensitivity.clipped_count(2, 9).value
 
 
-def block_votes(X, blocks, n_blocks, s):
-    """Each non-empty block votes for the s features of largest |sum|; empty blocks abstain."""
-    tally = np.zeros(X.shape[1], int)
-    for b in range(n_blocks):
-        if np.any(blocks == b):
-            order = np.argsort(-np.abs(X[blocks == b].sum(axis=0)), kind="stable")
-            tally[order[:s]] += 1
-    return tally
-
-
-@both
-@random_neighbours
-@quick
-def test_votes_hold(adjacency, seed, n, d):
-    rng = np.random.default_rng(seed)
-    (X, _), (Z, _) = neighbours(rng, n, d, Domain(), adjacency)
-    blocks = rng.integers(3, size=n + 1)  # drawn without looking at the rows; common to both
-    s = int(rng.integers(1, d + 1))
-    first, second = block_votes(X, blocks[: len(X)], 3, s), block_votes(Z, blocks, 3, s)
-    bound = sensitivity.votes(adjacency)
-    assert bound.norm == "Linf"
-    assert np.abs(first - second).max() <= bound.value
-
-
-@both
-def test_votes_are_attained(adjacency):
-    first = np.array([[1.0, 0.0]])[: 0 if adjacency == AR else 1]
-    before = block_votes(first, np.zeros(len(first), int), 1, 1)
-    after = block_votes(np.array([[0.0, 1.0]]), np.array([0]), 1, 1)
-    assert np.abs(before - after).max() >= 0.99 * sensitivity.votes(adjacency).value
-
-
 # ---- ridge.md ---------------------------------------------------------------------------------
 
 
@@ -442,7 +410,6 @@ CALLS = [
     lambda a: sensitivity.vertex_score_range(1.0, 1.0, 1.0, a),
     sensitivity.class_counts,
     lambda a: sensitivity.feature_masses(1.0, a),
-    sensitivity.votes,
     lambda a: sensitivity.ridge_minimiser(1.0, 1.0, 1.0, 1.0, a),
     lambda a: sensitivity.tilted_minimiser(1.0, 1e-6, 4, 1e-9, a),
     lambda a: sensitivity.linear_answers(sensitivity.ridge_minimiser(1.0, 1.0, 1.0, 1.0, a), 2.0),

@@ -20,7 +20,7 @@ import dpsparse
 NEWCOMER = {
     "fit text": ("text.html", "DPVectorizer"),
     "protect persons": ("persons.html", "groups="),
-    "price ten fits": ("pricing.html", "Ten fits on the same rows"),
+    "price ten fits": ("budget.html", "Ten fits on the same rows"),
     "check a guarantee": ("audit.html", "dpsparse audit"),
     "cite": ("citing.html", "@software"),
 }

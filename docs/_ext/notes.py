@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import dpsparse
-import dpsparse.estimators
+import dpsparse.methods
 from plain_math import formulas
 
 DOCS = Path(__file__).parents[1]
@@ -31,12 +31,12 @@ ROOMS = (
     "exceptions",
     "inference",
     "model_selection",
-    "privacy",
+    "accounting",
+    "ledger",
     "proofs",
-    "readers",
+    "io",
     "report",
 )
-MORE = "% more pages\n"
 BOOK = DOCS.parent / "experiments" / "book" / "reproduction.md"
 FINDINGS = "% the findings of the book\n"
 # Files of the repository that notes link to and that are no pages: the name stays, the link goes.
@@ -74,12 +74,12 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
             text,
         )
         text = formulas(text)
-    source[0] = text.replace(MORE, _more_pages())
+    source[0] = text
 
 
 def _book() -> dict[str, str]:
     """Chapters of the book by name; under the empty name what comes before them."""
-    parts = re.split(r"\n(?=## (?:[\w-]+): )", BOOK.read_text("utf-8"))
+    parts = re.split(r"\n(?=## (?:[a-z0-9-]+): )", BOOK.read_text("utf-8"))
     return {"": parts[0]} | {part[3:].split(":")[0]: part for part in parts[1:]}
 
 
@@ -100,7 +100,7 @@ def write_book() -> None:
 
 
 def public_names() -> list[str]:
-    """Every public name as the reference lists it: `Ledger`, `privacy.epsilon`, `exceptions.BudgetError`."""
+    """Every public name as the reference lists it: `Ledger`, `accounting.epsilon`, `exceptions.BudgetError`."""
     top = [name for name in dpsparse.__all__ if not name.startswith("_")]
     found = list(top)
     for room in ROOMS:
@@ -141,18 +141,6 @@ def write_other_names() -> None:
     page = DOCS / "other_names.rst"
     if not page.exists() or page.read_text("utf-8") != text:
         page.write_text(text, "utf-8")
-
-
-def _more_pages() -> str:
-    """The pages of docs/ that no other table of contents names."""
-    named = set()
-    for page in DOCS.glob("*.md"):
-        for block in re.findall(r"```{toctree}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
-            named |= {line.split("<")[-1].rstrip("> ") for line in block.splitlines() if line}
-    rest = sorted(p.stem for p in DOCS.glob("*.md") if p.stem not in named | {"index"})
-    if not rest:
-        return ""
-    return "```{toctree}\n:caption: More pages\n:maxdepth: 1\n\n" + "\n".join(rest) + "\n```\n"
 
 
 def on_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -219,7 +207,7 @@ def proof_of(obj: Any) -> str:
     name = getattr(obj, "__name__", "")
     if name in PROOFS:
         return f"docs/proofs/{PROOFS[name]}.md"
-    if name in dpsparse.estimators.__all__:
+    if name in dpsparse.methods.__all__:
         facts = {"row_norm": 1.0, "feature_bound": 1.0, "n_samples": 500}
         facts |= {"classes": [0, 1]} if name.endswith("Classifier") else {"target_bound": 1.0}
         more = {"public_X": np.zeros((8, 8))} if "Transfer" in name else {}
@@ -234,10 +222,7 @@ def on_public_name(
     if what not in ("class", "function") or not name.startswith("dpsparse."):
         return
     text = "\n".join(lines)
-    if (
-        getattr(obj, "__name__", "") in dpsparse.estimators.__all__
-        and "Attributes\n---" not in text
-    ):
+    if getattr(obj, "__name__", "") in dpsparse.methods.__all__ and "Attributes\n---" not in text:
         lines += ATTRIBUTES.split("\n")
     note = proof_of(obj)
     if note and note not in text:

@@ -37,13 +37,15 @@ def write_book(folder: Path, results: Path, book: Path) -> Path:
         e for e in discover(folder).values() if not read_rows(rows_file(results, e, quick=False))
     ]
     figures = book / "figures"
-    opening, disputes = (
-        path.read_text() if path.exists() else ""
-        for path in (folder / "first_page.md", folder / "disputes.md")
+    names = ("first_page.md", "second_page.md", "appendix.md", "disputes.md")
+    opening, second, appendix, disputes = (
+        path.read_text() if (path := folder / name).exists() else "" for name in names
     )
     parts = [
         _HEAD,
         opening,
+        second,
+        appendix,
         _totals(summaries),
         _RULE,
         _absent(missing),
@@ -119,14 +121,20 @@ def _totals(summaries: list[Summary]) -> str:
         f"{sum(s.matched_by_kind.get(kind, (0, 0))[1] for s in summaries)} {kind}"
         for kind in KINDS
     ]
+    single = [
+        f"{sum(s.single_trials.get(kind, (0, 0))[0] for s in summaries)} of the matches {kind}"
+        for kind in KINDS[:2]
+    ]
     own = [s for s in summaries if not s.experiment.rows_of]
     seconds = sum(s.seconds for s in own)
     trials = sum(s.fits for s in own)
     return (
-        f"In all {trials} fits or runs, {_duration(seconds)} of processor time. Where the data are the same, these "
-        f"published averages match: {', '.join(kinds)}. Only the first kind confirms anything: a reading was chosen "
-        "because it gives such numbers, and what is fixed beforehand could hardly differ. Trials are counted in each "
-        "table: some are fewer than the paper's, and then a miss or a missing difference means less."
+        f"**Counts.** {trials:,} fits or runs, {_duration(seconds)} of processor time. Where the data are the same, "
+        f"these published numbers match: {', '.join(kinds)}. Only the first kind could have failed and was not chosen "
+        "to fit: a reading was chosen because it gives such numbers, and what is fixed beforehand, as the number of "
+        "weights of Sparsifier is by p alone, could hardly differ. Single trials of a paper, not averages: "
+        f"{', '.join(single)}. Trials are counted "
+        "in each table: some are fewer than the paper's, and then a miss or a missing difference means less."
     )
 
 

@@ -195,6 +195,17 @@ class Summary:
             tally[1] += 1
         return {kind: (good, compared) for kind, (good, compared) in found.items() if compared}
 
+    @cached_property
+    def single_trials(self) -> dict[str, tuple[int, int]]:
+        """Of the same cells those that are one trial of the paper's, by kind: (matched, compared)."""
+        found = {kind: [0, 0] for kind in KINDS}
+        for cell, metric, printed, ours in self.comparisons():
+            if printed.trials == 1:
+                tally = found[self.experiment.kind(cell, metric)]
+                tally[0] += printed.matches(ours)
+                tally[1] += 1
+        return {kind: (good, compared) for kind, (good, compared) in found.items() if compared}
+
     @property
     def guarantees(self) -> list[str]:
         """Different guarantees by mode, as the rows carry them."""

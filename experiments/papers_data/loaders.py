@@ -108,7 +108,7 @@ def read_file(dataset: Dataset, path: Path) -> tuple[sp.csr_array, np.ndarray]:
         return _remembered(dataset, path, _TABLES[dataset.name])
     if ".csv" in dataset.file:
         return _table(path, dataset.target_column)
-    from dpsparse.readers import read_svmlight
+    from dpsparse.io import read_svmlight
 
     X, y = read_svmlight(path, n_features=dataset.n_features)
     if dataset.positive is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -26,9 +27,20 @@ MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "NULL", "null"})
 _NO_PERSON = frozenset(word.lower() for word in (*MISSING_WORDS, "none", "n/a", "#n/a", "?"))
 _FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
 _WHOLE_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.0")
+# A number with a decimal comma, points between thousands, a sign, an exponent or a common unit.
+_UNIT = r"(?:[%$€£]|USD|EUR|GBP)?"
+_DECIMAL_COMMA = re.compile(
+    rf"(\s*{_UNIT}\s*[-+]?)([0-9]{{1,3}}(?:\.[0-9]{{3}})+|[0-9]+)(?:,([0-9]+))?((?:[eE][-+]?[0-9]+)?\s*{_UNIT}\s*)"
+)
 _LARGEST_KEY = 2.0**53  # from here on floats do not tell whole numbers apart
-_NO_TARGET = "Input y contains NaN or infinity, or missing cells; leave out rows without a target."
 _NOT_ONE_COLUMN = "y should be a 1d array: one target per row of X."
+
+
+def _no_target() -> SchemaError:
+    return SchemaError(
+        "Input y contains NaN or infinity, or missing cells; leave out rows without a target.",
+        in_options="Some rows have no target; leave them out: --drop-missing-target.",
+    )
 
 
 def is_missing(cell: Any) -> bool:
@@ -41,6 +53,20 @@ def is_missing(cell: Any) -> bool:
         return bool(cell != cell)  # NaN of any kind is not equal to itself
     except Exception:
         return False
+
+
+def mark_missing(
+    cells: np.ndarray, words: Collection[str], declared: Iterable[Any] = ()
+) -> np.ndarray:
+    """The column with a gap for every cell whose name is one of `words`: "none", or -9 in any of its spellings. A name
+    that is `declared` stays. The type of what comes out depends on the type of the column alone."""
+    names = {cell_name(word) for word in words} - {cell_name(name) for name in declared}
+    if not names or cells.dtype.kind in "bmM":
+        return cells
+    if cells.dtype.kind == "f":
+        numbers = [float(key) for name in names if isinstance(key := _number_key(name), float)]
+        return np.where(np.isin(cells, numbers), np.nan, cells)
+    return objects_of(None if cell_name(cell) in names else cell for cell in cells.tolist())
 
 
 def column_cells(y: Any, otherwise: str = _NOT_ONE_COLUMN) -> np.ndarray:
@@ -156,10 +182,11 @@ def read_numbers(y: Any) -> np.ndarray:
     if numbers is None:  # outside the handler, so that no log finds a cell behind the error
         raise NotNumericError(
             "y must be numeric (an argument must be a numeric string or a number); for labels take a classifier and "
-            "declare Domain(classes=[0, 1])."
+            "declare Domain(classes=[0, 1]).",
+            in_options="The target must be a number in every row; for labels state --classes 0,1.",
         )
     if not np.isfinite(numbers).all():
-        raise SchemaError(_NO_TARGET)
+        raise _no_target()
     return numbers
 
 
@@ -167,7 +194,24 @@ def to_numbers(cells: np.ndarray) -> np.ndarray:
     """Cells as float64, NaN for a missing one; ValueError where a cell is no number."""
     if cells.dtype.kind in "biuf":
         return cells.astype(np.float64)
+    if cells.dtype.kind in "mM":  # whose list of cells may be one of whole numbers
+        raise ValueError
     return np.array([_to_number(cell) for cell in cells.tolist()], np.float64)
+
+
+def with_decimal_point(cells: np.ndarray) -> np.ndarray:
+    """Cells whose texts such as 31.015,50 and 7,5 % are written 31015.50 and 7.5 %; all others as they are."""
+    if cells.dtype.kind not in "OU":
+        return cells
+    return objects_of(_pointed(cell) if isinstance(cell, str) else cell for cell in cells.tolist())
+
+
+def _pointed(text: str) -> str:
+    found = _DECIMAL_COMMA.fullmatch(text) if len(text) < 64 else None
+    if found is None:
+        return text
+    before, whole, fraction, after = found.groups(default="")
+    return f"{before}{whole.replace('.', '')}{'.' * bool(fraction)}{fraction}{after}"
 
 
 def _to_number(cell: Any) -> float:
@@ -200,10 +244,10 @@ def read_targets(cells: Any, classes: Any) -> np.ndarray:
     if classes is None:
         return read_numbers(cells)
     if not isinstance(classes, str):
-        labels = np.unique(np.asarray(classes))
+        labels = np.asarray(classes)
         return np.asarray(labels[read_labels(cells, labels)])
     if any(is_missing(cell) for cell in cells):
-        raise SchemaError(_NO_TARGET)
+        raise _no_target()
     try:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):
@@ -215,7 +259,7 @@ def observed_labels(cells: np.ndarray) -> np.ndarray:
     refuse_complex(cells)
     labels = quietly("The labels of y are of mixed types.", np.unique, natural_type(cells))
     if any(is_missing(label) for label in labels.tolist()):
-        raise SchemaError(_NO_TARGET)
+        raise _no_target()
     return labels
 
 
@@ -225,15 +269,16 @@ def natural_type(cells: np.ndarray) -> np.ndarray:
 
 
 def read_labels(y: Any, labels: np.ndarray) -> np.ndarray:
-    """The place of every cell among the declared `labels`, which are sorted; other cells are refused."""
+    """The place of every cell among the declared `labels`; other cells are refused."""
     cells = column_cells(y)
     codes = label_codes(cells, labels)
     if np.any(codes < 0):
         refuse_complex(cells)
         if any(is_missing(cell) for cell in cells[codes < 0].tolist()):
-            raise SchemaError(_NO_TARGET)
+            raise _no_target()
         raise SchemaError(
-            "y holds a label that Domain.classes does not list; declare every label that may occur."
+            "y holds a label that Domain.classes does not list; declare every label that may occur.",
+            in_options="The target has a label that --classes does not list; state every label that may occur.",
         )
     return codes
 
@@ -246,15 +291,21 @@ def label_codes(cells: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """
     codes = np.full(len(cells), -1, np.int32)
     if any(cells.dtype.kind in kinds and labels.dtype.kind in kinds for kinds in ("biuf", "U")):
-        places = np.minimum(
-            np.searchsorted(labels, cells), len(labels) - 1
-        )  # the quick way to most of them
+        order = np.argsort(labels)  # the quick way to most of them
+        places = order[np.minimum(np.searchsorted(labels, cells, sorter=order), len(labels) - 1)]
         same = labels[places] == cells
         codes[same] = places[same]
     rest = np.flatnonzero(codes < 0)
     if len(rest):
         find = _LabelFinder(labels)
-        codes[rest] = [find(cell) for cell in cells[rest].tolist()]
+        texts: dict[str, int] = {}  # every different text is looked up once
+        for i, cell in zip(rest.tolist(), cells[rest].tolist(), strict=True):
+            if type(cell) is not str:
+                codes[i] = find(cell)
+                continue
+            if cell not in texts:
+                texts[cell] = find(cell)
+            codes[i] = texts[cell]
     return codes
 
 

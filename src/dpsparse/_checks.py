@@ -32,13 +32,14 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
     """ " Did you mean 'age'?" for a mistyped name of a column, or nothing.
 
     The first line of a file without a header is a person's row, and words look like names. `names` are taken for a
-    header only if one of the names that the user `said` stands among them and all read like names (letters first, no
-    number, no gap).
+    header only if one of the names that the user `said` stands among them, in capitals or not, and all read like names
+    (letters first, no number, no gap).
     """
-    header = all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
-    if not header or not set(said) & set(names):
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
         return ""
     plain = {name.casefold(): name for name in names}
+    if not {name.casefold() for name in said if isinstance(name, str)} & set(plain):
+        return ""
     near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
@@ -98,6 +99,15 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
         )
 
 
+def check_width(value: Any) -> None:
+    """Refuse anything but a number of columns; a table or a list of names is a likely slip."""
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        raise ParameterError(
+            "plan takes the number of columns, such as plan(X.shape[1]); it needs no data."
+        )
+    check_count("n_features", value)
+
+
 def check_share(name: str, value: Any, remedy: str = "") -> None:
     """Refuse anything but a number strictly between 0 and 1."""
     if not is_number(value) or not 0.0 < value < 1.0:
@@ -107,12 +117,17 @@ def check_share(name: str, value: Any, remedy: str = "") -> None:
 
 def check_epsilon(value: Any, exact: str = "non-private model") -> None:
     """Refuse what is no price; `exact` is what epsilon = infinity gives."""
-    check_positive("epsilon", value, f"use math.inf for the {exact}")
     low, high = EPSILONS
-    if not low <= value <= high and not math.isinf(value):
-        raise ParameterError(
-            f"epsilon must lie between {low:g} and {high:g}, got {given(value)}; use math.inf for the {exact}."
-        )
+    if not is_number(value) or not value > 0:
+        rest = f"epsilon must be a positive number, got {given(value)}"
+    elif not low <= value <= high and not math.isinf(value):
+        rest = f"epsilon must lie between {low:g} and {high:g}, got {given(value)}"
+    else:
+        return
+    raise ParameterError(
+        f"{rest}; use math.inf for the {exact}.",
+        in_options=f"{rest}; --epsilon inf is the {exact}.",
+    )
 
 
 def check_delta(value: Any) -> None:
@@ -211,11 +226,16 @@ def array_of(column: Any) -> np.ndarray:
 
 
 def decoded(data: Any) -> Any:
-    """An array or table of Arrow without dictionaries, anything else as it is.
+    """An array or table of Arrow without dictionaries; the rows of a lazy frame of polars or of a DuckDB relation;
+    anything else as it is.
 
     NumPy gets the *last name of the dictionary* for every gap of a chunked column that is encoded by one (a categorical
     of pandas in a Parquet file), so that whoever brings that name would decide the cells of others.
     """
+    if hasattr(data, "collect_batches"):
+        return data.collect()
+    if hasattr(data, "to_arrow_table"):
+        data = data.to_arrow_table()
     if not type(data).__module__.startswith("pyarrow"):
         return data
     if hasattr(data, "type"):

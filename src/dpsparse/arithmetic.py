@@ -2,7 +2,7 @@
 
 NumPy and the C library choose their code by the processor's vector units, and the last bit differs. A fit must give the
 same bits on every machine, so that a cluster of different ones, or a run next year, gives the model of one machine.
-Inside kernels `rows/kernels.exp` does the same.
+Inside kernels `rows/loss_kernels.exp` does the same.
 """
 
 from __future__ import annotations

@@ -2,7 +2,12 @@
 
 
 class DPSparseError(Exception):
-    """Base of every error this library raises on purpose."""
+    """Base of every error this library raises on purpose. `in_options` is the same text for the command line, where
+    what to do is an option."""
+
+    def __init__(self, text: object = "", *, in_options: str | None = None) -> None:
+        super().__init__(text)
+        self.in_options = str(text) if in_options is None else in_options
 
 
 class DomainError(DPSparseError, ValueError):

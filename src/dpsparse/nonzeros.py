@@ -28,8 +28,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpsparse._checks import given, is_real, is_whole
+from dpsparse.accounting.events import Event, Geometric, NonPrivate
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.events import Event, Geometric, NonPrivate
 from dpsparse.sensitivity import Sensitivity, clipped_count
 
 MASS: Literal["mass"] = "mass"

@@ -1,6 +1,6 @@
 """The corridor: the one way from a plan and private rows to a published result.
 
-    refuse too many rows -> warn -> reserve -> release -> commit
+    refuse what no proof covers -> warn -> reserve -> release -> commit
 
 No step goes back. Everything that can be refused is refused before the ledger is charged, and the ledger is charged
 before noise is drawn. Fits, preparation steps, pipelines, searches, evaluations and inference all pass here.
@@ -8,26 +8,35 @@ before noise is drawn. Fits, preparation steps, pipelines, searches, evaluations
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpsparse.exceptions import DomainError, NotPrivateWarning
-from dpsparse.privacy.guarantee import EVALUATED
-from dpsparse.privacy.plan import Plan
-from dpsparse.privacy.unpaid import count_unpaid_fit
+from dpsparse.accounting.conversion import renyi_epsilon
+from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence
+from dpsparse.accounting.guarantee import EVALUATED
+from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.rdp import leaves
+from dpsparse.exceptions import DomainError, NotPrivateWarning, UnpaidFitsWarning
+from dpsparse.mechanisms.top_k import MOST_CANDIDATES
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+    from dpsparse.ledger.account import Ledger
     from dpsparse.rows import Rows
 
 T = TypeVar("T")
 MakeReleases = Callable[[Plan], Releases]
 
+# Unpaid fits of this process, by what their events are about: events of one adjacency and unit can be composed. They
+# are public, and hold nothing about rows.
+_unpaid: dict[tuple[str, str], Counter[Event]] = {}
+_lock = threading.Lock()
 
 # None makes the ordinary releases. The audit sets its own, which write down everything that leaves.
 _make_releases: ContextVar[MakeReleases | None] = ContextVar("make_releases", default=None)
@@ -43,13 +52,14 @@ def private_run(
 ) -> T:
     """The result of `body`, which may look at private rows through the releases that `plan` pays for.
 
-    `rows` are counted to refuse tables of more rows than the arithmetic is proven for; None where any number is
-    proven. An error inside `body` leaves the reservation in the ledger: something may have been released.
+    `rows` are asked for their number and width, to refuse tables that the arithmetic is not proven for; None where
+    any table is covered. An error inside `body` leaves the reservation in the ledger: something may have been released.
     """
-    _refuse_too_many(plan, rows)
+    _refuse_too_many_rows(plan, rows)
+    _refuse_too_many_candidates(plan, rows)
     _warn_if_not_private(plan)
     if ledger is None and plan.table != EVALUATED:  # an evaluation reads other rows than the fit
-        count_unpaid_fit(plan, stacklevel=4)
+        _count_unpaid_fit(plan)
     receipt = None if ledger is None else ledger.reserve(plan)
     result = body(make_releases(plan, random_state))
     if receipt is not None:
@@ -73,7 +83,7 @@ def releases_made_by(make: MakeReleases) -> Iterator[None]:
         _make_releases.reset(token)
 
 
-def _refuse_too_many(plan: Plan, rows: Rows | None) -> None:
+def _refuse_too_many_rows(plan: Plan, rows: Rows | None) -> None:
     """A guarantee is about tables that are not refused, so the rows of the table count here, not the declared number.
     A plan without phases releases nothing."""
     if rows is None or plan.max_rows is None or not plan.phases:
@@ -82,6 +92,21 @@ def _refuse_too_many(plan: Plan, rows: Rows | None) -> None:
         raise DomainError(
             f"{plan.method} is proven for tables of up to {plan.max_rows} rows. DPGradientClassifier and "
             "DPGradientRegressor take more. Nothing was spent."
+        )
+
+
+def _refuse_too_many_candidates(plan: Plan, rows: Rows | None) -> None:
+    """Where rows are read in parts, `mechanisms/top_k.py` draws among all weights (columns by classes) of two signs."""
+    if rows is None or rows.fit_in_memory:
+        return
+    classes = rows.domain.classes
+    n_outputs = len(classes) if isinstance(classes, tuple) and len(classes) > 2 else 1
+    n_candidates = 2 * (rows.n_features + 1) * n_outputs
+    picks = any(isinstance(leaf, Exponential) for leaf in leaves(plan.event))
+    if picks and n_candidates > MOST_CANDIDATES:
+        raise DomainError(
+            f"{plan.method} is proven for up to {MOST_CANDIDATES // 2} weights where rows are read in parts, and this "
+            "table has more. Hash its columns to fewer, or use DPGradientClassifier. Nothing was spent."
         )
 
 
@@ -97,3 +122,33 @@ def _warn_if_not_private(plan: Plan) -> None:
         return
     # Two frames above private_run: the line of the user who called fit.
     warnings.warn(f"{plan.method}: {reason}", NotPrivateWarning, stacklevel=4)
+
+
+def _count_unpaid_fit(plan: Plan) -> None:
+    """Count a fit without a ledger; warn at the 2nd, 4th, 8th, 16th ... of the process.
+
+    Every guarantee is about one fit. Cross-validation, stacking, one-vs-rest and calibration fit many times, and a fit
+    does not know who asked for it. A search of scikit-learn with `n_jobs` fits in several processes, and each counts
+    its own fits alone; a ledger counts them all.
+
+    The warning comes before noise is drawn, so that nothing is released where warnings are errors. Fits that promise
+    nothing (seeded, noiseless) are not counted: they have a warning of their own.
+    """
+    if not plan.guarantee.proven:
+        return
+    with _lock:
+        events = _unpaid.setdefault((plan.adjacency, plan.unit), Counter())
+        events[plan.event] += 1
+        n_fits = events.total()
+        together = Sequence(tuple(Repeated(event, n) for event, n in events.items()))
+    if n_fits == 1 or n_fits & (n_fits - 1):
+        return
+    # The Renyi bound takes a millisecond. The exact one takes seconds for some methods and is a few per cent lower.
+    spent = renyi_epsilon(together, plan.delta)
+    warnings.warn(
+        f"This process has made {n_fits} private fits without a ledger. If they used the same rows, they spent epsilon "
+        f"{spent:.3g} at delta {plan.delta:g} together. Pass ledger=Ledger(path, epsilon=...) to every fit: it keeps "
+        "the account, refuses what exceeds it, and ends this warning.",
+        UnpaidFitsWarning,
+        stacklevel=4,
+    )

@@ -51,6 +51,7 @@ class FitProgress:
         self._close_phase(time.perf_counter())
         if self._live:
             numba_event.unregister("numba:compile", self._notice)  # type: ignore[no-untyped-call]
+            self._notice.close()
 
     def _close_phase(self, now: float) -> None:
         if self._shown:
@@ -67,14 +68,25 @@ class FitProgress:
 
 
 class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
-    """Says once why the first fit on a machine takes seconds; cached kernels do not trigger it."""
+    """Says why the first fit on a machine takes seconds, and how many; cached kernels do not trigger it."""
 
-    told = False
+    def __init__(self) -> None:
+        self._depth, self._began, self.seconds, self.told = 0, 0.0, 0.0, False
 
     def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._began = time.perf_counter()
+        self._depth += 1
         if not self.told:
             self.told = True
             sys.stderr.write("dpsparse: compiling for this machine (once, some seconds)\n")
 
     def on_end(self, event: Any) -> None:
-        pass
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._began
+
+    def close(self) -> None:
+        if self.told:
+            sys.stderr.write(f"dpsparse: compiled in {self.seconds:.0f} s; the code is kept\n")
+            self.told = False

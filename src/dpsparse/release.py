@@ -9,7 +9,6 @@
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
     releases.admit(rows)                      the rows of this run; not a release
     releases.capped(rows)                     the same with at most m rows of every person, by secret draws
-    releases.blocks(rows, n_blocks)           a secret block for every row: an opaque handle, not a release
     releases.drawn(what, draw)                secret numbers that depend on no row
     releases.under(plan, name, part)          the releases of a fit inside a search, which has a plan of its own
 
@@ -17,7 +16,7 @@ A plan's phase says what may be released and what it costs; scale and sensitivit
 what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;
 a release takes a public `share` of it. More than the whole is refused: that would be a bug.
 
-Why not in `privacy/`: that package holds prices and knows neither noise nor rows.
+Why not in `accounting/`: that package holds prices and knows neither noise nor rows.
 """
 
 from __future__ import annotations
@@ -29,6 +28,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from dpsparse.accounting.events import (
+    Event,
+    Exponential,
+    NonPrivate,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+    ThresholdedGaussian,
+)
+from dpsparse.accounting.plan import Plan
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.mechanisms import (
     Answer,
@@ -41,26 +50,15 @@ from dpsparse.mechanisms import (
 )
 from dpsparse.mechanisms.gaussian import MOST_EXACT, exact_unit
 from dpsparse.noise import STEPS
-from dpsparse.privacy.events import (
-    Event,
-    Exponential,
-    NonPrivate,
-    Repeated,
-    RoundedGaussian,
-    Sequence,
-    ThresholdedGaussian,
-)
-from dpsparse.privacy.plan import Plan
 from dpsparse.rows.query import Query
-from dpsparse.rows.votes import Blocks
 from dpsparse.threads import in_pieces
 
 if TYPE_CHECKING:
+    from dpsparse.methods.frank_wolfe.problem import History
+    from dpsparse.methods.frank_wolfe.steps import Steps
     from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity
-    from dpsparse.solvers.frank_wolfe.problem import History
-    from dpsparse.solvers.frank_wolfe.steps import Steps
 
 R = TypeVar("R")
 
@@ -75,11 +73,10 @@ class Releases:
         self._used: dict[str, float] = defaultdict(float)
         self.progress: Callable[[str, float], None] = _untold
 
-    def under(self, plan: Plan, name: str, part: str = "") -> Releases:
+    def under(self, plan: Plan, name: str) -> Releases:
         """Releases of a run inside this one, such as a fit of a search, that follow a plan of their own.
 
-        `name` tells them apart and `part` ("A", "B") is the secret part of the rows they read, for those who write
-        releases down."""
+        `name` tells them apart, for those who write releases down."""
         return type(self)(plan, self.rng)
 
     # ---- what a solver calls -------------------------------------------------------------------
@@ -203,15 +200,8 @@ class Releases:
             raise CalibrationError(f"Phase {phase!r} does not pay for {made.kind}; a bug.")
         return self._release(phase, made)
 
-    def blocks(self, rows: Rows, n_blocks: int, equal: bool = False) -> Blocks:
-        """A block for every row or person, drawn without looking at them, for `rows.votes`; never told.
-
-        Each has a draw of its own, or (`equal`, for replace-one alone) a secret order cuts them into equal blocks.
-        """
-        return Blocks(self._blocks(len(rows), n_blocks, equal), n_blocks)
-
     def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
-        """Secret numbers that depend on no row: which candidate is tried next, whether a search stops."""
+        """Secret numbers that depend on no row."""
         return draw(self.rng)
 
     def admit(self, rows: R) -> R:
@@ -227,10 +217,6 @@ class Releases:
             )
         m = rows.domain.rows_per_unit
         return rows if m is None else rows.at_most(m, self.rng)
-
-    def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
-        """Public rows from uniform(-1, 1): they depend on no row and hide nothing."""
-        return self.rng.uniform(-1.0, 1.0, (n_rows, n_columns))
 
     # ---- how it is done ------------------------------------------------------------------------
 
@@ -257,11 +243,6 @@ class Releases:
         """The question follows from the tilt: noise comes first, and again at the end."""
         minimiser = tilt.minimiser(tilt.tilt(self.rng)).whole(tilt.fine)
         return tilt.blurred(minimiser, self.rng)
-
-    def _blocks(self, n_rows: int, n_blocks: int, equal: bool) -> np.ndarray:
-        if equal:
-            return np.asarray(self.rng.permutation(n_rows) % n_blocks)
-        return self.rng.integers(n_blocks, size=n_rows)
 
     def _event(self, phase: str) -> Event:
         if phase not in self._events:

@@ -17,7 +17,6 @@ that differ in one row. All bounds are attained (tests/test_sensitivity.py).
     rows for which something holds            abs     1                    1
     number of rows, sum of y in [-1, 1]       L2      sqrt 2               2
     integer clipped to [low, high]            abs     high - low           high - low
-    votes of blocks                           Linf    1                    1
     ridge minimiser up to gradient tol        L2      (D + 2 tol)/ridge    (2 D + 2 tol)/ridge
     distance from a tilted minimiser          L2      2 tol'/ridge         2 tol'/ridge
     a linear map P of a vector                L2      |P| times            |P| times
@@ -214,11 +213,6 @@ def clipped_count(low: int, high: int) -> Sensitivity:
     return Sensitivity(float(high - low), "abs", "any", "docs/proofs/counts.md, Lemma 3")
 
 
-def votes(adjacency: str) -> Sensitivity:
-    """Vote counts of blocks to which rows are sent by secret draws that ignore their content."""
-    return _of_rows(1.0, 1.0, "Linf", adjacency, "docs/proofs/counts.md, Lemma 4")
-
-
 def ridge_minimiser(
     slope_bound: float,
     row_norm: float,
@@ -256,7 +250,7 @@ def tilted_minimiser(
 def linear_answers(vector: Sensitivity, operator_norm: float) -> Sensitivity:
     """A public linear map of a vector whose L2 sensitivity is known."""
     _require_positive(operator_norm=operator_norm)
-    source = "docs/proofs/transfer.md, Lemma 4"
+    source = "docs/proofs/transfer.md, Lemma 2"
     return replace(vector, value=vector.value * operator_norm, source=source)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import local
 from typing import Any
 
@@ -54,12 +54,20 @@ def in_threads(
     """All blocks, on as many threads as there are cores for it, or as the caller knows there are; kernels release
     the GIL. An error of a block is raised when all blocks are done."""
     blocks = list(blocks)
-    waiting = iter(blocks)  # taking the next block is one instruction of the interpreter
+    waiting: SimpleQueue[int] = (
+        SimpleQueue()
+    )  # hands out each block once, also where Python has no GIL
+    for block in blocks:
+        waiting.put(block)
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def work() -> None:
-        for block in waiting:
+        while True:
             error = None
+            try:
+                block = waiting.get_nowait()
+            except Empty:
+                return
             try:
                 task(block)
             except BaseException as raised:

@@ -13,13 +13,14 @@ import pytest
 import scipy.sparse as sp
 from randomgen import AESCounter
 
-import dpsparse.clipping
-import dpsparse.estimators._base
-import dpsparse.estimators.gradient
+import dpsparse.domain.clipping
 import dpsparse.mechanisms.gaussian
 import dpsparse.mechanisms.names
 import dpsparse.mechanisms.picks
 import dpsparse.mechanisms.tilt
+import dpsparse.mechanisms.top_k
+import dpsparse.methods.base
+import dpsparse.methods.gradient.estimator
 import dpsparse.noise
 import dpsparse.nonzeros
 import dpsparse.private_run
@@ -27,12 +28,12 @@ import dpsparse.random
 import dpsparse.rows.kernels
 import dpsparse.rows.ridge
 import dpsparse.rows.unit
-import dpsparse.selection.top_k
 import dpsparse.sensitivity
-from dpsparse import Domain, PrivateCount, estimators
+from dpsparse import Domain, PrivateCount
+from dpsparse import methods as estimators
 from dpsparse.audit.replay import check
 from dpsparse.audit.verdict import first_complaint
-from dpsparse.clipping import Part
+from dpsparse.domain.clipping import Part
 from dpsparse.release import Releases
 from dpsparse.rows.kernels import SAFE_ROW
 from dpsparse.sensitivity import Sensitivity
@@ -58,7 +59,7 @@ def fault(needs, **parameters):
 
 @pytest.fixture(autouse=True)
 def short_counts(monkeypatch):
-    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.methods.frank_wolfe import solve
 
     monkeypatch.setattr(solve, "COUNT_STEPS", 30)
 
@@ -79,7 +80,7 @@ def half_the_noise_of_the_sums(patch):
         patch.setattr(module, "add_integers", add)
 
 
-@fault("DPADMMClassifier", n_iter=3)
+@fault("DPADMMClassifier", n_iter=3, n_nonzero=3)
 def half_the_noise_scale(patch):
     original = Releases.scale
     patch.setattr(Releases, "scale", lambda *query: original(*query) / 2)
@@ -118,7 +119,7 @@ def test_a_hundredth_too_little_noise_of_any_phase_shows_on_any_pair(
 
 TILTED = [
     ("DPRidgeRegressor", {"domain": FREE_NUMBER}),
-    ("DPTwoStageClassifier", {"n_nonzero": 3, "n_blocks": 4, "support": "votes"}),
+    ("DPTwoStageClassifier", {"n_nonzero": 3}),
 ]
 
 
@@ -182,7 +183,7 @@ def plain_float64_noise(patch):
     patch.setattr(dpsparse.mechanisms.gaussian.GaussianNoise, "draw", draw)
 
 
-@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
+@fault("DPTwoStageClassifier", n_nonzero=3)
 def a_tilt_of_plain_float64_noise(patch):
     def integers(rng, size):
         return dpsparse.noise.STEPS * rng.standard_normal(size)
@@ -193,10 +194,10 @@ def a_tilt_of_plain_float64_noise(patch):
 @fault("DPGradientClassifier", n_iter=4, step_size=1.7e308)
 def a_step_that_cannot_be_represented(patch):
     """Checked no more: weights overflow and slopes are not numbers, under a proven headline."""
-    patch.setattr(dpsparse.estimators.gradient, "HUGE", np.inf)
+    patch.setattr(dpsparse.methods.gradient.estimator, "HUGE", np.inf)
 
 
-@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
+@fault("DPTwoStageClassifier", n_nonzero=3)
 def half_the_tilt(patch):
     def integers(rng, size):
         return dpsparse.noise.integers(rng, size) // 2
@@ -204,16 +205,16 @@ def half_the_tilt(patch):
     patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
 
-@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
+@fault("DPTwoStageClassifier", n_nonzero=3)
 def twice_the_temperature(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
-        return dpsparse.selection.top_k.top_k(scores, k, 2 * kappa, rng, null=null)
+        return dpsparse.mechanisms.top_k.top_k(scores, k, 2 * kappa, rng, null=null)
 
     patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
-@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
-def largest_votes_without_noise(patch):
+@fault("DPTwoStageClassifier", n_nonzero=3)
+def largest_scores_without_noise(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         return np.argsort(-scores)[:k]
 
@@ -227,7 +228,7 @@ def unlikely_picks_are_impossible(patch):
     def top_k(scores, k, kappa, rng, *, null=False):
         never = kappa * (scores.max() - scores) > np.log(1e6)
         scores = np.where(never, scores.min() - np.int64(2**50), scores)
-        return dpsparse.selection.top_k.top_k(scores, k, kappa, rng, null=null)
+        return dpsparse.mechanisms.top_k.top_k(scores, k, kappa, rng, null=null)
 
     patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
@@ -274,13 +275,14 @@ def replace_one_charged_as_add_remove(patch):
     patch.setattr(dpsparse.rows.unit, "clipped_gradient_sum", charged)
 
 
-@fault("DPTwoStageRegressor", domain=NUMBER, second_stage="output", n_nonzero=3)
-def half_the_sensitivity(patch):
-    import dpsparse.estimators._support as support
+@fault("DPTransferClassifier", n_nonzero=3)
+def a_quarter_of_the_sensitivity(patch):
+    """The longest declared rows have twice the clipping length, and move a minimiser by .47 of its bound."""
+    import dpsparse.methods.support_first.plan as support
 
     def ridge_minimiser(*facts, **more):
         true = dpsparse.sensitivity.ridge_minimiser(*facts, **more)
-        return Sensitivity(true.value / 2, true.norm, true.adjacency, true.source)
+        return Sensitivity(true.value / 4, true.norm, true.adjacency, true.source)
 
     for module in (dpsparse.rows.ridge, support):
         patch.setattr(module, "ridge_minimiser", ridge_minimiser)
@@ -288,19 +290,19 @@ def half_the_sensitivity(patch):
 
 @fault("DPGradientClassifier", **GRADIENT)
 def a_release_more_than_paid_for(patch):
-    from dpsparse.solvers.gradient import Run
+    from dpsparse.methods.look import rows
 
-    original = Run.release_prior
+    original = rows.look_at_classes
 
-    def twice(self):
-        original(self)
-        original(self)
+    def twice(*facts):
+        original(*facts)
+        return original(*facts)
 
     patch.setattr(Releases, "_use", lambda *share: None)
-    patch.setattr(Run, "release_prior", twice)
+    patch.setattr(rows, "look_at_classes", twice)
 
 
-@fault("DPADMMClassifier", n_iter=3)
+@fault("DPADMMClassifier", n_iter=3, n_nonzero=3)
 def rows_are_not_clipped(patch):
     def cast(indptr, raw, bound, norm, out):
         out[:] = np.clip(raw, -1e6, 1e6)
@@ -308,11 +310,11 @@ def rows_are_not_clipped(patch):
     def weigh(indptr, values, constant, row_clip, longest, squared, out):
         out[:] = 1.0
 
-    patch.setattr(dpsparse.clipping, "_cast_rows", cast)
+    patch.setattr(dpsparse.domain.clipping, "_cast_rows", cast)
     patch.setattr(dpsparse.rows.ridge, "_weigh", weigh)
 
 
-@fault("DPGradientClassifier", domain=LONG, n_iter=4, renormalise=False, masses=None)
+@fault("DPGradientRegressor", domain=Domain(target_bound=2.0, n_samples=12), n_iter=4)
 def rows_keep_their_length(patch):
     patch.setattr(dpsparse.rows.kernels, "unit_rows", unit_rows(lambda lengths: 1.0))
 
@@ -340,8 +342,8 @@ def clip_after_summing(patch):
 @fault("DPLassoClassifier", n_iter=5, radius=2.0)
 def one_side_of_the_range_only(patch):
     """A vertex and its mirror image move in opposite directions: the range is twice the move."""
-    from dpsparse.estimators import lasso
-    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.methods.frank_wolfe import estimator as lasso
+    from dpsparse.methods.frank_wolfe import solve
 
     def vertex_score_range(*facts):
         true = dpsparse.sensitivity.vertex_score_range(*facts)
@@ -453,7 +455,7 @@ def lengths_in_float32(patch):
 
 @fault("DPGradientClassifier", **GRADIENT)
 def a_stale_flag_is_believed(patch):
-    patch.setattr(dpsparse.clipping, "_rises", lambda indptr, indices: True)
+    patch.setattr(dpsparse.domain.clipping, "_rises", lambda indptr, indices: True)
 
 
 def short_sum(values, unit, bound, positive, out):
@@ -477,9 +479,9 @@ def targets_are_not_clipped(patch):
 
 @fault("DPGradientClassifier", domain=Domain(classes=(0, 1)), n_iter=4)
 def divide_by_the_private_number_of_rows(patch):
-    from dpsparse.solvers.gradient import Run
+    from dpsparse.methods.look import targets
 
-    patch.setattr(Run, "public_n", lambda self, noisy, query: float(len(self.rows)))
+    patch.setattr(targets, "known_rows", lambda rows, *facts: float(len(rows)))
 
 
 @fault("DPHardThresholdClassifier", n_iter=4, n_nonzero=3)
@@ -491,7 +493,7 @@ def stop_when_the_exact_gradient_is_small(patch):
         small = np.linalg.norm(data.X.T @ (data.y - 0.5)) < 1.0
         return original(rows, replace(public, n_iter=public.n_iter - small), releases)
 
-    patch.setattr(dpsparse.DPHardThresholdClassifier, "_solver", staticmethod(solve))
+    patch.setattr("dpsparse.methods.hard_threshold.solve.solve", solve)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -505,14 +507,6 @@ def noise_scaled_to_the_data(patch):
     patch.setattr(Releases, "scale", scale)
 
 
-@fault("DPTwoStageClassifier", n_nonzero=3, n_blocks=4, support="votes")
-def contiguous_blocks(patch):
-    def blocks(self, n_rows, n_blocks, equal):
-        return np.arange(n_rows) * n_blocks // n_rows
-
-    patch.setattr(Releases, "_blocks", blocks)
-
-
 @pytest.mark.parametrize("name", ["DPADMMClassifier", "DPTwoStageClassifier"])
 def test_a_search_that_gives_up_is_caught(name, monkeypatch):
     original = dpsparse.rows.ridge.minimise
@@ -521,7 +515,7 @@ def test_a_search_that_gives_up_is_caught(name, monkeypatch):
         return original(replace(problem, tol=1e5 * problem.tol), tilt)
 
     monkeypatch.setattr(dpsparse.rows.ridge, "minimise", minimise)
-    assert "tolerance" in first_complaint(make(name, {}))
+    assert "tolerance" in first_complaint(make(name, {"n_nonzero": 3}))
 
 
 @fault("DPTransferClassifier", n_nonzero=3)
@@ -567,7 +561,7 @@ def the_plan_holds_the_number_of_rows(patch):
     after_fit(patch, "DPHardThresholdClassifier", leak)
 
 
-@fault("DPADMMClassifier", n_iter=3)
+@fault("DPADMMClassifier", n_iter=3, n_nonzero=3)
 def the_guarantee_names_the_number_of_rows(patch):
     def leak(self, y):
         self.privacy_ = replace(self.privacy_, assumptions=(f"{len(y)} rows",))
@@ -588,7 +582,7 @@ def a_warning_counts_rows(patch):
 
 def with_problem(patch, **changes):
     """Steps are drawn for another problem than the one that is paid for."""
-    from dpsparse.solvers.frank_wolfe import steps
+    from dpsparse.methods.frank_wolfe import steps
 
     honest = steps.extend
 
@@ -599,10 +593,10 @@ def with_problem(patch, **changes):
     patch.setattr(steps, "extend", extend)
 
 
-@fault("DPLassoClassifier", n_iter=20, radius=1.0)
+@fault("DPLassoClassifier", n_iter=8, radius=1.0)
 def the_exact_sign(patch):
     """Raff, Khanna and Lu (2023): the feature is drawn, the sign is read off the gradient."""
-    from dpsparse.solvers.frank_wolfe.steps import Steps
+    from dpsparse.methods.frank_wolfe.steps import Steps
 
     original = Steps.draw
 
@@ -627,7 +621,7 @@ def a_sampler_with_twice_the_temperature(patch):
 @fault("DPLassoClassifier", n_iter=8, radius=1.0, epsilon=8.0)
 def unlikely_vertices_are_impossible(patch):
     """A vertex 64 times less likely than the likeliest is drawn again."""
-    from dpsparse.solvers.frank_wolfe.steps import Steps
+    from dpsparse.methods.frank_wolfe.steps import Steps
 
     original = Steps.draw
 

@@ -7,17 +7,16 @@ import pytest
 from scipy import stats
 
 from dpsparse import Domain
+from dpsparse.accounting import Exponential, Gaussian, calibrate, delta
 from dpsparse.audit import law
 from dpsparse.audit.neighbours import add_row
 from dpsparse.audit.replay import Subject
-from dpsparse.estimators import DPGradientClassifier, DPLassoClassifier
 from dpsparse.mechanisms import Release
 from dpsparse.mechanisms.picks import noisy_max_log_probability, ranking
-from dpsparse.privacy import Exponential, Gaussian, calibrate, delta
+from dpsparse.methods import DPGradientClassifier, DPLassoClassifier
 from dpsparse.random import make_generator, two_sided_geometric
 
 # A fit that is one sum of rows of length one with slopes of at most one.
-ONE_CLIPPED_SUM = {"masses": None, "clip": 1.0, "fit_intercept": False}
 
 NONE = np.empty(0)
 
@@ -79,7 +78,7 @@ def test_selection_strength_is_half_the_claim():
 def test_whole_estimators_reach_half_the_claim():
     """Gaussian and selection estimators on worst pairs: 0.5 of epsilon from whole histories."""
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
-    gradient = DPGradientClassifier(domain, delta=1e-2, n_iter=1, **ONE_CLIPPED_SUM)
+    gradient = DPGradientClassifier(domain, delta=1e-2, n_iter=1)
     X, y = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
     pair = add_row(X, y, np.array([1.0, 0.0]), 1, "owner")
     assert (

@@ -12,12 +12,10 @@ from dpsparse import (
     DPGradientClassifier,
     DPLassoClassifier,
     DPScreenedLassoClassifier,
-    DPTwoStageClassifier,
 )
 from dpsparse.audit.cases import ROWS_OF_A_PERSON, build, cases, for_persons
-from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
-from dpsparse.audit.replay import check
+from dpsparse.audit.replay import Subject, boundary_findings, check, worst_of
 from dpsparse.audit.verdict import audit
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -34,7 +32,7 @@ FIRST = [case for case in ALL if "-0-" in case.id]
 
 @pytest.fixture(autouse=True)
 def short_counts(monkeypatch):
-    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.methods.frank_wolfe import solve
 
     monkeypatch.setattr(solve, "COUNT_STEPS", 30)
 
@@ -83,16 +81,16 @@ def test_replay_of_persons_finds_nothing_quickly(estimator):
 
 @pytest.mark.parametrize("estimator", [case for case in FIRST if "add-remove" in case.id])
 def test_boundary_floats_of_persons_contribute_at_most_their_bound(estimator):
-    found = contributions(estimator, every=37)
-    assert found.complaint == ""
-    assert found.largest
+    found = worst_of(boundary_findings(Subject(estimator, 7), every=37))
+    assert found.first_complaint == ""
+    assert found.reached
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ALL)
 def test_replay_and_contributions_of_persons_find_nothing(estimator):
     assert check(estimator, n_pairs=len(SHAPES) ** 2, n_climbs=20, seed=1).complaints == ()
-    assert contributions(estimator, every=3).complaint == ""
+    assert worst_of(boundary_findings(Subject(estimator, 7), every=3)).complaints == ()
 
 
 @pytest.mark.slow
@@ -160,25 +158,3 @@ def test_persons_forgotten_by_a_working_set_are_found(monkeypatch):
     assert "too far" in found(model)
     monkeypatch.undo()
     assert found(model) == ""
-
-
-def test_persons_torn_apart_by_blocks_are_found(monkeypatch):
-    """Votes of two blocks move where the rows of a person go to blocks one by one."""
-    from dpsparse.rows import votes
-
-    tear = votes.np.repeat
-
-    def torn(blocks, sizes):
-        whole = tear(blocks, sizes)
-        return (whole + np.arange(len(whole))) % 4 if np.ndim(sizes) else whole
-
-    class Numpy:
-        def __getattr__(self, name):
-            return torn if name == "repeat" else getattr(np, name)
-
-    monkeypatch.setattr(votes, "np", Numpy())
-    domain = Domain(classes=(0, 1), unit="person", row_norm=1.0, n_samples=12)
-    model = DPTwoStageClassifier(
-        domain, n_nonzero=2, n_blocks=4, support="votes", second_stage="gradient"
-    )
-    assert "too far" in found(model)

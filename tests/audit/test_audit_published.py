@@ -8,7 +8,7 @@ from dpsparse.audit.blackbox import attack, publish
 from dpsparse.audit.neighbours import worst_pairs
 from dpsparse.audit.replay import Subject
 from dpsparse.audit.verdict import black_box
-from dpsparse.estimators import (
+from dpsparse.methods import (
     DPLassoClassifier,
     DPTransferClassifier,
     DPTwoStageRegressor,
@@ -33,7 +33,7 @@ PAPERS = [
 ]
 PROVEN = [
     pytest.param(DPLassoClassifier(LABELS, epsilon=0.1, **SIGN), 4, id="002-sign"),
-    pytest.param(DPTransferClassifier(TIE, **SUPPORT), 3, id="003-support"),
+    pytest.param(DPTransferClassifier(TIE, n_nonzero=1, public_X=np.eye(3)), 3, id="003-support"),
     pytest.param(DPTwoStageRegressor(FAR, n_nonzero=1), 3, id="squared-loss"),
 ]
 

@@ -12,14 +12,14 @@ import pytest
 
 import dpsparse.evaluation.api
 import dpsparse.inference.feature_test
-import dpsparse.models
+import dpsparse.methods.gradient.solve
+import dpsparse.models.files
 import dpsparse.preprocessing.categories
-import dpsparse.solvers.gradient
 from audit.runs import all_runs
 from dpsparse import DPFeatureTest, DPSearchCV
 from dpsparse.audit import rebuild
 from dpsparse.audit.transcript import TranscribedReleases
-from dpsparse.estimators._base import BaseDPLinearModel
+from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 
@@ -29,7 +29,7 @@ RUNS = {run.name: run for run in all_runs()}
 @pytest.fixture(autouse=True)
 def short_counts(monkeypatch):
     """A private count needs some noiseless fit; five thousand steps of it are not needed here."""
-    from dpsparse.solvers.frank_wolfe import solve
+    from dpsparse.methods.frank_wolfe import solve
 
     monkeypatch.setattr(solve, "COUNT_STEPS", 30)
 
@@ -148,14 +148,14 @@ def an_exact_count_is_kept(patch):
 
 @leak("DPRidgeRegressor-0-add-remove")
 def an_exact_mean_is_used(patch):
-    original = BaseDPLinearModel._run
+    original = BaseDPLinearModel._carry_out
 
-    def run(self, rows, plan, releases):
+    def carry_out(self, rows, plan, releases, labels):
         total = rows.target_total().whole(2.0**-20)[0] * 2.0**-20
-        solution = original(self, rows, plan, releases)
-        return solution._replace(intercept=solution.intercept + total / len(rows))
+        original(self, rows, plan, releases, labels)
+        self.intercept_ += total / len(rows)
 
-    patch.setattr(BaseDPLinearModel, "_run", run)
+    patch.setattr(BaseDPLinearModel, "_carry_out", carry_out)
 
 
 @leak("DPGradientClassifier-0-replace-one-persons")
@@ -228,17 +228,17 @@ def a_file_that_counts_rows(patch):
         seen.append(len(cells))
         return clipped(cells, targets, groups)
 
-    header = dpsparse.models._pipeline_header
+    header = dpsparse.models.files._pipeline_header
 
     def counted(*facts):
         found, *rest = header(*facts)
         return {**found, "n_rows": seen[-1]}, *rest
 
     patch.setattr(dpsparse.rows.RawRows, "of", of)
-    patch.setattr(dpsparse.models, "_pipeline_header", counted)
+    patch.setattr(dpsparse.models.files, "_pipeline_header", counted)
 
 
-@leak("search path-add-remove-row")
+@leak("search free-add-remove-row")
 def the_exact_score_of_the_winner(patch):
     original = DPSearchCV.fit
 

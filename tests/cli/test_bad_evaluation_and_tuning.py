@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, Ledger, dp_evaluate, models
+from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, Ledger, dp_evaluate
 from dpsparse.cli import main
 from dpsparse.exceptions import DPSparseError
+from dpsparse.models import files as models
 
 MARK = "zq7-SECRET"
 N = 60
@@ -25,8 +26,6 @@ FILES = {
     + "".join(f"{MARK if i else ''},0.5,1,no\n" for i in range(N)),
     "twice.csv": "age,age,label\n0.5,1,no\n",
     "grid.toml": "[grid]\nn_nonzero = [1, 2]\n",
-    "step.toml": "[grid]\nstep_size = [0.1, 0.2]\n",
-    "radius.toml": "[grid]\nradius = [1.0, 2.0]\n",
     "empty.toml": "[grid]\n",
     "none.toml": "candidate = []\n",
     "nan.toml": "[grid]\nthreshold = [nan]\n",
@@ -82,13 +81,10 @@ CASES = [
         "price.toml", "date.toml", "unknown.toml",
     )),
     *((2, f"{TUNE} {more}") for more in (
-        "--design grid", "--share 2", "--share nan", "--epsilon inf", "--epsilon 1e-9", "--epsilon nan", "--delta 1",
+        "--design path", "--epsilon inf", "--epsilon 1e-9", "--epsilon nan", "--delta 1",
         "--classes no", "--person label", "--method nonsense",
     )),
-    (2, changed(TUNE, ("--candidates grid.toml", ""))),
     (2, changed(TUNE, ("-o out.json", ""))),
-    (2, changed(TUNE, ("grid.toml", "step.toml")) + " --design path"),
-    (2, changed(TUNE, ("grid.toml", "radius.toml")) + " --design stopping --method lasso"),
     (2, changed(TUNE, ("-o out.json", "--plan"))),
     (2, changed(TUNE, ("-o out.json", "--plan --n-features 0"))),
     (3, f"{TUNE} --classes a,b"),

@@ -10,7 +10,7 @@ import pytest
 from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer
 from dpsparse.cli import main
 from dpsparse.exceptions import DPSparseError
-from dpsparse.privacy import Ledger
+from dpsparse.ledger import Ledger
 
 MARK = "zq7SECRET"
 ROWS = "\n".join(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dpsparse import Domain
 from dpsparse.cli import explain
 from dpsparse.exceptions import DomainError, LedgerError
-from dpsparse.models import load
-from dpsparse.privacy import Ledger
+from dpsparse.ledger import Ledger
+from dpsparse.models.files import load
 
 FACTS = ["--classes", "0,1", "--row-norm", "1", "--n-samples", "200"]
 QUICK = [*FACTS, "--n-iter", "2"]
@@ -319,7 +319,7 @@ def test_an_input_is_never_overwritten(run, folder, alias):
 
 def test_a_large_model_does_not_replace_the_table_beside_it(run, folder, monkeypatch):
     """Above 1e5 weights NAME.json becomes NAME.npz, which may be what was read."""
-    monkeypatch.setattr("dpsparse.models.JSON_LIMIT", 0)
+    monkeypatch.setattr("dpsparse.models.files.JSON_LIMIT", 0)
     Path("rows.npz").write_bytes(Path("rows.svm").read_bytes())
     before = Path("rows.npz").read_bytes()
     fit = ["fit", "rows.npz", "--format", "svmlight", *QUICK, "-o", "rows.json", "--overwrite"]

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsparse import Ledger, estimators
+from dpsparse import Ledger
+from dpsparse import methods as estimators
 from dpsparse.audit.command import read_config
 from dpsparse.cli.options import methods
-from dpsparse.estimators._base import hyper_parameters
 from dpsparse.exceptions import ParameterError
+from dpsparse.methods.base import hyper_parameters
 
 COMMON = {
     "domain": "--domain",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsparse.cli import main
-from dpsparse.readers import read_table
+from dpsparse.io import read_table
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsparse.domain_file import read
-from dpsparse.models import load
+from dpsparse.domain.file import read
+from dpsparse.models.files import load
 
 N = 4000
 

@@ -73,8 +73,13 @@ def test_every_public_name_is_in_the_reference():
 
 def test_every_promise_leads_to_its_proof():
     """Estimators, events and all else that promises: the note exists, also inside the package."""
-    kinds = [getattr(dpsparse.estimators, name) for name in dpsparse.estimators.__all__]
-    kinds += [dpsparse.Ledger, dpsparse.DPSearchCV, dpsparse.dp_evaluate, dpsparse.privacy.Gaussian]
+    kinds = [getattr(dpsparse.methods, name) for name in dpsparse.methods.__all__]
+    kinds += [
+        dpsparse.Ledger,
+        dpsparse.DPSearchCV,
+        dpsparse.dp_evaluate,
+        dpsparse.accounting.Gaussian,
+    ]
     for kind in kinds:
         note = proof_of(kind)
         assert note.startswith("docs/proofs/"), kind

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsparse.privacy import Ledger
+from dpsparse.ledger import Ledger
 
 BASIC = ["evaluate", "m.json", "test.csv", "--target", "label", "--epsilon", "0.5"]
 

@@ -25,10 +25,12 @@ from broken_inputs import (
     cli_cases,
 )
 
-from dpsparse import Domain, Ledger, estimators, models
+from dpsparse import Domain, Ledger
+from dpsparse import methods as estimators
 from dpsparse.cli import main
 from dpsparse.exceptions import DPSparseError
-from dpsparse.readers import iter_svmlight, read_svmlight, read_table
+from dpsparse.io import iter_svmlight, read_svmlight, read_table
+from dpsparse.models import files as models
 
 CLASSES = Domain(row_norm=1.0, classes=[0, 1], n_samples=600)
 TARGETS = Domain(row_norm=1.0, target_bound=10.0, n_samples=600)

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpsparse.accounting.events import to_dict
 from dpsparse.audit.cases import cases
 from dpsparse.exceptions import NotPrivateWarning
-from dpsparse.privacy.events import to_dict
 from dpsparse.random import make_generator
 
 FILE = Path(__file__).with_name("golden.json")
@@ -27,7 +27,8 @@ ALL = [case for adjacency in ("add-remove", "replace-one") for case in cases(adj
 def record(model):
     """What one seeded fit on a small table of its own gives."""
     rng = make_generator(7)
-    X = rng.uniform(-1.0, 1.0, (12, 6))
+    width = 6 if getattr(model, "public_X", None) is None else model.public_X.shape[1]
+    X = rng.uniform(-1.0, 1.0, (12, width))
     classes = model.domain.classes
     y = rng.uniform(-2.0, 2.0, 12) if classes is None else rng.choice(classes, 12)
     with warnings.catch_warnings():

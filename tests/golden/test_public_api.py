@@ -1,7 +1,7 @@
 """The public names and their parameters are a list; it changes in the same commit as CHANGELOG.md.
 
 After a change on purpose: `python tests/golden/test_public_api.py` writes the list anew, and a line in
-CHANGELOG.md says why (docs/deprecation.md: what is removed was deprecated before).
+CHANGELOG.md says why (docs/project.md).
 """
 
 import inspect
@@ -16,8 +16,8 @@ import dpsparse
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("public_api.txt")
 ROOMS = (
-    "audit", "datasets", "evaluation", "exceptions", "inference", "model_selection", "preprocessing", "privacy",
-    "proofs", "published", "readers", "report",
+    "accounting", "audit", "datasets", "evaluation", "exceptions", "inference", "io", "ledger", "model_selection",
+    "preprocessing", "proofs", "published", "report",
 )  # fmt: skip
 
 

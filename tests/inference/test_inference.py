@@ -6,7 +6,6 @@ correct method fails one of them for fewer than one choice of seeds in a million
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,26 +13,40 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from dpsparse import Domain, Ledger
-from dpsparse.clipping import HUGE, TINY
+from dpsparse.accounting.guarantee import PERSON
+from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import BudgetError, DomainError, ParameterError, SchemaError
-from dpsparse.inference import DPFeatureTest, dp_inference
+from dpsparse.inference import DPFeatureTest, defaults, dp_inference
 from dpsparse.inference.feature_test import discoveries, statistic
 from dpsparse.inference.intervals import inference_plan
-from dpsparse.inference.newton import newton, shares
-from dpsparse.privacy.guarantee import PERSON
-from dpsparse.rows import Rows
-from dpsparse.rows.moments import CURVATURE, SPREAD, matrix, squares, triangle
+from dpsparse.inference.solve import estimate_weights
+from dpsparse.rows import Rows, likelihood
+from dpsparse.rows.moments import matrix, squares
 from recording import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 DOMAIN = Domain(classes=[0, 1])
 LABELS = np.array([0, 1])
 R = 3.0
+TO = np.array(
+    [[1.0, 0.5, 0.0, 0.1], [0.0, 2.0, 0.0, 0.0], [0.0, -1.0, 1.0, 3.0], [0.0, 0.0, 0.0, 1.0]]
+)
+AT = np.array([0.3, -1.0, 0.5, -0.2])
 
 
-def units_of(X, y, constant=1.0, shortest=R):
-    rows = Rows.clip(sp.csr_array(np.atleast_2d(X)), np.atleast_1d(y), DOMAIN, labels=LABELS)
-    return rows.unit(np.ones(rows.n_features, np.float32), constant=constant, shortest=shortest)
+def rows_of(X, y, domain=DOMAIN, groups=None):
+    return Rows.clip(
+        sp.csr_array(np.atleast_2d(X)), np.atleast_1d(y), domain, labels=LABELS, groups=groups
+    )
+
+
+QUERIES = {
+    "moments": lambda rows, at: likelihood.moments(rows, TO, 5.0),
+    "labelled": lambda rows, at: likelihood.moments(rows, TO, 5.0, labelled=True),
+    "gradient": lambda rows, at: likelihood.gradient(rows, TO, at, R),
+    "curvature": lambda rows, at: likelihood.curvature(rows, TO, at, 0.5),
+    "spread": lambda rows, at: likelihood.spread(rows, TO, at, R * R),
+}
 
 
 def rows_to_try():
@@ -48,26 +61,37 @@ def rows_to_try():
 
 
 @pytest.mark.parametrize("unit", [1e-6, 0.003])
-@pytest.mark.parametrize("kind", [CURVATURE, SPREAD])
-def test_matrices_move_by_their_bound_and_attain_it(kind, unit):
-    """Both adjacencies, on a fine grid and on one where truncation is felt."""
+@pytest.mark.parametrize("kind", QUERIES)
+@pytest.mark.parametrize("persons", [False, True])
+def test_a_unit_moves_a_query_by_its_bound_and_attains_it(kind, unit, persons):
+    """Both adjacencies, on a fine grid and on one where truncation is felt; a person has one to seven rows."""
+    domain = Domain(classes=[0, 1], unit="person") if persons else DOMAIN
     answers, query = [], None
-    for x, y in itertools.product(rows_to_try(), (0, 1)):
-        for psi in (np.zeros(4), np.array([40.0, -1.0, 2.0, -60.0])):
-            query = triangle(kind, units_of(x, y), psi)
+    for k, (x, y) in enumerate(itertools.product(rows_to_try(), (0, 1))):
+        m = 1 + k % 7 if persons else 1
+        X = np.tile(x, (m, 1)) * np.where(np.arange(m) % 3 == 2, 0.5, 1.0)[:, None]
+        rows = rows_of(X, np.full(m, y), domain, np.zeros(m) if persons else None)
+        for at in (
+            np.zeros(4),
+            AT,
+            np.array([40.0, -1.0, 2.0, -60.0]),
+            np.array([-1e5, 3e4, 1.0, 0.0]),
+        ):
+            query = QUERIES[kind](rows, at)
             answers.append(query.whole(unit).astype(float) * unit)
     answers = np.unique(answers, axis=0)
     bound = {a: query.sensitivity(a).value for a in ("add-remove", "replace-one")}
     longest = np.linalg.norm(answers, axis=1).max()
     apart = max(np.linalg.norm(a - answers, axis=1).max() for a in answers)
-    assert 0.97 * bound["add-remove"] < longest <= bound["add-remove"]
-    assert 0.8 * bound["replace-one"] < apart <= bound["replace-one"]
+    assert 0.95 * bound["add-remove"] < longest <= bound["add-remove"]
+    assert 0.75 * bound["replace-one"] < apart <= bound["replace-one"]
 
 
 def test_squares_move_by_their_bound_and_attain_it():
     unit = 1e-6
     answers = [
-        squares(units_of(x, 0, 0.0, 0.0)).whole(unit).astype(float) * unit for x in rows_to_try()
+        squares(rows_of(x, 0).unit(np.ones(3, np.float32))).whole(unit).astype(float) * unit
+        for x in rows_to_try()
     ]
     longest = max(np.linalg.norm(a) for a in answers)
     apart = max(np.linalg.norm(a - b) for a, b in itertools.combinations(answers, 2))
@@ -75,22 +99,48 @@ def test_squares_move_by_their_bound_and_attain_it():
     assert 0.999 * math.sqrt(2.0) < apart <= math.sqrt(2.0)
 
 
-def test_a_row_that_is_not_a_number_moves_nothing():
+@pytest.mark.parametrize("kind", QUERIES)
+def test_weights_that_are_no_numbers_move_nothing_beyond_the_bound(kind):
     for bad in (math.nan, math.inf, 1e308):
-        query = triangle(SPREAD, units_of(np.ones(3), 1), np.full(4, bad))
-        assert np.linalg.norm(query.whole(1e-6).astype(float)) * 1e-6 <= 1.0
+        query = QUERIES[kind](rows_of(np.ones(3), 1), np.full(4, bad))
+        moved = np.linalg.norm(query.whole(1e-6).astype(float)) * 1e-6
+        assert moved <= query.sensitivity("add-remove").value
 
 
-def test_moments_are_those_of_a_dense_reference():
+@pytest.mark.parametrize("persons", [False, True])
+def test_queries_are_those_of_a_dense_reference(persons):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((50, 3)) * 2.0, rng.integers(0, 2, 50)
-    f = np.column_stack([X, np.ones(50)])
-    z = f / np.maximum(np.linalg.norm(f, axis=1, keepdims=True), R)
-    psi = rng.standard_normal(4)
-    p = expit(z @ psi)
-    for kind, c in ((CURVATURE, p * (1 - p)), (SPREAD, (p - y) ** 2)):
-        whole = triangle(kind, units_of(X, y), psi).whole(1e-9)
-        np.testing.assert_allclose(matrix(whole * 1e-9), (z.T * c) @ z, atol=1e-3)
+    whose = np.sort(rng.integers(0, 20, 50)) if persons else np.arange(50)
+    domain = Domain(classes=[0, 1], unit="person") if persons else DOMAIN
+    rows = rows_of(X, y, domain, whose if persons else None)
+    v = np.column_stack([X, np.ones(50)]) @ TO.T
+    z = np.column_stack([v, 2 * y - 1])
+    p = expit(v @ AT)
+
+    def mean_by_unit(values):
+        units = np.unique(whose)
+        return np.array([values[whose == u].mean(axis=0) for u in units])
+
+    def outer(vectors, c, bound):
+        c = np.minimum(c, bound / np.sum(vectors**2, axis=1))
+        return mean_by_unit(c[:, None, None] * vectors[:, :, None] * vectors[:, None, :]).sum(
+            axis=0
+        )
+
+    slopes = mean_by_unit(v * (p - y)[:, None])
+    slopes *= np.minimum(1.0, R / np.linalg.norm(slopes, axis=1))[:, None]
+    expected = {
+        "moments": outer(v, np.ones(50), 5.0),
+        "labelled": outer(z, np.ones(50), 5.0),
+        "gradient": slopes.sum(axis=0),
+        "curvature": outer(v, p * (1 - p), 0.5),
+        "spread": slopes.T @ slopes,
+    }
+    for kind, make in QUERIES.items():
+        answer = make(rows, AT).whole(1e-9) * 1e-9
+        answer = answer if kind == "gradient" else matrix(answer)
+        np.testing.assert_allclose(answer, expected[kind], atol=1e-4)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -99,6 +149,7 @@ def test_replay_stays_below_the_price(adjacency):
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)
     options = {"epsilon": 2.0, "delta": 1e-6, "adjacency": adjacency}
+    box = np.diag([1 / 3.0, 1 / 3.0, 1 / 3.0, 1.0])
     interval = inference_plan(3, DOMAIN, **options)
     test = DPFeatureTest(DOMAIN, **options).plan(3)
     worst = 0.0
@@ -106,7 +157,7 @@ def test_replay_stays_below_the_price(adjacency):
         one = np.vstack([X, x]), np.append(y, label)
         other = (X, y) if adjacency == "add-remove" else (np.vstack([X, -x]), np.append(y, label))
         for plan, run in (
-            (interval, lambda t, r: newton(units_of(*t), np.zeros(4), 2, r)),
+            (interval, lambda t, r: estimate_weights(rows_of(*t), box, r)),
             (test, lambda t, r: statistic(Rows.clip(*t, DOMAIN, labels=LABELS), r)),
         ):
             for first, second in ((one, other), (other, one)):
@@ -121,80 +172,115 @@ def test_replay_stays_below_the_price(adjacency):
 
 
 def test_shares_fill_the_budget():
-    for steps in (1, 2, 4):
-        assert sum(shares(steps).values()) == pytest.approx(1.0)
+    for shares in (defaults.INTERVAL_SHARES, defaults.TEST_SHARES):
+        assert sum(shares.values()) == pytest.approx(1.0)
 
 
 # ---- coverage ------------------------------------------------------------------------------------
 
-BETA = np.linspace(-1.0, 1.0, 5)
+BOUNDS = {"year": (1900.0, 2020.0), "size": (0.0, 60.0), "flag": (0.0, 1.0)}
 
 
-def sample(n, rng, misspecified=False):
-    X = rng.standard_normal((n, 5))
-    margin = X @ BETA - 0.5 + (0.3 * (X[:, 0] ** 2 - 1.0) if misspecified else 0.0)
-    return X, (rng.random(n) < expit(margin)).astype(int), margin
+def population(n=40_000):
+    """Columns far from zero, of unequal scales, one of them skewed and two correlated; the model is not logistic."""
+    rng = np.random.default_rng(3)
+    flag = (rng.random(n) < 0.3).astype(float)
+    year = np.clip(rng.normal(1985.0 + 4.0 * flag, 8.0), 1900.0, 2020.0)
+    size = np.clip(rng.gamma(4.0, 3.0, n), 0.0, 60.0)
+    margin = 0.05 * (year - 1985.0) - 0.1 * (size - 12.0) + 0.8 * flag + 0.003 * (size - 12.0) ** 2
+    return np.column_stack([year, size, flag]), (rng.random(n) < expit(margin)).astype(int)
 
 
-def target(misspecified=False):
-    """The population's minimiser on scaled rows, from 400,000 rows with exact probabilities."""
-    X, _, margin = sample(400_000, np.random.default_rng(99), misspecified)
-    f = np.column_stack([X, np.ones(len(X))])
-    f *= np.minimum(1.0, R / np.linalg.norm(f, axis=1))[:, None]
-    theta = np.zeros(6)
-    for _ in range(20):
-        p = expit(f @ theta)
-        theta -= np.linalg.solve((f.T * (p * (1 - p))) @ f, f.T @ (p - expit(margin)))
-    return theta
+def plain_estimate(X, y):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler, model = make_pipeline(
+        StandardScaler(), LogisticRegression(C=1e8, tol=1e-10, max_iter=500)
+    ).fit(X, y)
+    weights = model.coef_[0] / scaler.scale_
+    return np.append(weights, model.intercept_[0] - weights @ scaler.mean_)
 
 
-def coverage(n, epsilon, runs, truth, *, away=None, misspecified=False, **options):
-    """Share of the weights that lie in their intervals, and the mean half width."""
-    hits, width = 0, 0.0
+def coverage(n, epsilon, runs, *, persons=1):
+    """Share of the weights that lie in their intervals, weight by weight, the mean half width, and the share given."""
+    X, y = population()
+    truth = plain_estimate(X, y)
+    facts = {"unit": "person"} if persons > 1 else {}
+    domain = Domain(classes=[0, 1], bounds=tuple(BOUNDS.values()), **facts)
+    hits, width, given = np.zeros(4), np.zeros(4), 0
     for k in range(runs):
-        rng = np.random.default_rng(1000 + k)
-        X, y, _ = sample(n, rng, misspecified)
-        start = None if away is None else truth + away * np.array([1, -1, 1, -1, 1, -1])
+        drawn = np.random.default_rng(1000 + k).integers(0, len(X), n)
+        rows = np.repeat(drawn, persons)  # every person has the same row several times
+        groups = np.repeat(np.arange(n), persons) if persons > 1 else None
         found = dp_inference(
-            X,
-            y,
-            np.arange(5),
-            DOMAIN,
-            epsilon=epsilon,
-            row_clip=R,
-            start=start,
-            random_state=k,
-            **options,
+            X[rows], y[rows], [0, 1, 2], domain, epsilon=epsilon, random_state=k, groups=groups
         )
-        hits += int(np.sum((found.low <= truth) & (truth <= found.high)))
-        width += float(np.mean(found.high - found.low)) / 2.0
-    return hits / (6 * runs), width / runs
+        if not found.missing:
+            given += 1
+            hits += (found.low <= truth) & (truth <= found.high)
+            width += (found.high - found.low) / 2.0
+    return hits / given, width / given, given / runs
 
 
-def test_intervals_cover_and_one_step_does_not():
-    """180 intervals, nearly independent: five standard deviations below 95 % is 87 %. One step from zero keeps a
-    bias of many half widths: the counterexample."""
-    truth = target()
-    warm, width = coverage(20_000, 1.0, 30, truth, away=0.15)
-    cold, _ = coverage(20_000, 1.0, 30, truth)
-    one, _ = coverage(20_000, 1.0, 10, truth, n_steps=1)
-    assert warm > 0.87
-    assert cold > 0.87
-    assert one < 0.75
-    assert width < 0.06
+@pytest.mark.parametrize("persons", [1, 3])
+def test_intervals_of_uncentred_columns_cover(persons):
+    """Of 40 intervals of a weight fewer than 31 are right with a probability below 1e-4 if each is with .95."""
+    share, width, given = coverage(8000, 1.0, 40, persons=persons)
+    assert share.min() >= 31 / 40
+    assert given > 0.9
+    assert width[0] < 0.02  # without noise .0066
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "epsilon", "misspecified"),
-    [(5000, 1.0, False), (20_000, 1.0, False), (20_000, 0.3, False), (20_000, 1.0, True)],
-)
-@pytest.mark.parametrize("away", [None, 0.15])
-def test_coverage_in_a_thousand_runs(n, epsilon, misspecified, away):
-    """6,000 intervals at 95 %: at least 94 %, more than three standard deviations below nominal."""
-    truth = target(misspecified)
-    share, _ = coverage(n, epsilon, 1000, truth, away=away, misspecified=misspecified)
-    assert share >= 0.94
+@pytest.mark.parametrize(("n", "epsilon"), [(4000, 1.0), (8000, 0.5), (8000, 3.0), (40_000, 1.0)])
+def test_coverage_in_a_thousand_runs(n, epsilon):
+    """At 95 % fewer than 93 % of a thousand have a probability of .002."""
+    assert coverage(n, epsilon, 1000)[0].min() >= 0.93
+
+
+def test_where_noise_hides_the_answer_no_interval_is_given():
+    X, y = population(400)
+    domain = Domain(
+        classes=[0, 1], bounds=tuple((low, 1e4 + high) for low, high in BOUNDS.values())
+    )
+    found = dp_inference(X, y, [0, 1, 2], domain, epsilon=1.0)
+    assert np.all(np.isinf(found.low) & np.isinf(found.high))
+    assert "No interval is given" in found.covers
+    assert found.missing in str(found)
+    assert "closer bounds" in found.missing
+
+
+def test_equal_columns_get_no_interval():
+    """Their weights are not determined; a noisy matrix of second moments does not hide that."""
+    X, y = population(20_000)
+    domain = Domain(classes=[0, 1], bounds=((1900.0, 2020.0), (1900.0, 2020.0)))
+    twice = np.column_stack([X[:, 0], X[:, 0]])
+    given = [
+        not dp_inference(twice, y, [0, 1], domain, epsilon=1.0, random_state=k).missing
+        for k in range(20)
+    ]
+    assert sum(given) <= 2
+
+
+def test_behind_a_pipeline():
+    from dpsparse import DPGradientClassifier
+    from dpsparse.preprocessing import DPPipeline, DPStandardizer
+
+    X, y = population(20_000)
+    model = DPGradientClassifier(Domain(classes=[0, 1]))
+    pipe = DPPipeline(
+        [("scale", DPStandardizer()), ("model", model)], epsilon=3.0, random_state=0
+    ).fit(X, y)
+    found = dp_inference(
+        X, y, list(pipe.get_feature_names_out()), pipeline=pipe, epsilon=3.0, random_state=0
+    )
+    truth = plain_estimate(pipe.transform(X), y)
+    assert np.all(np.abs(found.estimate - truth) < 2.0 * (found.high - found.low) / 2.0)
+    assert found.feature[:-1] == tuple(pipe.get_feature_names_out())
+    with pytest.raises(ParameterError, match="comes from the pipeline"):
+        dp_inference(X, y, [0], model.domain, pipeline=pipe)
 
 
 # ---- false discoveries ---------------------------------------------------------------------------
@@ -260,10 +346,7 @@ def test_results_say_what_they_cover_and_are_paid():
     found = dp_inference(TABLE, Y, [0, 2], domain, epsilon=0.5, ledger=ledger)
     assert found.privacy_.proven
     assert found.feature == (0, 2, "intercept")
-    assert np.all((found.low < found.estimate) & (found.estimate < found.high))
-    assert "same rows" in found.covers
     assert found.covers in str(found)
-    assert list(found.to_frame().columns) == ["estimate", "low", "high"]
     test = DPFeatureTest(domain, epsilon=0.5, ledger=ledger).fit(TABLE, Y)
     assert test.pvalues_.shape == (4,)
     assert "marginal" in test.covers_
@@ -272,13 +355,27 @@ def test_results_say_what_they_cover_and_are_paid():
         dp_inference(TABLE, Y, [0], domain, epsilon=3.0, ledger=ledger)
 
 
-def test_without_noise_it_is_the_maximum_likelihood_estimate():
-    from sklearn.linear_model import LogisticRegression
+def test_results_name_the_label_and_have_odds_ratios():
+    X, y = population(20_000)
+    labels = np.array(["ill", "well"])
+    domain = Domain(classes=["ill", "well"], bounds=tuple(BOUNDS.values()))
+    found = dp_inference(X, labels[y], [0, 1, 2], domain, epsilon=3.0)
+    assert np.all((found.low < found.estimate) & (found.estimate < found.high))
+    assert "same rows" in found.covers
+    assert "Positive weights speak for: well." in str(found)
+    ratio, low, high = found.odds_ratios
+    np.testing.assert_allclose(np.log(ratio[:-1]), found.estimate[:-1])
+    assert np.all((low < ratio) & (ratio < high) | np.isnan(ratio))
+    frame = found.to_frame()
+    assert list(frame.columns) == ["estimate", "low", "high", "odds_ratio", "odds_low", "odds_high"]
 
-    found = dp_inference(TABLE, Y, np.arange(4), DOMAIN, epsilon=math.inf, row_clip=1e3, n_steps=8)
-    plain = LogisticRegression(C=1e8, tol=1e-10, max_iter=1000).fit(TABLE, Y)
-    expected = np.r_[plain.coef_[0], plain.intercept_]
-    np.testing.assert_allclose(found.estimate, expected, atol=2e-4)
+
+def test_without_noise_it_is_the_maximum_likelihood_estimate():
+    X, y = population()
+    domain = Domain(classes=[0, 1], bounds=tuple(BOUNDS.values()))
+    found = dp_inference(X, y, [0, 1, 2], domain, epsilon=math.inf)
+    truth = plain_estimate(X, y)
+    assert np.all(np.abs(found.estimate - truth) < 0.01 * (found.high - found.low))
     assert not found.privacy_.proven
 
 
@@ -293,30 +390,16 @@ STATED = {
 
 
 @pytest.mark.parametrize("fact", STATED)
-def test_a_bound_that_nobody_declared_clips_nothing(fact):
-    """Entries of these rows reach 3; clipped to 1 they would have other weights, and covers would not say so."""
+def test_bounds_clip_what_they_say_and_nothing_else(fact):
     domain, said = STATED[fact]
-    exact = {"epsilon": math.inf, "n_steps": 9}
-    found = dp_inference(TABLE, Y, [3, 0], domain, **exact)
-    plain = dp_inference(TABLE, Y, [3, 0], DOMAIN, row_clip=1e3, **exact)
-    np.testing.assert_allclose(found.estimate, plain.estimate, atol=1e-3)
-    np.testing.assert_allclose(found.high, plain.high, atol=1e-3)
+    found = dp_inference(TABLE, Y, [3, 0], domain, epsilon=math.inf)
+    plain = plain_estimate(TABLE[:, [3, 0]], Y)
+    np.testing.assert_allclose(found.estimate, plain, atol=1e-3)
     assert said in found.covers
-    narrow = replace(domain, row_norm=0.5) if fact == "row_norm" else None
-    if narrow is not None:
-        assert (
-            np.abs(dp_inference(TABLE, Y, [3, 0], narrow, **exact).estimate - plain.estimate).max()
-            > 0.05
-        )
 
 
-def test_bounds_by_column_are_used_and_a_start_is_in_the_units_of_the_columns():
+def test_bounds_by_column():
     domain, _ = STATED["bounds"]
-    plain = dp_inference(TABLE, Y, [3, 0], DOMAIN, row_clip=1e3, epsilon=math.inf, n_steps=9)
-    again = dp_inference(
-        TABLE, Y, [3, 0], domain, start=plain.estimate, epsilon=math.inf, n_steps=1
-    )
-    np.testing.assert_allclose(again.estimate, plain.estimate, atol=1e-3)
     huge = TABLE * 1e5  # far beyond the bounds: clipped, not refused
     assert np.isfinite(dp_inference(huge, Y, [3, 0], domain, epsilon=1.0).estimate).all()
     assert np.isfinite(DPFeatureTest(domain).fit(huge, Y).pvalues_).all()
@@ -324,25 +407,19 @@ def test_bounds_by_column_are_used_and_a_start_is_in_the_units_of_the_columns():
         dp_inference(TABLE[:, :3], Y, [0], domain)
 
 
-def test_the_length_of_rows_has_to_be_stated():
-    with pytest.raises(ParameterError, match="State row_clip"):
-        dp_inference(TABLE, Y, [0], Domain(classes=[0, 1]))
-
-
 def test_columns_by_name_and_in_any_order():
     """Names of a data frame stand for column numbers, and the answer is in the order that was asked."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE, columns=list("abcd"))
-    options = {"epsilon": 5.0, "row_clip": 3.0, "random_state": 1, "n_steps": 2}
-    plain = dp_inference(TABLE, Y, [0, 2], DOMAIN, start=[0.1, 0.2, 0.3], **options)
-    named = dp_inference(frame, Y, ["c", "a"], DOMAIN, start=[0.2, 0.1, 0.3], **options)
-    assert named.feature == ("c", "a", "intercept")
+    domain, _ = STATED["bounds"]
+    plain = dp_inference(TABLE, Y, [0, 3], domain, epsilon=math.inf)
+    named = dp_inference(frame, Y, ["d", "a"], domain, epsilon=math.inf)
+    assert named.feature == ("d", "a", "intercept")
     order = [1, 0, 2]
-    np.testing.assert_array_equal(named.estimate, plain.estimate[order])
-    np.testing.assert_array_equal(named.high, plain.high[order])
-    np.testing.assert_array_equal(named.covariance, plain.covariance[np.ix_(order, order)])
+    np.testing.assert_allclose(named.estimate, plain.estimate[order], atol=1e-4)
+    np.testing.assert_allclose(named.high, plain.high[order], atol=1e-4)
     with pytest.raises(ParameterError, match="no such column"):
-        dp_inference(frame, Y, ["a", "age"], DOMAIN, row_clip=3.0)
+        dp_inference(frame, Y, ["a", "age"], domain)
 
 
 def test_the_feature_test_is_a_selector():
@@ -355,14 +432,19 @@ def test_the_feature_test_is_a_selector():
     assert not hasattr(test.fit(X, y), "feature_names_in_")
 
 
-def test_persons_by_one_random_row():
-    domain = Domain(classes=[0, 1], row_norm=4.0, unit="person", rows_per_unit=1)
+@pytest.mark.parametrize("rows_per_unit", [1, 2, None])
+def test_persons(rows_per_unit):
+    domain = Domain(classes=[0, 1], row_norm=4.0, unit="person", rows_per_unit=rows_per_unit)
     groups = np.arange(200) // 2
     assert dp_inference(TABLE, Y, [0], domain, groups=groups).privacy_.unit == PERSON
-    assert DPFeatureTest(domain).fit(TABLE, Y, groups=groups).privacy_.unit == PERSON
     ledger = Ledger(epsilon=5.0, delta=1e-5)  # of rows
     with pytest.raises(BudgetError, match="neither implies the other"):
         dp_inference(TABLE, Y, [0], domain, groups=groups, ledger=ledger)
+    if rows_per_unit != 1:
+        with pytest.raises(ParameterError, match="rows_per_unit=1"):
+            DPFeatureTest(domain).fit(TABLE, Y, groups=groups)
+        return
+    assert DPFeatureTest(domain).fit(TABLE, Y, groups=groups).privacy_.unit == PERSON
     with pytest.raises(BudgetError, match="neither implies the other"):
         DPFeatureTest(domain, ledger=ledger).fit(TABLE, Y, groups=groups)
     assert ledger.history() == []
@@ -374,24 +456,20 @@ BAD = [
     ({"support": [0, 0]}, ParameterError, "once"),
     ({"support": [9]}, ParameterError, "column 9"),
     ({"support": ["a"]}, ParameterError, "column numbers"),
-    ({"start": [0.0]}, ParameterError, "start"),
-    ({"start": [0.0, math.nan]}, ParameterError, "start"),
-    ({"start": "zero"}, ParameterError, "start"),
     ({"X": TABLE[:0], "y": Y[:0]}, SchemaError, "no rows"),
     ({"y": Y[:-1]}, SchemaError, "different numbers"),
     ({"level": 1.0}, ParameterError, "level"),
     ({"epsilon": 0.0}, ParameterError, "epsilon"),
     ({"delta": 0.0}, ParameterError, "delta"),
     ({"adjacency": "rows"}, ParameterError, "adjacency"),
-    ({"domain": DOMAIN}, ParameterError, "row_clip"),
+    ({"domain": DOMAIN}, ParameterError, "how large"),
     ({"domain": None}, ParameterError, "domain"),
     ({"domain": Domain(classes=[0, 1, 2])}, ParameterError, "two classes"),
     ({"domain": Domain(classes="observed")}, DomainError, "labels"),
-    ({"domain": Domain(classes=[0, 1], unit="person")}, ParameterError, "rows_per_unit=1"),
+    ({"domain": Domain(classes=[0, 1], row_norm=4.0, unit="person")}, ParameterError, "groups"),
     ({"groups": Y}, ParameterError, "groups"),
     ({"y": Y + 7}, SchemaError, "label"),
     ({"X": TABLE * np.nan}, SchemaError, "NaN"),
-    ({"n_steps": 0}, ParameterError, "n_steps"),
 ]
 
 

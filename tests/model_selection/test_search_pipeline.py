@@ -18,12 +18,11 @@ from dpsparse import (
     Ledger,
     private_run,
 )
+from dpsparse.accounting import epsilon
+from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import BudgetError, DPSparseError, NotPrivateWarning, ParameterError
-from dpsparse.model_selection.narrower import told
-from dpsparse.model_selection.pricing import choice_parameter
 from dpsparse.preprocessing import DPStandardizer, DPTablePreparer
-from dpsparse.privacy import epsilon
-from dpsparse.privacy.rdp import leaves
+from dpsparse.preprocessing.width import replan_for_width
 from dpsparse.random import make_generator
 from dpsparse.release import Releases, _squares
 from dpsparse.rows import Rows
@@ -35,9 +34,12 @@ REGION = RNG.choice(["north", "south", "west"], N)
 X = {"age": AGE, "income": INCOME, "region": REGION}
 y = np.where((AGE - 50) / 30 + (REGION == "north") + 0.3 * RNG.normal(size=N) > 0, "yes", "no")
 CANDIDATES = {
-    "path": {"model__n_nonzero": [1, 4, None], "threshold": [0.0, 30.0]},
-    "refit": [{}, {"model__masses": None}, {"model__renormalise": False, "threshold": 0.1}],
-    "stopping": {"model__step_size": [2.0, 5.0]},
+    "free": {"model__n_nonzero": [1, 4, None], "threshold": [0.0, 30.0]},
+    "paid": [
+        {},
+        {"model__class_weight": "balanced"},
+        {"model__class_weight": {"no": 1.0, "yes": 2.0}, "threshold": 0.1},
+    ],
 }
 
 
@@ -52,30 +54,29 @@ def pipeline(adjacency="add-remove", step=None, model=None, **facts):
     )
 
 
-def search(design, *, adjacency="add-remove", epsilon=3.0, pipe=None, **more):
-    return DPSearchCV(
-        pipe or pipeline(adjacency), CANDIDATES[design], design=design, epsilon=epsilon, **more
-    )
+def search(kind, *, adjacency="add-remove", epsilon=3.0, pipe=None, **more):
+    return DPSearchCV(pipe or pipeline(adjacency), CANDIDATES[kind], epsilon=epsilon, **more)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("design", CANDIDATES)
-def test_one_plan_pays_for_preparation_and_search(design, adjacency):
-    plan = search(design, adjacency=adjacency).plan(3)
+@pytest.mark.parametrize("kind", CANDIDATES)
+def test_one_plan_pays_for_preparation_and_search(kind, adjacency):
+    plan = search(kind, adjacency=adjacency).plan(3)
     spent = epsilon(plan.event, 1e-6)
     assert 0.999 * 3.0 < spent <= 3.0
     names = [phase.name for phase in plan.phases]
-    assert names[:3] == ["table: kinds", "table: numbers scales", "table: categories categories"]
-    assert names[3:] == {"path": ["fit", "choice"], "refit": ["search", "refit"]}.get(
-        design, ["search"]
-    )
-    least = {"path": 0.98, "refit": 0.88, "stopping": 0.5}[design]
+    assert names[:4] == [
+        "table: kinds", "table: numbers scales", "table: categories categories", "table: categories unlisted",
+    ]  # fmt: skip
+    paid = ["search 1", "search 2", "search 3", "choice", "fit"]
+    assert names[4:] == (["fit", "choice"] if kind == "free" else paid)
+    least = 0.97 if kind == "free" else 0.86
     assert least < plan.parameters["kept"] < 1.0  # compared with the same pipeline without a search
     assert "what was declared to step 'table'" in str(plan.guarantee)
 
 
-@pytest.mark.parametrize("design", ["path", "refit"])
-def test_what_is_released_is_what_is_charged(monkeypatch, design):
+@pytest.mark.parametrize("kind", CANDIDATES)
+def test_what_is_released_is_what_is_charged(monkeypatch, kind):
     """mu^2 of all Gaussian releases and the range of the choice, heard at the doors of preparation and search."""
     heard, ranges = [], []
 
@@ -93,36 +94,31 @@ def test_what_is_released_is_what_is_charged(monkeypatch, design):
             return super().names(phase, *given, **more)
 
     monkeypatch.setattr(private_run, "Releases", Listening)  # and what is made under it
-    found = search(design).fit(X, y)
+    found = search(kind).fit(X, y)
     (eta,) = ranges
+    assert eta == {p.name: p.event for p in found.plan_.phases}["choice"].eta
     paid = sum(
         n * (leaf.sensitivity / leaf.scale) ** 2
         for leaf, n in leaves(found.plan_.event).items()
         if hasattr(leaf, "scale")
     )
-    released = sum(heard) + (choice_parameter(eta) ** 2 if design == "path" else 0.0)
-    assert 0.95 * paid < released <= paid * (1 + 1e-9)
+    assert 0.9 * paid < sum(heard) <= paid * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("design", CANDIDATES)
-def test_the_whole_corridor(tmp_path, design):
+@pytest.mark.parametrize("kind", CANDIDATES)
+def test_the_whole_corridor(tmp_path, kind):
     ledger = Ledger(tmp_path / "book.db", epsilon=9.0, delta=1e-6)
-    found = search(design, ledger=ledger).fit(X, y)
+    found = search(kind, ledger=ledger).fit(X, y)
     (entry,) = ledger.history()
     assert entry.committed
-    assert entry.method == f"DPSearchCV(DPPipeline(DPGradientClassifier), {design})"
+    assert entry.method == "DPSearchCV(DPPipeline(DPGradientClassifier))"
     best = found.best_estimator_
     assert best.privacy_.epsilon == 3.0 == found.privacy_.epsilon
     assert best.privacy_.proven
-    # Drawn afresh each time: .82 to .93 seen; .59 without a model. A search that stops after its first run may have a
-    # poor one (4 of 210 seen), three of them hardly ever.
-    scores = [found.score(X, y)]
-    while max(scores) <= 0.65 and len(scores) < (3 if design == "stopping" else 1):
-        scores.append(search(design).fit(X, y).score(X, y))
-    assert max(scores) > 0.65
+    assert found.score(X, y) > 0.65  # .82 to .93 seen; .59 without a model
     assert list(found.classes_) == ["no", "yes"]
-    assert set(found.best_params_) <= {name for p in _points(CANDIDATES[design]) for name in p}
-    if design == "path":
+    assert set(found.best_params_) <= {name for p in _points(CANDIDATES[kind]) for name in p}
+    if kind == "free":
         assert found.best_params_["threshold"] == 0.0  # the other one loses half of the rows
         assert best.steps[-1][1].n_nonzero == found.best_params_["model__n_nonzero"]
     again = dpsparse.load(dpsparse.save(best, tmp_path / "model.json"))
@@ -139,7 +135,7 @@ def _points(candidates):
 def test_refused_before_anything_is_charged(tmp_path):
     ledger = Ledger(tmp_path / "book.db", epsilon=1.0, delta=1e-6)
     with pytest.raises(BudgetError):
-        search("path", ledger=ledger).fit(X, y)
+        search("free", ledger=ledger).fit(X, y)
     for wrong in (
         {"candidates": {"table__rest": ["auto", "drop"]}},
         {"candidates": {"n_nonzero": [1, 2]}},
@@ -147,21 +143,19 @@ def test_refused_before_anything_is_charged(tmp_path):
         {"candidates": {"model__epsilon": [1.0]}},
         {"candidates": {"threshold": [math.nan]}},
         {"candidates": {3: [1]}},
-        {"candidates": "model__clip"},
+        {"candidates": "model__step_size"},
         {"delta": 1e-5},
         {"estimator": pipeline().set_params(ledger=ledger)},
-        {"scoring": "f1"},
-        {"split": "sizes"},
         {"estimator": pipeline(step=DPStandardizer(epsilon=1.0))},
         {"epsilon": math.inf},
     ):
-        given = {"candidates": CANDIDATES["path"], "epsilon": 0.5, "ledger": ledger} | wrong
+        given = {"candidates": CANDIDATES["free"], "epsilon": 0.5, "ledger": ledger} | wrong
         with pytest.raises(DPSparseError) as caught:
             DPSearchCV(given.pop("estimator", None) or pipeline(), **given).fit(X, y)
         assert "\n" not in str(caught.value)
     for bad_y in (y[:-1], np.full(N, "maybe")):
         with pytest.raises(DPSparseError):
-            search("path", epsilon=0.5, ledger=ledger).fit(X, bad_y)
+            search("free", epsilon=0.5, ledger=ledger).fit(X, bad_y)
     assert not ledger.history()
 
 
@@ -170,8 +164,8 @@ def test_a_candidate_that_changes_the_preparation_is_told_why():
         ParameterError, match="would change the preparation, which is released once"
     ):
         DPSearchCV(pipeline(), {"table__share": [0.1, 0.2]}).plan(3)
-    with pytest.raises(ParameterError, match="write model__clip"):
-        DPSearchCV(pipeline(), {"clip": [0.1, 0.2]}).plan(3)
+    with pytest.raises(ParameterError, match="write model__step_size"):
+        DPSearchCV(pipeline(), {"step_size": [0.1, 0.2]}).plan(3)
 
 
 def test_fewer_words_than_planned_are_told_to_the_search():
@@ -179,8 +173,8 @@ def test_fewer_words_than_planned_are_told_to_the_search():
     texts = [" ".join(RNG.choice(["good", "bad", "film", "long"], 3)) for _ in range(N)]
     labels = np.array(["yes" if "good" in text else "no" for text in texts])
     pipe = pipeline(step=DPVectorizer("vocabulary"))
-    for design in ("path", "refit"):
-        found = search(design, pipe=pipe, epsilon=4.0).fit(texts, labels)
+    for kind in CANDIDATES:
+        found = search(kind, pipe=pipe, epsilon=4.0).fit(texts, labels)
         names = list(found.best_estimator_.get_feature_names_out())
         assert 4 <= len(names) < 20
         assert found.best_estimator_.model_.n_features_in_ == len(names)
@@ -190,7 +184,7 @@ def test_fewer_words_than_planned_are_told_to_the_search():
 def test_a_method_that_cannot_do_with_fewer_columns_gets_empty_ones():
     pipe = pipeline(model=DPLassoClassifier(Domain(classes=["no", "yes"], n_samples=N), n_iter=20))
     candidates = [{"model__radius": 2.0}, {"model__radius": 8.0}]
-    found = DPSearchCV(pipe, candidates, design="refit", epsilon=4.0).fit(X, y)
+    found = DPSearchCV(pipe, candidates, epsilon=4.0).fit(X, y)
     assert found.score(X, y) > 0.55
     assert found.privacy_.proven
     assert found.predict(X).shape == (N,)
@@ -202,7 +196,7 @@ def test_fewer_columns_take_no_more_steps_than_were_paid_for(kind, planned, widt
     """Frank-Wolfe wants more steps on fewer columns: a fit that asked for them failed after it had paid."""
     model, labels = kind(Domain(classes=[0, 1], n_samples=1000), epsilon=5.0), np.array([0, 1])
     reserved = model._priced(planned, labels)
-    actual = told(model, reserved, width, labels)
+    actual = replan_for_width(model, reserved, width, labels)
     assert {phase.name: phase for phase in actual.phases}.items() <= {
         phase.name: phase for phase in reserved.phases
     }.items()
@@ -217,22 +211,22 @@ def test_fewer_columns_take_no_more_steps_than_were_paid_for(kind, planned, widt
 
 def test_persons_are_protected_with_all_of_their_rows():
     ids = np.arange(N) // 3
-    found = search("path", pipe=pipeline(unit="person")).fit(X, y, groups=ids)
+    found = search("free", pipe=pipeline(unit="person")).fit(X, y, groups=ids)
     assert "person" in found.privacy_.headline
     with pytest.raises(ParameterError, match="groups"):
-        search("path", pipe=pipeline(unit="person")).fit(X, y)
+        search("free", pipe=pipeline(unit="person")).fit(X, y)
 
 
 def test_numbers_are_tuned_by_their_distance():
     pipe = pipeline(model=DPGradientRegressor(Domain(target_range=(0, 100), n_samples=N), n_iter=4))
-    found = DPSearchCV(pipe, [{}, {"model__masses": None}], epsilon=4.0).fit(X, AGE)
+    found = DPSearchCV(pipe, [{}, {"model__step_size": 2.0}], epsilon=4.0).fit(X, AGE)
     assert found.score(X, AGE) > 0.3
 
 
 def test_a_seed_repeats_the_search_and_voids_the_guarantee():
     with pytest.warns(NotPrivateWarning):
-        one = search("refit", random_state=1).fit(X, y)
+        one = search("paid", random_state=1).fit(X, y)
     with pytest.warns(NotPrivateWarning):
-        two = search("refit", random_state=1).fit(X, y)
+        two = search("paid", random_state=1).fit(X, y)
     assert np.array_equal(one.best_estimator_.model_.coef_, two.best_estimator_.model_.coef_)
     assert not one.privacy_.proven

@@ -13,9 +13,9 @@ from dpsparse import (
     dp_evaluate,
 )
 from dpsparse.exceptions import SchemaError
+from dpsparse.io import read_columns
 from dpsparse.preprocessing import DPPipeline, DPTablePreparer
 from dpsparse.preprocessing._tables import days, kinds, numbers, read_table, texts
-from dpsparse.readers.raw import read_columns
 
 IDS = [2**53, 2**53 + 1, 2**60 + 3]
 

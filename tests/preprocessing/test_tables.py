@@ -31,7 +31,7 @@ class Liar:
 ODD = [
     None, "", " ", "a", "x" * 5000, "\ud800", "\0", "é", 1, 1.0, True, -0.0, math.nan, math.inf, -math.inf,
     10**400, 5e-324, 1e308, 1 + 2j, [1], {"a": 1}, (1, 2), {1}, b"bytes", Liar(), np.float32(2.5), np.int8(3),
-    datetime.date(2020, 1, 2), np.datetime64("NaT"), object,
+    datetime.date(2020, 1, 2), np.datetime64("NaT", "s"), object,
 ]  # fmt: skip
 
 

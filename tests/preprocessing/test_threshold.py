@@ -7,9 +7,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from dpsparse.exceptions import ParameterError
-from dpsparse.privacy import (
-    Ledger,
+from dpsparse.accounting import (
     Phase,
     Plan,
     RoundedGaussian,
@@ -18,7 +16,9 @@ from dpsparse.privacy import (
     delta,
     epsilon,
 )
-from dpsparse.privacy.events import from_dict, to_dict
+from dpsparse.accounting.events import from_dict, to_dict
+from dpsparse.exceptions import ParameterError
+from dpsparse.ledger import Ledger
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows.columns import RawRows

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpsparse import Domain, DPPipeline, DPSearchCV, DPStandardizer, Ledger, load, published, save
+from dpsparse.accounting import epsilon as spent_epsilon
 from dpsparse.exceptions import BudgetError, NotPrivateWarning, ParameterError
-from dpsparse.privacy import epsilon as spent_epsilon
 
 N, D = 60, 5
 rng = np.random.default_rng(0)

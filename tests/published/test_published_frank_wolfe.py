@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import chisquare
 
 from _raff_khanna_lu import (
     FibonacciHeap,
@@ -12,6 +13,12 @@ from _raff_khanna_lu import (
     expected_sparsity,
     fast_frank_wolfe,
     printed_sampler,
+)
+from dpsparse.published.raff_khanna_lu_2023_lasso import (
+    add_up_groups,
+    big_step_little_step,
+    stale_lasso,
+    update_weight,
 )
 from dpsparse.random import make_generator
 
@@ -82,3 +89,65 @@ def test_expected_sparsity_of_uniform_draws():
     share = [100.0 * (1 - len(np.unique(rng.integers(500, size=700))) / 500) for _ in range(200)]
     assert expected_sparsity(500, 700) == pytest.approx(np.mean(share), abs=0.6)
     assert expected_sparsity(500, 700, 0.5) == pytest.approx(50 + np.mean(share) / 2, abs=0.6)
+
+
+def draws_of(v, side, n_draws, seed=0):
+    c = np.empty(-(-v.size // side))
+    z, rng = add_up_groups(v, side, c), make_generator(seed)
+    drawn = [big_step_little_step(v, c, z, side, rng) for _ in range(n_draws)]
+    return np.bincount(drawn, minlength=v.size)
+
+
+def p_value(counts, v):
+    p = np.exp(v - v.max())
+    expected = p / p.sum() * counts.sum()
+    small = expected < 8
+    if small.any():
+        counts = np.append(counts[~small], counts[small].sum())
+        expected = np.append(expected[~small], expected[small].sum())
+    return chisquare(counts, expected).pvalue
+
+
+@pytest.mark.parametrize(("size", "side"), [(100, 10), (103, 10), (7, 1), (9, 9)])
+def test_algorithm_4_repaired_has_the_law_of_the_exponential_mechanism(size, side):
+    """Accepts the temperature, rejects one that is 5 % off (false alarms 1e-5, seeds are fixed)."""
+    v = 6.0 * np.linspace(0, 1, size)[np.random.default_rng(1).permutation(size)] ** 2
+    counts = draws_of(v, side, 200_000)
+    assert p_value(counts, v) > 1e-5
+    assert p_value(counts, 1.05 * v) < 1e-5
+    assert p_value(counts, v / 1.05) < 1e-5
+
+
+def test_algorithm_4_repaired_keeps_its_law_after_updates():
+    """Large items shrink and small ones grow: running log-sums would have lost all digits."""
+    rng, size, side = np.random.default_rng(2), 90, 9
+    v = rng.uniform(0, 40, size)
+    c = np.empty(10)
+    add_up_groups(v, side, c)
+    final = rng.uniform(0, 4, size)
+    for _ in range(3):
+        for i in rng.permutation(size):
+            update_weight(v, c, side, int(i), float(rng.uniform(0, 40)))
+    for i in range(size):
+        update_weight(v, c, side, i, float(final[i]))
+    fresh = np.empty(10)
+    add_up_groups(final, side, fresh)
+    np.testing.assert_allclose(c, fresh, rtol=0, atol=1e-9)
+    draw = make_generator(3)
+    counts = np.bincount(
+        [big_step_little_step(v, c, c.max(), side, draw) for _ in range(100_000)], minlength=size
+    )
+    assert p_value(counts, final) > 1e-5
+
+
+def test_the_three_draws_of_algorithm_2_agree_where_noise_is_tiny():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 40), density=0.3, rng=rng, format="csr")
+    y = (X @ rng.standard_normal(40) > 0).astype(int)
+    facts = {"radius": 5.0, "n_iter": 30, "kappa": 1e4}
+    found = [
+        stale_lasso(X, y, make_generator(0), draw=draw, **facts)
+        for draw in ("groups", "printed", "scan")
+    ]
+    np.testing.assert_allclose(found[1], found[0], atol=1e-9)
+    np.testing.assert_allclose(found[2], found[0], atol=1e-9)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dpsparse import Domain, DPGradientClassifier, Ledger
+from dpsparse.accounting import Exponential, Gaussian, NonPrivate, Repeated, Sequence
+from dpsparse.accounting.html import describe
 from dpsparse.datasets import make_sparse_classification
-from dpsparse.privacy import Exponential, Gaussian, NonPrivate, Repeated, Sequence
-from dpsparse.privacy.html import describe
 from dpsparse.report import privacy_card
 
 X, Y = make_sparse_classification(400, 120)
@@ -238,7 +238,7 @@ def test_the_evaluation_is_a_section_of_the_card():
     assert "comes on top of" in text
     assert page.count('<div class="banner amber">') == 1  # that of the evaluation, not of the model
     assert f"{report.accuracy.value:.4g}" in text
-    assert "How good" not in privacy_card(model)
+    assert "comes on top of" not in privacy_card(model)
     other = DPGradientRegressor(Domain(target_bound=1.0), n_iter=2).fit(X, Y * 1.0)
     with pytest.raises(ParameterError, match="another model"):
         privacy_card(other, evaluation=report)
@@ -259,6 +259,89 @@ def test_tune_evaluate_and_report_from_one_ledger():
     assert report.model == "DPGradientClassifier"
     text = text_of(privacy_card(search, evaluation=report, ledger=ledger))
     assert "How good the model is" in text
-    assert "DPSearchCV(DPGradientClassifier, path)" in text
+    assert "DPSearchCV(DPGradientClassifier)" in text
     assert "dp_evaluate" in text
     assert len(ledger.history()) == 2
+
+
+# ---- labels, quality, plots ------------------------------------------------------------------------
+
+
+def test_the_order_of_the_labels_is_kept_and_said():
+    from dpsparse import dp_evaluate
+
+    labels = np.array(["nein", "ja"])
+    domain = Domain(row_norm=1.0, classes=["nein", "ja"], n_samples=400)
+    model = DPGradientClassifier(domain, n_iter=3, epsilon=50.0).fit(X, labels[Y])
+    assert model.classes_.tolist() == ["nein", "ja"]
+    agree = np.sign(model.decision_function(X)) == np.where(labels[Y] == "ja", 1, -1)
+    assert agree.mean() > 0.55
+    report = dp_evaluate(model, X, labels[Y], epsilon=50.0)
+    text = text_of(privacy_card(model, evaluation=report))
+    assert "Positive weights speak for: ja" in text
+    assert "precision (of ja)" in text
+    assert "are of: ja" in str(report)
+
+
+def test_the_first_line_says_how_good_the_model_is():
+    from dpsparse import dp_evaluate
+
+    model = fitted(epsilon=20.0)
+    text = text_of(privacy_card(model))
+    assert "was not measured" in text
+    model.coef_noise_ = 1e6
+    assert "hardly better than a constant answer" in text_of(privacy_card(model))
+    report = dp_evaluate(model, X, Y, epsilon=50.0)
+    assert "ranks the right one higher in" in text_of(privacy_card(model, evaluation=report))
+    coin = dp_evaluate(model, X, np.random.default_rng(0).integers(0, 2, 400), epsilon=1.0)
+    assert "hardly better than a constant answer" in text_of(privacy_card(model, evaluation=coin))
+
+
+def test_a_weight_of_a_drowned_column_is_never_clear():
+    from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+    from dpsparse.report.weights import largest_weights
+
+    model = fitted()
+    model.coef_noise_ = 1e-9
+    model.feature_names_ = tuple(f"c{j}" for j in range(120))
+    name = largest_weights(model, 1)[0].name
+    assert largest_weights(model, 30)[0].clear
+    shown = {w.name: w.clear for w in largest_weights(model, 30, drowned=frozenset({name}))}
+    assert shown[name] is False
+    table = {"age": np.random.default_rng(0).uniform(0, 90, 40), "size": np.arange(40.0)}
+    pipe = DPPipeline(
+        [
+            ("table", DPTablePreparer({"age": "number", "size": "number"})),
+            ("model", DPGradientClassifier(Domain(classes=[0, 1]))),
+        ],
+        epsilon=0.1,
+    )
+    with pytest.warns(UserWarning, match="rises above the noise"):
+        pipe.fit(table, np.arange(40) % 2)
+    pipe.model_.coef_noise_ = 1e-12
+    pipe.model_.coef_ = np.ones_like(pipe.model_.coef_)
+    drowned = [
+        n
+        for _, part, names in pipe.steps_[0][1].parts_
+        for n, s in zip(names, part.missing_share_, strict=True)
+        if s == 1
+    ]
+    cells = re.findall(
+        r'class="name">([^<]+)</td>.*?class="tag[^"]*">([^<]+)<', privacy_card(pipe), re.DOTALL
+    )
+    assert drowned
+    assert all(dict(cells)[name] == "maybe noise" for name in drowned)
+
+
+def test_plots_and_frame_of_the_weights():
+    pytest.importorskip("pandas")
+    model = fitted()
+    figure = model.plot_weights(5)
+    assert len(figure.axes[0].get_yticklabels()) == 5
+    assert "positive weights speak for: 1" in figure.axes[0].get_xlabel()
+    assert len(model.weights_frame()) == 30
+
+
+def test_releases_stand_in_an_annex_at_the_end():
+    text = text_of(privacy_card(fitted()))
+    assert text.index("Annex: every release") > text.index("For the record")

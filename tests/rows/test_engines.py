@@ -4,7 +4,6 @@ import dataclasses
 import math
 import os
 import stat
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from dpsparse.rows import sources
 from dpsparse.rows.parts import InMemory
 from dpsparse.rows.sources import Source, read_size
 from dpsparse.rows.spool import Stored
-from dpsparse.rows.votes import Blocks, correlation_selector
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -118,11 +116,10 @@ def test_without_noise_and_with_a_private_count_too(kind, options):
 OTHERS = {
     "lasso": (dpsparse.DPLassoClassifier, {"radius": 5.0, "n_iter": 60}),
     "screened": (dpsparse.DPScreenedLassoClassifier, {"radius": 5.0, "n_iter": 60}),
-    "votes": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10, "support": "votes"}),
     "threshold": (dpsparse.DPHardThresholdClassifier, {"n_nonzero": 10}),
     "two-stage": (dpsparse.DPTwoStageClassifier, {"n_nonzero": 10}),
     "transfer": (dpsparse.DPTransferClassifier, {"n_nonzero": 10}),
-    "admm": (dpsparse.DPADMMClassifier, {}),
+    "admm": (dpsparse.DPADMMClassifier, {"n_nonzero": 10}),
 }
 
 
@@ -167,23 +164,6 @@ def test_columns_that_are_found_are_the_same_in_every_engine(epsilon):
     assert math.isinf(epsilon) or "entry" in [phase.name for phase in whole.plan_.phases]
     for source in (Cut(X, y, 5), Rows.from_csr(X, y)):
         assert_same(whole, new().fit(source))
-
-
-def test_votes_are_counted_in_every_unit():
-    rng = np.random.default_rng(0)
-    X = sp.csr_array(rng.normal(size=(900, 12)))
-    domain = Domain(classes=[0, 1])
-    labels = (X[:, [3]].toarray()[:, 0] > 0).astype(int)
-    blocks = Blocks(np.arange(900) % 30, 30)
-    for n_parts in (1, 4):
-        rows = Rows.clip(X, labels, domain, labels=np.array([0, 1]), n_parts=n_parts)
-        query = rows.votes(blocks, 1, correlation_selector)
-        for unit in (1.0, 0.25, 0.3, 1 / 3, 2.0**-20 / 3):
-            whole = query.whole(unit)
-            assert whole[3] == 30 * (whole[3] // 30)
-            assert 30 * (1 - unit) < whole[3] * unit
-            assert whole.sum() == whole[3]
-            assert int(whole[3]) * Fraction(unit) <= 30  # a block adds no more than one
 
 
 # ---- files ---------------------------------------------------------------------------------------

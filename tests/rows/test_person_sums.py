@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse.clipping import HUGE, TINY
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import DomainError, SchemaError
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
@@ -246,21 +246,6 @@ def test_capping_keeps_m_random_rows_of_each(m):
         assert len(few) == 3
         kept[few._parts[0].values.astype(int) - 1] += 1 / 4000
     np.testing.assert_allclose(kept, [m / 6] * 6 + [1, 1], atol=0.046)
-
-
-def test_votes_are_of_whole_persons():
-    X = sp.csr_array(np.eye(6))
-    rows = Rows.clip(X, np.ones(6, int), person_domain(), labels=LABELS, groups=[0, 0, 0, 1, 1, 2])
-    from dpsparse.rows import Blocks
-
-    seen = []
-
-    def selector(block, y, k):
-        seen.append(tuple(np.flatnonzero(np.asarray(block.sum(axis=0)).ravel())))
-        return np.arange(1)
-
-    rows.votes(Blocks(np.array([1, 0, 1]), 2), 1, selector).whole(1.0)
-    assert sorted(seen) == [(0, 1, 2, 5), (3, 4)]
 
 
 class TestDoor:

@@ -12,17 +12,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpsparse import clipping
-from dpsparse.clipping import HUGE, TINY
-from dpsparse.domain import Domain
+from dpsparse.accounting import NonPrivate, Phase, Plan
+from dpsparse.domain import Domain, clipping
+from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.mechanisms import GaussianNoise
-from dpsparse.privacy import NonPrivate, Phase, Plan
 from dpsparse.release import Releases
 from dpsparse.rows import Rows, kernels, unit
-from dpsparse.rows.held_out import Linear, centred_scores
 from dpsparse.rows.moments import squares
-from dpsparse.rows.votes import Blocks
+from dpsparse.rows.scores import LinearModel, centred_scores
 
 F32, F64 = np.finfo(np.float32), np.finfo(np.float64)
 BOUNDARY = [
@@ -395,28 +393,22 @@ def test_what_a_query_remembers_is_free_of_noise():
 @pytest.mark.parametrize(
     "unit", [1.0, 1.0 / 3.0, 2.0**-28 * 0.7, 0.1, np.nextafter(2.0**-30, 1.0), 5.0 * 2.0**-61]
 )
-def test_one_row_is_at_most_one_unit_of_a_count_or_vote(unit):
-    """1/unit may be rounded up; a vote in units of one is one vote."""
+def test_one_row_is_at_most_one_unit_of_a_count(unit):
+    """1/unit may be rounded up."""
     rows = Rows.clip(np.ones((1, 1)), [1], Domain(classes=[0, 1]), labels=np.array([0, 1]))
-    counts = [
-        rows.unit(np.ones(1, np.float32)).count_shorter(2.0),
-        rows.votes(Blocks(np.zeros(1, int), 1), 1, lambda X, y, k: np.array([0])),
-    ]
-    for query in counts:
-        assert 0 < Fraction(int(query.whole(unit)[0])) * Fraction(unit) <= 1
+    query = rows.unit(np.ones(1, np.float32)).count_shorter(2.0)
+    assert 0 < Fraction(int(query.whole(unit)[0])) * Fraction(unit) <= 1
     if unit == 1.0:
         return
-    scores = centred_scores(rows, [Linear(np.ones((1, 1)), np.zeros(1))])
+    scores = centred_scores(rows, [LinearModel(np.ones((1, 1)), np.zeros(1))])
     assert 0 < Fraction(int(scores.whole(unit)[0])) * Fraction(unit) <= Fraction(1, 2)
 
 
 def test_one_row_is_not_less_than_one_unit_on_the_grids_of_choices():
-    """Votes are drawn on a grid of one, right labels on a grid of a half: a safety factor there would leave zeros, and
-    every choice would be uniform."""
+    """Right labels are drawn on a grid of a half: a safety factor there would leave zeros, and every choice would be
+    uniform."""
     rows = Rows.clip(np.ones((3, 1)), [1, 1, 0], Domain(classes=[0, 1]), labels=np.array([0, 1]))
-    votes = rows.votes(Blocks(np.array([0, 1, 1]), 2), 1, lambda X, y, k: np.array([0]))
-    assert votes.whole(1.0).tolist() == [2]
-    models = [Linear(np.full((1, 1), sign), np.zeros(1)) for sign in (1.0, -1.0)]
+    models = [LinearModel(np.full((1, 1), sign), np.zeros(1)) for sign in (1.0, -1.0)]
     assert centred_scores(rows, models).whole(0.5).tolist() == [1, -1]
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpsparse import Domain, DPGradientClassifier
-from dpsparse.clipping import clipped_rows
+from dpsparse.domain.clipping import clipped_rows
 from dpsparse.exceptions import SchemaError
 
 INF = float("inf")

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
 LABELS = [
     "1", "2", "0", "-1", "0.5", "1e5", "inf", "nan", "NA", "null", "none", "None", "?", "unknown", "E11", "x", "yes",
@@ -149,15 +151,36 @@ def facts_text(case):
     return json.dumps(facts)
 
 
+# Forms of text files: separator, encoding, and the options that say so.
+LAYOUTS = {
+    "csv": (",", "utf-8", []),
+    "csv.gz": (",", "utf-8", []),
+    "tsv": ("\t", "utf-8", []),
+    "semicolons.csv": (";", "utf-8-sig", ["--sep", ";"]),
+    "bars.csv": ("|", "utf-16", ["--sep", "|", "--encoding", "utf-16"]),
+    "commas.csv": (";", "utf-8", ["--sep", ";", "--decimal", ","]),
+}
+
+
 def write_table(case, more, kind, path):
     table = case.rows(more)
-    if kind in ("csv", "tsv", "csv.gz"):
+    if kind in LAYOUTS:
+        separator, encoding, _ = LAYOUTS[kind]
         buffer = io.StringIO()
-        writer = csv.writer(buffer, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n")
+        writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
-        content = buffer.getvalue().encode()
+        content = buffer.getvalue().encode(encoding)
         Path(path).write_bytes(gzip.compress(content) if kind.endswith("gz") else content)
+    elif kind == "xlsx":
+        book = openpyxl.Workbook()
+        book.active.append(list(table))
+        for row in zip(*table.values(), strict=True):
+            book.active.append([as_excel(cell) for cell in row])
+        book.save(path)
+    elif kind == "json":
+        rows = zip(*table.values(), strict=True)
+        Path(path).write_text(json.dumps([dict(zip(table, row, strict=True)) for row in rows]))
     elif kind == "jsonl":
         columns = [
             [as_json(cell, name != "label") for cell in cells] for name, cells in table.items()
@@ -168,6 +191,12 @@ def write_table(case, more, kind, path):
     else:
         written = arrow_table(case, more)
         (pq.write_table if kind == "parquet" else feather.write_feather)(written, path)
+
+
+def as_excel(cell):
+    """Half of the numbers as numbers; no control characters, which Excel cannot hold."""
+    found = as_json(cell, gaps=False)
+    return ILLEGAL_CHARACTERS_RE.sub("", found) if isinstance(found, str) else found
 
 
 def as_json(cell, gaps):

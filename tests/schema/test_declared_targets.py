@@ -25,9 +25,9 @@ from dpsparse import (
     Rows,
     dp_evaluate,
     dp_inference,
-    models,
 )
 from dpsparse.exceptions import SchemaError
+from dpsparse.models import files as models
 from dpsparse.preprocessing import PublicScaler
 
 N = 60

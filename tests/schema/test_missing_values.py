@@ -13,13 +13,14 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer, models
+from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer
 from dpsparse._cells import MISSING_WORDS, is_missing
-from dpsparse.clipping import by_person
+from dpsparse.domain.clipping import by_person
 from dpsparse.exceptions import SchemaError
+from dpsparse.io import read_columns, read_table
+from dpsparse.models import files as models
 from dpsparse.preprocessing import DPCategoryEncoder, PublicEncoder
 from dpsparse.preprocessing._tables import documents, objects_of, texts
-from dpsparse.readers import read_columns, read_table
 
 NAMES = [
     "none",
@@ -157,7 +158,7 @@ def test_the_command_line_predicts_what_python_predicts(run):
 @pytest.mark.parametrize(
     "cell",
     [None, "", "  ", "NA", " NA ", "NaN", "nan", "null", "NULL", math.nan, np.float32("nan"), pd.NA, pd.NaT,
-     np.datetime64("NaT")],
+     np.datetime64("NaT", "s")],
 )  # fmt: skip
 def test_what_is_missing(cell):
     assert is_missing(cell)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from dpsparse.audit.blackbox import many_runs, one_run, one_run_epsilon
+    from dpsparse.audit.blackbox import one_run_epsilon
     from dpsparse.audit.law import epsilon_below, privacy_losses, profile
     from dpsparse.audit.replay import Subject, check, check_pair
     from dpsparse.audit.searches import check_search
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Names load on first use, so that the command line can ask for help without SciPy.
 _HOMES = {
-    "blackbox": "many_runs one_run one_run_epsilon",
+    "blackbox": "one_run_epsilon",
     "law": "epsilon_below privacy_losses profile",
     "replay": "Subject check check_pair",
     "searches": "check_search",
@@ -36,8 +36,6 @@ __all__ = [
     "check_search",
     "epsilon_below",
     "first_complaint",
-    "many_runs",
-    "one_run",
     "one_run_epsilon",
     "privacy_losses",
     "profile",

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpsparse.audit.neighbours import Pair
 from dpsparse.audit.replay import Subject
 from dpsparse.random import make_generator
 
@@ -143,20 +142,6 @@ def _learn_threshold(
     return (lambda s: s > cut) if above else (lambda s: s <= cut), forward
 
 
-def many_runs(
-    subject: Subject,
-    pair: Pair,
-    n_runs: int,
-    delta: float,
-    confidence: float = 0.999,
-    seed: int = 0,
-) -> Attack:
-    """`n_runs` fits on each table of a pair, and the attack on them."""
-    models = publish(subject, pair.X, pair.y, n_runs, seed, pair.groups)
-    models2 = publish(subject, pair.X2, pair.y2, n_runs, seed + 1, pair.groups2)
-    return attack(models, models2, delta, confidence)
-
-
 # ---- one run --------------------------------------------------------------------------------------
 
 
@@ -192,38 +177,3 @@ def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.
         else:
             high = middle
     return low
-
-
-@dataclass(frozen=True)
-class Canaries:
-    """Rows that each own one feature; the weight of the feature tells whether its row was there."""
-
-    X: np.ndarray
-    y: np.ndarray
-    entered: np.ndarray  # which canaries are in the table
-    owned: np.ndarray  # the feature of each canary
-    sign: np.ndarray  # of the weight that its presence causes
-
-
-def plant(n_canaries: int, labels: Any, entry: float, rng: np.random.Generator) -> Canaries:
-    """A table of canaries, each included with probability 1/2, on as many features."""
-    entered = rng.random(n_canaries) < 0.5
-    X = entry * np.eye(n_canaries)[entered]
-    y = np.where(rng.random(n_canaries) < 0.5, labels[0], labels[1])
-    sign = np.where(y == labels[1], 1.0, -1.0)
-    return Canaries(X, y[entered], entered, np.arange(n_canaries), sign)
-
-
-def one_run(
-    subject: Subject, canaries: Canaries, delta: float, confidence: float = 0.999, seed: int = 0
-) -> tuple[int, int, float]:
-    """(guesses, right guesses, epsilon refuted) by the largest and smallest weights of one model.
-
-    The number of guesses is public and fixed in advance: the most telling eighth on either side.
-    """
-    released = subject.run(canaries.X, canaries.y, make_generator(seed))
-    weight = released["coef"].reshape(-1, subject.n_features)[0][canaries.owned] * canaries.sign
-    order = np.argsort(weight, kind="stable")
-    k = max(1, len(order) // 8)
-    right = int(np.sum(~canaries.entered[order[:k]]) + np.sum(canaries.entered[order[-k:]]))
-    return 2 * k, right, one_run_epsilon(len(order), 2 * k, right, delta, confidence)

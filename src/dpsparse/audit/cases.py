@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dpsparse.domain import Domain
 from dpsparse.nonzeros import PrivateCount
 
@@ -16,25 +18,28 @@ BINARY: dict[str, Any] = {"classes": (0, 1), "row_norm": 1.0, "n_samples": 12}
 TRIPLE: dict[str, Any] = {"classes": (0, 1, 2), "row_norm": 1.0, "n_samples": 12}
 PLAIN: dict[str, Any] = {"classes": (0, 1)}
 NUMBER: dict[str, Any] = {"target_bound": 2.0, "row_norm": 1.0, "n_samples": 12}
+# Public rows for the seven columns of audits.
+PUBLIC = np.linspace(-1.0, 1.0, 63).reshape(9, 7)
 WIDE: dict[str, Any] = {"classes": (0, 1), "feature_bound": 3.0, "n_samples": 12}
 
 # estimator -> (domain, parameters), cheapest way first
 CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "DPADMMClassifier": [
-        (BINARY, {"n_iter": 3}),
-        (TRIPLE, {"n_iter": 2, "penalty": "l1/2", "n_nonzero": 3}),
+        (BINARY, {"n_iter": 3, "n_nonzero": 3}),
+        (TRIPLE, {"n_iter": 2, "penalty": "l1/2", "n_nonzero": 2}),
+        ({**WIDE, "n_samples": 4000}, {"n_iter": 2, "n_nonzero": 2}),  # released scales
     ],
     "DPGradientClassifier": [
         (PLAIN, {"n_iter": 4}),
         (TRIPLE, {"n_iter": 3, "n_nonzero": 3}),
-        (BINARY, {"prune": True, "renormalise": False, "masses": None}),
         ({"classes": (0, 1), "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
-        (BINARY, {"soft_threshold": True, "n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),
+        ({"classes": (0, 1), "n_samples": 3}, {"n_nonzero": 2, "n_iter": 2}),  # wide: prunes
+        (BINARY, {"n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),
     ],
     "DPGradientRegressor": [
         (NUMBER, {"n_iter": 4}),
         ({"target_bound": 2.0, "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
-        (NUMBER, {"n_iter": 3, "clip": 0.5, "fit_intercept": False, "n_nonzero": "mass"}),
+        ({"target_bound": 2.0, "n_samples": 3}, {"n_iter": 2, "n_nonzero": "mass"}),  # wide
     ],
     "DPHardThresholdClassifier": [
         (BINARY, {"n_nonzero": 3, "n_iter": 3}),
@@ -88,22 +93,24 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({"target_bound": 2.0}, {}),  # DPGradientRegressor
     ],
     "DPTransferClassifier": [
-        (BINARY, {"n_nonzero": 3, "n_iter": 2}),
-        (BINARY, {"n_nonzero": 3, "public_X": "uniform", "n_public": 9}),
+        (BINARY, {"n_nonzero": 3}),
+        (BINARY, {"n_nonzero": 3, "public_X": PUBLIC}),
         (TRIPLE, {"n_nonzero": 2}),
+        ({**WIDE, "n_samples": 4000}, {"n_nonzero": 3, "public_X": PUBLIC}),  # released scales
     ],
     "DPTransferRegressor": [
-        (NUMBER, {"n_nonzero": 3, "n_iter": 2}),
+        (NUMBER, {}),  # too few rows: the mean
         ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2}),  # released scales
+        ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2, "public_X": PUBLIC}),
+        ({**NUMBER, "n_samples": 350}, {"n_nonzero": 2}),  # declared bounds, or the mean
     ],
     "DPTwoStageClassifier": [
-        (BINARY, {"n_nonzero": 3, "n_blocks": 4, "support": "votes"}),
-        (TRIPLE, {"n_nonzero": 2, "n_blocks": 3, "second_stage": "output", "support": "votes"}),
-        (WIDE, {"n_nonzero": 2, "second_stage": "gradient", "n_iter": 3, "support": "peeling"}),
+        (BINARY, {"n_nonzero": 3}),
+        (TRIPLE, {"n_nonzero": 2}),
+        ({**WIDE, "n_samples": 4000}, {"n_nonzero": 2}),  # released scales
+        ({**TRIPLE, "n_samples": 4000}, {"n_nonzero": 2}),
     ],
     "DPTwoStageRegressor": [
-        (NUMBER, {"n_nonzero": 3, "n_blocks": 4, "selector": "lasso", "support": "votes"}),
-        (NUMBER, {"n_nonzero": 2, "support": "peeling", "second_stage": "output"}),
         ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2}),  # released scales
         ({**NUMBER, "n_samples": 250}, {"n_nonzero": 2}),  # declared bounds, or the mean
     ],
@@ -115,7 +122,7 @@ ROWS_OF_A_PERSON = (None, 3, 1)  # rows_per_unit: as many as there are, else few
 
 def cases(adjacency: str, unit: str = "row") -> Iterator[tuple[str, Any]]:
     """(name, estimator) of every case under an adjacency."""
-    from dpsparse import estimators
+    from dpsparse import methods as estimators
 
     for name in estimators.__all__:
         for number, estimator in enumerate(build(name, adjacency)):
@@ -137,7 +144,7 @@ def for_persons(estimator: Any) -> Any:
 
 def build(name: str, adjacency: str, **changes: Any) -> list[Any]:
     """The cases of one estimator, with parameters changed where it has them."""
-    from dpsparse import estimators
+    from dpsparse import methods as estimators
 
     kind = getattr(estimators, name)
     return [

@@ -115,7 +115,8 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _kind(path: Path, config: dict[str, Any]) -> Any:
-    from dpsparse import estimators, inference, published
+    from dpsparse import inference, published
+    from dpsparse import methods as estimators
 
     name = config.get("estimator")
     homes = {each: room for room in (estimators, published) for each in room.__all__}
@@ -126,7 +127,7 @@ def _kind(path: Path, config: dict[str, Any]) -> Any:
 
 
 def _parameters_of(kind: Any) -> list[str]:
-    from dpsparse.estimators._base import BaseDPLinearModel, hyper_parameters
+    from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
 
     if issubclass(kind, BaseDPLinearModel):
         return [*TERMS, *hyper_parameters(kind)]

@@ -28,11 +28,11 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
+from dpsparse.accounting import Event, Gaussian, delta, epsilon
 from dpsparse.audit.neighbours import Pair
 from dpsparse.audit.replay import Subject
 from dpsparse.mechanisms import MECHANISMS, Release
 from dpsparse.mechanisms.picks import keys
-from dpsparse.privacy import Event, Gaussian, delta, epsilon
 from dpsparse.random import make_generator
 
 

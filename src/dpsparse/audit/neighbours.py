@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.clipping import TINY
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import TINY
 from dpsparse.random import make_generator
 
 CROWD = 30  # rows of a crowd for each row of an ordinary table

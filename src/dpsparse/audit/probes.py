@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from dpsparse.accounting.events import Event, Exponential, Repeated, RoundedGaussian
+from dpsparse.accounting.plan import Phase, Plan
 from dpsparse.audit import law
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import declared_costs, reused
 from dpsparse.mechanisms import Release
-from dpsparse.privacy.events import Event, Exponential, Repeated, RoundedGaussian
-from dpsparse.privacy.plan import Phase, Plan
 from dpsparse.private_run import make_releases
 from dpsparse.random import make_generator, streams
 from dpsparse.release import Releases

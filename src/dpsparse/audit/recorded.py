@@ -27,20 +27,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpsparse.accounting.plan import Plan
 from dpsparse.mechanisms import Answer, Release, Tilt, Vertices
-from dpsparse.privacy.plan import Plan
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
-from dpsparse.rows import Names, Query
+from dpsparse.rows import Names, Query, Rows
 
 if TYPE_CHECKING:
-    from dpsparse.rows import Rows
-    from dpsparse.solvers.frank_wolfe.problem import History
+    from dpsparse.methods.frank_wolfe.problem import History
 
 _END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
 
 
-_READS = ("map", "sum", "collect", "regrouped")  # of parts of rows
+_READS = ("map", "sum", "collect")  # of parts of rows
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,9 @@ class ControlFlowError(BaseException):
 
 @dataclass(frozen=True)
 class Run:
-    """A run inside a recorded one: what it is, the part of the rows it reads, its own plan, what it released."""
+    """A run inside a recorded one: what it is, its own plan, what it released."""
 
     name: str
-    part: str
     plan: Plan
     entries: list[Release]
 
@@ -89,27 +87,17 @@ class RecordedReleases(Releases):
         self.complaints: list[str] = []
         self.runs: list[Run] = []  # inside this one
         self.rows_per_unit = 1.0
-        # The blocks of the last secret split, on the first table and on this one.
-        self._split: tuple[np.ndarray, np.ndarray] | None = None
 
-    def under(self, plan: Plan, name: str, part: str = "") -> RecordedReleases:
+    def under(self, plan: Plan, name: str) -> RecordedReleases:
         """What a run inside this one releases is written down in a book of its own."""
         number = len(self.runs)
         if self.script is not None and number >= len(self.scripts):
             raise ControlFlowError(f"run {number + 1} ({name}) exists on the neighbour only")
         script = None if self.script is None else self.scripts[number]
-        inner = type(self)(plan, self.rng, script, self._origin_in(part))
+        inner = type(self)(plan, self.rng, script, self.origin)
         inner.complaints, inner.rows_per_unit = self.complaints, self.rows_per_unit
-        self.runs.append(Run(name, part, plan, inner.entries))
+        self.runs.append(Run(name, plan, inner.entries))
         return inner
-
-    def _origin_in(self, part: str) -> np.ndarray | None:
-        """`origin` among the units of a part: block 0 is part B, all others are part A."""
-        if not part or self.origin is None or self._split is None:
-            return self.origin
-        before, now = ((blocks == 0) == (part == "B") for blocks in self._split)
-        origin = self.origin[now]
-        return np.where(origin < 0, -1, (np.cumsum(before) - 1)[origin])
 
     def capped(self, rows: Rows) -> Rows:
         self.rows_per_unit = float(rows.rows_per_unit)
@@ -167,7 +155,7 @@ class RecordedReleases(Releases):
                 blind[field.name] = replace(value, whole=partial(watched, value.whole))
             elif isinstance(value, Names):
                 blind[field.name] = _Told(value.known, value.most, partial(watched, value.weights))
-            elif hasattr(value, "_parts"):
+            elif isinstance(value, Rows):
                 reads = {m: partial(watched, getattr(value._parts, m)) for m in _READS}
                 blind[field.name] = copy(value)
                 blind[field.name]._parts = SimpleNamespace(**reads)
@@ -206,29 +194,6 @@ class RecordedReleases(Releases):
             drawn, asked, whole = past.answer, blur.query, blur.answer.copy()
         self.entries += tilt.releases(phase, drawn, asked, whole.copy(), self._adjacency)
         return whole
-
-    def _blocks(self, n_rows: int, n_blocks: int, equal: bool) -> np.ndarray:
-        fresh = super()._blocks(n_rows, n_blocks, equal)
-        past = self._past("draw", "blocks", np.empty(0))
-        if equal and self._adjacency == "add-remove":
-            self.complaints.append("equal blocks under add-remove: a row more moves the others")
-        if past is not None:
-            assert self.origin is not None
-            old = self.origin >= 0
-            fresh[old] = past.answer[self.origin[old]]
-            self._split = past.answer, fresh
-        elif n_rows > 8 and n_blocks > 1:  # equal by chance once in n_blocks**n_rows (1e4 if cut)
-            other = super()._blocks(n_rows, n_blocks, equal)
-            if np.array_equal(fresh, other):
-                self.complaints.append("blocks depend on the place of a row, not on a secret draw")
-        self.entries.append(Release("blocks", "draw", np.empty(0), fresh, 0.0))
-        return fresh.copy()
-
-    def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
-        return self.drawn(
-            "public rows",
-            lambda rng: super(RecordedReleases, self).public_uniform(n_rows, n_columns),
-        )
 
     def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
         past = self._past("draw", what, np.empty(0))

@@ -15,31 +15,43 @@ def differences(a: Any, b: Any, name: str) -> Iterator[str]:
         return
     if type(a) is not type(b):
         yield name
-    elif isinstance(a, np.ndarray) and a.dtype.kind != "O":
-        if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
+        return
+    parts, others = _parts_of(a), _parts_of(b)
+    if parts is None or others is None:
+        if not _equal(a, b):
             yield name
-    elif sp.issparse(a):
-        yield from differences(vars(_cells(a)), vars(_cells(b)), name)
-    elif isinstance(a, (float, np.floating)):
-        if np.float64(a).tobytes() != np.float64(b).tobytes():
-            yield name
-    elif isinstance(a, Mapping):
-        if list(a) != list(b):
-            yield name
-        else:
-            for key in a:
-                yield from differences(a[key], b[key], f"{name}.{key}")
-    elif isinstance(a, (list, tuple, np.ndarray)):
-        if len(a) != len(b):
-            yield name
-        else:
-            for i, (x, y) in enumerate(zip(a, b, strict=True)):
-                yield from differences(x, y, f"{name}[{i}]")
-    elif hasattr(a, "__dict__") and not callable(a):
-        yield from differences(vars(a), vars(b), name)
-    elif not bool(a == b):
+    elif list(parts) != list(others):
         yield name
+    else:
+        in_a_row = isinstance(a, (list, tuple, np.ndarray))
+        for key in parts:
+            part = f"{name}[{key}]" if in_a_row else f"{name}.{key}"
+            yield from differences(parts[key], others[key], part)
 
 
-def _cells(matrix: Any) -> Any:
-    return matrix.tocoo()
+def _parts_of(value: Any) -> Mapping[Any, Any] | None:
+    """What an object is made of, by name or place; None of one that is compared as a whole."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, (list, tuple)) or (
+        isinstance(value, np.ndarray) and value.dtype == object
+    ):
+        return dict(enumerate(value))
+    if sp.issparse(value):
+        matrix: Any = value
+        return dict(vars(matrix.tocoo()))
+    if (
+        isinstance(value, (np.ndarray, np.generic))
+        or callable(value)
+        or not hasattr(value, "__dict__")
+    ):
+        return None
+    return dict(vars(value))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+    if isinstance(a, (float, np.floating)):
+        return np.float64(a).tobytes() == np.float64(b).tobytes()
+    return bool(a == b)

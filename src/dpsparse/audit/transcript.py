@@ -22,17 +22,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from dpsparse.accounting.plan import Plan
 from dpsparse.audit.same import differences
 from dpsparse.exceptions import UnpaidFitsWarning
 from dpsparse.mechanisms import Answer, Tilt, Vertices
-from dpsparse.privacy.plan import Plan
 from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
-from dpsparse.rows import Blocks
 
 if TYPE_CHECKING:
-    from dpsparse.solvers.frank_wolfe.problem import History
+    from dpsparse.methods.frank_wolfe.problem import History
 
 
 class NotInTranscriptError(BaseException):
@@ -51,16 +50,6 @@ class Hollow:
 
     def collect(self, f: Callable[..., Any]) -> NoReturn:
         _refuse_look(f)
-
-    def regrouped(self, take: Callable[..., Any], f: Callable[..., Any]) -> NoReturn:
-        _refuse_look(take)
-
-
-class _HollowBlocks(Blocks):
-    """A secret split of hollow rows: there is nothing to split."""
-
-    def by_part(self, rows: Any) -> list[np.ndarray]:
-        return []
 
 
 def _refuse_look(f: Any) -> NoReturn:
@@ -122,11 +111,6 @@ class TranscribedReleases(Releases):
     def capped(self, rows: Any) -> Any:
         return super().capped(rows) if self._book.script is None else self.admit(rows)
 
-    def blocks(self, rows: Any, n_blocks: int, equal: bool = False) -> Blocks:
-        if self._book.script is None:
-            return super().blocks(rows, n_blocks, equal)
-        return _HollowBlocks(np.empty(0, np.int64), n_blocks)
-
     def number_of_rows(self, rows: Any) -> int | None:
         ask = super().number_of_rows
         found: int | None = self._book.told("fact", "number of rows", lambda: ask(rows))
@@ -134,10 +118,6 @@ class TranscribedReleases(Releases):
 
     def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
         return np.asarray(self._book.told("draw", what, lambda: draw(self.rng)))
-
-    def public_uniform(self, n_rows: int, n_columns: int) -> np.ndarray:
-        ask = super().public_uniform
-        return self.drawn("public rows", lambda _: ask(n_rows, n_columns))
 
     def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
         ask = super()._release

@@ -2,7 +2,7 @@
 
     replay      sensitivities, counts and control flow under the same history     replay.py
     rebuild     does everything follow from public facts and released answers     transcript.py
-    boundary    the whole numbers that rows of boundary floats contribute         contributions.py
+    boundary    the whole numbers that rows of boundary floats contribute         replay.py
     noise       does the noise follow its declared law                            law.py, probes.py
     exact law   the privacy profile of the whole history on a loud pair           law.py
     black box   counted models on the loudest of the known worst pairs            blackbox.py
@@ -25,15 +25,22 @@ from sklearn.base import clone
 
 from dpsparse.audit import law
 from dpsparse.audit.blackbox import Attack, attack, publish
-from dpsparse.audit.contributions import contributions
 from dpsparse.audit.neighbours import Pair, worst_pairs
 from dpsparse.audit.probes import first_failure
 from dpsparse.audit.recorded import ControlFlowError
-from dpsparse.audit.replay import Finding, Subject, check, declared_costs, spent_costs
+from dpsparse.audit.replay import (
+    Finding,
+    Subject,
+    boundary_findings,
+    check,
+    declared_costs,
+    spent_costs,
+    worst_of,
+)
 from dpsparse.audit.tables import Schema
 from dpsparse.audit.transcript import rebuild
 from dpsparse.mechanisms import Release
-from dpsparse.models import dumps
+from dpsparse.models.files import dumps
 
 Tell = Callable[[str, float], None]
 NOISE_LEVEL = 1e-6
@@ -143,7 +150,7 @@ def first_complaint(estimator: Any, n_features: int = 7, *, n_runs: int = 30, se
     """
     finding = check(estimator, n_features, seed=seed)
     if finding.complaints:
-        return f"{finding.complaints[0]} ({finding.pair.name})"
+        return finding.first_complaint
     subject = Subject(estimator, n_features)
     pair = loudest(subject, seed)
     # On both tables of the pair: on one alone a fault may hide (a sign read off a score near 0). One after
@@ -186,8 +193,7 @@ def _worst_p_value(*samples: list[Release]) -> tuple[str, float]:
 def replay_row(finding: Finding, claimed: float) -> Row:
     """The line of a replay."""
     if finding.complaints:
-        detail = f"{finding.complaints[0]} ({finding.pair.name})"
-        return Row("replay", claimed, math.inf, False, detail)
+        return Row("replay", claimed, math.inf, False, finding.first_complaint)
     reached = ", ".join(f"{kind} {100 * x:.0f} %" for kind, x in finding.tightness.items())
     return Row("replay", claimed, 0.0, True, f"reached of the declared sensitivity: {reached}")
 
@@ -206,9 +212,11 @@ def fitted(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Any, str
 
 
 def _boundary_row(subject: Subject, claimed: float, seed: int) -> Row:
-    found = contributions(subject.estimator, subject.n_features, seed=seed)
-    fine = not found.complaint
-    return Row("boundary", claimed, 0.0 if fine else math.inf, fine, str(found))
+    found = worst_of(boundary_findings(subject, seed=seed))
+    if found.complaints:
+        return Row("boundary", claimed, math.inf, False, found.first_complaint)
+    reached = ", ".join(f"{phase} {100 * x:.4f} %" for phase, x in found.reached.items())
+    return Row("boundary", claimed, 0.0, True, f"reached of the integer bound: {reached}")
 
 
 def _law_rows(

@@ -6,20 +6,20 @@ rebuild    from the transcript, without rows (transcript.py)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from sklearn.base import clone
 
-from dpsparse.audit.replay import Finding, RunSubject, check_pair
+from dpsparse.audit.replay import Finding, RunSubject, check_pair, worst_of
 from dpsparse.audit.searches import check_search
 from dpsparse.audit.tables import Schema
 from dpsparse.audit.verdict import Tell, Verdict, fitted, rebuild_row, replay_row, silent
-from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.evaluation import dp_evaluate
 from dpsparse.inference import dp_inference
+from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.model_selection import DPSearchCV
 from dpsparse.preprocessing import DPPipeline, DPTablePreparer
 from dpsparse.random import make_generator
@@ -90,12 +90,11 @@ def _replayed(workflow: Workflow, n_pairs: int, seed: int, tell: Tell) -> Findin
     neighbours = [next(source) for _ in range(n_pairs)]
     if workflow.search is not None:
         return check_search(workflow.search, workflow.schema.n_features, neighbours, seed=seed)
-    subject, found = RunSubject(workflow.run), Finding((), {}, neighbours[0])
-    for number, pair in enumerate(neighbours):
-        tell("replay", number / n_pairs)
-        finding = check_pair(subject, pair, seed + number)
-        if finding.complaints:
-            return finding
-        for phase, height in finding.tightness.items():
-            found.tightness[phase] = max(height, found.tightness.get(phase, 0.0))
-    return found
+    subject = RunSubject(workflow.run)
+
+    def replays() -> Iterator[Finding]:
+        for number, pair in enumerate(neighbours):
+            tell("replay", number / n_pairs)
+            yield check_pair(subject, pair, seed + number)
+
+    return worst_of(replays())

@@ -10,13 +10,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import NoReturn
 
 from dpsparse import exceptions as ex
 
-EXIT_CODES: dict[type[Exception], int] = {
+EXIT_CODES: dict[type[ex.DPSparseError], int] = {
     ex.InternalError: 1,
     ex.SchemaError: 3,
     ex.BudgetError: 4,
@@ -54,28 +53,13 @@ def main() -> NoReturn:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """One line and an exit code. Advice about Domain(...) is given as the option to type.
-
-    The text of a foreign error is not shown: it may quote a private cell.
-    """
-    from dpsparse.cli.output import in_options
-
+    """One line and an exit code. The text of a foreign error is not shown: it may quote a private cell."""
     for kind, code in EXIT_CODES.items():
         if isinstance(error, kind):
-            text = " ".join(str(error).split()) or type(error).__name__
-            text = in_options(text.replace("math.inf", "--epsilon inf"))
-            text = re.sub(r"Domain\((\w+)=(\([^)]*\)|[^)]*)\)", _as_option, text)
-            return re.sub(r"Domain\.(\w+)", lambda m: "--" + m[1].replace("_", "-"), text), code
+            return " ".join(error.in_options.split()) or type(error).__name__, code
     if isinstance(error, MemoryError):
         return "not enough memory for this file", 3
     return f"unexpected {type(error).__name__} (DPSPARSE_DEBUG=1 shows where)", 1
-
-
-def _as_option(match: re.Match[str]) -> str:
-    value = match[2].strip("[]").replace(" ", "").replace("_", "")
-    if value.startswith("("):  # two ends of a range
-        value = value.strip("()").replace(",", "..")
-    return f"--{match[1].replace('_', '-')} {value}"
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import Group, emit, say
+from dpsparse.cli.output import Group, budget_line, emit, say
 
 _one_account = opt.option("--dataset", about="One account only.  [default: all]")
 
@@ -77,7 +76,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
 @opt.json_option
 def history(ledger: str, dataset: str | None, as_json: bool) -> None:
     """Every reservation in order."""
-    from dpsparse.privacy.html import describe
+    from dpsparse.accounting.html import describe
 
     record: dict[str, Any] = {}
     lines = []
@@ -118,21 +117,7 @@ def verify(ledger: str, dataset: str | None, anchor: str | None, as_json: bool) 
 
 
 def _accounts(ledger: str, dataset: str | None) -> list[Any]:
-    from dpsparse.privacy import Ledger
+    from dpsparse.ledger import Ledger
 
     names = Ledger.datasets(ledger) if dataset is None else [dataset]
     return [Ledger(ledger, dataset=name) for name in names]
-
-
-def budget_line(account: Any) -> str:
-    """One line on an account, for people."""
-    terms, spent = account.terms, account.spent()
-    name = account.dataset + (f" [{account.partition}]" if account.partition else "")
-    head = (
-        f"budget {name}: epsilon {spent:.4g} of {terms.epsilon:.4g} spent at delta {terms.delta:g}"
-    )
-    if math.isinf(spent):
-        return (
-            f"{head}; fits without a guarantee are on record, so the data set as a whole has none"
-        )
-    return f"{head}; room for one further fit of up to about {account.remaining():.3g}"

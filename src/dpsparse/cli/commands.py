@@ -17,13 +17,23 @@ from dpsparse._files import check_output, write_whole
 from dpsparse._text import show_name
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
-from dpsparse.cli import prepare as preparation
 from dpsparse.cli.budget import budget
+from dpsparse.cli.check import check, describe
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.officer import annex, registry
-from dpsparse.cli.output import Group, csv_cell, emit, emit_paid, emit_price, say, stage
-from dpsparse.cli.reproduce import reproduce
+from dpsparse.cli.output import (
+    Group,
+    csv_cell,
+    emit,
+    emit_paid,
+    note,
+    on_terminal,
+    price_record,
+    say,
+    stage,
+)
+from dpsparse.cli.reproduce import lab, reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
 
@@ -42,8 +52,10 @@ def program() -> None:
 
 for _command in (
     budget,
+    check,
     domain_command,
     reproduce,
+    lab,
     audit,
     registry,
     annex,
@@ -56,69 +68,54 @@ for _command in (
 @program.command()
 @click.argument("data", nargs=-1, required=True)
 @opt.output("Model file to write (.json; .npz above 1e5 weights).", what="model file")
-@opt.estimator_options
-@opt.domain_options
-@opt.data_options
-@preparation.prepare_options
-@opt.data_name_option
-@opt.ledger_options
 @opt.flag(
     "--reveal-training-score",
     about="Also print the exact score on the private training rows. It is not covered by the guarantee: "
     "whoever sees it learns more than epsilon allows, and a ledger counts it as epsilon = infinity.",
 )
-@opt.option(
-    "--memory",
-    metavar="SIZE",
-    about="Stream rows under this cap, such as 2GB, instead of holding them all; several files are always streamed.",
-)
-@opt.json_option
-def fit(data: tuple[str, ...], reveal_training_score: bool, as_json: bool, **options: Any) -> None:
-    """Train a private model on DATA: CSV, TSV, JSON lines, Parquet, Arrow, svmlight; text also .gz, .bz2, .xz, .zst."""
-    from dpsparse.cli import training
+@opt.takes("fit", "facts", "data", "columns", "ledger", "name", "memory", "json")
+def fit(data: tuple[str, ...], reveal_training_score: bool, options: opt.Options) -> None:
+    """Train a private model on DATA: CSV, TSV, JSON, Excel, Parquet, Arrow, svmlight; text also .gz, .xz, .zst."""
+    from dpsparse.cli import rows as files
+    from dpsparse.cli.job import describe_job
 
-    output, inputs = options["output"], (*data, options["domain_file"], options["ledger_path"])
-    check_output(output, options["overwrite"], inputs)
-    check_output(output.with_suffix(".npz"), True, inputs)  # where a large model goes
-    facts = opt.make_domain(options)
-    ledger = opt.open_ledger(options)
-    streamed = len(data) > 1 or options["memory"] is not None
+    assert options.output is not None
+    check_output(options.output, options.overwrite, options.inputs(*data))
+    check_output(options.output.with_suffix(".npz"), True, options.inputs(*data))  # a large model
+    job = describe_job(options, data[0])
+    ledger = job.ledger
+    streamed = len(data) > 1 or options.memory is not None
     if streamed and reveal_training_score:
         raise ParameterError(
             "--reveal-training-score needs one file that memory holds; leave it out."
         )
-    raw = preparation.asked_for(options, facts)
-    if raw and streamed:
+    if streamed and job.prepares:
         raise ParameterError("Preparation needs one file that memory holds; leave out --memory.")
-    model: Any
-    if raw:
-        model, _ = training.prepared(data[0], options, facts, ledger)
-        rows = training.read_raw(data[0], options, facts.domain.classes)
-    else:
-        model = opt.make_estimator(options, facts.domain, ledger)
-        if options["n_features"] is not None:
-            model.plan(options["n_features"])  # refuse bad parameters before a long read
-        if streamed:
-            rows = training.stream(data, options, facts.scales, model)
-        else:
-            rows = training.read_numbers(data[0], options, facts.scales, model)
+    model = job.model()
+    known = job.n_columns if job.prepares else job.options.n_features
+    if known is not None:
+        model.plan(known)  # refuse bad parameters before a long read
+    rows = files.stream_rows(job, data, model) if streamed else files.read_rows(job, model)
     score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
     if score_plan is not None and not ledger.would_allow(score_plan):
         ledger.reserve(score_plan)  # raises, and says why
+    told = describe(job, forecast=False)[1].splitlines() if on_terminal() else job.notes()
+    for line in told:
+        note(line)
     with stage("fitting"):
         if streamed:
             model.fit(rows.X)
         else:
             model.fit(rows.X, rows.y, groups=rows.persons)
-    path, record = training.keep(model, rows, facts.scales, options, data[0])
-    text = f"{path}: {training.summary(model)}\n{model.privacy_.headline}"
+    path, record = files.keep_model(model, rows, job)
+    text = f"{path}: {files.summary(model)}\n{model.privacy_.headline}"
     if score_plan is not None:
         ledger.reserve(score_plan)  # not before the fit, which may refuse the data
     if reveal_training_score:  # weights are for the columns as they are in the file
         exact = model.score(rows.X if rows.unscaled is None else rows.unscaled, rows.y)
         record["training_score"] = exact
         text += f"\nscore on the private training rows, NOT covered: {exact:.4f}"
-    emit_paid(record, text, ledger, as_json)
+    emit_paid(record, text, ledger, options.as_json)
 
 
 @program.command()
@@ -126,16 +123,14 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, as_json: bool, **opt
 @click.argument("data")
 @opt.output("CSV file to write.  [default: stdout]", required=False)
 @opt.flag("--proba", about="Also the probability of each class.")
-@opt.data_options
-def predict(
-    model: Path, data: str, output: Path | None, overwrite: bool, proba: bool, **options: Any
-) -> None:
+@opt.takes("target", "drop", "n_features", "zero_based", "file_format", "sep", "decimal", "encoding")  # fmt: skip
+def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
     """Predictions of MODEL for the rows of DATA, as CSV."""
-    from dpsparse.cli.training import rows_for
-    from dpsparse.models import load
+    from dpsparse.cli.rows import rows_for
+    from dpsparse.models.files import load
 
-    if output is not None:
-        check_output(output, overwrite, (model, data))
+    if options.output is not None:
+        check_output(options.output, options.overwrite, (model, data))
     fitted: Any = load(model)
     if proba and not hasattr(fitted, "classes_"):
         raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
@@ -150,10 +145,10 @@ def predict(
     else:
         rows.writerow(["prediction"])
         rows.writerows([csv_cell(label)] for label in labels)
-    if output is None:
+    if options.output is None:
         say(buffer.getvalue(), end="")
     else:
-        write_whole(output, buffer.getvalue().encode(), overwrite)
+        write_whole(options.output, buffer.getvalue().encode(), options.overwrite)
 
 
 @program.command()
@@ -162,13 +157,13 @@ def predict(
 @opt.json_option
 def inspect(model: Path, top: int, as_json: bool) -> None:
     """What MODEL is, what it may promise, and its largest weights."""
-    from dpsparse.cli.training import facts_of, summary
-    from dpsparse.models import load
-    from dpsparse.report.card import largest_weights
+    from dpsparse.cli.rows import facts_of, summary
+    from dpsparse.models.files import load
+    from dpsparse.report.weights import largest_weights
 
     fitted: Any = load(model)
     weights = [
-        {"feature": row["name"], "weight": row["value"], "maybe_noise": row["stands_out"] is False}
+        {"feature": row.name, "weight": row.value, "maybe_noise": row.clear is False}
         for row in largest_weights(getattr(fitted, "model_", fitted), top)
     ]
     lines = [
@@ -192,84 +187,64 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
 
 @program.command()
 @click.argument("data", required=False)
-@opt.estimator_options
-@opt.domain_options
-@opt.data_options
-@preparation.prepare_options
-@opt.ledger_options
-@opt.json_option
-def plan(data: str | None, as_json: bool, **options: Any) -> None:
+@opt.takes("fit", "facts", "data", "columns", "ledger", "json")
+def plan(data: str | None, options: opt.Options) -> None:
     """The price of a fit before paying it; spends nothing. Of DATA, a table, the header alone is read.
 
     Without DATA state --n-features, the number of columns to come.
     """
-    from dpsparse.cli import training
+    from dpsparse.cli.job import describe_job
 
-    facts = opt.make_domain(options)
-    ledger = opt.open_ledger(options)
-    raw = preparation.asked_for(options, facts)
-    n_features = options["n_features"]
-    model: Any
-    if raw and data is None:
+    job = describe_job(options, data)
+    if job.prepares and data is None:
         raise click.UsageError(
             "The price of preparation depends on the columns; name the table: dpsparse plan DATA ... (its header "
             "alone is read)."
         )
-    if raw:
-        model, names = training.prepared(str(data), options, facts, ledger)
-        n_features = len(set(names) - {options["target"], options["person"]})
-    else:
-        model = opt.make_estimator(options, facts.domain, ledger)
-        if data is not None and n_features is None:
-            n_features = training.count_features(data, options)
-    if n_features is None:
+    model = job.model()
+    if job.n_columns is None:
         raise click.UsageError(
             "State --n-features, the number of columns to come, or name a table: dpsparse plan DATA --target COLUMN "
             "(its header alone is read)."
         )
-    emit_price(model.plan(n_features), ledger, as_json)
+    emit(*price_record(model.plan(job.n_columns), job.ledger), options.as_json)
 
 
 @program.command()
 @opt.model_argument
 @opt.output("HTML file to write.")
 @opt.option("--ledger", "ledger_path", about="Add the budget history of this ledger.")
-@opt.dataset_option
+@opt.takes("dataset")
 @opt.option(
     "--evaluation",
     "evaluation_file",
     type=click.Path(path_type=Path),
     about="Add the report that `evaluate -o FILE.json` wrote.",
 )
-def report(
-    model: Path,
-    output: Path,
-    overwrite: bool,
-    ledger_path: str | None,
-    dataset: str,
-    evaluation_file: Path | None,
-) -> None:
+def report(model: Path, evaluation_file: Path | None, options: opt.Options) -> None:
     """Write the privacy card of MODEL: one HTML page for a data protection officer."""
-    from dpsparse.models import load
+    from dpsparse.models.files import load
     from dpsparse.report import privacy_card
 
-    check_output(output, overwrite, (model, ledger_path, evaluation_file))
+    assert options.output is not None
+    inputs = options.inputs(model, evaluation_file)
+    check_output(options.output, options.overwrite, inputs)
     page = privacy_card(
         load(model),
         title=model.name,
-        ledger=opt.account(ledger_path, dataset=dataset),
+        ledger=opt.account(options.ledger_path, dataset=options.dataset),
         evaluation=None if evaluation_file is None else _read_report(evaluation_file),
         checksum=hashlib.sha256(model.read_bytes()).hexdigest(),
     )
-    write_whole(output, page.encode(), overwrite)
-    say(f"{output}: privacy card of {model.name}")
+    write_whole(options.output, page.encode(), options.overwrite)
+    say(f"{options.output}: privacy card of {model.name}")
 
 
 @program.command()
 @opt.json_option
 def methods(as_json: bool) -> None:
     """The algorithms and their hyper-parameters."""
-    from dpsparse.estimators._base import hyper_parameters
+    from dpsparse.methods.base import hyper_parameters
 
     found = opt.methods()
     record, lines = {}, []
@@ -294,18 +269,19 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     """Train on made-up sparse data and show what a private model is worth."""
     from sklearn.linear_model import LogisticRegression
 
-    from dpsparse import Domain, DPSparseClassifier
-    from dpsparse.cli.training import facts_of
+    from dpsparse.cli.rows import facts_of
     from dpsparse.datasets import make_sparse_classification
+    from dpsparse.domain import Domain
+    from dpsparse.methods import DPSparseClassifier
 
-    with stage("making data"):
+    with stage("making data", always=True):
         X, y = make_sparse_classification(rows + 5_000, features)
     domain = Domain(row_norm=1.0, classes=[0, 1], n_samples=rows)
     train, test = slice(None, rows), slice(rows, None)
-    with stage("fitting without privacy"):
+    with stage("fitting without privacy", always=True):
         plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
     model: Any = DPSparseClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
-    with stage(f"fitting {rows:,} rows x {features:,} features privately"):
+    with stage(f"fitting {rows:,} rows x {features:,} features privately", always=True):
         model.fit(X[train], y[train])
     accuracy = float(model.score(X[test], y[test]))
     reference = float(plain.score(X[test], y[test]))
@@ -336,7 +312,7 @@ def warm_up() -> None:
     image is built; NUMBA_CACHE_DIR chooses where the code is kept if the package cannot be written to.
     Wheels with compiled code hold most of it already.
     """
-    from dpsparse.estimators._warm_up import fit_common_kinds
+    from dpsparse.methods.warm_up import fit_common_kinds
 
     start = time.perf_counter()
     fit_common_kinds()
@@ -363,8 +339,8 @@ def _read_report(path: Path) -> Any:
 
 
 def _score_plan(model: Any) -> Any:
-    from dpsparse.privacy import NonPrivate, Phase, Plan
-    from dpsparse.privacy.guarantee import PERSON, ROW
+    from dpsparse.accounting import NonPrivate, Phase, Plan
+    from dpsparse.accounting.guarantee import PERSON, ROW
 
     phases = (Phase("exact training score", NonPrivate()),)
     unit = PERSON if model.domain.unit == "person" else ROW

@@ -32,44 +32,22 @@ def domain() -> None:
 @domain.command()
 @click.argument("data")
 @opt.output("File to write (.yaml).")
-@opt.option("--target", about="Column to predict; it or --person must stand in the header.")
-@opt.option("--classes", about="The labels that may occur, such as no,yes.")
-@opt.option(
-    "--target-range",
-    type=opt.Range(),
-    metavar="LOW..HIGH",
-    about="The range of a target of numbers.",
-)
-@opt.option("--person", about="Column that names the person of a row.")
-@opt.option(
-    "--format",
-    "file_format",
-    type=click.Choice(opt.FORMATS[1:]),
-    about="If the file's name does not say it.",
-)
 @click.option(
     "--ask/--no-ask", default=None, help="Ask for every column.  [default: on a terminal]"
 )
-def init(
-    data: str,
-    output: Path,
-    overwrite: bool,
-    target: str | None,
-    classes: str | None,
-    target_range: tuple[float, float] | None,
-    person: str | None,
-    file_format: str | None,
-    ask: bool | None,
-) -> None:
+@opt.takes("target", "classes", "target_range", "person", "file_format", "sep", "encoding")
+def init(data: str, ask: bool | None, options: opt.Options) -> None:
     """Write a file of facts for the columns of DATA: from its header and your answers. No cell is read."""
     import sys
 
-    from dpsparse.domain_file import facts_of
-    from dpsparse.readers import column_names
-    from dpsparse.readers.tables import label_list
+    from dpsparse.domain.file import facts_of
+    from dpsparse.io import column_names
+    from dpsparse.io.tables import index_columns, label_list
 
-    check_output(output, overwrite, (data,))
-    names = column_names(data, file_format)
+    output, target, person = options.output, options.target, options.person
+    assert output is not None
+    check_output(output, options.overwrite, (data,))
+    names = column_names(data, options.file_format, sep=options.sep, encoding=options.encoding)
     if len(set(names)) < len(names):
         raise SchemaError(
             "Two columns have the same name; rename one. The first line of a file must name the columns."
@@ -87,17 +65,24 @@ def init(
     facts: dict[str, Any] = {}
     if target is not None:
         facts["target"] = target
-    if classes is not None:
-        facts["classes"] = label_list(classes)
-    if target_range is not None:
-        facts["target_range"] = list(target_range)
+    if options.classes is not None:
+        facts["classes"] = label_list(options.classes)
+    if options.target_range is not None:
+        facts["target_range"] = list(options.target_range)
     if person is not None:
         facts["person"] = person
     asked = sys.stdin.isatty() if ask is None else ask
     columns = [name for name in names if name not in (target, person)]
-    facts["columns"] = {name: _ask(name) if asked else {"prepare": "auto"} for name in columns}
+    facts["columns"] = {
+        name: {"prepare": "drop"}
+        if name in index_columns(names)
+        else _ask(name)
+        if asked
+        else {"prepare": "auto"}
+        for name in columns
+    }
     facts_of(facts, output.name)  # refuses now what the next command would refuse
-    write_whole(output, file_text(Path(data).name, facts).encode(), overwrite)
+    write_whole(output, file_text(Path(data).name, facts).encode(), options.overwrite)
     say(
         f"{output}: {len(columns)} columns; edit it, then dpsparse fit {data} --domain {output} ..."
     )
@@ -105,7 +90,7 @@ def init(
 
 def file_text(name: str, facts: dict[str, Any]) -> str:
     """The file, with a line for every column."""
-    from dpsparse.domain_file import _yaml
+    from dpsparse.domain.file import _yaml
 
     columns = facts.pop("columns")
     dump = _yaml().safe_dump
@@ -132,18 +117,16 @@ def _ask(name: str) -> dict[str, Any]:
 
 
 def _stated(answer: str) -> dict[str, Any]:
-    from dpsparse.cli.prepare import names_of
     from dpsparse.preprocessing.table import ROLES
 
     if answer in ROLES:
         return {"prepare": answer}
-    low, dots, high = answer.partition("..")
-    if dots:
+    if ".." in answer:
         try:
-            return {"bounds": [float(low), float(high)]}
+            return {"bounds": list(opt.range_of(answer))}
         except ValueError:
             raise ParameterError("Write bounds as two numbers, such as 0..120.") from None
-    names = names_of([answer])
+    names = opt.names_of([answer])
     if len(names) < 2:
         raise ParameterError("Write at least two categories, such as f,m, or one of the words.")
     return {"categories": names}
@@ -154,14 +137,14 @@ def _stated(answer: str) -> dict[str, Any]:
 @opt.json_option
 def check(file: str, as_json: bool) -> None:
     """Read FILE and say what it declares."""
-    from dpsparse.domain_file import plain_facts, read
+    from dpsparse.domain.file import plain_facts, read
 
     facts = read(file)
     record = plain_facts(facts.domain)
     if facts.roles:
         record["prepare"] = facts.roles
-    for name in ("target", "person"):
-        if getattr(facts, name) is not None:
+    for name in ("target", "person", "missing_values"):
+        if getattr(facts, name):
             record[name] = getattr(facts, name)
     lines = (f"{name}: {show_name(value)}" for name, value in record.items())
     emit(record, "\n".join(lines), as_json)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 @opt.option(
     "--epsilon", type=float, required=True, about="Privacy loss of the report; inf is exact."
 )
-@opt.delta_option
-@opt.adjacency_option
 @click.option(
     "--metric",
     "metrics",
@@ -37,43 +35,44 @@ if TYPE_CHECKING:
     about="Errors of a regressor count as this at most: less noise.  [default: half the width of the targets' range]",
 )
 @opt.option("--person", about="Column that names the person of a row: persons are protected.")
-@opt.seed_option
 @opt.output("File to write as well: .html is a page, anything else JSON.", required=False)
-@opt.data_options
-@opt.ledger_options
-@opt.json_option
+@opt.takes("delta", "adjacency", "random_state", "data", "ledger", "json")
 def evaluate(
-    model: Path, data: str, output: Path | None, overwrite: bool, as_json: bool, **options: Any
+    model: Path,
+    data: str,
+    metrics: tuple[str, ...],
+    error_bound: float | None,
+    options: opt.Options,
 ) -> None:
     """Private metrics of MODEL on the rows of DATA, each with an interval."""
-    from dpsparse.cli import training
+    from dpsparse.cli.rows import labelled_rows
     from dpsparse.evaluation import dp_evaluate
     from dpsparse.evaluation.scores import describe_model
-    from dpsparse.models import load
+    from dpsparse.models.files import load
 
-    if output is not None:
-        check_output(output, overwrite, (model, data, options.get("ledger_path")))
+    if options.output is not None:
+        check_output(options.output, options.overwrite, options.inputs(model, data))
     fitted: Any = load(model)
     ledger = opt.open_ledger(options)
-    metrics, bound = options["metrics"] or None, options["error_bound"]
-    describe_model(getattr(fitted, "model_", fitted), None, bound).check(
-        metrics
-    )  # before a long read
+    adjacency = opt.adjacency_of(options, ledger) or "add-remove"
+    opt.check_dropping(options, adjacency)
+    described = describe_model(getattr(fitted, "model_", fitted), None, error_bound)
+    described.check(metrics or None)  # before a long read
     with stage(f"reading {Path(data).name}"):
-        rows = training.labelled_rows(fitted, data, options)
+        rows = labelled_rows(fitted, data, options)
     with stage("evaluating"):
         report = dp_evaluate(
             fitted,
             rows.X,
             rows.y,
-            epsilon=options["epsilon"],
-            delta=options["delta"],
+            epsilon=options.epsilon,
+            delta=options.delta,
             ledger=ledger,
             groups=rows.persons,
-            adjacency=opt.adjacency_of(options, ledger) or "add-remove",
-            metrics=metrics,
-            error_bound=bound,
-            random_state=options["random_state"],
+            adjacency=adjacency,
+            metrics=metrics or None,
+            error_bound=error_bound,
+            random_state=options.random_state,
         )
     # Names that were typed, nothing of the rows.
     if getattr(fitted, "about_", {}).get("data") == Path(data).name:
@@ -81,23 +80,23 @@ def evaluate(
             f"the model was fitted to a file named {Path(data).name}. On rows that it was fitted to a model looks "
             "better than it is; evaluate it on others."
         )
-    _show_paid(report, model.name, output, overwrite, ledger, as_json)
+    _show_paid(report, model.name, ledger, options)
 
 
-def _show_paid(
-    report: Report, title: str, output: Path | None, overwrite: bool, ledger: Any, as_json: bool
-) -> None:
+def _show_paid(report: Report, title: str, ledger: Any, options: opt.Options) -> None:
     """File, terminal and account of a report: one that fails does not take the others along."""
-    record, failed = report.to_dict(), None
+    record, failed, output = report.to_dict(), None, options.output
     text = readable(plain(record)) + "\n"
     if output is not None:
         page = output.suffix.lower() in (".html", ".htm")
         try:
-            write_whole(output, (report.to_html(title) if page else text).encode(), overwrite)
+            write_whole(
+                output, (report.to_html(title) if page else text).encode(), options.overwrite
+            )
         except ModelFileError as error:
             failed, output = error, None
     try:
-        emit_paid(record, str(report), ledger, as_json)
+        emit_paid(record, str(report), ledger, options.as_json)
     except ModelFileError as error:
         if output is not None:
             raise ModelFileError(f"{error} The report is paid and is in {output}.") from None

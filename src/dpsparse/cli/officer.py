@@ -9,21 +9,19 @@ from typing import Any
 import click
 
 from dpsparse._files import check_output, write_whole
-from dpsparse.cli.options import account, dataset_option, flag, grouped, model_argument, option
-from dpsparse.cli.options import output as output_option
+from dpsparse.cli import options as opt
 from dpsparse.cli.output import say
 from dpsparse.exceptions import DPSparseError, ParameterError
 
-_ledger = grouped(
-    option("--ledger", "ledger_path", about="Ledger of the data set."), dataset_option
-)
+_ledger = opt.option("--ledger", "ledger_path", about="Ledger of the data set.")
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("model", required=False, type=click.Path(path_type=Path))
-@output_option("YAML file to write.", required=False)
+@opt.output("YAML file to write.", required=False)
 @_ledger
+@opt.takes("dataset")
 @click.option(
     "--answer",
     "given",
@@ -31,24 +29,21 @@ _file = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="NAME=TEXT",
     help="What only people know, several times; `--questions` lists the names. A terminal asks for the rest.",
 )
-@flag("--questions", about="List what is asked for, and stop.")
-@option(
+@opt.flag("--questions", about="List what is asked for, and stop.")
+@opt.option(
     "--schema",
     type=_file,
     about="Check the entry against the registry's schema file (needs pyyaml and jsonschema).",
 )
 def registry(
     model: Path | None,
-    output: Path | None,
-    overwrite: bool,
-    ledger_path: str | None,
-    dataset: str,
     given: tuple[str, ...],
     questions: bool,
     schema: Path | None,
+    options: opt.Options,
 ) -> None:
     """An entry for the public registry of deployments of differential privacy, about MODEL."""
-    from dpsparse.models import load
+    from dpsparse.models.files import load
     from dpsparse.report.registry import ASKED, missing, problems, registry_entry, to_yaml
 
     if questions:
@@ -59,11 +54,12 @@ def registry(
             )
         )
         return
+    output = options.output
     if model is None or output is None:
         raise click.UsageError(
             "Name a model and a file to write: dpsparse registry MODEL -o entry.yaml."
         )
-    check_output(output, overwrite, (model, ledger_path, schema))
+    check_output(output, options.overwrite, options.inputs(model, schema))
     answers: dict[str, str] = {}
     for text in given:
         name, mark, answer = text.partition("=")
@@ -81,42 +77,42 @@ def registry(
     ]
     if wrong:
         raise ParameterError(f"The entry is not complete: {'; '.join(wrong)}.")
-    entry = registry_entry(fitted, answers, ledger=account(ledger_path, dataset=dataset))
+    entry = registry_entry(
+        fitted, answers, ledger=opt.account(options.ledger_path, dataset=options.dataset)
+    )
     if schema is not None:
         _check(entry, schema)
-    write_whole(output, (to_yaml(entry) + "\n").encode(), overwrite)
+    write_whole(output, (to_yaml(entry) + "\n").encode(), options.overwrite)
     say(f"{output}: draft of a registry entry, tier {entry['tier']}; read it before you send it")
 
 
 @click.command()
-@model_argument
-@output_option("Markdown file to write.")
+@opt.model_argument
+@opt.output("Markdown file to write.")
 @_ledger
-@option(
+@opt.takes("dataset")
+@opt.option(
     "--audit",
     "audit_file",
     type=_file,
     about="What `dpsparse audit` printed, as a text file.",
 )
-def annex(
-    model: Path,
-    output: Path,
-    overwrite: bool,
-    ledger_path: str | None,
-    dataset: str,
-    audit_file: Path | None,
-) -> None:
+def annex(model: Path, audit_file: Path | None, options: opt.Options) -> None:
     """The technical annex of a data protection impact assessment (Article 35(7) GDPR), about MODEL."""
-    from dpsparse.models import load
+    from dpsparse.models.files import load
     from dpsparse.report import dpia_annex
 
-    check_output(output, overwrite, (model, ledger_path, audit_file))
+    output = options.output
+    assert output is not None
+    check_output(output, options.overwrite, options.inputs(model, audit_file))
     fitted: Any = load(model)
     verdict = audit_file.read_text("utf-8", errors="replace") if audit_file is not None else None
     if verdict is not None and type(fitted).__name__ not in verdict:
         raise ParameterError(f"--audit is about another method than this {type(fitted).__name__}.")
-    text = dpia_annex(fitted, ledger=account(ledger_path, dataset=dataset), audit=verdict)
-    write_whole(output, text.encode(), overwrite)
+    text = dpia_annex(
+        fitted, ledger=opt.account(options.ledger_path, dataset=options.dataset), audit=verdict
+    )
+    write_whole(output, text.encode(), options.overwrite)
     say(f"{output}: draft of the annex; the operator fills in what is marked")
 
 

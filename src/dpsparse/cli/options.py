@@ -1,61 +1,30 @@
-"""Options shared by the commands, and how they become a domain, an estimator, a ledger."""
+"""Everything that can be typed after a command, as one record, and the domain, estimator and account it describes."""
 
 from __future__ import annotations
 
+import csv
 import math
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpsparse._json import parsed
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from dpsparse.domain import Domain
-    from dpsparse.domain_file import Facts
+    from dpsparse.domain.file import Facts
+    from dpsparse.io.streams import Layout
 
-Options = dict[str, Any]
 Command = Callable[..., Any]
-
-
-def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several click options as one decorator, in the order of the help page."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def option(*names: str, about: str, **more: Any) -> Callable[[Command], Command]:
-    """A click option; its kind follows from its default, which the help page shows, else it is a text."""
-    return click.option(*names, help=about, show_default="default" in more, **more)
-
-
-def flag(*names: str, about: str) -> Callable[[Command], Command]:
-    return click.option(*names, is_flag=True, help=about)
-
-
-def several(*names: str, metavar: str, about: str) -> Callable[[Command], Command]:
-    """An option that may be given more than once."""
-    return click.option(*names, multiple=True, metavar=metavar, help=about)
-
-
-def output(
-    about: str, *, required: bool = True, what: str = "file"
-) -> Callable[[Command], Command]:
-    """Where to write, and whether something may be replaced there."""
-    path = click.Path(path_type=Path)
-    return grouped(
-        click.option("-o", "--output", required=required, type=path, help=about),
-        flag("--overwrite", about=f"Replace an existing {what}."),
-    )
+FORMATS = ["svmlight", "csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"]
+NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
 
 
 class Range(click.ParamType):  # type: ignore[type-arg]
@@ -80,137 +49,257 @@ def range_of(text: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-FORMATS = ["svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]
-NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
+# ---- the record -----------------------------------------------------------------------------------
+
+
+def _in(group: str) -> Callable[..., Any]:
+    """A maker of fields of `Options`: option names, help text, and what click needs to know."""
+
+    def make(*names: str, about: str, default: Any = None, **more: Any) -> Any:
+        facts = {"group": group, "names": names, "about": about, "click": more}
+        return field(default=default, metadata=facts)
+
+    return make
+
+
+_fit, _fact, _data, _column = map(_in, ("fit", "facts", "data", "columns"))
+_pay, _name, _memory, _json = map(_in, ("ledger", "name", "memory", "json"))
+_file = click.Path(dir_okay=False)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was typed. A command takes some groups of it; what it does not take has its default."""
+
+    # fmt: off
+    # How a model is fitted.
+    method: str | None = _fit("--method",
+        about="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
+        "where --n-iter, --radius or --param is given]")
+    epsilon: float = _fit("--epsilon", default=1.0, about="Privacy loss of this fit; inf is the non-private model.")
+    delta: float = _fit("--delta", default=1e-06,
+        about="Probability beside epsilon; well below one over the number of rows.")
+    adjacency: str | None = _fit("--adjacency", type=NEIGHBOURS,
+        about="Which data sets are neighbours.  [default: the ledger's, or add-remove]")
+    n_iter: int | None = _fit("--n-iter", type=int, about="Number of noisy steps; a privacy parameter.")
+    n_nonzero: int | None = _fit("--n-nonzero", type=int, about="How many weights to keep.")
+    radius: float | None = _fit("--radius", type=float, about="L1 bound on the weights.")
+    params: tuple[str, ...] = _fit("--param", default=(), multiple=True, metavar="NAME=VALUE",
+        about="A hyper-parameter of the method (see `dpsparse methods`); repeatable.")
+    random_state: int | None = _fit("--random-state", type=int,
+        about="Repeatable noise, for experiments: NOT private.")
+
+    # Public facts.
+    domain_file: str | None = _fact("--domain", type=_file,
+        about="File with public facts (YAML, JSON, TOML; see `dpsparse domain init`); options override it.")
+    classes: str | None = _fact("--classes",
+        about="The labels that may occur, such as 0,1 or no,yes: a classifier. "
+        "Of two labels, positive weights speak for the last.")
+    target_bound: float | None = _fact("--target-bound", type=float, about="Targets lie within +- this: a regressor.")
+    target_range: tuple[float, float] | None = _fact("--target-range", type=Range(), metavar="LOW..HIGH",
+        about="Targets lie between these, instead of --target-bound: less noise where zero is far off.")
+    feature_bound: float | None = _fact("--feature-bound", type=float,
+        about="Entries are clipped to +- this, where they are not prepared.")
+    row_norm: float | None = _fact("--row-norm", type=float, about="Rows are scaled down to this L2 norm.")
+    n_samples: int | None = _fact("--n-samples", type=int,
+        about="A public number of rows (or a guess); sets step sizes, never noise.")
+    person: str | None = _fact("--person", metavar="COLUMN",
+        about="Column with the person of every row: persons are protected, with all of their rows.")
+    rows_per_unit: int | None = _fact("--rows-per-unit", type=int,
+        about="Use so many rows of a person at most, chosen at random.")
+    scales: tuple[str, ...] = _fact("--scale", default=(), multiple=True, metavar="COLUMN=NUMBER",
+        about="Divide a column by a public constant before clipping; repeatable.")
+
+    # How the file is written.
+    target: str | None = _data("--target", about="Column to predict.")
+    drop: tuple[str, ...] = _data("--drop", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns that are not features, as a,b; repeatable.")
+    n_features: int | None = _data("--n-features", type=int,
+        about="Public number of columns of a svmlight file; for a plan, of the data to come.")
+    zero_based: bool = _data("--zero-based", default=False, is_flag=True,
+        about="The first feature of a svmlight file is 0.")
+    file_format: str | None = _data("--format", type=click.Choice(FORMATS),
+        about="If the file's name does not say it.")
+    sep: str | None = _data("--sep", metavar="CHARACTER",
+        about="What separates cells: ';' or '|' or tab.  [default: a comma, in .tsv files a tab]")
+    decimal: str = _data("--decimal", default=".", type=click.Choice([".", ","]),
+        about="What separates decimals in text; with a comma 31.015,50 is 31015.5.")
+    encoding: str = _data("--encoding", default="utf-8", about="Of a text file, such as latin-1, cp1252 or utf-16.")
+    drop_missing_target: bool = _data("--drop-missing-target", default=False, is_flag=True,
+        about="Leave out rows without a target, instead of refusing the table. How many is not told.")
+
+    # What the columns of a raw table are.
+    prepare: str | None = _column("--prepare", type=click.Choice(["private", "declared"]),
+        about="private: kinds, scales, categories and gaps of columns are learnt within epsilon; declared: only what "
+        "the options below and --domain state is used.")
+    bounds: tuple[str, ...] = _column("--bounds", default=(), multiple=True, metavar="COLUMN=LOW..HIGH",
+        about="Public bounds of a column of numbers; repeatable.")
+    categories: tuple[str, ...] = _column("--categories", default=(), multiple=True, metavar="COLUMN[=A,B]",
+        about="Public categories of a column; without a list they are learnt privately. Repeatable.")
+    numbers: tuple[str, ...] = _column("--numbers", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of numbers whose scales are learnt privately.")
+    dates: tuple[str, ...] = _column("--dates", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of dates, with times or without (2020-01-31, 31.1.2020 14:30, day first), learnt like numbers; "
+        "years and time stamps are numbers.")
+    hashed: tuple[str, ...] = _column("--hash", default=(), multiple=True, metavar="COLUMNS[=WIDTH]",
+        about="Columns of names, by a public hash into WIDTH features: free.  [default: 64]")
+    texts: tuple[str, ...] = _column("--text", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of text, words by a public hash: free.")
+    words: tuple[str, ...] = _column("--words", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of text, by a vocabulary learnt privately.")
+    fills: tuple[str, ...] = _column("--fill", default=(), multiple=True, metavar="COLUMN=VALUE",
+        about="Public constant for the gaps of a column; repeatable.")
+    missing_values: tuple[str, ...] = _column("--missing-values", default=(), multiple=True, metavar="WORDS",
+        about="Words and numbers that stand for a missing value, as none,-9, besides an empty cell, NA, NaN and null; "
+        "repeatable.")
+
+    # Who pays.
+    ledger_path: str | None = _pay("--ledger",
+        about="Budget that pays: a file made by `dpsparse budget create`, or postgresql://...")
+    dataset: str = _pay("--dataset", default="default", about="Account within the ledger.")
+    partition: str | None = _pay("--partition", about="Name of the disjoint part of the rows that is used.")
+    allow_unproven: bool = _pay("--allow-unproven", default=False, is_flag=True,
+        about="Let the ledger record fits without a guarantee, as epsilon = infinity.")
+
+    # What comes out.
+    output: Path | None = None  # the help text of these two is that of the command
+    overwrite: bool = False
+    data_name: str | None = _name("--data-name",
+        about="What the card calls the data set.  [default: the file's name]")
+    memory: str | None = _memory("--memory", metavar="SIZE",
+        about="Stream rows under this cap, such as 2GB, instead of holding them all; several files always are.")
+    as_json: bool = _json("--json", default=False, is_flag=True, about="One JSON object on stdout.")
+    # fmt: on
+
+    @property
+    def layout(self) -> Layout:
+        """How the file is written."""
+        from dpsparse.io.streams import Layout
+
+        return Layout(self.file_format, self.sep, self.decimal, self.encoding)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The same as arguments of `read_table` and `read_columns`."""
+        return {
+            "format": self.file_format,
+            "sep": self.sep,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+        }
+
+    @property
+    def dropped(self) -> list[str]:
+        return names_of(self.drop)
+
+    @property
+    def needed_target(self) -> str:
+        if self.target is None:
+            raise SchemaError("A table needs --target, the name of the column to predict.")
+        return self.target
+
+    def inputs(self, *more: Any) -> tuple[Any, ...]:
+        """Files that an output must not replace."""
+        return (*more, self.domain_file, self.ledger_path)
+
+
+_FIELDS = {part.name: part for part in fields(Options)}
+
+
+def takes(*groups: str) -> Callable[[Command], Command]:
+    """The command gets these groups of options as one record, `options`, with what other decorators of it add.
+
+    A group is one of `Options`, or the name of a single option.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def call(**typed: Any) -> Any:
+            stated = {name: typed.pop(name) for name in list(typed) if name in _FIELDS}
+            return command(options=Options(**stated), **typed)
+
+        made: Command = call
+        for name, part in reversed(_FIELDS.items()):
+            facts = part.metadata
+            if facts and (facts["group"] in groups or name in groups):
+                more = dict(facts["click"])
+                if part.default not in (None, ()):
+                    more["default"] = part.default
+                made = option(*facts["names"], name, about=facts["about"], **more)(made)
+        return made
+
+    return decorate
+
+
+def option(*names: str, about: str, **more: Any) -> Callable[[Command], Command]:
+    """One further click option; its kind follows from its default, which the help page shows, else it is a text."""
+    return click.option(
+        *names, help=about, show_default=more.get("default", False) is not False, **more
+    )
+
+
+def flag(*names: str, about: str) -> Callable[[Command], Command]:
+    return click.option(*names, is_flag=True, help=about)
+
+
+def output(
+    about: str, *, required: bool = True, what: str = "file"
+) -> Callable[[Command], Command]:
+    """Where to write, and whether something may be replaced there."""
+    path = click.option(
+        "-o", "--output", required=required, type=click.Path(path_type=Path), help=about
+    )
+    overwrite = flag("--overwrite", about=f"Replace an existing {what}.")
+    return lambda command: path(overwrite(command))
+
+
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 json_option = flag("--json", "as_json", about="One JSON object on stdout.")
-dataset_option = option("--dataset", default="default", about="Account within the ledger.")
-data_name_option = option(
-    "--data-name", about="What the card calls the data set.  [default: the file's name]"
-)
-delta_option = option(
-    "--delta",
-    default=1e-6,
-    about="Probability beside epsilon; well below one over the number of rows.",
-)
-adjacency_option = option(
-    "--adjacency",
-    type=NEIGHBOURS,
-    about="Which data sets are neighbours.  [default: the ledger's, or add-remove]",
-)
-seed_option = option(
-    "--random-state", type=int, about="Repeatable noise, for experiments: NOT private."
-)
-
-estimator_options = grouped(
-    option(
-        "--method",
-        about="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
-        "where --n-iter, --radius or --param is given]",
-    ),
-    option(
-        "--epsilon", default=1.0, about="Privacy loss of this fit; inf is the non-private model."
-    ),
-    delta_option,
-    adjacency_option,
-    option("--n-iter", type=int, about="Number of noisy steps; a privacy parameter."),
-    option("--n-nonzero", type=int, about="How many weights to keep."),
-    option("--radius", type=float, about="L1 bound on the weights."),
-    several(
-        "--param",
-        "params",
-        metavar="NAME=VALUE",
-        about="A hyper-parameter of the method (see `dpsparse methods`); repeatable.",
-    ),
-    seed_option,
-)
-
-domain_options = grouped(
-    option(
-        "--domain",
-        "domain_file",
-        type=click.Path(dir_okay=False),
-        about="File with public facts (YAML, JSON, TOML; see `dpsparse domain init`); options override it.",
-    ),
-    option("--classes", about="The labels that may occur, such as 0,1 or no,yes: a classifier."),
-    option("--target-bound", type=float, about="Targets lie within +- this: a regressor."),
-    option(
-        "--target-range",
-        type=Range(),
-        metavar="LOW..HIGH",
-        about="Targets lie between these, instead of --target-bound: less noise where zero is far off.",
-    ),
-    option(
-        "--feature-bound",
-        type=float,
-        about="Entries are clipped to +- this, where they are not prepared.",
-    ),
-    option("--row-norm", type=float, about="Rows are scaled down to this L2 norm."),
-    option(
-        "--n-samples",
-        type=int,
-        about="A public number of rows (or a guess); sets step sizes, never noise.",
-    ),
-    option(
-        "--person",
-        metavar="COLUMN",
-        about="Column with the person of every row: persons are protected, with all of their rows.",
-    ),
-    option(
-        "--rows-per-unit",
-        type=int,
-        about="Use so many rows of a person at most, chosen at random.",
-    ),
-    several(
-        "--scale",
-        "scales",
-        metavar="COLUMN=NUMBER",
-        about="Divide a column by a public constant before clipping; repeatable.",
-    ),
-)
-
-data_options = grouped(
-    option("--target", about="Column to predict (CSV, Parquet)."),
-    several(
-        "--drop", metavar="COLUMNS", about="Columns that are not features, as a,b; repeatable."
-    ),
-    option(
-        "--n-features",
-        type=int,
-        about="Public number of columns of a svmlight file; for a plan, of the data to come.",
-    ),
-    flag("--zero-based", about="The first feature of a svmlight file is 0."),
-    option(
-        "--format",
-        "file_format",
-        type=click.Choice(FORMATS),
-        about="If the file's name does not say it.",
-    ),
-)
-
-ledger_options = grouped(
-    option(
-        "--ledger",
-        "ledger_path",
-        about="Budget that pays: a file made by `dpsparse budget create`, or postgresql://...",
-    ),
-    dataset_option,
-    option("--partition", about="Name of the disjoint part of the rows that is used."),
-    flag(
-        "--allow-unproven",
-        about="Let the ledger record fits without a guarantee, as epsilon = infinity.",
-    ),
-)
 
 
-# ---- the estimators by name ---------------------------------------------------------------------
+# ---- texts of options -----------------------------------------------------------------------------
+
+
+def names_of(texts: Sequence[str]) -> list[str]:
+    """Names from options that may hold several, separated by commas."""
+    cells = chain.from_iterable(csv.reader(texts, skipinitialspace=True))
+    return [cell.strip() for cell in cells if cell.strip()]
+
+
+def pair_of(text: str, option: str, example: str) -> tuple[str, str]:
+    """COLUMN=VALUE."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise ParameterError(f"{option} {text!r} must be written like {option} {example}.")
+    return name.strip(), value.strip()
+
+
+def parse_value(text: str) -> Any:
+    """A number, true, false, null, inf or a JSON list; anything else is text."""
+    try:
+        return math.inf if text == "inf" else parsed(text)
+    except ValueError:
+        return text
+
+
+def _scale(text: str) -> tuple[str, float]:
+    name, sign, value = text.rpartition("=")
+    try:
+        if not sign or not name:
+            raise ValueError
+        return name.strip(), float(value)
+    except ValueError:
+        raise ParameterError(f"--scale {text!r} must be written like --scale age=100.") from None
+
+
+# ---- the estimators by name -----------------------------------------------------------------------
 
 
 def methods() -> dict[str, dict[str, Any]]:
     """Method name -> {"classifier": class, "regressor": class}, from what the library exports.
 
     The front estimators are called "auto" here and come first."""
-    from dpsparse import estimators
+    from dpsparse import methods as estimators
 
     found: dict[str, dict[str, Any]] = {}
     for name in estimators.__all__:
@@ -224,12 +313,10 @@ def methods() -> dict[str, dict[str, Any]]:
 def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
     """The estimator that the options describe; unknown parameters are named with what there is."""
     known = methods()
-    special = options["n_iter"] or options["radius"] or options["params"]
-    options = {**options, "method": options["method"] or ("gradient" if special else "auto")}
-    if options["method"] not in known:
-        raise ParameterError(
-            f"There is no method {options['method']!r}; there are: {', '.join(known)}."
-        )
+    special = options.n_iter or options.radius or options.params
+    method = options.method or ("gradient" if special else "auto")
+    if method not in known:
+        raise ParameterError(f"There is no method {method!r}; there are: {', '.join(known)}.")
     if domain.classes is not None and domain.target_bound is not None:
         raise ParameterError(
             "State --classes (to classify) or --target-range (to regress), not both."
@@ -239,17 +326,17 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
             "State the labels that may occur, --classes 0,1, or for numbers their range, --target-range 0..10."
         )
     task = "classifier" if domain.classes is not None else "regressor"
-    if task not in known[options["method"]]:
-        raise ParameterError(f"The method {options['method']!r} has no {task}.")
-    kind = known[options["method"]][task]
+    if task not in known[method]:
+        raise ParameterError(f"The method {method!r} has no {task}.")
+    kind = known[method][task]
     return kind(
         domain=domain,
-        epsilon=options["epsilon"],
-        delta=options["delta"],
+        epsilon=options.epsilon,
+        delta=options.delta,
         adjacency=adjacency_of(options, ledger) or "add-remove",
         ledger=ledger,
-        random_state=options["random_state"],
-        **_hyper_parameters(options, kind),
+        random_state=options.random_state,
+        **_hyper_parameters(options, method, kind),
     )
 
 
@@ -264,18 +351,18 @@ _OWN_OPTIONS = {
 }
 
 
-def _hyper_parameters(options: Options, kind: Any) -> dict[str, Any]:
+def _hyper_parameters(options: Options, method: str, kind: Any) -> dict[str, Any]:
     """What --n-iter, --n-nonzero, --radius and --param say of the method. Only its own parameters are allowed: an
     option that fixes the account or the price must not be undone by another one."""
-    from dpsparse.estimators._base import hyper_parameters
+    from dpsparse.methods.base import hyper_parameters
 
     stated = [
-        (f"--{name.replace('_', '-')}", name, options[name])
+        (f"--{name.replace('_', '-')}", name, getattr(options, name))
         for name in ("n_iter", "n_nonzero", "radius")
-        if options[name] is not None
+        if getattr(options, name) is not None
     ]
-    pairs = [_pair(text, parse_value) for text in options["params"]]
-    stated += [(f"--param {name}", name, value) for name, value in pairs]
+    pairs = [pair_of(text, "--param", "NAME=VALUE") for text in options.params]
+    stated += [(f"--param {name}", name, parse_value(value)) for name, value in pairs]
     known, values = hyper_parameters(kind), {}
     for option_, name, value in stated:
         if name in _OWN_OPTIONS:
@@ -284,7 +371,7 @@ def _hyper_parameters(options: Options, kind: Any) -> dict[str, Any]:
             )
         if name not in known:
             raise ParameterError(
-                f"{option_}: the method {options['method']!r} has no such hyper-parameter; it has: {', '.join(known)}."
+                f"{option_}: the method {method!r} has no such hyper-parameter; it has: {', '.join(known)}."
             )
         if name in values:
             raise ParameterError(f"{name} is stated twice; state it once.")
@@ -292,58 +379,41 @@ def _hyper_parameters(options: Options, kind: Any) -> dict[str, Any]:
     return values
 
 
-def parse_value(text: str) -> Any:
-    """A number, true, false, null, inf or a JSON list; anything else is text."""
-    try:
-        return math.inf if text == "inf" else parsed(text)
-    except ValueError:
-        return text
+# ---- public facts and accounts --------------------------------------------------------------------
+
+_DOMAIN = ("target_bound", "target_range", "feature_bound", "row_norm", "n_samples", "rows_per_unit")  # fmt: skip
 
 
-def _pair(text: str, convert: Callable[[str], Any]) -> tuple[str, Any]:
-    name, sign, value = text.rpartition("=") if convert is float else text.partition("=")
-    try:
-        if not sign or not name:
-            raise ValueError
-        return name.strip(), convert(value.strip())
-    except ValueError:
-        raise ParameterError(f"Write {text!r} as NAME=VALUE.") from None
+def read_facts(options: Options) -> tuple[Options, Facts]:
+    """The declared facts, from the file and the options, and the options with target and person of the file."""
+    from dpsparse.domain import Domain
+    from dpsparse.domain.file import Facts, read
+    from dpsparse.io.tables import label_list
 
-
-# ---- public facts -------------------------------------------------------------------------------
-
-
-def make_domain(options: Options) -> Facts:
-    """The declared facts, from the file and the options; target and person of a file fill in missing options."""
-    from dpsparse.domain_file import Facts, read
-    from dpsparse.readers.tables import label_list
-
-    facts = read(options["domain_file"]) if options["domain_file"] is not None else None
-    names = [
-        "target_bound",
-        "target_range",
-        "feature_bound",
-        "row_norm",
-        "n_samples",
-        "rows_per_unit",
-    ]
-    stated: dict[str, Any] = {name: options[name] for name in names if options[name] is not None}
-    if options["person"] is not None:
+    stated: dict[str, Any] = {
+        name: getattr(options, name) for name in _DOMAIN if getattr(options, name) is not None
+    }
+    if options.person is not None:
         stated["unit"] = "person"
-    if options["classes"] is not None:
-        stated["classes"] = label_list(options["classes"])
-    if facts is None:
-        from dpsparse.domain import Domain
-
+    if options.classes is not None:
+        stated["classes"] = label_list(options.classes)
+    if options.domain_file is None:
         facts = Facts(Domain(**stated))
     else:
+        facts = read(options.domain_file)
         if "target_bound" in stated or "target_range" in stated:
             stated = dict.fromkeys(("target_bound", "target_range")) | stated
         facts = replace(facts, domain=replace(facts.domain, **stated))
-        for name in ("target", "person"):
-            if options.get(name) is None and getattr(facts, name) is not None:
-                options[name] = getattr(facts, name)
-    scales = facts.scales | dict(_pair(text, float) for text in options["scales"])
+        options = replace(
+            options,
+            target=options.target or facts.target,
+            person=options.person or facts.person,
+        )
+    if options.person is not None and options.person == options.target:
+        raise ParameterError(
+            "--target and --person name the same column; a target names no person."
+        )
+    scales = facts.scales | dict(map(_scale, options.scales))
     for name, scale in scales.items():
         # Beyond these the weights for the unscaled column may overflow, after they were paid for.
         if not 1e-100 <= abs(scale) <= 1e100:
@@ -351,23 +421,36 @@ def make_domain(options: Options) -> Facts:
                 f"The scale of column {name!r} must be a number between 1e-100 and 1e100 "
                 "(or minus that)."
             )
-    return replace(facts, scales=scales)
+    return options, replace(facts, scales=scales)
 
 
 def open_ledger(options: Options) -> Any:
-    if options["ledger_path"] is None and options["partition"] is not None:
+    if options.ledger_path is None and options.partition is not None:
         raise ParameterError("--partition means something only together with --ledger.")
-    terms = {key: options[key] for key in ("dataset", "partition", "allow_unproven")}
-    return account(options["ledger_path"], **terms)
+    return account(
+        options.ledger_path,
+        dataset=options.dataset,
+        partition=options.partition,
+        allow_unproven=options.allow_unproven,
+    )
 
 
 def account(path: str | None, **terms: Any) -> Any:
     """The account that pays or is shown, if one was named."""
-    from dpsparse.privacy import Ledger
+    from dpsparse.ledger import Ledger
 
     return Ledger(path, **terms) if path is not None else None
 
 
 def adjacency_of(options: Options, ledger: Any) -> str | None:
     """What was asked for, else what the ledger counts."""
-    return options["adjacency"] or (ledger.terms.adjacency if ledger is not None else None)
+    return options.adjacency or (ledger.terms.adjacency if ledger is not None else None)
+
+
+def check_dropping(options: Options, adjacency: str | None) -> None:
+    """Refuse to leave out rows where the number of rows is public: a target more or less would change it."""
+    if options.drop_missing_target and adjacency == "replace-one":
+        raise ParameterError(
+            "--drop-missing-target needs --adjacency add-remove: under replace-one the number of rows is public, and "
+            "a row that loses its target would change it."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -28,10 +29,15 @@ class Group(click.Group):
             formatter.write_dl(rows)
 
 
+def on_terminal() -> bool:
+    """Whether a person reads what is said on the way."""
+    return sys.stderr.isatty()
+
+
 @contextmanager
-def stage(text: str) -> Iterator[None]:
-    """Progress on a terminal; silent in a pipe or a log."""
-    show = sys.stderr.isatty()
+def stage(text: str, *, always: bool = False) -> Iterator[None]:
+    """Progress on a terminal; silent in a pipe or a log, unless it is `always` shown."""
+    show = always or on_terminal()
     begin = time.perf_counter()
     if show:
         click.echo(f"{show_name(text)} ...", nl=False, err=True)
@@ -54,7 +60,7 @@ def spoken_warnings() -> Iterator[None]:
     for text in dict.fromkeys(
         str(w.message) for w in caught if w.category.__module__.startswith("dpsparse")
     ):
-        warn(in_options(" ".join(text.split())))
+        warn(" ".join(text.split()))
 
 
 def warn(text: str) -> None:
@@ -62,22 +68,9 @@ def warn(text: str) -> None:
     click.echo(f"dpsparse: warning: {show_name(text)}", err=True)
 
 
-# Advice about classes, as the option to type.
-_OPTIONS = {
-    "Declare their categories (PublicEncoder), hash them (HashingEncoder), or give the step a larger share.": (
-        "Declare them (--categories COLUMN=A,B), hash them (--hash), read them as --text, or leave them out (--drop)."
-    ),
-    "Declare their bounds, or drop them.": "Declare --bounds COLUMN=LOW..HIGH, or --drop them.",
-    "Declare the scales instead (PublicScaler(bounds={...})), learn fewer columns, or raise epsilon or the share of "
-    "this step.": "Declare --bounds COLUMN=LOW..HIGH, learn fewer columns (--drop), or raise --epsilon.",
-    "Use mode='hash', which is free, or a larger share.": "Use --text, which is free, or a larger --epsilon.",
-}
-
-
-def in_options(text: str) -> str:
-    for advice, option in _OPTIONS.items():
-        text = text.replace(advice, option)
-    return text
+def note(text: str) -> None:
+    """One line on stderr that warns of nothing."""
+    click.echo(f"dpsparse: {show_name(text)}", err=True)
 
 
 def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
@@ -97,14 +90,28 @@ def emit_paid(record: dict[str, Any], text: str, ledger: Any, as_json: bool) -> 
 
 def with_budget(record: dict[str, Any], text: str, ledger: Any) -> str:
     """The text with a line on the account that paid, which is added to the record as well."""
-    from dpsparse.cli.budget import budget_line
-
     if ledger is None:
         return text
     budget = {"spent": ledger.spent(), "remaining": ledger.remaining(), "head": ledger.head}
     line = budget_line(ledger)
     record["budget"] = budget
     return f"{text}\n{line}"
+
+
+def budget_line(account: Any) -> str:
+    """One line on an account, for people."""
+    terms, spent = account.terms, account.spent()
+    name = account.dataset + (f" [{account.partition}]" if account.partition else "")
+    head = (
+        f"budget {name}: epsilon {spent:.4g} of {terms.epsilon:.4g} spent at delta {terms.delta:g}"
+    )
+    if math.isinf(spent):
+        return (
+            f"{head}; fits without a guarantee are on record, so the data set as a whole has none"
+        )
+    room = account.remaining()
+    why = "" if spent + room <= 1.01 * terms.epsilon else ", as fits together cost less than their sum"  # fmt: skip
+    return f"{head}; room for one further fit of up to about {room:.3g}{why}"
 
 
 def csv_cell(value: Any) -> Any:
@@ -115,17 +122,15 @@ def csv_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n'") else value
 
 
-def emit_price(price: Any, ledger: Any, as_json: bool) -> None:
-    """A plan, and whether the ledger would pay for it."""
-    from dpsparse.cli.budget import budget_line
-
+def price_record(price: Any, ledger: Any) -> tuple[dict[str, Any], str]:
+    """A plan as a record and as text, and whether the ledger would pay for it."""
     record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
     text = str(price)
     if ledger is not None:
         record["allowed"] = ledger.would_allow(price)
         verdict = "allow" if record["allowed"] else "REFUSE"
         text += f"\nthe ledger would {verdict} it; {budget_line(ledger)}"
-    emit(record, text, as_json)
+    return record, text
 
 
 def say(text: str, *, end: str = "\n") -> None:

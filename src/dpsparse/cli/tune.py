@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,9 +13,11 @@ from dpsparse._files import check_output
 from dpsparse._json import read_toml
 from dpsparse._text import show_name
 from dpsparse.cli import options as opt
-from dpsparse.cli import prepare as preparation
-from dpsparse.cli.output import emit_paid, emit_price, stage
+from dpsparse.cli.output import emit, emit_paid, note, price_record, stage
 from dpsparse.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from dpsparse.cli.job import Job
 
 MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 
@@ -28,99 +32,86 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 @opt.option(
     "--candidates",
     "candidates_file",
-    required=True,
     type=click.Path(dir_okay=False),
-    about="TOML file: a table [grid] of lists, or tables [[candidate]] one by one. Public: not made from the data.",
-)
-@opt.option(
-    "--design",
-    type=click.Choice(["auto", "path", "refit", "stopping"]),
-    default="auto",
-    about="path: one fit, free candidates; refit: search, choose, fit again; stopping: the best of secretly many.",
-)
-@opt.option(
-    "--share",
-    type=float,
-    about="Share of the budget for the search.  [default: 0.03 path, 0.2 refit]",
+    about="TOML file: a table [grid] of lists, or tables [[candidate]] one by one. Public: not made from the data.  "
+    "[default: numbers of weights, and thresholds of a classifier]",
 )
 @opt.flag(
     "--plan",
     "plan_only",
     about="Print the price and stop. DATA is not read (state --n-features); of a table to prepare the header is.",
 )
-@opt.estimator_options
-@opt.domain_options
-@opt.data_options
-@preparation.prepare_options
-@opt.data_name_option
-@opt.ledger_options
-@opt.json_option
+@opt.takes("fit", "facts", "data", "columns", "ledger", "name", "json")
 def tune(
     data: str,
-    candidates_file: str,
-    design: str,
-    share: float | None,
+    candidates_file: str | None,
     plan_only: bool,
-    as_json: bool,
-    **options: Any,
+    options: opt.Options,
 ) -> None:
     """Choose hyper-parameters on DATA privately and train: epsilon is what the whole search spends."""
-    from dpsparse.cli import training
+    from dpsparse.cli import rows as files
+    from dpsparse.cli.job import describe_job
     from dpsparse.model_selection import DPSearchCV
 
-    output = options["output"]
-    if output is None and not plan_only:
+    if options.output is None and not plan_only:
         raise click.UsageError("Missing option '-o': the model file to write.")
-    if output is not None:
-        inputs = (data, candidates_file, options["domain_file"], options["ledger_path"])
-        check_output(output, options["overwrite"], inputs)
-    facts = opt.make_domain(options)
-    ledger = opt.open_ledger(options)
-    raw = preparation.asked_for(options, facts)
-    candidates = read_candidates(Path(candidates_file))
-    unseeded = options | {"adjacency": opt.adjacency_of(options, ledger), "random_state": None}
-    n_columns = options["n_features"]
-    estimator: Any
-    if raw:
-        estimator, names = training.prepared(data, unseeded, facts, None)
-        candidates = of_the_pipeline(candidates)
-        n_columns = len(set(names) - {options["target"], options["person"]})
-    else:
-        estimator = opt.make_estimator(unseeded, facts.domain, None)
+    if options.output is not None:
+        check_output(options.output, options.overwrite, options.inputs(data, candidates_file))
+    job = describe_job(options, data)
+    candidates = (
+        default_candidates(job)
+        if candidates_file is None
+        else read_candidates(Path(candidates_file))
+    )
+    adjacency = opt.adjacency_of(options, job.ledger)
+    job = replace(job, options=replace(job.options, adjacency=adjacency))
+    estimator = job.model(seeded=False, paid=False)
     search: Any = DPSearchCV(
         estimator,
-        candidates,
-        design=design,
-        epsilon=options["epsilon"],
-        delta=options["delta"],
-        ledger=ledger,
-        share=share,
-        random_state=options["random_state"],
+        of_the_pipeline(candidates) if job.prepares else candidates,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        ledger=job.ledger,
+        random_state=options.random_state,
     )
+    n_columns = job.n_columns if job.prepares or not plan_only else options.n_features
     if plan_only and n_columns is None:
         raise click.UsageError("--plan needs --n-features, the number of columns to come.")
     price = None if n_columns is None else search.plan(n_columns)  # refuses before a long read
+    if candidates_file is None:
+        listed = "; ".join(f"{name} {', '.join(map(str, v))}" for name, v in candidates.items())
+        note(
+            f"candidates, as no --candidates were named: {listed}. They share one fit, which costs one choice"
+        )
     if plan_only:
-        emit_price(price, ledger, as_json)
+        emit(*price_record(price, job.ledger), options.as_json)
         return
-    if raw:
-        rows = training.read_raw(data, options, facts.domain.classes)
-    else:
-        rows = training.read_numbers(data, options, facts.scales, estimator)
+    rows = files.read_rows(job, estimator)
+    for line in job.notes():
+        note(line)
     with stage("searching"):
         search.fit(rows.X, rows.y, groups=rows.persons)
     model = search.best_estimator_
-    path, record = training.keep(model, rows, facts.scales, options, data)
+    path, record = files.keep_model(model, rows, job)
     chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
-    record |= {"design": search.plan_.public.name, "best_params": chosen}
+    record |= {"best_params": chosen}
     words = (
         ", ".join(f"{name}={show_name(value)}" for name, value in chosen.items()) or "the default"
     )
     text = (
-        f"{path}: {training.summary(model)}\nchosen: {words} ({record['design']})\n"
+        f"{path}: {files.summary(model)}\nchosen: {words}\n"
         f"{search.privacy_.headline}, the whole search"
     )
-    emit_paid(record, text, ledger, as_json)
+    emit_paid(record, text, job.ledger, options.as_json)
+
+
+def default_candidates(job: Job) -> dict[str, list[Any]]:
+    """A list that costs one fit and one choice: how many weights to keep, and where two classes part."""
+    width = math.inf if job.prepares or job.n_columns is None else job.n_columns
+    found: dict[str, list[Any]] = {"n_nonzero": [*(k for k in (10, 30, 100) if k < width), None]}
+    if len(job.facts.domain.classes or ()) == 2:
+        found["threshold"] = [-0.5, 0.0, 0.5]
+    return found
 
 
 def of_the_pipeline(candidates: Any) -> Any:

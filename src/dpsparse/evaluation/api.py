@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dpsparse._checks import check_share, check_terms
-from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.estimators._schema import refuse_weights
+from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
@@ -23,14 +22,15 @@ from dpsparse.evaluation.scores import (
     prepared,
     score_rows,
 )
-from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.schema import refuse_weights
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+    from dpsparse.ledger.account import Ledger
 
 
 def dp_evaluate(

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpsparse._checks import check_count, check_share, check_terms
+from dpsparse.accounting.events import RoundedGaussian
+from dpsparse.accounting.plan import Plan
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.intervals import Estimate
-from dpsparse.evaluation.plan import EDGES, Subject, cuts, make_plan, number_of_bins
+from dpsparse.evaluation.plan import EDGES, Measured, Subject, cuts, make_plan, number_of_bins
 from dpsparse.evaluation.released import Released
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.events import RoundedGaussian
-from dpsparse.privacy.plan import Plan
 from dpsparse.rows.histogram import LONGEST_LOSS
 from dpsparse.sensitivity import count_below, feature_masses, signed_sum
 
@@ -36,7 +36,7 @@ _HALVES = {  # sums of numbers in [0, 1], centred
 class Forecast:
     """The plan of an evaluation, and the interval of every metric where the population is as assumed."""
 
-    plan: Plan
+    plan: Plan[Measured]
     n_samples: int
     expected: Mapping[str, Estimate]
     without_privacy: Mapping[str, Estimate]
@@ -116,7 +116,7 @@ def evaluation_plan(
     subject = Subject(n_classes)
     asked = subject.check(metrics)
 
-    def expected(plan: Plan) -> dict[str, Estimate]:
+    def expected(plan: Plan[Measured]) -> dict[str, Estimate]:
         if n_classes == 0:
             released = _numbers(plan, n_samples, assumed)
             return regression.measure(released, subject, asked, level)
@@ -132,7 +132,7 @@ def evaluation_plan(
     return Forecast(plan, int(n_samples), expected(plan), expected(exact))
 
 
-def _variances(plan: Plan) -> dict[str, float]:
+def _variances(plan: Plan[Measured]) -> dict[str, float]:
     """Noise variance of one entry of every release, from the plan and the lemmas of `rows/histogram.py`."""
     out = {}
     for phase in plan.phases:
@@ -147,13 +147,15 @@ def _variances(plan: Plan) -> dict[str, float]:
         elif name == "count":
             moved = count_below(plan.adjacency)
         else:
-            times = plan.public[0].n_classes if name.startswith("class_") else 1
+            times = plan.settings.subject.n_classes if name.startswith("class_") else 1
             moved = feature_masses(math.sqrt(times), plan.adjacency)
         out[name] = (moved.value * phase.event.scale) ** 2
     return out
 
 
-def _released(plan: Plan, n: int, numbers: dict[str, np.ndarray], **more: Any) -> Released:
+def _released(
+    plan: Plan[Measured], n: int, numbers: dict[str, np.ndarray], **more: Any
+) -> Released:
     variance = _variances(plan)
     public = n if plan.adjacency == "replace-one" else None
     kept = {name: numbers[name] for name in variance}
@@ -164,7 +166,7 @@ def _centred(n: int, mean: float) -> np.ndarray:
     return np.array([n * (mean - 0.5)])
 
 
-def _two_classes(plan: Plan, n: int, auc: float, positive_rate: float) -> Released:
+def _two_classes(plan: Plan[Measured], n: int, auc: float, positive_rate: float) -> Released:
     apart = math.sqrt(2.0) * float(ndtri(auc))
     grid = np.linspace(-9.0, 9.0, 4001)
     weight = np.exp(-0.5 * grid**2)
@@ -203,7 +205,7 @@ def _two_classes(plan: Plan, n: int, auc: float, positive_rate: float) -> Releas
     return _released(plan, n, numbers, cuts=edges)
 
 
-def _many_classes(plan: Plan, n: int, accuracy: float, n_classes: float) -> Released:
+def _many_classes(plan: Plan[Measured], n: int, accuracy: float, n_classes: float) -> Released:
     K = int(n_classes)
     wrong = (1.0 - accuracy) / (K - 1)
     C = np.full((K, K), n * wrong / K)
@@ -232,7 +234,7 @@ def _many_classes(plan: Plan, n: int, accuracy: float, n_classes: float) -> Rele
     return _released(plan, n, numbers, cuts=edges, class_cuts=(quantiles,) * K)
 
 
-def _numbers(plan: Plan, n: int, r2: float) -> Released:
+def _numbers(plan: Plan[Measured], n: int, r2: float) -> Released:
     y, e = 1.0 / 9.0, (1.0 - r2) / 9.0  # variances of target and error; their covariance is e
     moments = {
         "absolute": math.sqrt(2.0 * e / math.pi),

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse.accounting.budget import Budget
+from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW
+from dpsparse.accounting.plan import Plan
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.budget import Budget
-from dpsparse.privacy.guarantee import EVALUATED, PERSON, ROW
-from dpsparse.privacy.plan import Plan
 
 MOST_BINS = 64
 # Public cells of scores: +-2^(k/4), from 1/256 to 64.
@@ -74,6 +74,7 @@ class Subject:
     target_bound: float = 1.0
     error_bound: float = 1.0
     target_middle: float = 0.0  # of a declared range, from which its targets are taken
+    positive: str = ""  # of two classes the one that precision, recall and F1 are about
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -106,6 +107,14 @@ class Subject:
                     f"There is no metric {name!r} for this model; there are: {', '.join(known)}."
                 )
         return asked
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an evaluation measures: a model, and the metrics asked for."""
+
+    subject: Subject
+    metrics: tuple[str, ...]
 
 
 def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str, float]:
@@ -145,7 +154,7 @@ def make_plan(
     adjacency: str,
     unit: str = ROW,
     assumptions: tuple[str, ...] = (),
-) -> Plan:
+) -> Plan[Measured]:
     """The price of an evaluation, from public facts only."""
     sizes = {
         "confusion": subject.n_classes**2,
@@ -172,7 +181,7 @@ def make_plan(
         source="docs/proofs/evaluation.md",
         assumptions=assumptions,
         parameters={"metrics": ", ".join(metrics), "mu": budget.mu},
-        public=(subject, metrics),
+        settings=Measured(subject, metrics),
     )
 
 

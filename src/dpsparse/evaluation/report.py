@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse.accounting.guarantee import PERSON, Guarantee
+from dpsparse.accounting.html import guarantee_html
+from dpsparse.accounting.plan import PROMISED, Phase, Plan
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
 from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy.guarantee import PERSON, Guarantee
-from dpsparse.privacy.html import guarantee_html
-from dpsparse.privacy.plan import PROMISED, Phase, Plan
 
 COVERS = (
     "Intervals count sampling and privacy noise. They cover the metric of this fixed model on the population from "
@@ -143,6 +143,8 @@ class Report:
     def __str__(self) -> str:
         lines = [f"Evaluation of {self.model}: {self.privacy_.headline}"]
         lines += [f"  {name:<12} {part}" for name, part in self.estimates.items()]
+        if self.subject.positive:
+            lines.append(f"  precision, recall and F1 are of: {self.subject.positive}")
         if self.tables:
             lines.append(f"  tables: {', '.join(self.tables)}")
         lines.append(f"{100 * self.level:g} % intervals. {self.covers}")

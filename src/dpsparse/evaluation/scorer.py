@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsparse._checks import check_terms
-from dpsparse.estimators._schema import request_for_groups
+from dpsparse.accounting import Event, Gaussian, NonPrivate, calibrate
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.exceptions import BudgetWarning, ParameterError
-from dpsparse.privacy import Event, Gaussian, NonPrivate, calibrate
+from dpsparse.methods.schema import request_for_groups
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+    from dpsparse.ledger.account import Ledger
 
 # scikit-learn's name -> metric, sign; a larger score must be better
 _NAMES = {

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 
 from dpsparse._cells import column_cells, label_codes, read_numbers
 from dpsparse._checks import check_positive, decoded, quietly, refuse_large_labels
-from dpsparse.clipping import by_person
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.estimators._schema import checked_data
+from dpsparse.domain.clipping import by_person
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.schema import checked_data
 from dpsparse.rows import kernels
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
 
@@ -58,7 +58,8 @@ def describe_model(
         raise ParameterError("The model must know two or more classes of one target (classes_).")
     has_chances = hasattr(model, "predict_proba")
     ranks = has_chances or hasattr(model, "decision_function")
-    return Subject(len(classes), ranks=ranks, has_chances=has_chances)
+    positive = str(classes[1]) if len(classes) == 2 else ""
+    return Subject(len(classes), ranks=ranks, has_chances=has_chances, positive=positive)
 
 
 def _describe_regressor(
@@ -212,13 +213,12 @@ def _numbers(found: np.ndarray) -> np.ndarray:
 
 
 def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
-    """The place of every label among those of the model, which need not be sorted."""
+    """The place of every label among those of the model."""
     refuse_large_labels(labels)
-    order = np.argsort(labels)
-    codes = label_codes(y, labels[order])
+    codes = label_codes(y, labels)
     if np.any(codes < 0):
         raise SchemaError(complaint)
-    return np.asarray(order[codes])
+    return codes
 
 
 def _persons(groups: Any, n: int) -> np.ndarray | None:

@@ -21,22 +21,21 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_choice, check_count, check_share
+from dpsparse._checks import check_choice, check_share, check_width
+from dpsparse.accounting.guarantee import Guarantee
+from dpsparse.accounting.plan import Plan
 from dpsparse.domain import Domain
-from dpsparse.estimators._schema import column_names, refuse_weights
-from dpsparse.inference import _plan
-from dpsparse.privacy.guarantee import Guarantee
-from dpsparse.privacy.plan import Plan
+from dpsparse.exceptions import ParameterError
+from dpsparse.inference import plan as planning
+from dpsparse.inference.defaults import RAREST_CLASS, TEST_SHARES
+from dpsparse.methods.schema import column_names, refuse_weights
 from dpsparse.private_run import private_run
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.moments import squares
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
-
-SHARES = {"counts": 0.1, "squares": 0.2, "gradient": 0.7}
-RAREST = 0.01  # a class is never taken to be rarer than this
+    from dpsparse.ledger.account import Ledger
 
 
 class _Fitted(SelectorMixin, BaseEstimator):
@@ -94,10 +93,10 @@ class DPFeatureTest(_Fitted):
 
     def plan(self, n_features: int) -> Plan:
         """What `fit` on `n_features` columns will spend, without any data."""
-        check_count("n_features", n_features)
+        check_width(n_features)
         domain = self._check()
-        return _plan.price(
-            type(self).__name__, SHARES, {"counts": 2, "squares": n_features, "gradient": n_features + 1}, domain,
+        return planning.price(
+            type(self).__name__, TEST_SHARES, {"counts": 2, "squares": n_features, "gradient": n_features + 1}, domain,
             epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, seed=self.random_state,
             assumptions=(),
         )  # fmt: skip
@@ -105,15 +104,21 @@ class DPFeatureTest(_Fitted):
     def _check(self) -> Domain:
         check_share("q", self.q, "try 0.1")
         check_choice("control", self.control, ("bh", "by"))
-        return _plan.check(
+        domain = planning.check(
             self.domain, self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state,
             type(self).__name__,
         )  # fmt: skip
+        if domain.unit == "person" and domain.rows_per_unit != 1:
+            raise ParameterError(
+                f"{type(self).__name__} takes rows to be independent; declare "
+                "Domain(unit='person', rows_per_unit=1), which keeps one row of every person at random."
+            )
+        return domain
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **refused: Any) -> Self:
         """Test every column of X; `groups` with ``Domain(unit="person", rows_per_unit=1)``."""
         refuse_weights(refused)
-        rows, _ = _plan.read(X, y, self._check(), groups)
+        rows, _ = planning.read(X, y, self._check(), groups)
         plan, names = self.plan(rows.n_features), column_names(X)
 
         self.statistic_ = private_run(
@@ -158,7 +163,7 @@ def statistic(rows: Rows, releases: Releases) -> np.ndarray:
     counts = releases.gaussian("counts", query)
     known = releases.number_of_rows(rows)
     n = max(float(counts.sum()), 1.0) if known is None else float(known)
-    p = float(np.clip(counts[1] / n, RAREST, 1.0 - RAREST))
+    p = float(np.clip(counts[1] / n, RAREST_CLASS, 1.0 - RAREST_CLASS))
     spread = 1.0 if known is not None else (1.0 - p) ** 2 + p**2  # of N_1/n, or of N_1/(N_0 + N_1)
     noise_p = releases.scale("counts", query) ** 2 * spread / n**2
 

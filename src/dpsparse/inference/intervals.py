@@ -7,34 +7,41 @@ the result.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse._checks import check_count, check_positive, check_share, quietly
+from dpsparse._checks import check_share
+from dpsparse.accounting.guarantee import ANALYSED, Guarantee
+from dpsparse.accounting.plan import Plan
 from dpsparse.domain import Domain
-from dpsparse.estimators._schema import column_names
 from dpsparse.evaluation.intervals import quantile
+from dpsparse.evaluation.scores import prepared as prepare_rows
 from dpsparse.exceptions import ParameterError
-from dpsparse.inference import _plan
-from dpsparse.inference.newton import Found, newton, shares
-from dpsparse.privacy.guarantee import ANALYSED, Guarantee
-from dpsparse.privacy.plan import Plan
+from dpsparse.inference import plan as planning
+from dpsparse.inference.defaults import BOX_TOO_WIDE, INTERVAL_SHARES
+from dpsparse.inference.solve import Found, estimate_weights
+from dpsparse.methods.schema import column_names
 from dpsparse.private_run import private_run
 from dpsparse.release import Releases
 from dpsparse.rows.moments import WIDEST
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+    from dpsparse.ledger.account import Ledger
+    from dpsparse.preprocessing import DPPipeline
 
 NAME = "dp_inference"
+MOST_COLUMNS = WIDEST - 2  # beside the constant and the label
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """One line for every weight of the support, the intercept last: estimate, low, high."""
+    """One line for every weight of the support, the intercept last: estimate, low, high, and odds ratios.
+
+    Where the released numbers show that an interval would not cover, none is given: `low` and `high` are infinite, and
+    `missing` says why and what to do.
+    """
 
     feature: tuple[Any, ...]
     estimate: np.ndarray
@@ -42,9 +49,10 @@ class Inference:
     high: np.ndarray
     covariance: np.ndarray
     level: float
-    row_clip: float
+    positive: Any  # the label that positive weights speak for
     plan_: Plan
-    clipped: str = ""  # how the domain bounds rows, where it does
+    clipped: str = ""  # how the domain bounds rows
+    missing: str = ""
 
     @property
     def privacy_(self) -> Guarantee:
@@ -53,29 +61,48 @@ class Inference:
     @property
     def covers(self) -> str:
         """What the intervals are intervals of, and what they leave out."""
+        if self.missing:
+            return f"No interval is given: {self.missing}."
+        each = "a person" if self.plan_.unit != "one row" else "a row"
         return (
             f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, "
-            "the weight that minimises the logistic loss over the population the rows were drawn from, "
-            f"independently, on these columns, for rows (x, 1) scaled down to length {self.row_clip:g}{self.clipped}. "
-            "It counts sampling and privacy noise, and holds whether or not the logistic model is true. It does not "
-            "hold for columns chosen on the same rows, for all weights at once, or for causes."
+            f"the weight that minimises the mean logistic loss of {each} over the population they were drawn from, "
+            f"independently, on these columns{self.clipped}. It counts sampling and privacy noise, and holds whether "
+            "or not the logistic model is true. Single rows that are very far from all others and badly predicted "
+            "count for less than in the plain estimate. It does not hold for columns chosen on the same rows, for all "
+            "weights at once, or for causes."
         )
+
+    @property
+    def odds_ratios(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """exp of estimate, low and high: the odds of the positive label for one unit more of a column; an intercept
+        has none."""
+        with np.errstate(over="ignore"):
+            found = [np.exp(part) for part in (self.estimate, self.low, self.high)]
+        for part in found:
+            part[-1] = np.nan
+        return found[0], found[1], found[2]
 
     def to_frame(self) -> Any:
         """The table as a pandas data frame."""
         import pandas
 
         columns = {"estimate": self.estimate, "low": self.low, "high": self.high}
+        columns |= dict(zip(("odds_ratio", "odds_low", "odds_high"), self.odds_ratios, strict=True))
         return pandas.DataFrame(columns, index=list(self.feature))
 
     def __len__(self) -> int:
         return len(self.estimate)
 
     def __str__(self) -> str:
-        rows = zip(self.feature, self.estimate, self.low, self.high, strict=True)
-        lines = [f"{'feature':>12}  {'estimate':>10}  {'low':>10}  {'high':>10}"]
-        lines += [f"{name!s:>12}  {e:10.4g}  {a:10.4g}  {b:10.4g}" for name, e, a, b in rows]
-        return "\n".join([*lines, self.covers, self.privacy_.headline])
+        heads = ("estimate", "low", "high", "odds ratio", "low", "high")
+        lines = [f"{'feature':>12}" + "".join(f"  {head:>10}" for head in heads)]
+        numbers = zip(self.estimate, self.low, self.high, *self.odds_ratios, strict=True)
+        for name, row in zip(self.feature, numbers, strict=True):
+            cells = "".join(f"  {'' if np.isnan(v) else f'{v:.4g}':>10}" for v in row)
+            lines.append(f"{name!s:>12}{cells}".rstrip())
+        speaks = f"Positive weights speak for: {self.positive}."
+        return "\n".join([*lines, speaks, self.covers, self.privacy_.headline])
 
 
 def inference_plan(
@@ -85,38 +112,38 @@ def inference_plan(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     adjacency: str = "add-remove",
-    n_steps: int = 2,
     random_state: int | None = None,
 ) -> Plan:
     """What `dp_inference` on a support of `n_columns` will spend, without any data."""
-    _plan.check(domain, epsilon, delta, adjacency, None, random_state, NAME)
-    check_count("n_steps", n_steps)
-    if not 1 <= n_columns < WIDEST:
-        raise ParameterError(f"support must name between 1 and {WIDEST - 1} columns.")
-    size = n_columns + 1
-    sizes = {"gradient": size, "curvature": size * (size + 1) // 2}
-    sizes["spread"] = sizes["curvature"]
-    parts = shares(n_steps)
-    return _plan.price(
-        NAME, parts, {phase: sizes[phase.split()[0]] for phase in parts}, domain,
+    planning.check(domain, epsilon, delta, adjacency, None, random_state, NAME)
+    if not 1 <= n_columns <= MOST_COLUMNS:
+        raise ParameterError(f"support must name between 1 and {MOST_COLUMNS} columns.")
+    return planning.price(
+        NAME, INTERVAL_SHARES, {phase: _size(phase, n_columns + 1) for phase in INTERVAL_SHARES}, domain,
         epsilon=epsilon, delta=delta, adjacency=adjacency, seed=random_state,
-        assumptions=("the support and the start are public or were released before",), table=ANALYSED,
+        assumptions=("the support is public or was released before",), table=ANALYSED,
     )  # fmt: skip
+
+
+def _size(phase: str, k: int) -> int:
+    """Numbers of a release: a vector, or the upper triangle of a matrix, which in the look has the label as well."""
+    if phase.startswith("gradient"):
+        return k
+    side = k + 1 if phase == "look" else k
+    return side * (side + 1) // 2
 
 
 def dp_inference(
     X: Any,
     y: Any,
     support: Any,
-    domain: Domain,
+    domain: Domain | None = None,
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     adjacency: str = "add-remove",
     ledger: Ledger | None = None,
-    start: Any = None,
-    n_steps: int | None = None,
-    row_clip: float | None = None,
+    pipeline: DPPipeline | None = None,
     level: float = 0.95,
     groups: Any = None,
     random_state: int | None = None,
@@ -127,27 +154,24 @@ def dp_inference(
     ----------
     X, y : private rows and labels of two classes.
     support : list of column numbers, or of names if X is a data frame
-        Public, or chosen on other rows than these; at most 79.
+        Public, or chosen on other rows than these; at most 78.
     domain : Domain
-        Needs `classes`, and `row_norm`, `feature_bound` or `bounds` by column unless `row_clip` is given. Rows outside
-        these bounds are clipped to them, which changes what is estimated, and the result says so.
+        Needs `classes`, and `bounds` by column, `feature_bound` or `row_norm`. Rows outside these bounds are clipped to
+        them, which changes what is estimated, and the result says so. The tighter they are, the narrower the intervals.
     epsilon, delta, adjacency : the price, paid by `ledger` if one is given.
-    start : array of len(support) + 1 weights, or None
-        Where the steps begin, intercept last: public, or the weights of an earlier private fit. None is zero.
-    n_steps : int or None
-        Noisy Newton steps. None: two from a start that is given, four from zero. One step leaves a bias.
-    row_clip : float or None
-        Rows (x, 1) longer than this are scaled down, which changes what is estimated. None: the bound of the
-        domain, which scales nothing.
+    pipeline : fitted DPPipeline or None
+        Prepares the rows; `support` names prepared columns, weights are for them, and `domain` is that of the pipeline.
+        What it learnt from the rows is paid by its own guarantee.
     level : float, default=0.95
-    groups : the person of every row, with ``Domain(unit="person", rows_per_unit=1)``.
+    groups : the person of every row, with ``Domain(unit="person")``
+        Persons are then what is drawn and protected, and each counts once, by the mean over their rows.
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
 
     Returns
     -------
     Inference
-        ``estimate``, ``low``, ``high`` and ``covers``, which says what they cover.
+        ``estimate``, ``low``, ``high``, ``odds_ratios`` and ``covers``, which says what they cover.
 
     Notes
     -----
@@ -157,54 +181,92 @@ def dp_inference(
     --------
     >>> import numpy as np
     >>> from dpsparse import Domain, dp_inference
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5_000, 3)) / 2
-    >>> y = (X[:, 0] > 0).astype(int)
-    >>> found = dp_inference(X, y, [0, 2], Domain(classes=[0, 1], row_norm=1.0), epsilon=2.0)
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(5_000, 3))
+    >>> y = (X[:, 0] + 20 * np.random.default_rng(1).standard_normal(5_000) > 50).astype(int)
+    >>> found = dp_inference(X, y, [0, 2], Domain(classes=[0, 1], bounds=[(0, 100)] * 3), epsilon=2.0)
     >>> bool(found.low[0] > 0)  # the weight of column 0 is surely positive
     True
     """
-    steps = n_steps if n_steps is not None else 4 if start is None else 2
-    columns, labels = _columns(support, X)
+    if pipeline is not None:
+        X, domain = _prepare(pipeline, X, domain)
+    columns, names = _columns(support, X)
+    domain = planning.check(domain, epsilon, delta, adjacency, ledger, random_state, NAME)
     plan = inference_plan(
-        len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, n_steps=steps,
-        random_state=random_state,
+        len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, random_state=random_state,
     )  # fmt: skip
-    _plan.check(domain, epsilon, delta, adjacency, ledger, random_state, NAME)
     check_share("level", level, "try 0.95")
-    first = (
-        np.zeros(len(columns) + 1)
-        if start is None
-        else quietly(_no_weights, np.asarray, start, float)
-    )
-    if first.shape != (len(columns) + 1,) or not np.all(np.isfinite(first)):
-        raise _no_weights()
-    clip = _row_clip(row_clip, domain, len(columns))
-    rows, scales = _plan.read(X, y, domain, groups)
+    rows, limits = planning.read(X, y, domain, groups)
     if max(columns) >= rows.n_features:
         raise ParameterError(f"support names column {max(columns)} of {rows.n_features}.")
+    to_box, to_units = _box(domain, limits, columns)
 
-    chosen = np.zeros(rows.n_features, np.float32)
-    chosen[columns] = 1.0
-    # Rows hold their columns in rising order; what is asked and told is in the order of `support`.
-    rising = np.append(np.argsort(columns), len(columns))
-    asked = np.argsort(rising)
-    # Weights of the columns as they are, and of the rows that the steps see.
-    factors = np.full(len(columns) + 1, clip)
-    if scales is not None:
-        factors[:-1] *= scales[columns]
+    def estimate(releases: Releases) -> Found:
+        some = releases.capped(rows).columns(np.sort(columns), spare=False)
+        return estimate_weights(some, to_box, releases)
 
-    def estimate_weights(releases: Releases) -> Found:
-        units = releases.capped(rows).unit(chosen, constant=1.0, shortest=clip)
-        return newton(units, (first * factors)[rising], steps, releases)
-
-    found = private_run(plan, None, estimate_weights, ledger=ledger, random_state=random_state)
-    covariance = found.covariance[np.ix_(asked, asked)] / np.outer(factors, factors)
-    half = quantile(level) * np.sqrt(np.diag(covariance))
-    estimate = found.psi[asked] / factors
+    found = private_run(plan, None, estimate, ledger=ledger, random_state=random_state)
+    weights, covariance = to_units.T @ found.weights, np.full_like(found.covariance, np.inf)
+    half = np.full(len(weights), np.inf)
+    if not found.missing:
+        covariance = to_units.T @ found.covariance @ to_units
+        half = quantile(level) * np.sqrt(np.diag(covariance))
     return Inference(
-        (*labels, "intercept"), estimate, estimate - half, estimate + half, covariance, level, clip, plan,
-        _clipped(domain),
+        (*names, "intercept"), weights, weights - half, weights + half, covariance, level,
+        domain.class_labels()[1], plan, _clipped(domain), _what_to_do(found, columns, names),
     )  # fmt: skip
+
+
+def _prepare(pipeline: DPPipeline, X: Any, domain: Domain | None) -> tuple[Any, Domain]:
+    """Prepared rows with the names of their columns, and the bounds that preparation enforces."""
+    if domain is not None:
+        raise ParameterError("domain comes from the pipeline; leave it out.")
+    import pandas
+
+    names = pipeline.get_feature_names_out()
+    rows = prepare_rows(pipeline, X)
+    dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+    bounded = replace(pipeline.domain, feature_bound=1.0, row_norm=None, bounds=None)
+    return pandas.DataFrame(dense, columns=names), bounded
+
+
+def _box(
+    domain: Domain, limits: np.ndarray | None, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two maps to (u, 1), u in [-1, 1]: from stored rows, whose columns rise, and from rows in the units and order of
+    `support`."""
+    if limits is not None:
+        low, high = limits[columns].T
+        stored = np.abs(limits[columns]).max(axis=1)  # what stored columns were divided by
+    else:
+        bounds = [b for b in (domain.feature_bound, domain.row_norm) if b is not None]
+        if not bounds:
+            raise ParameterError(
+                "Declare how large columns may be: Domain(bounds=...), feature_bound or row_norm. Noise follows the "
+                "longest row."
+            )
+        high = np.full(len(columns), min(bounds))
+        low, stored = -high, np.ones(len(columns))
+    middle, half = (low + high) / 2.0, (high - low) / 2.0
+    k = len(columns) + 1
+    to_units = np.eye(k)
+    to_units[:-1, :-1] /= half[:, None]
+    to_units[:-1, -1] = -middle / half
+    to_stored = to_units.copy()
+    to_stored[:-1, :-1] *= stored
+    # Stored columns rise; coordinates stay in the order of `support`.
+    rank = np.argsort(np.argsort(columns))
+    to_box = np.zeros((k, k))
+    to_box[:-1, rank] = to_stored[:-1, :-1]
+    to_box[:, -1] = to_stored[:, -1]
+    return to_box, to_units
+
+
+def _what_to_do(found: Found, columns: np.ndarray, names: list[Any]) -> str:
+    if not found.missing:
+        return ""
+    wide = [str(names[j]) for j in range(len(columns)) if found.reaches[j] > BOX_TOO_WIDE]
+    closer = f", closer bounds for {', '.join(wide)}" if wide else ""
+    return f"{found.missing}. More rows or epsilon, fewer columns{closer} would help"
 
 
 def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:
@@ -225,25 +287,6 @@ def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:
         raise ParameterError("support must name every column once.")
     known = names is not None and max(columns, default=0) < len(names)
     return columns, [names[j] if known else int(j) for j in columns]  # type: ignore[index]
-
-
-def _no_weights() -> ParameterError:
-    return ParameterError("start must hold one finite weight per column of support, and one more.")
-
-
-def _row_clip(row_clip: Any, domain: Domain, n_columns: int) -> float:
-    if row_clip is not None:
-        check_positive("row_clip", row_clip)
-        return float(row_clip)
-    bounds = [] if domain.row_norm is None else [domain.row_norm]
-    # Columns with declared bounds are divided by them.
-    entry = domain.entry_bound(math.inf if domain.bounds is None else 1.0)
-    bounds.append(entry * math.sqrt(n_columns))
-    if math.isinf(min(bounds)):
-        raise ParameterError(
-            "State row_clip, or Domain(row_norm=...): noise follows the longest row."
-        )
-    return math.hypot(1.0, min(bounds))
 
 
 def _clipped(domain: Domain) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsparse.privacy.events import Event
+from dpsparse.accounting.events import Event
 from dpsparse.random import Generator
 
 MECHANISMS: dict[str, type[Mechanism]] = {}  # by kind; a class enters itself

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpsparse.accounting.events import Gaussian, RoundedGaussian
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Release, difference, fresh
 from dpsparse.noise import STEPS, add_integers
-from dpsparse.privacy.events import DiscreteGaussian, Gaussian, RoundedGaussian
 from dpsparse.random import Generator
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class GaussianNoise(Answer):
     """The answer to `query` in multiples of `unit`; `scale` is the sd of the noise, 0 for none."""
 
     kind: ClassVar[str] = "gaussian"
-    events: ClassVar[Any] = (RoundedGaussian, Gaussian, DiscreteGaussian)
+    events: ClassVar[Any] = (RoundedGaussian, Gaussian)
     proof: ClassVar[str] = "docs/proofs/rounded_gaussian.md"
     added: ClassVar[bool] = True
 

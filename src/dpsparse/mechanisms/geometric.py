@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpsparse.accounting.events import Event, Geometric, NonPrivate
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Release, difference, fresh
 from dpsparse.mechanisms.gaussian import exact_unit
-from dpsparse.privacy.events import Event, Geometric, NonPrivate
 from dpsparse.random import Generator, two_sided_geometric
 
 if TYPE_CHECKING:

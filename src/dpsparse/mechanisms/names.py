@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
+from dpsparse.accounting.events import ThresholdedGaussian
 from dpsparse.mechanisms.base import Answer, Release
 from dpsparse.mechanisms.gaussian import EXACT_BITS, GaussianNoise
 from dpsparse.noise import STEPS, add_integers
-from dpsparse.privacy.events import ThresholdedGaussian
 from dpsparse.random import Generator
 from dpsparse.sensitivity import name_threshold, shared_names
 

@@ -1,6 +1,6 @@
 """Candidates drawn with probability proportional to e^(kappa * score), on whole-number scores.
 
-`Picks` draws k of them one after the other, exactly (selection/top_k.py). `Vertices` are signed vertices drawn
+`Picks` draws k of them one after the other, exactly (mechanisms/top_k.py). `Vertices` are signed vertices drawn
 inside the kernel of Frank-Wolfe, where rows and noise meet: every step is one pick among all signed cells, and
 its scores follow from rows and released history. `NoisyMaxLaw` are the same with Laplace noise, as
 Khanna, Lu and Raff (2023) print them. Law and price: docs/proofs/selection.md, docs/proofs/accounting.md.
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import logsumexp
 
+from dpsparse.accounting.events import Exponential, Pure
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Mechanism, Release, fresh
-from dpsparse.privacy.events import Exponential, NoisyMax
+from dpsparse.mechanisms.top_k import ROUNDING_RANGE, top_k
 from dpsparse.random import Generator
-from dpsparse.selection.top_k import ROUNDING_RANGE, top_k
 from dpsparse.sensitivity import Sensitivity, vertex_score
 
 if TYPE_CHECKING:
+    from dpsparse.methods.frank_wolfe.problem import History
+    from dpsparse.methods.frank_wolfe.steps import Steps
     from dpsparse.rows import Query
-    from dpsparse.solvers.frank_wolfe.problem import History
-    from dpsparse.solvers.frank_wolfe.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class NoisyMaxLaw(Mechanism):
     """The law and price of a vertex by Laplace noisy max."""
 
     kind: ClassVar[str] = "noisy max"
-    events: ClassVar[Any] = (NoisyMax,)
+    events: ClassVar[Any] = (Pure,)
     proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     @classmethod

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpsparse.accounting.events import ObjectivePerturbation, RoundedGaussian, Sequence
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Mechanism, Release
 from dpsparse.noise import LARGEST, STEPS, add_integers, integers
-from dpsparse.privacy.events import ObjectivePerturbation, RoundedGaussian, Sequence
 from dpsparse.random import Generator
 from dpsparse.sensitivity import clipped_gradient_sum
 

@@ -1,4 +1,4 @@
-"""What a search may vary: paid parameters change the noisy run, free ones only what is made of its result.
+"""What a search may vary. Paid parameters change the noisy run; free ones only change what is made of its result.
 
     n_nonzero    weights to keep, of an estimator that keeps the largest at the very end
     threshold    margin above which the second class is predicted; not a parameter of any estimator
@@ -10,57 +10,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dpsparse._checks import given, is_real
-from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel, hyper_parameters
-from dpsparse.exceptions import CalibrationError, ParameterError
+from dpsparse.exceptions import ParameterError
+from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
+from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
-from dpsparse.privacy import Gaussian, Plan
-from dpsparse.privacy import epsilon as event_epsilon
-from dpsparse.rows.held_out import Linear
-from dpsparse.solvers.solution import Solution
 
 Candidate = dict[str, Any]
 THRESHOLD = "threshold"
 
 
-def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> list[Candidate]:
+def list_candidates(
+    candidates: Any, estimator: BaseDPLinearModel, n_classes: int
+) -> list[Candidate]:
     """The candidates one by one: a mapping is a grid, a list holds one mapping per candidate."""
-    if isinstance(candidates, Mapping):
-        try:
-            found = [dict(point) for point in ParameterGrid(dict(candidates))]
-        except (TypeError, ValueError):
-            raise ParameterError(
-                "candidates, as a grid, must map names to lists: {'n_nonzero': [10, 100]}."
-            ) from None
-    else:
-        sequence = isinstance(candidates, Sequence) and not isinstance(candidates, str)
-        if not sequence or not all(isinstance(point, Mapping) for point in candidates):
-            raise ParameterError(
-                "candidates must be a grid {'clip': [0.1, 0.5]} or a list of settings [{}, {'clip': 0.5}]."
-            )
-        found = [dict(point) for point in candidates]
+    found = _expand(candidates)
     if not found or not candidates:
         raise ParameterError("There are no candidates; a search needs at least one.")
-    known = hyper_parameters(type(estimator))
-    for name in {name for point in found for name in point}:
-        if name == THRESHOLD or name in known:
-            continue
-        # The price and the facts are those of the search as a whole.
-        if name in estimator.get_params(deep=False):
-            raise ParameterError(
-                f"{name} belongs to the whole search and cannot differ between candidates."
-            )
-        raise ParameterError(
-            f"{type(estimator).__name__} has no parameter {given(name)} to search; it has: {', '.join(known)}."
-        )
+    _check_names({name for point in found for name in point}, estimator)
     for point in found:
         threshold = point.get(THRESHOLD, 0.0)
         if not (is_real(threshold) and math.isfinite(threshold)):
@@ -70,24 +42,71 @@ def listed(candidates: Any, estimator: BaseDPLinearModel, n_classes: int) -> lis
     return found
 
 
-def are_free(candidates: list[Candidate], estimator: BaseDPLinearModel) -> bool:
-    """Whether one fit serves all candidates."""
-    cuts_at_the_end = getattr(type(estimator)(), "n_nonzero", 0) is None
-    for point in candidates:
-        for name, value in point.items():
-            free = name == THRESHOLD or (
-                name == "n_nonzero"
-                and cuts_at_the_end
-                and (value is None or value == MASS or isinstance(value, (int, np.integer)))
+def _expand(candidates: Any) -> list[Candidate]:
+    if isinstance(candidates, Mapping):
+        try:
+            return [dict(point) for point in ParameterGrid(dict(candidates))]
+        except (TypeError, ValueError):
+            raise ParameterError(
+                "candidates, as a grid, must map names to lists: {'n_nonzero': [10, 100]}."
+            ) from None
+    is_list = isinstance(candidates, Sequence) and not isinstance(candidates, str)
+    if not is_list or not all(isinstance(point, Mapping) for point in candidates):
+        raise ParameterError(
+            "candidates must be a grid {'clip': [0.1, 0.5]} or a list of settings [{}, {'clip': 0.5}]."
+        )
+    return [dict(point) for point in candidates]
+
+
+def _check_names(names: set[Any], estimator: BaseDPLinearModel) -> None:
+    known = hyper_parameters(type(estimator))
+    for name in names - {THRESHOLD, *known}:
+        if name in estimator.get_params(deep=False):
+            raise ParameterError(
+                f"{name} belongs to the whole search and cannot differ between candidates."
             )
-            if not free:
-                return False
-    return True
+        raise ParameterError(
+            f"{type(estimator).__name__} has no parameter {given(name)} to search; it has: {', '.join(known)}."
+        )
 
 
-def widest(candidates: list[Candidate], estimator: Any) -> Candidate:
-    """Parameters of the one fit from which all free candidates are cut: it keeps the most weights."""
-    if not any("n_nonzero" in point for point in candidates):
+def group_by_fit(
+    candidates: list[Candidate], estimator: BaseDPLinearModel
+) -> tuple[list[Candidate], tuple[int, ...]]:
+    """The parameters of every fit that the candidates need, and which fit serves each candidate.
+
+    Candidates that differ in free parameters share a fit. It keeps as many weights as the largest of them.
+    """
+    settings: list[Candidate] = []
+    of_candidate: list[int] = []
+    for point in candidates:
+        paid = {n: v for n, v in point.items() if not _is_free(n, v, estimator)}
+        known = [i for i, other in enumerate(settings) if _same(paid, other)]
+        if not known:
+            settings.append(paid)
+        of_candidate.append(known[0] if known else len(settings) - 1)
+    fits = [
+        {**paid, **_widest([p for p, i in zip(candidates, of_candidate, strict=True) if i == j], estimator)}
+        for j, paid in enumerate(settings)
+    ]  # fmt: skip
+    return fits, tuple(of_candidate)
+
+
+def _is_free(name: str, value: Any, estimator: BaseDPLinearModel) -> bool:
+    """Methods whose default is to keep all weights cut them at the very end; a count that is released is paid for."""
+    if name == THRESHOLD:
+        return True
+    at_the_end = getattr(type(estimator)(), "n_nonzero", 0) is None
+    plain = value is None or value == MASS or isinstance(value, (int, np.integer))
+    return name == "n_nonzero" and at_the_end and plain
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+def _widest(candidates: list[Candidate], estimator: Any) -> Candidate:
+    if not any(_is_free("n_nonzero", p["n_nonzero"], estimator) for p in candidates if "n_nonzero" in p):  # fmt: skip
         return {}
     counts = [point.get("n_nonzero", estimator.n_nonzero) for point in candidates]
     for count in counts:
@@ -96,43 +115,17 @@ def widest(candidates: list[Candidate], estimator: Any) -> Candidate:
     return {"n_nonzero": max(counts) if whole else None}
 
 
-def paid(candidate: Candidate) -> Candidate:
-    """The parameters that a fit is given."""
-    return {name: value for name, value in candidate.items() if name != THRESHOLD}
-
-
-def configured(
-    estimator: BaseDPLinearModel, candidate: Candidate, *, share_of_rows: float = 1.0
-) -> BaseDPLinearModel:
-    """A fresh estimator with the parameters of a candidate, for a public share of the rows."""
-    model: BaseDPLinearModel = clone(estimator)
-    domain = model.domain
-    if isinstance(domain, Domain) and domain.n_samples is not None:
-        n_samples = max(1, round(domain.n_samples * share_of_rows))
-        domain = replace(domain, n_samples=n_samples)
-    model.set_params(**paid(candidate), domain=domain, random_state=None, verbose=0)
-    return model
-
-
-def priced(model: BaseDPLinearModel, mu: float, delta: float, context: tuple[int, Any]) -> Plan:
-    """The plan of a fit whose budget is about that of a Gaussian of parameter `mu`."""
-    price = event_epsilon(Gaussian(1.0 / mu), delta)
-    if not price > 0.0:
-        raise CalibrationError("The steps of this search cannot be paid by so small an epsilon.")
-    model.set_params(epsilon=price, delta=delta)
-    model._check_parameters()
-    return model._priced(*context)
-
-
-def variant(solution: Solution, candidate: Candidate, *, cut: bool) -> Solution:
+def apply_free_parameters(
+    solution: Solution, candidate: Candidate, estimator: BaseDPLinearModel
+) -> Solution:
     """What the free parameters of a candidate make of released weights."""
     coef, intercept = solution.coef, solution.intercept
-    if cut and candidate.get("n_nonzero") is not None:
-        # Weights are compared in units of their noise, where it is known: that is on scaled rows.
+    count = candidate.get("n_nonzero")
+    if count is not None and _is_free("n_nonzero", count, estimator):
+        # Weights are compared in units of their noise, where it is known.
         noise = solution.coef_noise
         size = coef if noise is None else coef / np.where(noise > 0.0, noise, np.inf)
-        kept = keep_nonzeros(size, candidate["n_nonzero"]) != 0.0
-        coef = np.where(kept, coef, 0.0)
+        coef = np.where(keep_nonzeros(size, count) != 0.0, coef, 0.0)
         if noise is not None:
             solution = solution._replace(coef_noise=np.where(coef.any(axis=0), noise, 0.0))
     if candidate.get(THRESHOLD):
@@ -140,6 +133,44 @@ def variant(solution: Solution, candidate: Candidate, *, cut: bool) -> Solution:
     return solution._replace(coef=coef, intercept=intercept)
 
 
-def linear(solution: Solution, domain: Domain) -> Linear:
-    """What `rows` needs to score a released model."""
-    return Linear(solution.coef, solution.intercept, domain.target_bound or 1.0)
+def model_parameters(candidate: Candidate) -> Candidate:
+    """The parameters of a candidate that an estimator has."""
+    return {name: value for name, value in candidate.items() if name != THRESHOLD}
+
+
+# ---- candidates of a pipeline: model__step_size instead of step_size -----------------------------------------
+
+
+def strip_step_name(candidates: Any, step: str) -> Any:
+    """Candidates for a pipeline as candidates for its last step."""
+
+    def rename(point: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {_strip(key, step): value for key, value in point.items()}
+
+    if isinstance(candidates, Mapping):
+        return rename(candidates)
+    if isinstance(candidates, Sequence) and not isinstance(candidates, str):
+        return [rename(p) if isinstance(p, Mapping) else p for p in candidates]
+    return candidates
+
+
+def _strip(key: Any, step: str) -> Any:
+    if key == THRESHOLD or not isinstance(key, str):
+        return key
+    before, separator, parameter = key.partition("__")
+    if separator and before == step:
+        return parameter
+    if separator:
+        raise ParameterError(
+            f"{key} would change the preparation, which is released once, before the search: every candidate would "
+            "read another table and have to pay for it. Search over the model "
+            f"({step}__n_nonzero, say), or fit two pipelines and evaluate both, each for its own price."
+        )
+    raise ParameterError(
+        f"{key!r} is no parameter of a pipeline's model; write {step}__{key}, as scikit-learn does."
+    )
+
+
+def add_step_name(point: Mapping[str, Any], step: str) -> dict[str, Any]:
+    """A candidate for the last step as the pipeline calls it."""
+    return {key if key == THRESHOLD else f"{step}__{key}": value for key, value in point.items()}

@@ -1,131 +1,237 @@
-"""What the three designs share: the public setting of a search, and what a search ends with."""
+"""A search, priced and run: small fits to compare, one private choice, and a fit of the winner with the rest.
+
+    search i   a small fit of every setting that changes the noisy run; left out where one fit serves all candidates
+    choice     j with probability proportional to e^(kappa score_j), by the exact draw on whole numbers
+               score_j = number of rows that candidate j predicts rightly, minus half of all rows
+    fit        the chosen setting, with what is left of the budget
+
+Every line reads all rows and pays for what it releases, so the whole is an adaptive composition. Which setting is
+fitted last depends on rows, so the last line is charged as the dearest of all settings. With probability .95 the chosen
+candidate has at most log(k/.05)/kappa fewer right rows than the best of k. Proof: docs/proofs/tuning.md.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+from sklearn.base import clone
 
-from dpsparse._checks import given
-from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.exceptions import ParameterError
-from dpsparse.model_selection.candidates import Candidate, configured, priced
-from dpsparse.privacy import Phase, Plan
+from dpsparse.accounting import (
+    REST,
+    Budget,
+    Event,
+    Exponential,
+    Phase,
+    Plan,
+    RoundedGaussian,
+    ThresholdedGaussian,
+    gaussian_parameter,
+)
+from dpsparse.accounting.rdp import leaves
+from dpsparse.exceptions import CalibrationError, ParameterError
+from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.solution import Settings, Solution
+from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
+from dpsparse.model_selection.defaults import CHOICE_SHARE, SCORE_GRID, SEARCH_SHARE
+from dpsparse.preprocessing.width import replan_for_width
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.held_out import held_out
-from dpsparse.solvers.solution import Solution
+from dpsparse.rows.scores import LinearModel, centred_scores
 
-PARTS = 5  # one part in five is held out for scores
+CHOICE = "choice"
+FIT = "fit"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A search before any row is read; everything in it is public."""
+    """What is searched, before any row is read; everything in it is public."""
 
     estimator: BaseDPLinearModel
     candidates: list[Candidate]
-    epsilon: float
     delta: float
     n_features: int
     labels: np.ndarray | None
-    share: float | None
-    weights: np.ndarray
-    chance: float
-    split: str
 
     @property
-    def adjacency(self) -> str:
-        return self.estimator.adjacency
-
-    @property
-    def unit(self) -> float:
-        """Grid of scores: a row is right or wrong by half a unit, or near by a fraction of it, as is the mean of a
-        person."""
+    def score_unit(self) -> float:
+        """Grid of scores: a row is right or wrong by one half; other scores are rounded to it."""
         rows = self.estimator._domain.unit == "row"
-        return 0.5 if self.labels is not None and rows else 2.0**-12
+        return 0.5 if self.labels is not None and rows else SCORE_GRID
 
-    def fit(self, candidate: Candidate, mu: float, *, share_of_rows: float = 1.0) -> Fit:
-        """The fit of a candidate on a public share of the rows, priced about as a Gaussian of parameter `mu`."""
-        model = configured(self.estimator, candidate, share_of_rows=share_of_rows)
-        return Fit(model, priced(model, mu, self.delta, (self.n_features, self.labels)))
-
-
-@dataclass(frozen=True)
-class Winner:
-    """The one result of a search: which candidate, its released weights, and what is known of its score."""
-
-    index: int
-    solution: Solution
-    n_iter: int
-    score: float | None = None
-
-
-class Design(Protocol):
-    """A priced search: phases to charge, and the run that spends them."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def setting(self) -> Setting: ...
-
-    @property
-    def phases(self) -> tuple[Phase, ...]: ...
-
-    @property
-    def kept(self) -> float: ...
-
-    @property
-    def facts(self) -> dict[str, Any]: ...
-
-    def run(self, rows: Rows, releases: Releases) -> Winner: ...
+    def plan_fit(self, name: str, candidate: Candidate, epsilon: float) -> Fit:
+        """The fit of a setting at a price."""
+        if not epsilon > 0.0:
+            raise CalibrationError("The fits of a search cannot be paid by so small an epsilon.")
+        model: BaseDPLinearModel = clone(self.estimator)
+        model.set_params(
+            **candidate, epsilon=epsilon, delta=self.delta, random_state=None, verbose=0
+        )
+        model._check_parameters()
+        return Fit(name, model, model._priced(self.n_features, self.labels))
 
 
 @dataclass(frozen=True)
 class Fit:
     """One fit of a search: an estimator with its own priced plan."""
 
+    name: str
     model: BaseDPLinearModel
-    plan: Plan = field(repr=False)
+    plan: Plan[Settings] = field(repr=False)
 
-    def run(self, rows: Rows, releases: Releases) -> tuple[Solution, int]:
-        """On releases that are `under` its plan."""
-        solution = self.model._run(rows, self.plan, releases)
-        return solution, solution.n_iter
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        note = f"a fit of {type(self.model).__name__}"
+        return (Phase(self.name, merge_gaussians(self.plan.event), note),)
 
+    def run(self, rows: Rows, releases: Releases) -> Solution:
+        return self.plan.settings.solve(rows, releases.under(self.plan, self.name))
 
-def fits_of(design: Design) -> list[Fit]:
-    """All fits that a design may run."""
-    values = [getattr(design, each.name) for each in fields(design)]  # type: ignore[arg-type]
-    held = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [fit for some in held for fit in some if isinstance(fit, Fit)]
-
-
-def max_rows(design: Design) -> int | None:
-    """Rows that every fit of a search is proven for; None: any number."""
-    limits = [fit.plan.max_rows for fit in fits_of(design)]
-    return min((limit for limit in limits if limit is not None), default=None)
+    def for_width(self, width: int, labels: np.ndarray | None) -> Fit | None:
+        """The same fit for fewer columns with the noise that was reserved, or None if it has no such plan."""
+        plan = replan_for_width(self.model, self.plan, width, labels)
+        return None if plan is None else replace(self, plan=plan)
 
 
-def secret_split(rows: Rows, split: str, releases: Releases) -> tuple[Rows, Rows]:
-    """Four fifths to fit and one fifth to score; which row, or person, is where is never told.
+@dataclass(frozen=True)
+class Finals:
+    """The last fit of a search, for every setting; one of them runs."""
 
-    Every one has its own draw, which serves both adjacencies; fixed sizes are for replace-one alone
-    (docs/proofs/tuning.md, Lemma 1 and its counterexamples).
+    fits: tuple[Fit, ...]
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        event = dearest_event([merge_gaussians(fit.plan.event) for fit in self.fits])
+        return (Phase(FIT, event, "the model that is released"),)
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The one result of a search: which candidate, and its released weights."""
+
+    index: int
+    solution: Solution
+
+
+@dataclass(frozen=True)
+class Search:
+    """A priced search and the run that spends its phases."""
+
+    setting: Setting
+    of_candidate: tuple[int, ...]  # which fit serves a candidate
+    fits: tuple[Fit, ...]  # to compare; empty where one final fit serves all candidates
+    finals: tuple[Fit, ...]
+    choice: Plan
+
+    @property
+    def max_rows(self) -> int | None:
+        """Rows that every fit is proven for; None: any number."""
+        limits = [fit.plan.max_rows for fit in (*self.fits, *self.finals)]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def run(self, rows: Rows, releases: Releases) -> Winner:
+        if not self.fits:
+            solution = self.finals[0].run(rows, releases)
+            best = self._choose(rows, [solution], releases)
+        else:
+            best = self._choose(rows, [fit.run(rows, releases) for fit in self.fits], releases)
+            solution = self.finals[self.of_candidate[best]].run(rows, releases)
+        return Winner(best, self._apply(best, solution))
+
+    def _apply(self, index: int, solution: Solution) -> Solution:
+        setting = self.setting
+        return apply_free_parameters(solution, setting.candidates[index], setting.estimator)
+
+    def _choose(self, rows: Rows, solutions: list[Solution], releases: Releases) -> int:
+        bound = rows.domain.target_bound or 1.0
+        models = []
+        for index, place in enumerate(self.of_candidate):
+            made = self._apply(index, solutions[place])
+            models.append(LinearModel(made.coef, made.intercept, bound))
+        scores = centred_scores(rows, models)
+        choice = releases.under(self.choice, CHOICE)
+        return int(choice.top_k(CHOICE, scores, 1, self.setting.score_unit)[0])
+
+    def for_width(self, width: int) -> Search | None:
+        """The same search for fewer columns with the noise that was reserved, or None if a fit has no such plan."""
+        labels, all_fits = self.setting.labels, (*self.fits, *self.finals)
+        told = [fit.for_width(width, labels) for fit in all_fits]
+        known = tuple(fit for fit in told if fit is not None)
+        if len(known) < len(all_fits):
+            return None
+        k = len(self.fits)
+        setting = replace(self.setting, n_features=width)
+        return replace(self, setting=setting, fits=known[:k], finals=known[k:])
+
+
+def price_search(setting: Setting, budget: Budget, left: float = 1.0) -> Search:
+    """The search that a budget pays for; `left` is the share that other lines leave, and all of it is spent."""
+    settings, of_candidate = group_by_fit(setting.candidates, setting.estimator)
+    k = len(settings)
+
+    def plan_finals(epsilon: float) -> Finals:
+        return Finals(tuple(setting.plan_fit(FIT, point, epsilon) for point in settings))
+
+    compared = [(f"search {i + 1}", point) for i, point in enumerate(settings)] if k > 1 else []
+    for name, point in compared:
+        budget.nested(name, left * SEARCH_SHARE / k, partial(setting.plan_fit, name, point))
+    if not compared:
+        budget.nested(FIT, REST, plan_finals)
+    note = f"one of {len(setting.candidates)} candidates, by the exponential mechanism"
+    budget.picks(CHOICE, left * CHOICE_SHARE, 1, note)
+    if compared:
+        budget.nested(FIT, REST, plan_finals)
+    (chosen,) = (phase for phase in budget.phases() if phase.name == CHOICE)
+    assert isinstance(chosen.event, Exponential)
+    return Search(
+        setting,
+        of_candidate,
+        tuple(setting.plan_fit(name, point, budget.price(name)) for name, point in compared),
+        plan_finals(budget.price(FIT)).fits,
+        Plan(CHOICE, (chosen,), chosen.event.eta, setting.delta, setting.estimator.adjacency),
+    )
+
+
+def merge_gaussians(event: Event) -> Event:
+    """One Gaussian event for a run of Gaussian events, whose mu^2 add up; anything else as it is."""
+    if all(type(leaf) is RoundedGaussian for leaf in leaves(event)):
+        return _dominating_gaussian(event) or event
+    return event
+
+
+def dearest_event(events: list[Event]) -> Event:
+    """An event that is at least as dear as each of these: one of them if all are alike, else a dominating Gaussian."""
+    if len(set(events)) == 1:
+        return events[0]
+    gaussians = [_dominating_gaussian(event) for event in events]
+    known = [event for event in gaussians if event is not None]
+    if len(known) < len(gaussians):
+        raise ParameterError(
+            "These candidates pay for their noise in different ways, and a search must charge the dearest, which "
+            "is not known here; give them the same kind of noise and number of steps."
+        )
+    return RoundedGaussian(min(e.scale for e in known), 1.0, max(e.size for e in known))
+
+
+def _dominating_gaussian(event: Event) -> RoundedGaussian | None:
+    """The Gaussian event that dominates a run of any steps for which one is known (docs/proofs/accounting.md).
+
+    A step may reveal more with a probability far below the distance of one drawn value from its law, so every step
+    is charged as such a value.
     """
-    return held_out(rows, releases.blocks(rows, PARTS, equal=split == "sizes"))
+    counts = leaves(event)
+    size = sum(count * getattr(leaf, "size", 1) for leaf, count in counts.items())
+    mu, slack = gaussian_parameter(event)
+    leaks = any(isinstance(leaf, ThresholdedGaussian) for leaf in counts)
+    if leaks or math.isinf(mu) or slack > size * 2.0**-100:
+        return None
+    return RoundedGaussian(1.0 / mu, 1.0, size)
 
 
-def check_split(split: Any, adjacency: str) -> None:
-    if split == "sizes" and adjacency == "add-remove":
-        raise ParameterError(
-            "split='sizes' is not private under add-remove: a row more moves other rows to another part. "
-            "Use split='draws'."
-        )
-    if split not in ("draws", "sizes"):
-        raise ParameterError(
-            "split must be 'draws' (an own secret draw for every row) or, under replace-one, 'sizes'; a rule "
-            f"that looks at rows or their order is not private. Got {given(split)}."
-        )
+def lost_rows(search: Search) -> int:
+    """Right rows by which the choice is at most behind the best candidate, with probability .95."""
+    (phase,) = search.choice.phases
+    assert isinstance(phase.event, Exponential)
+    return math.ceil(math.log(len(search.of_candidate) / 0.05) / phase.event.eta)

@@ -25,10 +25,10 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from dpsparse._checks import check_count, given, is_number
+from dpsparse.accounting.guarantee import cautions
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
-from dpsparse.privacy.guarantee import cautions
+from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.random import make_generator
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)

@@ -31,28 +31,23 @@ from dpsparse._checks import (
     check_positive,
     given,
 )
+from dpsparse.accounting import Budget, Guarantee, NonPrivate, Phase, Plan
+from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Header, Table, header_of, read_table
-from dpsparse.privacy import Budget, Guarantee, NonPrivate, Phase, Plan
-from dpsparse.privacy.guarantee import PERSON, ROW
+from dpsparse.preprocessing.defaults import LEAK_SHARE, MAX_FRAME_COLUMNS, STEP_SHARE
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+    from dpsparse.ledger.account import Ledger
 
 # A fitted transformer of scikit-learn; weights (outputs, features) -> weights behind it, and shifts of intercepts.
 Plain = tuple[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]
 
 SOURCE = "docs/proofs/preparation.md"
-# Of delta, for names that only one row knows. A ledger of the same delta keeps 2^-15 of it for all that may go wrong,
-# so it holds more than a hundred fits with such names (2^-16 filled it with one); thresholds are 8 % higher for it.
-LEAK_SHARE = 2.0**-22
-# Rows times mu over the sensitivity: below, noise is as large as what it should measure.
-ENOUGH = 50.0
-WIDEST_FRAME = 10_000  # columns of a data frame that set_output makes of sparse rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,6 @@ class Want:
     size: int
     note: str
     names: bool = False  # a threshold release
-    moved: float = 0.0  # how far a row moves counts that need ENOUGH rows; 0 for others
 
     def add_to(self, budget: Budget, leak: float, prefix: str = "") -> None:
         """The line of a budget that pays for it; `leak` of delta pays for names that only one row knows."""
@@ -129,7 +123,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._applied(X)
         # scikit-learn makes frames of dense arrays only
         if hasattr(rows, "toarray") and self._shows_frames():
-            if rows.shape[1] > WIDEST_FRAME:
+            if rows.shape[1] > MAX_FRAME_COLUMNS:
                 raise ParameterError(
                     f"{rows.shape[1]:,} columns are too many for a data frame; use set_output(transform='default'), "
                     "which gives a sparse array."
@@ -229,7 +223,6 @@ class PrivateStep(Step):
     def _plan(self, n_columns: int, unit: str) -> Plan:
         assert self.epsilon is not None
         wants = self._wants(n_columns, self.adjacency)
-        total = sum(want.share for want in wants)
         if not wants:
             raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
         budget = Budget(self.epsilon, self.delta)
@@ -237,9 +230,6 @@ class PrivateStep(Step):
         for want in wants:
             want.add_to(budget, leak)
         mu = budget.mu
-        check_enough(
-            wants, mu / math.sqrt(total), self.n_samples, self.adjacency, type(self).__name__
-        )
         return Plan(
             method=type(self).__name__,
             phases=budget.phases(),
@@ -289,7 +279,7 @@ class PrivateStep(Step):
 class SharingStep(PrivateStep):
     """A private step of one kind of release, with a share of a pipeline's budget."""
 
-    share: float = 0.1
+    share: float = STEP_SHARE
 
     def _check(self) -> None:
         check_positive("share", self.share)
@@ -328,24 +318,9 @@ def narrow(rows: sp.csr_array) -> sp.csr_array:
     return rows
 
 
-def check_enough(
-    wants: list[Want], mu: float, n_samples: int | None, adjacency: str, name: str
-) -> None:
-    """Refuse to learn scales that noise would drown, where the number of rows is public."""
-    if n_samples is None or math.isinf(mu):
-        return
-    for want in wants:
-        if want.moved and n_samples * mu * math.sqrt(want.share) < ENOUGH * want.moved:
-            raise ParameterError(
-                f"{name}: with about {n_samples} rows and this budget the noise is as large as what {want.name} should "
-                "measure. Declare the scales instead (PublicScaler(bounds={...})), learn fewer columns, or raise "
-                "epsilon or the share of this step. Nothing was spent."
-            )
-
-
 def check_persons(groups: Any, read: Any) -> None:
     """Refuse groups that do not name one person per row, before anything is spent."""
-    from dpsparse.clipping import by_person
+    from dpsparse.domain.clipping import by_person
 
     if groups is not None:
         by_person(groups, read.n_rows if isinstance(read, Table) else len(read))

@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from dpsparse._cells import MISSING_WORDS, cell_name, is_missing
-from dpsparse._checks import array_of, is_number, objects_of, quietly
+from dpsparse._checks import array_of, decoded, is_number, objects_of, quietly
 from dpsparse.exceptions import SchemaError
 
 # Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
 _WRITTEN = re.compile(
     r"\s*(?:[$€£]|USD|EUR|GBP)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s*(?:[%$€£]|USD|EUR|GBP)?\s*"
+)
+# 31.01.2020, 31/1/2020 and 31-01-2020, with a time or without.
+_DAY_FIRST = re.compile(
+    r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})(?:[ T]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?))?"
 )
 KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST = 256  # characters of a name; longer ones are cut
@@ -72,6 +76,8 @@ def read_table(X: Any) -> Table:
         return X
     if isinstance(X, (str, bytes)):
         raise SchemaError(_UNREADABLE)
+    if _is_complex(X):
+        raise SchemaError("Complex data not supported: X must hold numbers, dates or texts.")
     table = quietly(_UNREADABLE, _read, X)
     if len({*table.names}) < len(table.names):
         raise SchemaError("Two columns of X have the same name; rename one of them.")
@@ -82,7 +88,16 @@ def read_table(X: Any) -> Table:
     return table
 
 
+def _is_complex(X: Any) -> bool:
+    """By the declared type of an array or column, never by cells."""
+    if hasattr(X, "dtype"):
+        return getattr(X.dtype, "kind", "") == "c"
+    types = getattr(X, "dtypes", None)
+    return types is not None and any(getattr(kind, "kind", "") == "c" for kind in types)
+
+
 def _read(X: Any) -> Table:
+    X = decoded(X)
     if isinstance(X, Mapping):
         columns = {str(name): _flat(column) for name, column in X.items()}
     elif hasattr(X, "column_names"):  # Arrow
@@ -177,7 +192,7 @@ def _kind(cell: Any) -> float:
 
 def days(column: np.ndarray) -> np.ndarray:
     """Dates as days since 1970: dates of Python, NumPy and pandas, and texts 2020-01-31, with a time or without,
-    31.01.2020 or 31/01/2020 (day first, unless it cannot be). Anything else is a gap."""
+    31.01.2020, 31/1/2020 or 31-01-2020 14:30 (day first, unless it cannot be). Anything else is a gap."""
     if column.dtype.kind == "M":
         return numbers(column) / 86_400.0
     return np.array([_day(cell) for cell in column.tolist()], np.float64)
@@ -187,11 +202,12 @@ def _day(cell: Any) -> float:
     try:
         if isinstance(cell, str):
             text = cell.strip()
-            if len(text) == 10 and text[2] == text[5] and text[2] in "./":
-                day, month = text[:2], text[3:5]
-                if text[2] == "/" and int(month) > 12:  # month first, as it cannot be otherwise
+            if found := _DAY_FIRST.fullmatch(text):
+                day, mark, month, year, hours, rest = found.groups(default="")
+                if mark == "/" and int(month) > 12:  # month first, as it cannot be otherwise
                     day, month = month, day
-                text = f"{text[6:]}-{month}-{day}"
+                time = f"T{hours:0>2}{rest}" if hours else ""
+                text = f"{year}-{month:0>2}-{day:0>2}{time}"
             if text[4:5] != "-":
                 return math.nan
             cell = datetime.fromisoformat(text)

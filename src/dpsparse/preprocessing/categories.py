@@ -1,27 +1,25 @@
 """Columns of names as columns of zeros and ones: categories that are learnt, declared, or hashed.
 
-    DPCategoryEncoder   the categories that enough rows have, by a threshold release (docs/proofs/preparation.md)
-    PublicEncoder       the categories of a list
+    DPCategoryEncoder   the categories that enough rows have, by a threshold release; other names by a hash
+    PublicEncoder       the categories of a list, and "other"
     HashingEncoder      every name in one of a public number of columns, with a sign: free, without names
 
-A row has one 1 in each group of columns: its category, "other", or "missing". Numbers count as names ("3"), so codes
-can be encoded too.
+Numbers count as names ("3"), so codes can be encoded too. Proof: docs/proofs/preparation.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import murmurhash3_32
 
-from dpsparse._cells import MISSING_WORDS
 from dpsparse._checks import check_count
 from dpsparse.exceptions import DomainError
 from dpsparse.preprocessing._step import (
@@ -34,65 +32,28 @@ from dpsparse.preprocessing._step import (
     unchanged,
 )
 from dpsparse.preprocessing._tables import Header, Table, declared_names, texts
+from dpsparse.preprocessing.defaults import (
+    DECLARED_SHARE,
+    MAX_BUCKETS,
+    MAX_CATEGORIES,
+    MIN_BUCKETS,
+    MIN_COUNT_IN_SDS,
+    ROWS_PER_BUCKET,
+    UNLISTED_SHARE,
+)
+from dpsparse.preprocessing.one_hot import OneHot
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
 _BETWEEN = "\x1f"  # separates the number of a column from a name in what is released
 
 
-class _OneHot(Step):
-    categories_: tuple[tuple[str, ...], ...]
-
-    def _map(self, read: Table) -> sp.csr_array:
-        n, d = read.n_rows, len(read.columns)
-        places = np.empty((n, d), np.int64)
-        start = 0
-        for j, (column, known) in enumerate(zip(read.columns, self.categories_, strict=True)):
-            place = {name: start + k for k, name in enumerate(known)}
-            other, missing = start + len(known), start + len(known) + 1
-            places[:, j] = [
-                missing if name is None else place.get(name, other) for name in texts(column, place)
-            ]
-            start = missing + 1
-        indptr = np.arange(0, n * d + 1, d)
-        return narrow(sp.csr_array((np.ones(n * d), places.ravel(), indptr), shape=(n, start)))
-
-    def _plain(self) -> Plain:
-        """OneHotEncoder leaves out what it does not know. As a row has one 1 in each group, the weight of "other" can
-        be taken from the others of the group and put into the intercept: the margins are the same."""
-        gaps = [[*sorted(MISSING_WORDS - {*known}), None, np.nan] for known in self.categories_]
-        encoder = OneHotEncoder(
-            categories=[
-                np.array([*known, *missing], object)
-                for known, missing in zip(self.categories_, gaps, strict=True)
-            ],
-            handle_unknown="ignore",
-        )
-        encoder.fit(example(self, ""))
-
-        def weights(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            out, moved, start = [], np.zeros(len(coef)), 0
-            for known, words in zip(self.categories_, gaps, strict=True):
-                group = coef[:, start : start + len(known) + 2]
-                other, missing = group[:, -2:-1], group[:, -1:]
-                moved = moved + other[:, 0]
-                out += [group[:, :-2] - other, np.repeat(missing - other, len(words), axis=1)]
-                start += len(known) + 2
-            return np.hstack(out), moved
-
-        return encoder, weights
-
-    def _names_out(self) -> list[str]:
-        return [
-            f"{column} = {name}" if name is not None else f"{column} is {kind}"
-            for column, known in zip(self._columns, self.categories_, strict=True)
-            for name, kind in [*((c, "") for c in known), (None, "other"), (None, "missing")]
-        ]
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPCategoryEncoder(_OneHot, SharingStep):
+class DPCategoryEncoder(OneHot, SharingStep):
     """One-hot columns for the categories that enough rows have; which ones is learnt privately.
+
+    Names that are not among them share columns by a public hash. A column for them, or for gaps, exists if its released
+    count stands out of the noise. Without one, a value counts as an average row.
 
     Parameters
     ----------
@@ -100,13 +61,19 @@ class DPCategoryEncoder(_OneHot, SharingStep):
         Share of a pipeline's budget (of mu^2).
     max_categories : int, default=64
         Of each column at most so many are kept, those of the largest released weights.
+    n_buckets : int, dict or None, default=None
+        Columns for the names that were not released, for all columns or by name. None: one for every 250 declared
+        rows, from 16 to 256, so that codes with many values can be used. Of a column without a released category
+        more than 16 are needed: others might number the rows.
     epsilon, delta, adjacency, ledger, n_samples, random_state
-        For use outside a `DPPipeline`, which pays for all of its steps.
+        For use outside a `DPPipeline`, which pays for all of its steps and knows the number of rows from the domain.
 
     Attributes
     ----------
     categories_ : tuple of tuples of str
-        Released categories of each column, sorted. A rare one is "other": that a name occurs once is never told.
+        Released categories of each column, sorted. A rare one is not among them: that a name occurs once is never told.
+    kept_, shares_ : ndarray
+        Of the cells of all columns (categories, buckets, gaps): which have a column, and their released shares.
 
     Examples
     --------
@@ -116,38 +83,84 @@ class DPCategoryEncoder(_OneHot, SharingStep):
     (('blue', 'red'),)
     """
 
-    max_categories: int = 64
+    max_categories: int = MAX_CATEGORIES
+    n_buckets: Any = None
 
     def _check(self) -> None:
         super()._check()
         check_count("max_categories", self.max_categories)
+        by_name = isinstance(self.n_buckets, Mapping)
+        for count in self.n_buckets.values() if by_name else [self.n_buckets]:
+            check_count("n_buckets", count, optional=True)
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
-        note = "names that enough rows have, of all columns together"
-        return [Want("categories", self.share, 1, note, names=True)]
+        names = "names that enough rows have, of all columns together"
+        rest = "rows by bucket of all other names, and gaps, of each column"
+        by_name = list(self.n_buckets) if isinstance(self.n_buckets, Mapping) else []
+        size = n_columns * (max(self._choose_buckets([*by_name, ""])) + 1)
+        return [
+            Want("categories", self.share * (1.0 - UNLISTED_SHARE), 1, names, names=True),
+            Want("unlisted", self.share * UNLISTED_SHARE, size, rest),
+        ]
+
+    def _choose_buckets(self, names: Iterable[str]) -> tuple[int, ...]:
+        by_rows = min(max((self.n_samples or 0) // ROWS_PER_BUCKET, MIN_BUCKETS), MAX_BUCKETS)
+        asked = self.n_buckets
+        counts = [asked.get(n) if isinstance(asked, Mapping) else asked for n in names]
+        return tuple(by_rows if count is None else int(count) for count in counts)
 
     def _width(self, n_columns: int) -> int:
-        return n_columns * (self.max_categories + 2)
+        known = list(self.n_buckets) if isinstance(self.n_buckets, Mapping) else []
+        names = [*known, *[""] * n_columns][:n_columns]
+        return n_columns * (self.max_categories + 1) + sum(self._choose_buckets(names))
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
+        d = self.n_features_in_
         # Names of a person are those of all rows; of one row there is at most one for each column.
-        names = raw.names(_names_of_rows, self.n_features_in_)
-        found, weights = releases.names(prefix + "categories", names)
-        kept: list[list[tuple[float, str]]] = [[] for _ in range(self.n_features_in_)]
+        found, weights = releases.names(prefix + "categories", raw.names(_names_of_rows, d))
+        kept: list[list[tuple[float, str]]] = [[] for _ in range(d)]
         for text, weight in zip(found, weights.tolist(), strict=True):
             number, name = text.split(_BETWEEN, 1)
             kept[int(number)].append((-weight, name))
-        self.categories_ = tuple(
-            tuple(sorted(name for _, name in sorted(each)[: self.max_categories])) for each in kept
-        )
-        empty = [
-            name for name, known in zip(self._columns, self.categories_, strict=True) if not known
+        listed = [sorted(sorted(each)[: self.max_categories], key=lambda pair: pair[1]) for each in kept]  # fmt: skip
+        categories = tuple(tuple(name for _, name in each) for each in listed)
+        self._note_cells(categories, self._choose_buckets(self._columns))
+        counts, sd = self._count_unlisted(raw, releases, prefix + "unlisted")
+        # A row with d names adds 1/sqrt(d) to the weight of each.
+        known = [-math.sqrt(d) * np.array([weight for weight, _ in each]) for each in listed]
+        unlisted = [row[: n + 1] for row, n in zip(counts, self.n_buckets_, strict=True)]
+        for j, n in enumerate(self.n_buckets_):
+            if not categories[j] and n <= MIN_BUCKETS:
+                unlisted[j][:n] = 0.0
+        clear = [
+            np.concatenate([np.ones(len(k), bool), c > MIN_COUNT_IN_SDS * sd])
+            for k, c in zip(known, unlisted, strict=True)
         ]
+        of_cells = [np.concatenate(pair) for pair in zip(known, unlisted, strict=True)]
+        self._keep_cells(of_cells, clear)
+        starts = self._starts()
+        groups = zip(self._columns, starts[:-1], starts[1:], strict=True)
+        empty = [name for name, first, last in groups if not self.kept_[first:last].any()]
         if empty:
             self.weak_ = (
-                f"No category of these columns is known to enough rows: {', '.join(empty[:20])}. Declare their "
-                "categories (PublicEncoder), hash them (HashingEncoder), or give the step a larger share.",
+                f"No category of these columns is known to enough rows, and they are left out: {', '.join(empty[:20])}."
+                " Declare their categories, or codes with many values as such together with the number of rows; hash "
+                "them, read them as text, or raise epsilon.",
             )
+
+    def _count_unlisted(
+        self, raw: RawRows, releases: Releases, phase: str
+    ) -> tuple[np.ndarray, float]:
+        """Rows of each column by bucket, and with a gap; a listed name is in no cell."""
+        listed = np.array([len(known) for known in self.categories_])
+
+        def codes(read: Table) -> np.ndarray:
+            cells = self._cells(read) - listed
+            return np.where(cells >= 0, cells, np.nan)
+
+        edges = np.tile(np.arange(1, max(self.n_buckets_) + 1) - 0.5, (len(listed), 1))
+        query = raw.numbers(codes, len(listed)).between(edges)
+        return releases.gaussian(phase, query), releases.scale(phase, query)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "categories_")
@@ -163,13 +176,16 @@ def _names_of_rows(read: Table) -> list[list[str]]:
 
 
 @dataclass(eq=False, repr=False)
-class PublicEncoder(_OneHot):
+class PublicEncoder(OneHot):
     """One-hot columns for declared categories; other values share the column "other". Free.
 
     Parameters
     ----------
     categories : dict, list of lists, or list
         By name of the column, one list for each column in order, or one list for all of them.
+    count_rows : bool, default=False
+        In a `DPPipeline`: count the rows of every category, for a hundredth of the budget. "Other" and "missing" then
+        have a column only where their count stands out of the noise.
 
     Examples
     --------
@@ -184,6 +200,29 @@ class PublicEncoder(_OneHot):
     _declares = True
 
     categories: Any = ()
+    _: KW_ONLY
+    count_rows: bool = False
+
+    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+        note = "rows of each declared category, of others, and gaps, of each column"
+        size = n_columns * (max(len(known) for known in self._lists()) + 2)
+        return [Want("counts", DECLARED_SHARE, size, note)] if self.count_rows else []
+
+    def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
+        """Which of "other" and "missing" occur, and the shares of all categories."""
+        if not self.count_rows:
+            return
+        sizes = [len(known) for known in self.categories_]
+        edges = np.tile(np.arange(1, max(sizes) + 2) - 0.5, (len(sizes), 1))
+        query = raw.numbers(self._cells, len(sizes)).between(edges)
+        sd = releases.scale(prefix + "counts", query)
+        found = releases.gaussian(prefix + "counts", query)
+        counts = [found[j, : size + 2] for j, size in enumerate(sizes)]
+        clear = [
+            np.concatenate([np.ones(size, bool), count[size:] > MIN_COUNT_IN_SDS * sd])
+            for size, count in zip(sizes, counts, strict=True)
+        ]
+        self._keep_cells(counts, clear)
 
     def _check(self) -> None:
         for known in self._lists():
@@ -224,7 +263,8 @@ class PublicEncoder(_OneHot):
             lists = lists * len(names) if len(lists) == 1 else lists
             if len(lists) != len(names):
                 raise DomainError(f"categories has {len(lists)} lists for {len(names)} columns.")
-        self.categories_ = tuple(tuple(map(str, declared_names(known))) for known in lists)
+        categories = tuple(tuple(map(str, declared_names(known))) for known in lists)
+        self._note_cells(categories, (1,) * len(names))
 
 
 @dataclass(eq=False, repr=False)

@@ -33,16 +33,20 @@ from dpsparse.preprocessing._step import (
     unchanged,
 )
 from dpsparse.preprocessing._tables import Header, Table, numbers
+from dpsparse.preprocessing.defaults import (
+    CLIPPED_SHARE_TO_WARN,
+    COARSE_SHARE,
+    DECLARED_SHARE,
+    FINE_CELLS,
+    FINE_ROUNDS,
+    MAX_SCALE,
+    MIN_GAP_SHARE,
+    MIN_GAPS_IN_SDS,
+    MIN_SCALE,
+    REACH_IN_SCALES,
+)
 from dpsparse.release import Releases
 from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns, RawRows
-from dpsparse.sensitivity import column_cells
-
-ROUNDS, CELLS = 3, 16
-FIRST_SHARE = 0.3
-REACH = 3.0  # scales on either side of the centre
-CLIPPED_SHARE, MUCH = 0.01, 0.05  # of the budget, to count what is clipped; of a column, to be told
-# Scales and centres stay where float64 and float32 are at ease.
-SMALLEST, LARGEST = 2.0**-40, 2.0**41
 
 
 class _Scaled(Step):
@@ -133,10 +137,9 @@ class DPStandardizer(_Scaled, SharingStep):
             raise ParameterError("flag_gaps must be True, False or 'auto'.")
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
-        size = n_columns * (POWER_CELLS + ROUNDS * (CELLS + 2))
-        moved = column_cells(n_columns, adjacency).value
+        size = n_columns * (POWER_CELLS + FINE_ROUNDS * (FINE_CELLS + 2))
         note = "rows by cell of each column, four times: centre, scale and gaps"
-        return [Want("scales", self.share, size, note, moved=moved)]
+        return [Want("scales", self.share, size, note)]
 
     def _width(self, n_columns: int) -> int:
         return n_columns if self.flag_gaps is False else 2 * n_columns
@@ -155,8 +158,8 @@ def release_scales(
     """The four rounds; everything after a release is post-processing of it."""
     d = columns.n_columns
     query = columns.powers()
-    sd = releases.scale(phase, query, FIRST_SHARE)
-    coarse = releases.gaussian(phase, query, FIRST_SHARE)
+    sd = releases.scale(phase, query, COARSE_SHARE)
+    coarse = releases.gaussian(phase, query, COARSE_SHARE)
     gaps, coarse = coarse[:, -1], coarse[:, :-1]
     least = sd * math.sqrt(2.0 * math.log(2.0 * d * POWER_CELLS))
     mass = np.where(coarse > least, coarse, 0.0)
@@ -165,36 +168,37 @@ def release_scales(
         low[j], high[j] = _range(mass[j])
     centre, scale = (low + high) / 2.0, (high - low) / 2.0
     open_ = mass.sum(axis=1) > 0.0
-    for _ in range(ROUNDS):
-        edges = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, CELLS + 1)
+    for _ in range(FINE_ROUNDS):
+        edges = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, FINE_CELLS + 1)
         query = columns.between(edges)
-        share = (1.0 - FIRST_SHARE) / ROUNDS
+        share = (1.0 - COARSE_SHARE) / FINE_ROUNDS
         sd = releases.scale(phase, query, share)
         fine = releases.gaussian(phase, query, share)
         fine = np.where(fine > 2.0 * sd, fine, 0.0)
         for j in np.flatnonzero(open_ & (fine.sum(axis=1) > 0.0)).tolist():
-            width = (high[j] - low[j]) / CELLS
+            width = (high[j] - low[j]) / FINE_CELLS
             lower, centre[j], upper = _quantiles(fine[j], edges[j], width)
             scale[j] = max((upper - lower) / 2.0, width / 4.0)
             if upper - lower > (high[j] - low[j]) / 4.0:
                 open_[j] = False  # fine enough
             else:
                 low[j], high[j] = lower - width, upper + width
-    step.center_ = np.clip(centre, -LARGEST, LARGEST)
+    step.center_ = np.clip(centre, -MAX_SCALE, MAX_SCALE)
     # Not below the spacing of float64 at the centre, where x - centre has no digits left.
-    least_scale = np.maximum(SMALLEST, np.abs(step.center_) * 2.0**-40)
-    step.scale_ = np.clip(scale, least_scale, LARGEST)
-    step.reach_ = REACH * step.scale_
+    least_scale = np.maximum(MIN_SCALE, np.abs(step.center_) * 2.0**-40)
+    step.scale_ = np.clip(scale, least_scale, MAX_SCALE)
+    step.reach_ = REACH_IN_SCALES * step.scale_
     rows = np.maximum(mass.sum(axis=1) + np.maximum(gaps, 0.0), 1.0)
-    step.missing_share_ = np.clip(gaps / rows, 0.0, 1.0)
+    nothing = mass.sum(axis=1) == 0.0  # no number rose above the noise
+    step.missing_share_ = np.where(nothing, 1.0, np.clip(gaps / rows, 0.0, 1.0))
     outside = _outside(mass, step.center_ - step.reach_, step.center_ + step.reach_)
     step.clipped_share_ = np.clip(outside / rows, 0.0, 1.0)
-    noise = releases.scale(phase, columns.powers(), FIRST_SHARE)
-    often = (step.missing_share_ > 0.01) & (gaps > 4.0 * noise)
+    noise = releases.scale(phase, columns.powers(), COARSE_SHARE)
+    often = (step.missing_share_ > MIN_GAP_SHARE) & (gaps > MIN_GAPS_IN_SDS * noise)
     flag = step.flag_gaps
     step.flagged_ = np.flatnonzero(often if flag == "auto" else np.full(d, bool(flag)))
-    if np.any(mass.sum(axis=1) == 0.0):
-        drowned = [step._columns[j] for j in np.flatnonzero(mass.sum(axis=1) == 0.0)]
+    if np.any(nothing):
+        drowned = [step._columns[j] for j in np.flatnonzero(nothing)]
         step.weak_ = (
             "No number or date of these columns rises above the noise; they count as all missing: "
             f"{', '.join(drowned[:20])}. Declare their bounds, or drop them.",
@@ -238,7 +242,8 @@ class PublicScaler(_Scaled):
     flag_gaps : bool, default=False
         A further column for each that tells where its number is missing.
     count_clipped : bool, default=False
-        In a `DPPipeline`: tell, for a hundredth of the budget, which share of each column lies outside its bounds.
+        In a `DPPipeline`: tell, for a hundredth of the budget, which share of each column lies outside its bounds, and
+        flag gaps only where their count stands out of the noise.
 
     Attributes
     ----------
@@ -263,20 +268,23 @@ class PublicScaler(_Scaled):
     clipped_share_: np.ndarray = field(init=False)
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
-        note = "rows below, within and above the declared bounds of each column"
-        return [Want("clipped", CLIPPED_SHARE, 3 * n_columns, note)] if self.count_clipped else []
+        note = "rows below, within and above the declared bounds of each column, and gaps"
+        return [Want("clipped", DECLARED_SHARE, 4 * n_columns, note)] if self.count_clipped else []
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
-        """How much the declared bounds clip; the map does not depend on it."""
+        """How much the declared bounds clip, and which columns have gaps worth a flag."""
         if not self.count_clipped:
             return
         columns = raw.numbers(self._matrix, self.n_features_in_)
         query = columns.outside(self.center_ - self.reach_, self.center_ + self.reach_)
         noise = releases.scale(prefix + "clipped", query)
         sides = releases.gaussian(prefix + "clipped", query)
-        outside = sides[:, 0] + sides[:, 2]
-        self.clipped_share_ = np.clip(outside / np.maximum(sides.sum(axis=1), 1.0), 0.0, 1.0)
-        much = (self.clipped_share_ > MUCH) & (outside > 4.0 * math.sqrt(2.0) * noise)
+        outside, numbers = sides[:, 0] + sides[:, 2], sides[:, :3].sum(axis=1)
+        self.clipped_share_ = np.clip(outside / np.maximum(numbers, 1.0), 0.0, 1.0)
+        self.flagged_ = self.flagged_[sides[self.flagged_, 3] > MIN_GAPS_IN_SDS * noise]
+        much = (self.clipped_share_ > CLIPPED_SHARE_TO_WARN) & (
+            outside > MIN_GAPS_IN_SDS * math.sqrt(2.0) * noise
+        )
         if much.any():
             told = [
                 f"{self._columns[j]} ({self.clipped_share_[j]:.0%})" for j in np.flatnonzero(much)
@@ -296,7 +304,7 @@ class PublicScaler(_Scaled):
             _check_pair(pair)
         fills = self.fill.values() if isinstance(self.fill, Mapping) else [self.fill]
         for fill in fills:
-            if fill is not None and not (is_number(fill) and abs(fill) <= LARGEST):
+            if fill is not None and not (is_number(fill) and abs(fill) <= MAX_SCALE):
                 raise DomainError("fill must be a public number for gaps, such as 0.0.")
 
     def _width(self, n_columns: int) -> int:
@@ -341,7 +349,7 @@ def _is_pairs(bounds: Any) -> bool:
 def _check_pair(pair: Any) -> None:
     try:
         low, high = (float(v) for v in pair)
-        sound = -LARGEST <= low < high <= LARGEST and high - low >= SMALLEST
+        sound = -MAX_SCALE <= low < high <= MAX_SCALE and high - low >= MIN_SCALE
     except (TypeError, ValueError):
         sound = False
     if not sound:

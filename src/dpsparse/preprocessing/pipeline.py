@@ -10,6 +10,7 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -18,35 +19,35 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_terms, given, is_number
+from dpsparse.accounting import REST, Budget, Guarantee, Plan
+from dpsparse.accounting.guarantee import PREPARED, RAW
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPLinearModel
-from dpsparse.estimators._schema import check_lengths, refuse_weights
 from dpsparse.exceptions import ParameterError
-from dpsparse.model_selection.narrower import told
-from dpsparse.model_selection.prepared import wider
+from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.schema import check_lengths, refuse_weights
+from dpsparse.methods.solution import Settings
 from dpsparse.preprocessing._step import (
-    LEAK_SHARE,
     SOURCE,
     PrivateStep,
     Step,
     Want,
-    check_enough,
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Header, Table, header_of
-from dpsparse.privacy import REST, Budget, Guarantee, Plan
-from dpsparse.privacy.guarantee import PREPARED, RAW
+from dpsparse.preprocessing.defaults import LEAK_SHARE
+from dpsparse.preprocessing.width import add_empty_columns, replan_for_width
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows, Rows
 
 if TYPE_CHECKING:
-    from dpsparse.privacy.ledger import Ledger
+    from dpsparse.ledger.account import Ledger
 
 
 # Facts about raw columns are for the steps; the model sees prepared ones.
@@ -60,7 +61,7 @@ def _model_has(name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Read:
+class RawTable:
     """A raw table after its checks: private rows, the same without entries, and what is public."""
 
     raw: RawRows
@@ -136,11 +137,43 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self._set_params("steps", **params)
         return self
 
+    # ---- steps by name and number, as in scikit-learn's Pipeline -----------------------------------
+
+    @property
+    def _steps_to_show(self) -> list[tuple[str, Any]]:
+        """The fitted steps and model once there are some."""
+        return (
+            [*self.steps_, (self.steps[-1][0], self.model_)]
+            if hasattr(self, "model_")
+            else list(self.steps)
+        )
+
+    @property
+    def named_steps(self) -> Bunch:
+        """Steps by name: ``pipe.named_steps.model``."""
+        return Bunch(**dict(self._steps_to_show))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, key: Any) -> Any:
+        """``pipe["model"]``, ``pipe[-1]``; a slice is a plain pipeline of scikit-learn with these steps."""
+        shown = self._steps_to_show
+        if isinstance(key, slice):
+            return Pipeline(shown[key])
+        return dict(shown)[key] if isinstance(key, str) else shown[key][1]
+
     # ---- parameters -----------------------------------------------------------------------------
 
     @property
     def _preparation(self) -> list[tuple[str, Step]]:
-        return list(self.steps[:-1])
+        """The steps before the model, told the number of rows where the domain declares it."""
+        return [(name, self._tell_rows(clone(step))) for name, step in self.steps[:-1]]
+
+    def _tell_rows(self, step: Step) -> Step:
+        if isinstance(step, PrivateStep) and step.n_samples is None:
+            step.n_samples = self._domain.n_samples
+        return step
 
     @property
     def _domain(self) -> Domain:
@@ -209,7 +242,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     # ---- the price ------------------------------------------------------------------------------
 
-    def plan(self, n_columns: int = 1) -> Plan:
+    def plan(self, n_columns: int = 1) -> Plan[Plan[Settings]]:
         """What `fit` on a table of `n_columns` columns will spend and do, without any data.
 
         A `DPTablePreparer` knows its columns; a `DPVectorizer` has one.
@@ -217,7 +250,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self._check_parameters()
         return self._priced(n_columns, self._labels())
 
-    def _priced(self, n_columns: int, labels: np.ndarray | None) -> Plan:
+    def _priced(self, n_columns: int, labels: np.ndarray | None) -> Plan[Plan[Settings]]:
         plan = self._make_plan(n_columns, labels)
         return plan.seeded() if is_seeded(self.random_state) else plan
 
@@ -229,16 +262,15 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             width, norm = step._width(width), step._norm(width)
         return wants, width, norm
 
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Plan[Settings]]:
         wants, width, norm = self._planned(n_features)
         budget = self._budget(wants, float(self.epsilon))
 
-        def plan_model(epsilon: float) -> Plan:
+        def plan_model(epsilon: float) -> Plan[Settings]:
             return self._model(epsilon, norm)._priced(width, labels)
 
         budget.nested("model", REST, plan_model)
         fit = plan_model(budget.price("model"))
-        self._check_enough(wants, budget.mu)
         return Plan(
             method="DPPipeline",
             phases=budget.phases(),
@@ -255,7 +287,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
                 "mu": budget.mu,
                 **{f"share of {name}": share for name, share in budget.shares.items()},
             },
-            public=fit,
+            settings=fit,
         )
 
     def _budget(self, wants: list[tuple[str, list[Want]]], epsilon: float) -> Budget:
@@ -266,10 +298,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             for want in each:
                 want.add_to(budget, self.delta * self.leak_share / leaking, f"{name}: ")
         return budget
-
-    def _check_enough(self, wants: list[tuple[str, list[Want]]], mu: float) -> None:
-        for name, each in wants:
-            check_enough(each, mu, self._domain.n_samples, self.adjacency, f"Step {name!r}")
 
     def _declarations(self) -> tuple[str, ...]:
         """What the guarantee rests on because it was declared to the steps."""
@@ -298,8 +326,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
         def prepare_and_fit(releases: Releases) -> None:
             prepared = self._learn_steps(releases.admit(read.raw), read.header, releases)
-            self.model_ = self._fit_model(prepared, plan, releases, read.labels)
-            self.plan_, self.privacy_ = replace(plan, public=None), plan.guarantee
+            self._publish(self._fit_model(prepared, plan, releases, read.labels), plan)
 
         private_run(
             plan, read.blank, prepare_and_fit, ledger=self.ledger, random_state=self.random_state
@@ -307,15 +334,26 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self._warn_weak()
         return self
 
-    def _inspect(self, X: Any, y: Any, groups: Any) -> _Read:
+    def _publish(self, model: BaseDPLinearModel, plan: Plan) -> None:
+        self.model_ = model
+        self.plan_, self.privacy_ = plan.without_settings(), plan.guarantee
+
+    def _inspect(self, X: Any, y: Any, groups: Any) -> RawTable:
         """A raw table, read; everything it can be refused by is refused here."""
         self.steps[-1][1]._check_groups(groups)
         first = self._preparation[0][1]
         cells = first._read(X)
         header = header_of(cells)
         clone(first)._note(header)
+        name = getattr(y, "name", None)
+        if isinstance(name, str) and header.named and name in header.names:
+            warnings.warn(
+                "X has a column of the name that y has: if it is the target, the model will see it. Drop it from X.",
+                UserWarning,
+                stacklevel=3,
+            )
         blank, y, labels = self._check_targets(cells, y, groups)
-        return _Read(RawRows.of(cells, y, groups), blank, header, labels)
+        return RawTable(RawRows.of(cells, y, groups), blank, header, labels)
 
     def _learn_steps(self, raw: RawRows, header: Header, releases: Releases) -> RawRows:
         """The releases of all steps, paid; returns the prepared rows."""
@@ -351,20 +389,20 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def _fit_model(
         self,
         prepared: RawRows,
-        plan: Plan,
+        plan: Plan[Plan[Settings]],
         releases: Releases,
         labels: np.ndarray | None,
     ) -> BaseDPLinearModel:
         """The model on prepared rows. Fewer columns than planned for (of a vocabulary, say) are a released fact: the
         solver is told of them, and noise and price stay what was reserved. A model that cannot do with so few is
         given empty columns for the rest: the fit is paid."""
-        reserved: Plan = plan.public
+        reserved = plan.settings
         _, planned, norm = self._planned(self.n_features_in_)
         model, names = self._model(reserved.epsilon, norm), list(self.steps_[-1][1]._names_out())
-        actual = told(model, reserved, len(names), labels)
+        actual = replan_for_width(model, reserved, len(names), labels)
         if actual is None:
             actual, empty = reserved, planned - len(names)
-            prepared = prepared.map(partial(wider, empty))
+            prepared = prepared.map(partial(add_empty_columns, empty))
             names += ["(none)"] * empty
         actual = replace(actual, table=PREPARED)
         model.n_features_in_ = len(names)
@@ -384,7 +422,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         for _, step in self.steps_:
             rows = step._applied(rows)
         empty = self.model_.n_features_in_ - int(rows.shape[1])
-        return rows if empty == 0 else wider(empty, rows)
+        return rows if empty == 0 else add_empty_columns(empty, rows)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""
@@ -427,15 +465,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
         Columns of names must hold texts there (None or NaN for gaps), columns of numbers numbers.
         """
-        from dpsparse.models import to_sklearn
-
-        return to_sklearn(self)
-
-    def _plain_pipeline(self) -> Pipeline:
-        from dpsparse.models import to_sklearn
-
         check_is_fitted(self, "model_")
-        plain: Any = to_sklearn(self.model_)
+        plain = self.model_.to_sklearn()
         parts = []
         for name, step in self.steps_:
             made, weights = step._plain()

@@ -28,6 +28,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 
+from dpsparse._cells import mark_missing
 from dpsparse._checks import check_positive, did_you_mean, given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
@@ -43,14 +44,13 @@ from dpsparse.preprocessing._tables import (
     kinds,
 )
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
+from dpsparse.preprocessing.defaults import KIND_SHARE, MAX_CATEGORIES, MIN_BUCKETS, STEP_SHARE
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
-from dpsparse.sensitivity import column_cells
 
 ROLES = ("auto", "number", "date", "category", "hash", "text", "words", "drop")
-KIND_SHARE = 0.01  # of the budget, for the kinds of columns: a majority is all that is asked for
 Part = tuple[str, Step, tuple[str, ...]]
 
 
@@ -73,13 +73,17 @@ class DPTablePreparer(PrivateStep):
         A column of its own for the gaps of numbers; of private ones where gaps are frequent.
     number_share, category_share, word_share : float, default=0.1
         Shares of the pipeline's budget for all private numbers, all private categories, each vocabulary.
-    count_clipped : bool, default=True
-        In a `DPPipeline`, tell for a hundredth of the budget how much declared bounds clip; much is a warning.
+    count_declared : bool, default=True
+        In a `DPPipeline`, count for a hundredth of the budget each how much declared bounds clip (much is a warning),
+        and which gaps and values outside declared categories occur (others get no column).
     kind_share : float, default=0.01
         Share of the budget for what kind of cells each column of role "auto" has.
     max_categories : int, default=64
     hash_features : int, default=64
         Columns for each hashed column; texts have 2**18.
+    missing_values : tuple of str, default=()
+        Words and numbers that stand for a missing value, such as ``("none", "-9")``, besides an empty cell, NA, NaN and
+        null. Declared categories come first.
     epsilon, delta, adjacency, ledger, n_samples, random_state
         For use outside a `DPPipeline`, which pays for all of its steps.
 
@@ -105,13 +109,14 @@ class DPTablePreparer(PrivateStep):
     rest: str | None = None
     fill: Any = None
     flag_gaps: bool = True
-    number_share: float = 0.1
-    category_share: float = 0.1
-    word_share: float = 0.1
-    count_clipped: bool = True
+    number_share: float = STEP_SHARE
+    category_share: float = STEP_SHARE
+    word_share: float = STEP_SHARE
+    count_declared: bool = True
     kind_share: float = KIND_SHARE
-    max_categories: int = 64
+    max_categories: int = MAX_CATEGORIES
     hash_features: int = 64
+    missing_values: tuple[str, ...] = ()
     kinds_: dict[str, str] = field(init=False)
     parts_: list[Part] = field(init=False)
 
@@ -131,6 +136,9 @@ class DPTablePreparer(PrivateStep):
                 f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {given(self.rest)}."
             )
         check_positive("kind_share", self.kind_share)
+        words = self.missing_values
+        if not isinstance(words, (tuple, list)) or not all(isinstance(word, str) for word in words):
+            raise ParameterError('missing_values must list texts, such as ("none", "-9").')
         super()._check()
         if self.columns is not None and not isinstance(self.columns, Mapping):
             raise DomainError(
@@ -194,7 +202,7 @@ class DPTablePreparer(PrivateStep):
         parts: list[Part] = []
         if bounds:
             scaler = PublicScaler(
-                bounds, fill=fills, flag_gaps=self.flag_gaps, count_clipped=self.count_clipped
+                bounds, fill=fills, flag_gaps=self.flag_gaps, count_clipped=self.count_declared
             )
             parts.append(("bounds", scaler, tuple(bounds)))
         if numbers:
@@ -202,10 +210,19 @@ class DPTablePreparer(PrivateStep):
                 ("numbers", DPStandardizer(share=self.number_share, flag_gaps=flags), numbers)
             )
         if lists:
-            parts.append(("lists", PublicEncoder(lists), tuple(lists)))
+            parts.append(
+                ("lists", PublicEncoder(lists, count_rows=self.count_declared), tuple(lists))
+            )
         if categories:
             encoder = DPCategoryEncoder(
-                share=self.category_share, max_categories=self.max_categories
+                share=self.category_share,
+                max_categories=self.max_categories,
+                n_buckets={
+                    name: MIN_BUCKETS  # of kind "auto" a column may number the rows
+                    for name in categories
+                    if _is(self._named.get(name, self.rest), "auto")
+                },
+                n_samples=self.n_samples,
             )
             parts.append(("categories", encoder, categories))
         if hashed:
@@ -223,11 +240,10 @@ class DPTablePreparer(PrivateStep):
         autos = sum(_is(role, "auto") for role in roles.values())
         wants = []
         if autos:
-            moved = column_cells(autos, adjacency).value
             note = "rows by kind of cell of each column: numbers, dates or names"
-            wants.append(Want("kinds", self.kind_share, len(KINDS) * autos, note, moved=moved))
+            wants.append(Want("kinds", self.kind_share, len(KINDS) * autos, note))
         return wants + [
-            Want(f"{label} {want.name}", want.share, want.size, want.note, want.names, want.moved)
+            Want(f"{label} {want.name}", want.share, want.size, want.note, want.names)
             for label, step, names in self._parts(roles)
             for want in step._wants(len(names), adjacency)
         ]
@@ -252,6 +268,14 @@ class DPTablePreparer(PrivateStep):
         if not table.named:
             raise SchemaError(
                 "X must be a table with named columns: a data frame, an Arrow table or a dict."
+            )
+        if self.missing_values:
+            table = replace(
+                table,
+                columns=tuple(
+                    mark_missing(column, self.missing_values, self._declared(name))
+                    for name, column in zip(table.names, table.columns, strict=True)
+                ),
             )
         wanted = getattr(self, "feature_names_in_", None)
         if wanted is None:

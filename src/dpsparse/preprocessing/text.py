@@ -40,6 +40,9 @@ class DPVectorizer(SharingStep):
         Of a text (of all texts of a person) so many different words have a say in the vocabulary; best is about the
         typical number of different words.
     ngram_range : tuple, default=(1, 1)
+    stop_words : "english" or None, default="english"
+        In mode "vocabulary", words such as "the" and "of" (scikit-learn's public list) are left out: they would take
+        the place of words that tell something.
     share : float, default=0.1
         Of a pipeline's budget (of mu^2), in mode "vocabulary".
     epsilon, delta, adjacency, ledger, n_samples, random_state
@@ -64,11 +67,14 @@ class DPVectorizer(SharingStep):
     max_features: int = 2**14
     words_per_row: int = 100
     ngram_range: tuple[int, int] = (1, 1)
+    stop_words: str | None = "english"
     vocabulary_: tuple[str, ...] = field(init=False)
 
     def _check(self) -> None:
         super()._check()
         check_choice("mode", self.mode, ("hash", "vocabulary"))
+        if self.stop_words not in (None, "english"):
+            raise ParameterError('stop_words must be "english" or None.')
         for name in ("n_features", "max_features", "words_per_row"):
             check_count(name, getattr(self, name))
         if self.n_features >= 2**31:
@@ -104,7 +110,12 @@ class DPVectorizer(SharingStep):
         # Never an empty vocabulary, which scikit-learn refuses: a word that no text can have.
         words = words or {"\0": 0}
         vectorizer = TfidfVectorizer(
-            vocabulary=words, ngram_range=ngrams, use_idf=False, sublinear_tf=True, norm="l2"
+            vocabulary=words,
+            ngram_range=ngrams,
+            stop_words=self.stop_words,
+            use_idf=False,
+            sublinear_tf=True,
+            norm="l2",
         )
         return vectorizer.fit([""])  # an example: there is nothing to learn
 
@@ -113,7 +124,8 @@ class DPVectorizer(SharingStep):
 
     def _words(self, read: list[str]) -> list[list[str]]:
         """The different words of every text."""
-        cut = HashingVectorizer(ngram_range=tuple(self.ngram_range)).build_analyzer()
+        ngrams = tuple(self.ngram_range)
+        cut = HashingVectorizer(ngram_range=ngrams, stop_words=self.stop_words).build_analyzer()
         return [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in read]
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
@@ -125,7 +137,7 @@ class DPVectorizer(SharingStep):
         self.vocabulary_ = tuple(sorted(found[j] for j in best))
         if not self.vocabulary_:
             self.weak_ = (
-                "No word is known to enough rows at this price. Use mode='hash', which is free, or a larger share.",
+                "No word is known to enough rows at this price. Hash the words, which is free, or raise epsilon.",
             )
 
     def _map(self, read: list[str]) -> sp.csr_array:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.estimators._base import BaseDPLinearModel, output_count
-from dpsparse.privacy import NonPrivate, Phase, Plan
+from dpsparse.accounting import NonPrivate, Phase, Plan
+from dpsparse.methods.base import BaseDPLinearModel, output_count
+from dpsparse.methods.solution import Solution
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solvers.solution import Solution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,17 @@ class Printed:
 
     n_outputs: int
     n_iter: int
+
+
+@dataclass(frozen=True)
+class PrintedFit:
+    """What a plan of a printed paper holds: the paper's estimator and its constants."""
+
+    model: PublishedModel
+    printed: Any
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        return self.model._solve_printed(rows, self.printed, releases)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,11 +61,11 @@ class PublishedModel(BaseDPLinearModel):
     def _why_one_row(self) -> str:
         return "the published form sees rows only."
 
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
         printed = self._constants(n_features, output_count(labels))
         return self._planned(
             [Phase("fit", NonPrivate(), "no guarantee")],
-            printed,
+            PrintedFit(self, printed),
             epsilon=math.inf,
             calibration="published",
             proven=False,
@@ -63,8 +74,7 @@ class PublishedModel(BaseDPLinearModel):
             parameters=asdict(printed),
         )
 
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        printed: Printed = plan.public
+    def _solve_printed(self, rows: Rows, printed: Any, releases: Releases) -> Solution:
         data = rows.table()
         assert data.y is not None
         targets = [data.y]

@@ -35,9 +35,9 @@ from scipy.special import expit
 
 from dpsparse._checks import check_count, check_positive, given
 from dpsparse.domain import Domain
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Logistic, Loss, Squared
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.published._base import Printed, PublishedModel, with_constant_column
 from dpsparse.sensitivity import raj_sensitivity
 

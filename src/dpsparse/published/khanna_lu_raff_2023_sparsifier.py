@@ -22,17 +22,17 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from dpsparse._checks import check_count, check_positive
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor, output_count
+from dpsparse.accounting import Event, Phase, Plan, Pure, Repeated
+from dpsparse.accounting import epsilon as spent_epsilon
 from dpsparse.losses import Logistic, Loss, Squared
-from dpsparse.privacy import Event, NoisyMax, Phase, Plan, Repeated
-from dpsparse.privacy import epsilon as spent_epsilon
-from dpsparse.published._base import Printed, PublishedModel, with_constant_column
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor, output_count
+from dpsparse.methods.frank_wolfe import Problem, choose_resolution
+from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.solution import Solution
+from dpsparse.published._base import Printed, PrintedFit, PublishedModel, with_constant_column
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
-from dpsparse.solvers.frank_wolfe import Problem, choose_resolution
-from dpsparse.solvers.frank_wolfe.steps import Steps
-from dpsparse.solvers.solution import Solution
 
 
 class NoisyMaxSteps(Steps):
@@ -128,19 +128,19 @@ class _Lasso(PublishedModel):
             feature_bound=bound, resolution=choose_resolution(domain.n_samples, eta),
         )  # fmt: skip
 
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
         plan = super()._make_plan(n_features, labels)
-        printed: LassoConstants = plan.public
+        printed: LassoConstants = plan.settings.printed
         if output_count(labels) > 1 or math.isinf(self.epsilon):
             return plan
         # Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove) or 4 epsilon' (replace-one) a step.
         spent = vertex_score_range(
             printed.kappa, printed.slope_bound, printed.feature_bound, self.adjacency
         ).value
-        event: Event = Repeated(NoisyMax(spent), printed.n_iter)
+        event: Event = Repeated(Pure(spent), printed.n_iter)
         return self._planned(
             [Phase("vertices", event, "Laplace noisy max over signed vertices")],
-            printed,
+            plan.settings,
             epsilon=spent_epsilon(event, self.delta),
             calibration="published",
             source="docs/proofs/frank_wolfe.md",
@@ -151,8 +151,7 @@ class _Lasso(PublishedModel):
             parameters=plan.parameters,
         )
 
-    def _solve(self, rows: Rows, plan: Plan, releases: Releases) -> Solution:
-        printed: LassoConstants = plan.public
+    def _solve_printed(self, rows: Rows, printed: LassoConstants, releases: Releases) -> Solution:
         if printed.n_outputs > 1:
             return self._multinomial(rows, printed, releases)
         problem = Problem(
@@ -160,7 +159,7 @@ class _Lasso(PublishedModel):
             slope_bound=printed.slope_bound, resolution=printed.resolution,
             feature_bound=printed.feature_bound, fit_intercept=self.fit_intercept,
         )  # fmt: skip
-        phase = plan.phases[0].name
+        phase = "fit" if math.isinf(printed.kappa) else "vertices"
         history = releases.vertices(phase, NoisyMaxSteps(rows, problem), printed.n_iter)
         return Solution(*history.weights(), printed.n_iter)
 

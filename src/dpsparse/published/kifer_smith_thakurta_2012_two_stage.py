@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import check_count
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.losses import Logistic
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.published._base import Printed, PublishedModel
 from dpsparse.published._minimum import tilted_minimum
 

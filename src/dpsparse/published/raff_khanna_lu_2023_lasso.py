@@ -7,10 +7,18 @@
 NOT PRIVATE. Only the index is drawn: the sign of the chosen gradient is read off the rows, which gives labels away at
 any noise level. Rows that do not own j keep stale slopes although the shrinking weights move every margin, so Alg. 2
 is not Alg. 1. Both are kept, because they are what the paper states. Repaired: line 20 of Alg. 2 lacks a plus, lines 24
-and 25 index q by j for i, the output is w_m * w. Alg. 4 as printed never returns (experiments/_raff_khanna_lu.py), and
-its running log-sums lose all digits when a large item shrinks; here groups have sums of whole numbers:
+and 25 index q by j for i, the output is w_m * w.
 
-    W_j = ceil(2^B e^{kappa (|alpha_j| - top)})      propose j ~ W_j, accept with e^{kappa (|alpha_j| - top)} 2^B / W_j
+Alg. 4 to the letter never returns (experiments/_raff_khanna_lu.py). `big_step_little_step` is its repaired form, a
+valid sampler (A-ExpJ of Efraimidis and Spirakis 2006). Repaired: it starts at item 1, groups are `div` and not `mod`,
+line 11 moves to the next group, the bracket of line 21 is exp(w log T), the offset is that of the group at hand. A
+threshold below zero in line 4 is no fault: it is the logarithm of a key. Running log-sums (lines 34 and 35) lose all
+digits when a large item shrinks; a group is added up anew then.
+
+    draw="printed"   Alg. 2 + 4, repaired
+    draw="scan"      Alg. 2 alone: Gumbel noise on every feature
+    draw="groups"    our groups of whole numbers, W_j = ceil(2^B e^{kappa (|alpha_j| - top)}): propose j ~ W_j, accept
+                     with e^{kappa (|alpha_j| - top)} 2^B / W_j
 
 Alg. 3, which has no noise, is in experiments/_raff_khanna_lu.py.
 """
@@ -26,16 +34,18 @@ from typing import Any
 import numpy as np
 
 from dpsparse._checks import check_count, check_positive
-from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
 from dpsparse.losses import Logistic
+from dpsparse.methods.base import BaseDPClassifier
 from dpsparse.published._base import Printed, PublishedModel, with_constant_column
 
 B = 24  # 2^24 a feature: sums over fewer than 2^29 features stay below 2^53
 PATIENCE = 10_000  # rejections before the weights are taken anew
 
 _jit = njit(cache=True)
+_sampler = njit(cache=True, error_model="numpy")
+LEAST = 1e-300  # of the largest weight: what underflows stays possible
 
 
 def stale_lasso(
@@ -46,16 +56,17 @@ def stale_lasso(
     radius: float,
     n_iter: int,
     kappa: float,
-    groups: bool = True,
+    draw: str = "groups",
 ) -> np.ndarray:
-    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `groups` draws by Alg. 4, else by Gumbel noise on
-    every feature. `kappa` is per unit of the sum of slope times entry; infinity takes the largest."""
+    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `draw` is "groups", "printed" or "scan". `kappa` is
+    per unit of the sum of slope times entry; infinity takes the largest."""
     rows, columns = X.tocsr(), X.tocsc()
     d = X.shape[1]
     alpha = np.asarray(columns.T @ (0.5 - y), np.float64)
     weights, moved = np.zeros(d), np.zeros(X.shape[0])
-    side = max(1, math.isqrt(d)) if groups and kappa < math.inf else 0
-    done = _run(
+    side = max(1, math.isqrt(d)) if draw != "scan" and kappa < math.inf else 0
+    run = _run_printed if draw == "printed" and side else _run
+    done = run(
         *(rows.indptr, rows.indices, rows.data), *(columns.indptr, columns.indices, columns.data),
         alpha, np.full(X.shape[0], 0.5), moved, weights, radius, n_iter, kappa, side, rng,
     )  # fmt: skip
@@ -164,6 +175,102 @@ def _run(
                     weight = _weight(abs(alpha[k]), kappa, top)
                     sums[k // side] += weight - weights[k]
                     weights[k] = weight
+    w *= scale
+    return True
+
+
+@_jit
+def add_up_groups(v, side, c):
+    """Log-sums of all groups, and the largest log-weight, which takes the place of z: only ratios matter."""
+    largest = v.max()
+    for g in range(c.size):
+        total = 0.0
+        for j in range(g * side, min((g + 1) * side, v.size)):
+            total += math.exp(v[j] - largest)
+        c[g] = largest + math.log(total)
+    return largest
+
+
+@_sampler
+def big_step_little_step(v, c, z, side, rng):
+    """Alg. 4, GETNEXT, repaired: j with probability proportional to e^{v_j}; `c` has log-sums of groups of `side`."""
+    j, spent, at = (
+        0,
+        max(math.exp(v[0] - z), LEAST),
+        1,
+    )  # spent: weight of the group that was passed
+    log_key = math.log(1.0 - rng.random()) / spent  # line 4
+    if side == 1:
+        spent = 0.0
+    while at < v.size:
+        jump = math.log(1.0 - rng.random()) / log_key  # line 7: the weight to pass
+        while at < v.size:
+            end = min((at // side + 1) * side, v.size)
+            rest = math.exp(c[at // side] - z) - spent
+            if rest < jump:  # a big step
+                jump, at, spent = jump - rest, end, 0.0
+                continue
+            while at < end and math.exp(v[at] - z) < jump:  # little steps
+                jump -= math.exp(v[at] - z)
+                spent += math.exp(v[at] - z)
+                at += 1
+            if at < end:
+                break
+            spent = 0.0  # rounding: the sum of a group is not that of its members to the last digit
+        if at >= v.size:
+            break
+        j, weight = at, max(math.exp(v[at] - z), LEAST)
+        least = math.exp(weight * log_key)  # line 21
+        log_key = math.log(least + (1.0 - least) * (1.0 - rng.random())) / weight
+        at, spent = at + 1, spent + weight
+        if at % side == 0:
+            spent = 0.0
+    return j
+
+
+@_jit
+def update_weight(v, c, side, i, value):
+    """Alg. 4, UPDATE, line 34; the group is added up anew where the difference would lose its digits."""
+    g = i // side
+    left = 1.0 - math.exp(v[i] - c[g])
+    v[i] = value
+    if left > 1e-3:
+        higher = max(value, c[g])  # an item may rise far above its group
+        c[g] = higher + math.log(left * math.exp(c[g] - higher) + math.exp(value - higher))
+        return
+    start, stop = g * side, min((g + 1) * side, v.size)
+    largest, total = v[start:stop].max(), 0.0
+    for j in range(start, stop):
+        total += math.exp(v[j] - largest)
+    c[g] = largest + math.log(total)
+
+
+@_jit
+def _run_printed(
+    row_at, row_columns, row_values, column_at, column_rows, column_values, alpha, slopes, margin,
+    w, radius, n_iter, kappa, side, rng,
+):  # fmt: skip
+    """Alg. 2 with Alg. 4, repaired."""
+    scale, v = 1.0, kappa * np.abs(alpha)
+    c = np.empty((alpha.size - 1) // side + 1)
+    z = add_up_groups(v, side, c)
+    for t in range(1, n_iter + 1):
+        j = big_step_little_step(v, c, z, side, rng)
+        step = 2.0 / (t + 2.0)
+        move = -step * radius * np.sign(alpha[j])  # line 16: the exact sign
+        scale *= 1.0 - step
+        w[j] += move / scale
+        for p in range(column_at[j], column_at[j + 1]):  # lines 22-28
+            i = column_rows[p]
+            margin[i] += move * column_values[p] / scale
+            slope = 1.0 / (1.0 + math.exp(-scale * margin[i]))
+            change = slope - slopes[i]
+            slopes[i] = slope
+            for q in range(row_at[i], row_at[i + 1]):
+                k = row_columns[q]
+                alpha[k] += change * row_values[q]
+                update_weight(v, c, side, k, kappa * abs(alpha[k]))
+        z = c.max()
     w *= scale
     return True
 

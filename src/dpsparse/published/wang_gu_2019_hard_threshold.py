@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from dpsparse._checks import check_count, check_positive
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.estimators._support import longest_row
 from dpsparse.losses import Loss, get_loss
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
+from dpsparse.methods.minimisers import longest_row
 from dpsparse.published._base import Printed, PublishedModel
 from dpsparse.published.wang_gu_2020_transfer import Steps, alone
 

@@ -31,9 +31,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import check_count, given
-from dpsparse.estimators._base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss, Squared, get_loss
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.published._base import Printed, PublishedModel
 
 # Asks for X.T @ v (True, v) or X @ v (False, v), is sent the product, and returns weights.

@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import check_choice, check_count, check_positive
-from dpsparse.estimators._base import BaseDPClassifier
 from dpsparse.losses import Logistic, Loss
+from dpsparse.methods.base import BaseDPClassifier
 from dpsparse.nonzeros import top_k
 from dpsparse.published._base import Printed, PublishedModel
 from dpsparse.published._minimum import tilted_minimum

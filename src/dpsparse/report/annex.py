@@ -14,9 +14,10 @@ from string import Template
 from typing import Any
 
 import dpsparse
-from dpsparse.privacy import Guarantee, Ledger
-from dpsparse.privacy.guarantee import ROW, TRUST_MODEL
-from dpsparse.privacy.html import describe, likelihood_factor, rounded_up
+from dpsparse.accounting import Guarantee
+from dpsparse.accounting.guarantee import ROW, TRUST_MODEL
+from dpsparse.accounting.html import describe, likelihood_factor, rounded_up
+from dpsparse.ledger import Ledger
 
 _OPEN = "**to be filled in by the operator**"
 
@@ -92,8 +93,8 @@ def in_words(g: Guarantee) -> list[str]:
         f"Someone who thinks it equally likely that {theirs} used or not, and who knows "
         f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
         "model (50 % means nothing was learnt).",
-        "This holds whatever else is known or will become known, and for everything computed from "
-        "the model later.",
+        f"The promise is about {g.covers}.",
+        "It holds whatever else is known or will become known, and for everything computed from the model later.",
     ]
 
 

@@ -11,25 +11,34 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._html import page
-from dpsparse.domain_file import plain_facts
+from dpsparse.accounting import Guarantee, Sequence, epsilon
+from dpsparse.accounting.html import describe, rounded_up, show
+from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy import Guarantee, Ledger, Sequence, epsilon
-from dpsparse.privacy.html import describe, rounded_up, show
+from dpsparse.ledger import Ledger
 from dpsparse.report import plots
 from dpsparse.report.annex import in_words
 from dpsparse.report.evaluation import evaluation_section
+from dpsparse.report.quality import how_good
 from dpsparse.report.template import filled
+from dpsparse.report.weights import (
+    clear_weights,
+    feature_names,
+    largest_weights,
+    noise_bar,
+    positive_label,
+)
 
 if TYPE_CHECKING:
     from dpsparse.evaluation.report import Report
 
 SHOWN_WEIGHTS = 25
-SHOWN_ENTRIES = 50
+PLOTTED_WEIGHTS = 15
+SHOWN_ENTRIES = 50  # of a ledger
 
 
 def privacy_card(
@@ -70,6 +79,7 @@ def privacy_card(
             f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."
         )
     guarantee: Guarantee = model.privacy_
+    drowned = _drowned_columns(model)
     title = title or type(model).__name__
     body = filled(
         "card",
@@ -90,7 +100,8 @@ def privacy_card(
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
         domain=_domain_rows(model),
         scales=getattr(model, "scales_", None) or {},
-        weights=_weights(inner),
+        quality=how_good(inner, evaluation, drowned),
+        weights=_weights(inner, drowned),
         evaluation="" if evaluation is None else evaluation_section(evaluation),
         budget=None if ledger is None else _budget(ledger, model),
     )
@@ -123,12 +134,25 @@ def _columns(model: Any) -> list[tuple[str, str, str]]:
     return rows
 
 
+def _drowned_columns(model: Any) -> frozenset[str]:
+    """Prepared columns of numbers of which nothing rose above the noise: they count as all missing."""
+    return frozenset(
+        str(names[j])
+        for _, step in getattr(model, "steps_", [])
+        for _, part, names in getattr(
+            step, "parts_", [("", step, list(getattr(step, "feature_names_in_", [])))]
+        )
+        for j in np.flatnonzero(np.asarray(getattr(part, "missing_share_", [])) >= 1.0)
+        if j < len(names)
+    )
+
+
 def _fact(part: Any, j: int) -> str:
     if hasattr(part, "categories_"):
         known = part.categories_[j]
         told = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         how = "declared" if part._declares else "released"
-        return f"{how} categories: {told or 'none'}; all others are one"
+        return f"{how} categories: {told or 'none'}; all others count as an average row or share columns"
     if hasattr(part, "center_"):
         low, high = part.center_[j] - part.reach_[j], part.center_[j] + part.reach_[j]
         how = "declared bounds" if part._declares else "released range"
@@ -162,7 +186,7 @@ def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
         else:
             lines = [str(value)]
         if key == "mechanisms":
-            lines = [f"{name}: {describe(event)}" for name, event in g.events]
+            lines = ["see the annex at the end"]
         rows.append((key.replace("_", " "), lines or ["none"]))
     return rows
 
@@ -203,88 +227,33 @@ def _domain_rows(model: Any) -> list[tuple[str, str]]:
     return known or [("none", "nothing but what the assumptions say")]
 
 
-def coef_noise(model: Any) -> np.ndarray | None:
-    """Standard deviation of the noise in each weight, where the method states it (`coef_noise_`)."""
-    noise = getattr(model, "coef_noise_", None)
-    if noise is None:
-        return None
-    return np.broadcast_to(np.asarray(noise, dtype=np.float64), _coef(model).shape)
-
-
-def _coef(model: Any) -> sp.coo_array:
-    coef = model.coef_
-    coef = sp.coo_array(np.atleast_2d(coef) if isinstance(coef, np.ndarray) else coef)
-    coef.eliminate_zeros()
-    return coef
-
-
-def _names(model: Any) -> Any:
-    names = getattr(model, "feature_names_", None)
-    return getattr(model, "feature_names_in_", None) if names is None else names
-
-
-def noise_bar(n_weights: int) -> float:
-    """Among so many weights of pure noise the largest is about this many standard deviations; a weight
-    above it is told from noise even though it was picked for being large."""
-    return math.sqrt(2.0 * math.log(max(n_weights, 2)))
-
-
-def largest_weights(model: Any, top: int, reach: np.ndarray | None = None) -> list[dict[str, Any]]:
-    """The largest weights, by size or by effect, with their names; those that stand out from their noise come
-    first: a column that hardly any row has may get a large weight of pure noise."""
-    coef, noise, names = _coef(model), coef_noise(model), _names(model)
-    bar = noise_bar(math.prod(coef.shape))
-    sds = None if noise is None else noise[coef.row, coef.col]
-    effects = coef.data * (1.0 if reach is None else reach[coef.col])
-    noisy = np.zeros(coef.nnz, bool) if sds is None else np.abs(coef.data) <= bar * sds
-    rows: list[dict[str, Any]] = []
-    for k in np.lexsort((-np.abs(effects), noisy))[:top]:
-        j = int(coef.col[k])
-        name = f"feature {j}" if names is None else str(names[j])
-        if coef.shape[0] > 1:
-            name += f" ({model.classes_[coef.row[k]]})"
-        rows.append(
-            {
-                "name": name,
-                "value": float(coef.data[k]),
-                "effect": None if reach is None else float(effects[k]),
-                "noise": None if sds is None else float(sds[k]),
-                "stands_out": None if sds is None else not noisy[k],
-            }
-        )
-    return rows
-
-
-def _weights(model: Any) -> dict[str, Any]:
+def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:
     """The weights that the card shows, and how many there are."""
-    coef, noise = _coef(model), coef_noise(model)
     reach = _reach(model)
-    total = math.prod(coef.shape)
-    bar = noise_bar(total)
-    rows = largest_weights(model, SHOWN_WEIGHTS, reach)
-    plotted = rows[:15]
-    plot = ""
-    if plotted:
-        plot = plots.weight_dots(
-            [_short(row["name"]) for row in plotted],
-            [row["value"] for row in plotted],
-            None if noise is None else [row["noise"] for row in plotted],
+    rows = largest_weights(model, SHOWN_WEIGHTS, reach, drowned)
+    positive = positive_label(model)
+    total = int(
+        np.prod(
+            np.atleast_2d(model.coef_).shape
+            if isinstance(model.coef_, np.ndarray)
+            else model.coef_.shape
         )
-    clear = None if noise is None else np.abs(coef.data) > bar * noise[coef.row, coef.col]
+    )
     return {
         "rows": rows,
-        "plot": plot,
-        "nonzero": coef.nnz,
+        "plot": plots.weight_dots(rows[:PLOTTED_WEIGHTS], positive) if rows else "",
+        "nonzero": model.n_nonzero_,
         "total": total,
-        "bar": bar,
+        "bar": noise_bar(total),
         "by_effect": reach is not None,
-        "n_clear": None if clear is None else int(np.count_nonzero(clear)),
+        "n_clear": clear_weights(model, drowned),
+        "positive": positive,
     }
 
 
 def _reach(model: Any) -> np.ndarray | None:
     """The declared size of each raw column, which makes weights comparable; None where columns have one scale."""
-    names = _names(model)
+    names = feature_names(model)
     scales, bounds = getattr(model, "scales_", None) or {}, model.domain.bounds
     if bounds is not None and not isinstance(bounds, dict):
         return np.asarray(np.abs(np.array(bounds)).max(axis=1))
@@ -292,10 +261,6 @@ def _reach(model: Any) -> np.ndarray | None:
         return None
     sizes = {name: max(map(abs, pair)) for name, pair in (bounds or {}).items()}
     return np.array([abs(scales.get(n, sizes.get(n, 1.0))) for n in map(str, names)])
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 18 else name[:17] + "…"
 
 
 def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:

@@ -29,6 +29,15 @@ _TITLES = {
     "mse": "MSE",
     "r2": "R2",
 }
+_OF_ONE_LABEL = ("precision", "recall", "f1")
+
+
+def _title(name: str, report: Report) -> str:
+    """With the label that a metric is about."""
+    positive = report.subject.positive
+    return (
+        f"{_TITLES[name]} (of {positive})" if positive and name in _OF_ONE_LABEL else _TITLES[name]
+    )
 
 
 def evaluation_figure(report: Report) -> Any:
@@ -60,7 +69,7 @@ def _drawn(report: Report, panels: Mapping[str, Callable[[Any, Report], None]]) 
 
 
 def _draw_estimates(axes: Any, report: Report) -> None:
-    shown = [(_TITLES[k], e) for k, e in report.estimates.items() if k in _TITLES]
+    shown = [(_title(k, report), e) for k, e in report.estimates.items() if k in _TITLES]
     for row, (_, e) in enumerate(shown):
         low = e.low if np.isfinite(e.low) else min(e.value, 0.0)
         axes.hlines(row, low, e.high, color=FAINT, linewidth=6)
@@ -118,7 +127,7 @@ def evaluation_section(report: Report) -> str:
         report=report,
         g=report.privacy_,
         rows=[
-            (_TITLES[name], f"{e.value:.4g}", f"{e.low:.4g}", f"{e.high:.4g}")
+            (_title(name, report), f"{e.value:.4g}", f"{e.low:.4g}", f"{e.high:.4g}")
             for name, e in report.estimates.items()
             if name in _TITLES
         ],

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsparse._text import show_name
-from dpsparse.privacy.html import rounded_up
+from dpsparse.accounting.html import rounded_up
+
+if TYPE_CHECKING:
+    from dpsparse.report.weights import Weight
 
 INK, CLEAR, FAINT, WRONG = "#1f2933", "#1a6b6b", "#b8c4cc", "#b3261e"
 # The page gives every colour a second value for dark screens (page.html); elsewhere the first one holds.
@@ -73,25 +76,33 @@ def cost_bars(names: Sequence[str], costs: Sequence[float], total: float) -> str
     return _svg(figure, "cost of each step")
 
 
-def weight_dots(
-    names: Sequence[str], weights: Sequence[float], noise: Sequence[float] | None
-) -> str:
-    """Weights with two standard deviations of their noise; weights within the noise are grey."""
-    figure, axes = _figure(0.6 + 0.3 * len(names))
-    rows = np.arange(len(names))
+def weight_figure(weights: Sequence[Weight], positive: str | None = None) -> Any:
+    """Weights with two standard deviations of their noise; weights within the noise are hollow."""
+    figure, axes = _figure(0.8 + 0.3 * len(weights))
     axes.axvline(0, color=FAINT, linewidth=1)
-    if noise is not None:
-        axes.hlines(
-            rows, np.subtract(weights, np.multiply(2, noise)), np.add(weights, np.multiply(2, noise)),
-            color=FAINT, linewidth=4,
-        )  # fmt: skip
-    axes.plot(weights, rows, "o", color=CLEAR, markersize=6)
-    _name_rows(axes, names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlabel(
-        "weight" + (", bar: two standard deviations of its noise" if noise else ""), color=INK
-    )
-    return _svg(figure, "largest weights")
+    for row, weight in enumerate(weights):
+        if weight.noise is not None:
+            ends = weight.value - 2.0 * weight.noise, weight.value + 2.0 * weight.noise
+            axes.hlines(row, *ends, color=FAINT, linewidth=4)
+        face = "none" if weight.clear is False else CLEAR
+        axes.plot(weight.value, row, "o", color=CLEAR, markerfacecolor=face, markersize=6)
+    _name_rows(axes, [_short(weight.name) for weight in weights])
+    axes.set_ylim(len(weights) - 0.4, -0.6)
+    noise = any(weight.noise is not None for weight in weights)
+    text = "weight" + ("; bar: two standard deviations of its noise" if noise else "")
+    if positive is not None:
+        text += f"\npositive weights speak for: {show_name(positive)}"
+    axes.set_xlabel(text, color=INK, parse_math=False)
+    return figure
+
+
+def weight_dots(weights: Sequence[Weight], positive: str | None = None) -> str:
+    """The same as inline SVG."""
+    return _svg(weight_figure(weights, positive), "largest weights")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 18 else name[:17] + "…"
 
 
 def budget_steps(totals: Sequence[float], ceiling: float) -> str:

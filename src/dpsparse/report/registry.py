@@ -12,10 +12,11 @@ from typing import Any
 
 import dpsparse
 from dpsparse._json import readable
+from dpsparse.accounting import Guarantee
+from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
+from dpsparse.accounting.html import describe, rounded_up
 from dpsparse.exceptions import ParameterError
-from dpsparse.privacy import Guarantee, Ledger
-from dpsparse.privacy.guarantee import NOT_PROTECTED, TRUST_MODEL
-from dpsparse.privacy.html import describe, rounded_up
+from dpsparse.ledger import Ledger
 from dpsparse.report.annex import name_of
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
+from dpsparse.accounting.html import rounded_up, show
 from dpsparse.exceptions import DPSparseError
-from dpsparse.privacy.html import rounded_up, show
 
 
 def filled(name: str, **values: Any) -> str:

@@ -1,16 +1,14 @@
 """Door one, queries in: private rows that answer with whole numbers and nothing else."""
 
 from dpsparse.rows.columns import Names, NumberColumns, RawRows
-from dpsparse.rows.margins import Margins
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeProblem, RidgeRows
 from dpsparse.rows.screening import Point
+from dpsparse.rows.short import Margins
 from dpsparse.rows.unit import UnitRows
-from dpsparse.rows.votes import Blocks
 
 __all__ = [
-    "Blocks",
     "Margins",
     "Names",
     "NumberColumns",

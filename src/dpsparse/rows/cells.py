@@ -3,33 +3,28 @@
     G_jk = sum_i round(S q_ik x_ij)      q_i = slope of row i at x_i.w + offset, in units of 2^-28 of its bound
 
 A row adds at most S = `resolution` whole units to a score: entries are cut to [-1, 1] and slopes to their bound where
-they become whole, as in the fused kernel (solvers/frank_wolfe/kernel.py; docs/proofs/fast_frank_wolfe.md, Lemma 1).
-The formulas are repeated here, the exponential among them, because Numba's cache does not notice edits in another file.
+they become whole, as in the fused kernel (methods/frank_wolfe/kernel.py; docs/proofs/fast_frank_wolfe.md, Lemma 1).
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpsparse.clipping import Part
+from dpsparse.domain.clipping import Part
 from dpsparse.jit import njit
+from dpsparse.rows.loss_kernels import CODES, SOFTMAX, inner, slope, softmax
 from dpsparse.rows.parts import Parts
 from dpsparse.threads import sum_over_rows
 
-SQUARED, SOFTMAX = 1, 3
-LOSSES = {"logistic": 0, "squared": SQUARED, "huber": 2, "softmax": SOFTMAX}
 UNITS = 2.0**28
-LN2 = math.log(2.0)
 
 _jit: Any = njit(cache=True, nogil=True, error_model="numpy")
-_inner: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload, unused-ignore]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +58,7 @@ def _add_scores(at: CellsAt, places: np.ndarray, part: Part, out: np.ndarray) ->
 
     def add(start: int, stop: int, sums: np.ndarray) -> None:
         _scores(
-            part.indptr, part.indices, part.values, y, weights, at.offset, LOSSES[at.loss],
+            part.indptr, part.indices, part.values, y, weights, at.offset, CODES[at.loss],
             at.cutoff, at.slope_bound, at.factor, at.resolution / UNITS, at.fit_intercept,
             start, stop, sums,
         )  # fmt: skip
@@ -71,20 +66,7 @@ def _add_scores(at: CellsAt, places: np.ndarray, part: Part, out: np.ndarray) ->
     sum_over_rows(len(part), len(part.values), out, add)
 
 
-@_inner
-def _exp(x):
-    """e^x on -99..99, relative error below 2^-45."""
-    x = min(max(x, -99.0), 99.0)
-    n = np.rint(x * (1 / LN2))
-    r = x - n * LN2
-    z = r * r
-    sinh = 1 / 6 + z * (1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800))))
-    cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
-    e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
-    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
-
-
-@_inner
+@inner
 def _entry(value, factor):
     """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0."""
     x = value * factor
@@ -92,7 +74,7 @@ def _entry(value, factor):
     return np.float64(np.float32(x))
 
 
-@_inner
+@inner
 def _whole(r):
     """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
     r = min(max(r, -UNITS), UNITS) if r == r else 0.0
@@ -114,23 +96,13 @@ def _scores(
             for k in range(K):
                 q[k] += x * weights[indices[p], k]
         if loss == SOFTMAX:
-            largest = -np.inf
             for k in range(K):
                 q[k] += offset[k]
-                largest = max(largest, q[k])
-            total = 0.0
+            softmax(q)
             for k in range(K):
-                q[k] = _exp(q[k] - largest)
-                total += q[k]
-            for k in range(K):
-                q[k] = q[k] / total - (1.0 if k == y[i] else 0.0)
-        elif loss == 0:
-            sign = 1.0 - 2.0 * y[i]
-            q[0] = sign / (1.0 + _exp(-sign * (q[0] + offset[0])))
+                q[k] -= 1.0 if k == y[i] else 0.0
         else:
-            q[0] = q[0] + offset[0] - y[i]
-            if loss != SQUARED:
-                q[0] = min(max(q[0], -cutoff), cutoff)
+            q[0] = slope(loss, q[0] + offset[0], y[i], cutoff)
         for k in range(K):
             q[k] = _whole(q[k] * (UNITS / slope_bound)) * unit
         for p in range(indptr[i], indptr[i + 1]):

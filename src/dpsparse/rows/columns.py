@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.clipping import Part, by_person
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import Part, by_person
 from dpsparse.rows import kernels
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.parts import InMemory, Parts
@@ -119,12 +119,12 @@ class NumberColumns:
         return self._counts(cells, edges.shape[1] + 1)
 
     def outside(self, low: np.ndarray, high: np.ndarray) -> Query:
-        """Rows of each column below `low`, within, above `high`; a missing number is in no cell."""
+        """Rows of each column below `low`, within, above `high`, and those in which it is missing."""
 
         def cells(j: int, x: np.ndarray) -> np.ndarray:
-            return np.where(np.isnan(x), -1, (x >= low[j]).astype(np.int64) + (x > high[j]))
+            return np.where(np.isnan(x), 3, (x >= low[j]).astype(np.int64) + (x > high[j]))
 
-        return self._counts(cells, 3)
+        return self._counts(cells, 4)
 
     def _counts(self, cells: Callable[[int, np.ndarray], np.ndarray], n_cells: int) -> Query:
         """How many rows are in each cell of each column; a negative cell is none."""

@@ -31,8 +31,8 @@ import numpy as np
 from distributed.comm.core import CommClosedError
 
 from dpsparse._checks import decoded
-from dpsparse.clipping import Part
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import Part
 from dpsparse.exceptions import (
     ClusterError,
     DPSparseError,
@@ -129,20 +129,6 @@ class OnDask:
             run.submit(_collected, sent, digest, held)
             for held, digest in zip(self._futures, self._digests, strict=True)
         ]
-        return run.gathered(tasks)
-
-    def regrouped(
-        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
-    ) -> list[Any]:
-        run, n = self._settings, len(self._futures)
-        taking, made = run.sent(take, n * n), run.sent(f, n)
-        tasks = []
-        for group in range(n):  # rows go from worker to worker
-            pieces = [
-                run.submit(_made, taking, (group, n), digest, held)
-                for held, digest in zip(self._futures, self._digests, strict=True)
-            ]
-            tasks.append(run.submit(_joined, made, self._digests, pieces))
         return run.gathered(tasks)
 
     def moved(self, all_met: Sequence[Meeting]) -> OnDask:

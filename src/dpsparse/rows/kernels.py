@@ -9,29 +9,26 @@ Z and R are whole, and their norms are compared as they are; a row that fails is
 at most 53 bits, so the product is exact in float64, and `fine` = (1 - 2^-40) c 2^-53 / unit leaves room for
 the one rounding that follows: ||whole(v_i)|| <= c / unit (docs/proofs/whole_numbers.md).
 
-Exponentials are computed here, with additions and multiplications only: the same bits on every processor.
-One file, because Numba's cache does not notice edits in another.
+Slopes are those of loss_kernels.py.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from dpsparse.jit import fetch, njit
+from dpsparse.rows.loss_kernels import LOGISTIC, inner, slope, softmax
 
-LOGISTIC, RESIDUAL, SOFTMAX = 0, 1, 2
 ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
 SLOPE_SQUARES = 2**48
 SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding must not cost a row, so rows are this much shorter
 # Squares of whole numbers are added in float64: for fewer than 2^31 entries the sum is right to 2^-22.
 CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
-LN2 = math.log(2.0)
 MOST_ROWS, MOST_ENTRIES = 1024, 2**15  # that a kernel looks at twice
 
 FAR, AHEAD = (
@@ -39,28 +36,10 @@ FAR, AHEAD = (
     np.uint64(128),
 )  # numbers that outgrow the nearest caches; entries to look ahead then
 
-# Inner functions are called from kernels only, whose cached code holds them: without wrappers for Python they
-# compile in half the time.
 _jit: Any = njit(cache=True, nogil=True, error_model="numpy")
-_inner: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload, unused-ignore]
 
 
-@_inner
-def exp(x):
-    """e^x on -99..99, relative error below 2^-45."""
-    if not x >= -99.0:  # also where x is not a number
-        x = -99.0
-    x = min(x, 99.0)
-    n = np.rint(x * (1 / LN2))
-    r = x - n * LN2
-    z = r * r
-    sinh = 1 / 6 + z * (1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800))))
-    cosh = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z * (1 / 479001600))))
-    e = 1 + (r * (1 + z * sinh) + z * (1 / 2 + z * cosh))
-    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
-
-
-@_inner
+@inner
 def _within(x, limit):
     """x truncated to a whole number of at most `limit`; zero where x is not a number."""
     if not abs(x) <= limit:
@@ -68,7 +47,7 @@ def _within(x, limit):
     return np.trunc(x)
 
 
-@_inner
+@inner
 def _entry(value):
     """An entry as it is stored: the float32 next to it on the side of zero, as `clipping._cast` makes it, so that a
     table in float64 that satisfies its domain is read where it is."""
@@ -78,7 +57,7 @@ def _entry(value):
     return np.float64(np.int32(bits).view(np.float32))
 
 
-@_inner
+@inner
 def _look_ahead(columns, p, numbers):
     """Ask for the number that an entry some way behind entry p will need."""
     later = min(p + AHEAD, np.uint64(columns.size - 1))
@@ -194,7 +173,7 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 # weight of every class, or nothing; slopes are multiplied by it before they are clipped.
 
 
-@_inner
+@inner
 def _slopes_of_one(
     indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
     loss, cutoff, clip, original, stretch, boost, start, stop, r,
@@ -215,13 +194,8 @@ def _slopes_of_one(
         for i in range(n):
             r[i] *= norm[start + i]
     b = offset[0]
-    if loss == LOGISTIC:
-        for i in range(n):
-            sign = 1.0 - 2.0 * targets[start + i]
-            r[i] = sign / (1.0 + exp(-sign * (r[i] + b)))
-    else:
-        for i in range(n):
-            r[i] = min(max((r[i] + b) - targets[start + i], -cutoff), cutoff)
+    for i in range(n):
+        r[i] = slope(loss, r[i] + b, targets[start + i], cutoff)
     if stretch > 0.0:
         for i in range(n):
             r[i] *= norm[start + i] * stretch
@@ -232,7 +206,7 @@ def _slopes_of_one(
         r[i] = _within(r[i] * (SLOPE / clip), SLOPE)
 
 
-@_inner
+@inner
 def _whole_slopes(
     i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
     cutoff, clip, original, stretch, boost, r,
@@ -246,17 +220,12 @@ def _whole_slopes(
         j = columns[p]
         for k in range(K):
             r[k] += z[p] * weights[j, k]
-    largest = -np.inf
     for k in range(K):
         r[k] = r[k] * ((1.0 / ROW) * (norm[i] if original else 1.0)) + offset[k]
-        largest = max(largest, r[k])
-    total = 0.0
-    for k in range(K):
-        r[k] = exp(r[k] - largest)
-        total += r[k]
+    softmax(r)
     squares = 0.0
     for k in range(K):
-        r[k] = r[k] / total - (1.0 if k == targets[i] else 0.0)
+        r[k] -= 1.0 if k == targets[i] else 0.0
         if stretch > 0.0:
             r[k] *= norm[i] * stretch
         if boost.size > 0:
@@ -370,19 +339,11 @@ def short_sum(values, unit, bound, positive, out):
 @_jit
 def probabilities(margins, offset, out):
     """Class probabilities of every row; one column of margins stands for the second of two classes."""
-    K = out.shape[1]
     for i in range(out.shape[0]):
         if margins.shape[1] == 1:
-            p = 1.0 / (1.0 + exp(-(margins[i, 0] + offset[0])))
+            p = slope(LOGISTIC, margins[i, 0] + offset[0], 0.0, np.inf)
             out[i, 0], out[i, 1] = 1.0 - p, p
             continue
-        largest = -np.inf
-        for k in range(K):
+        for k in range(out.shape[1]):
             out[i, k] = margins[i, k] + offset[k]
-            largest = max(largest, out[i, k])
-        total = 0.0
-        for k in range(K):
-            out[i, k] = exp(out[i, k] - largest)
-            total += out[i, k]
-        for k in range(K):
-            out[i, k] /= total
+        softmax(out[i])

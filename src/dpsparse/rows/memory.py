@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse.clipping import HUGE, BoundedData, Part, by_person
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import HUGE, BoundedData, Part, by_person
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows import sources
 from dpsparse.rows.cells import CellsAt, cell_scores
@@ -31,7 +31,6 @@ from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.short import count, short_sum
 from dpsparse.rows.standard import small, standardised, with_targets
 from dpsparse.rows.unit import UnitRows
-from dpsparse.rows.votes import Blocks, Selector, block_votes, n_units
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
 if TYPE_CHECKING:
@@ -96,6 +95,7 @@ class Rows:
     from_svmlight = staticmethod(sources.of_svmlight)
     from_csv = staticmethod(sources.of_csv)
     from_parquet = staticmethod(sources.of_parquet)
+    from_batches = staticmethod(sources.of_batches)
     from_csr = staticmethod(sources.of_csr)
 
     @staticmethod
@@ -187,10 +187,6 @@ class Rows:
         """The same rows with targets 1 for one class and 0 for all others."""
         return self._made_of(self._parts.map(partial(_against_rest, output)))
 
-    def votes(self, blocks: Blocks, n_nonzero: int, selector: Selector) -> Query:
-        """How many secret blocks name each feature; a block names at most `n_nonzero`, each once."""
-        return block_votes(self._parts, self.n_features, blocks, n_nonzero, selector)
-
     def ridge(
         self,
         support: np.ndarray | None,
@@ -260,6 +256,11 @@ class Rows:
 
 
 # ---- functions of one part -----------------------------------------------------------------------
+
+
+def n_units(part: Part) -> int:
+    """Rows or persons of a part."""
+    return part.n_units
 
 
 def _same(part: Part) -> Part:

@@ -1,6 +1,6 @@
-"""Second moments of rows of length at most one: what intervals, tests and scalings need beside gradients.
+"""Second moments of rows of length at most one: what tests and scalings need beside gradients.
 
-    sum_i c_i z_i z_i'      c_i = p_i (1 - p_i) <= 1/4 (curvature), (p_i - y_i)^2 <= 1 (spread of the gradient) or 1
+    sum_i z_i z_i'
     sum_i z_i^2             feature by feature
 
 Of a matrix the upper triangle is released, every entry once. A row's matrix is made whole entry by entry, its
@@ -12,50 +12,31 @@ under replace-one rests on (docs/proofs/inference.md, Lemma 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpsparse.jit import njit
-from dpsparse.rows import kernels
 from dpsparse.rows.query import Query
 from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import feature_masses, second_moments
 
-CURVATURE, SPREAD = 0, 1
-BOUNDS = {CURVATURE: 0.25, SPREAD: 1.0}
 WIDEST = 80  # columns, the constant among them: squares of an upper triangle are added to 2^-40
 _ROW = 2.0**-29  # rows of length one, in the units of unit rows
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
-def triangle(kind: int, units: UnitRows, weights: np.ndarray) -> Query:
-    """The upper triangle, row by row, of sum c_i z_i z_i' at `weights`, whose last is that of the constant."""
-    assert len(weights) == units.width + 1
-    weigh = partial(_bends, weights, kind == CURVATURE)
-    return _triangle(units, weigh, BOUNDS[kind], with_constant=True)
-
-
 def products(units: UnitRows) -> Query:
     """The upper triangle, row by row, of sum z_i z_i' without the constant; of a person the mean over their rows."""
-    return _triangle(units, _shares, 1.0, with_constant=False)
-
-
-def _triangle(
-    units: UnitRows, weigh: Callable[[Any], np.ndarray], bound: float, *, with_constant: bool
-) -> Query:
-    size = units.width + with_constant
-    assert size <= WIDEST
-    entries = size * (size + 1) // 2
+    assert units.width <= WIDEST
+    entries = units.width * (units.width + 1) // 2
 
     def whole(unit: float) -> np.ndarray:
-        add = partial(_add_part, weigh, with_constant, size, bound, unit)
-        return units._parts.sum((entries,), add)
+        return units._parts.sum((entries,), partial(_add_part, units.width, unit))
 
-    return Query((entries,), partial(second_moments, bound), whole)
+    return Query((entries,), partial(second_moments, 1.0), whole)
 
 
 def matrix(values: np.ndarray) -> np.ndarray:
@@ -79,26 +60,9 @@ def squares(units: UnitRows) -> Query:
     return Query((units.width,), partial(feature_masses, 1.0), whole)
 
 
-def _add_part(
-    weigh: Callable[[Any], np.ndarray], with_constant: bool, size: int, bound: float, unit: float,
-    p: Any, out: np.ndarray,
-) -> None:  # fmt: skip
+def _add_part(size: int, unit: float, p: Any, out: np.ndarray) -> None:
     run: Any = _add_triangles
-    constant = p.constant if with_constant else p.constant[:0]
-    run(p.indptr, p.columns, p.z, constant, weigh(p), size, bound, unit, out)
-
-
-def _bends(weights: np.ndarray, curvature: bool, p: Any) -> np.ndarray:
-    """c_i of curvature or spread at released weights."""
-    n = len(p.targets)
-    margins, chances = np.empty((n, 1)), np.empty((n, 2))
-    kernels.margins(
-        p.indptr, p.columns, p.z, p.constant, np.ones(n), weights[:-1, None], weights[-1:], 0, n,
-        margins,
-    )  # fmt: skip
-    kernels.probabilities(margins, np.zeros(1), chances)
-    chance = chances[:, 1]
-    return np.asarray(chance * (1.0 - chance) if curvature else (chance - p.targets) ** 2)
+    run(p.indptr, p.columns, p.z, _shares(p), size, unit, out)
 
 
 def _shares(p: Any) -> np.ndarray:
@@ -131,23 +95,20 @@ def _add_mean_squares(starts, indptr, columns, z, fine, out):
 
 
 @_jit
-def _add_triangles(indptr, columns, z, constant, weights, size, bound, unit, out):
-    """The constant, where there is one (an entry a row), is the last of `size` columns."""
-    limit = (bound / unit) ** 2 * (1.0 - 2.0**-40)
+def _add_triangles(indptr, columns, z, weights, size, unit, out):
+    limit = (1.0 / unit) ** 2 * (1.0 - 2.0**-40)
     fine = (1.0 - 2.0**-30) / unit
     f, whole = np.empty(size), np.empty(out.size, np.int64)
     for i in range(indptr.size - 1):
         f[:] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             f[columns[p]] = z[p] * _ROW
-        if constant.size > 0:
-            f[size - 1] = constant[i] * _ROW
         c = weights[i]
         at, frobenius, sound = 0, 0.0, True
         for a in range(size):
             for b in range(a, size):
                 v = c * f[a] * f[b] * fine
-                sound = sound and abs(v) <= bound * fine  # false for what is not a number
+                sound = sound and abs(v) <= fine  # false for what is not a number
                 t = np.trunc(v) if sound else 0.0
                 whole[at] = np.int64(t)
                 sound = sound and (a != b or t >= 0.0)

@@ -3,11 +3,10 @@
     map(f)           f(part) for every part, kept where the part is
     sum(shape, add)  out = 0;  add(part, out) for every part                 int64, so cuts and order change nothing
     collect(f)       f(part) brought here, in order: for what cannot be a sum (rows on a released support)
-    regrouped(take, f)   f(take(part, g, G) of all parts) for g = 0..G-1, as many groups as parts: rows that must meet
 
 `f` and `add` are pure functions of one part and of public or released numbers: functions of a module with arguments
 bound by `partial`, so that an engine may run them in another process, twice, or again after a machine was lost. None of
-them has a generator, a ledger or a memory. An engine is a class with these four methods: `InMemory` here,
+them has a generator, a ledger or a memory. An engine is a class with these three methods: `InMemory` here,
 `Stored` (spool.py) for tables larger than memory, `OnDask` (dask.py) for several machines. It also says whether a fit
 may hold all rows in one place (`fit_in_memory`); methods that are faster there ask for that, and have the same law.
 """
@@ -40,12 +39,6 @@ class Parts(Protocol):
         """f(part) of every part, here."""
         ...
 
-    def regrouped(
-        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
-    ) -> list[Any]:
-        """f of what `take` takes from every part, in order, group by group; only that comes here."""
-        ...
-
 
 class InMemory(tuple[Any, ...]):
     """All parts in this process; threads work inside a part."""
@@ -66,8 +59,3 @@ class InMemory(tuple[Any, ...]):
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self]
-
-    def regrouped(
-        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
-    ) -> list[Any]:
-        return [f([take(part, g, len(self)) for part in self]) for g in range(len(self))]

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.clipping import Part
+from dpsparse.domain.clipping import Part
 from dpsparse.jit import njit
 
 PRODUCT = 2.0**53  # a slope of its clip times an entry of a row of length one: SLOPE * ROW

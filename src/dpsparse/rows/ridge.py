@@ -39,16 +39,16 @@ from dpsparse import arithmetic
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.jit import njit
 from dpsparse.losses import get_loss
+from dpsparse.rows.loss_kernels import CODES, slope_and_curvature
 from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 from dpsparse.threads import sum_over_rows
 
 if TYPE_CHECKING:
-    from dpsparse.clipping import Part
+    from dpsparse.domain.clipping import Part
     from dpsparse.rows.memory import Rows
 
-LOGISTIC, RESIDUAL = 0, 1
 LEAST_RIDGE = (
     2.0**-20
 )  # of a row's largest curvature: where the arithmetic below is proven for narrow rows
@@ -65,9 +65,6 @@ MANY_ROWS = "every row of a person moves the result, so the noise grows with a p
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
 _HALVINGS, _ROUGH_STEPS = 60, 30
 BITS = 33  # of either word of a contribution: 2^29 of them fit 63
-
-# ln 2, and in two parts, the first of 32 bits, so that its product with an exponent is exact.
-LN2, LN2_HIGH, LN2_LOW = 0.6931471805599453, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -92,8 +89,8 @@ def _huber(margins: np.ndarray, targets: np.ndarray, bound: float) -> tuple[np.n
 
 
 COMPILED = {
-    "logistic": Compiled(LOGISTIC, 0.25, lambda cutoff: 1.0, _logistic),
-    "huber": Compiled(RESIDUAL, 1.0, lambda cutoff: cutoff, _huber),
+    "logistic": Compiled(CODES["logistic"], 0.25, lambda cutoff: 1.0, _logistic),
+    "huber": Compiled(CODES["huber"], 1.0, lambda cutoff: cutoff, _huber),
 }
 
 
@@ -518,21 +515,6 @@ def _two_sum(a, b):
 
 
 @_jit
-def _exp(x):
-    """e^x on -99..99, relative error below 2^-52, on every processor; beyond, slopes are 0 or 1 to 2^-142."""
-    x = min(max(x, -99.0), 99.0)
-    n = np.rint(x * (1 / LN2))
-    r = (x - n * LN2_HIGH) - n * LN2_LOW
-    z = r * r
-    odd = 1 / 6 + z * (
-        1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800 + z / 6227020800)))
-    )
-    even = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z / 479001600)))
-    e = 1.0 + (r + z * (0.5 + (r * odd + z * even)))
-    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
-
-
-@_jit
 def _leading_bits(a):
     """a to 26 bits; what is left has 26 as well. Products of either with a float32 are exact."""
     c = 134217729.0 * a  # 2^27 + 1
@@ -599,17 +581,6 @@ def _most(indptr, values, constant, weights):
 
 
 @_jit
-def _slope(loss, cutoff, margin, lost, target):
-    """Slope and curvature of a row; a residual is exact where margin and target nearly cancel."""
-    if loss == LOGISTIC:
-        sign = 1.0 - 2.0 * target
-        slope = 1.0 / (1.0 + _exp(-sign * (margin + lost)))
-        return sign * slope, slope * (1.0 - slope)
-    residual = (margin - target) + lost
-    return min(max(residual, -cutoff), cutoff), 1.0 if abs(residual) <= cutoff else 0.0
-
-
-@_jit
 def _put(value, sums, j):
     """Two words += value: whole numbers, and 33 more bits."""
     high = np.rint(value)
@@ -634,7 +605,7 @@ def _add_gradient(
         if constant > 0.0:
             m, first = _two_sum(m, constant * (split[last, 0] + split[last, 1]))
             lost += first + constant * split[last, 2]
-        slope = _slope(loss, cutoff, m, lost, targets[i])[0] * weights[i] * unit
+        slope = slope_and_curvature(loss, m, lost, targets[i], cutoff)[0] * weights[i] * unit
         for p in range(indptr[i], indptr[i + 1]):
             _put(slope * np.float64(values[p]), sums, columns[p])
         if constant > 0.0:
@@ -656,7 +627,7 @@ def _add_curved(
         if constant > 0.0:
             m += constant * both[last, 0]
             along += constant * both[last, 1]
-        bend = _slope(loss, cutoff, m, 0.0, targets[i])[1] * weights[i] * along * unit
+        bend = slope_and_curvature(loss, m, 0.0, targets[i], cutoff)[1] * weights[i] * along * unit
         for p in range(indptr[i], indptr[i + 1]):
             _put(bend * np.float64(values[p]), sums, columns[p])
         if constant > 0.0:

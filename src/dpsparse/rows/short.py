@@ -1,8 +1,12 @@
-"""Sums with few entries: what a row adds is a short vector, or yes and no; of a person the mean over their rows."""
+"""Sums with few entries: what a row adds is a short vector, or yes and no; of a person the mean over their rows.
+
+`Margins` are numbers of rows under released weights: predicted chances and residuals.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +17,7 @@ from dpsparse.rows import kernels
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, units_in_one
-from dpsparse.sensitivity import count_below
+from dpsparse.sensitivity import count_below, feature_masses, signed_sum
 
 LONGEST = 2**20  # numbers of a row whose squares are added right enough
 
@@ -46,6 +50,42 @@ def count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
     return Query((1,), count_below, whole)
 
 
+@dataclass(frozen=True, eq=False)
+class MarginPart:
+    """Margins of the rows of one part."""
+
+    values: np.ndarray
+    targets: np.ndarray
+    starts: np.ndarray | None
+
+
+class Margins:
+    """Margins of the rows under released weights; private."""
+
+    def __init__(self, parts: Parts, n_outputs: int) -> None:
+        self._parts, self._n_outputs = parts, n_outputs
+
+    def class_totals(self, offset: np.ndarray) -> Query:
+        """sum of the predicted probabilities, class by class."""
+        n_classes = max(2, self._n_outputs)
+        chances = partial(_chances, offset, n_classes)
+        return short_sum(
+            self._parts, chances, n_classes, 1.0, partial(feature_masses, 1.0), positive=True
+        )
+
+    def residual_total(self, offset: np.ndarray, reach: float) -> Query:
+        """sum of target - margin - offset, each clipped to +-reach."""
+        residuals = partial(_residuals, offset, reach)
+        return short_sum(self._parts, residuals, 1, reach, partial(signed_sum, reach))
+
+    def squares(self, bound: float, unit: float) -> int:
+        """sum of min((margin/bound)^2, 1), each rounded up to `unit`; for the queries of this room."""
+        return int(self._parts.sum((1,), partial(_add_squares, bound, unit))[0])
+
+
+# ---- functions of one part -----------------------------------------------------------------------
+
+
 def _add_short(
     contributions: Callable[[Any], np.ndarray],
     unit: float,
@@ -54,7 +94,10 @@ def _add_short(
     part: Any,
     out: np.ndarray,
 ) -> None:
-    kernels.short_sum(means(part.starts, contributions(part)), unit, bound, positive, out)
+    added = contributions(part)
+    if part.starts is not None:
+        added = means(part.starts, added)
+    kernels.short_sum(added, unit, bound, positive, out)
 
 
 def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: np.ndarray) -> None:
@@ -64,3 +107,18 @@ def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: n
     else:
         shares = np.add.reduceat(found.astype(np.int64), first[:-1]) / np.diff(first)
         out[0] += int(np.sum((shares * one).astype(np.int64)))
+
+
+def _chances(offset: np.ndarray, n_classes: int, part: MarginPart) -> np.ndarray:
+    shares = np.empty((len(part.values), n_classes))
+    kernels.probabilities(part.values, offset, shares)
+    return shares
+
+
+def _residuals(offset: np.ndarray, reach: float, part: MarginPart) -> np.ndarray:
+    return np.asarray(np.clip(part.targets[:, None] - part.values - offset, -reach, reach))
+
+
+def _add_squares(bound: float, unit: float, part: MarginPart, out: np.ndarray) -> None:
+    squares = np.ceil(np.minimum((part.values / bound) ** 2, 1.0) / unit)
+    out[0] += int(squares.astype(np.int64).sum())

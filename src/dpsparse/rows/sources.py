@@ -22,11 +22,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import decoded, given
-from dpsparse.clipping import Part, by_person
+from dpsparse._checks import decoded, given, quietly
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import Part, by_person
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.readers.blocks import Block, csv_blocks, parquet_blocks, svmlight_blocks
+from dpsparse.io.streams import Layout
+from dpsparse.io.tables import (
+    Block,
+    Chosen,
+    batch_blocks,
+    sparse_parquet_blocks,
+    svmlight_blocks,
+    table_blocks,
+)
 from dpsparse.rows.spool import Stored
 
 if TYPE_CHECKING:
@@ -201,16 +209,17 @@ def of_csv(
     target: str,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
-    separator: str = ",",
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
     memory: Size = "2GB",
     directory: Directory = None,
 ) -> Source:
-    """CSV files with the same header line; all columns but `target` and `drop`, or those in `features`."""
-    files = _existing(paths)
-    names, blocks = csv_blocks(
-        files, target=target, drop=drop, features=features, separator=separator
-    )
-    return Blocks(blocks, len(names), read_size(memory), directory, names, n_bytes=_bytes_of(files))
+    """Text files with the same header line; all columns but `target` and `drop`, or those in `features`. What separates
+    cells (`sep`), decimal commas and the encoding are stated as for `dpsparse.io.read_table`."""
+    tabs = all(".tsv" in file.suffixes for file in _existing(paths))
+    layout = Layout("tsv" if tabs else "csv", sep, decimal, encoding)
+    return of_files(paths, layout, _chosen(target, drop, features), memory, directory)
 
 
 def of_parquet(
@@ -225,19 +234,63 @@ def of_parquet(
     memory: Size = "2GB",
     directory: Directory = None,
 ) -> Source:
-    """Parquet files: a column for every feature, or sparse rows in two columns of lists, `indices` (from 0) and
-    `values`, with the public width `n_features`."""
-    files = _existing(paths)
-    if (indices is None) != (values is None) or (indices is None) != (n_features is None):
+    """Parquet files or folders of them: a column for every feature, or sparse rows in two columns of lists, `indices`
+    (from 0) and `values`, with the public width `n_features`."""
+    if isinstance(paths, (str, os.PathLike)) and Path(paths).is_dir():
+        folder = quietly(f"{paths} is not a folder of Parquet files.", _parquet_folder, paths)
+        return of_batches(
+            folder, target=target, drop=drop, features=features, memory=memory, directory=directory
+        )
+    if indices is None and values is None and n_features is None:
+        chosen = _chosen(target, drop, features)
+        return of_files(paths, Layout("parquet"), chosen, memory, directory)
+    if indices is None or values is None or n_features is None:
         raise ParameterError(
             "Sparse Parquet rows need all of indices=, values= (columns of lists) and n_features= (the public width)."
         )
-    names, width, blocks = parquet_blocks(
-        files, target=target, drop=drop, features=features,
-        sparse=None if indices is None or values is None else (indices, values),
-        n_features=n_features,
-    )  # fmt: skip
-    return Blocks(blocks, width, read_size(memory), directory, names, n_bytes=_bytes_of(files))
+    files = _existing(paths)
+    blocks = sparse_parquet_blocks(
+        files, target=target, indices=indices, values=values, n_features=n_features
+    )
+    return Blocks(blocks, n_features, read_size(memory), directory, n_bytes=_bytes_of(files))
+
+
+def _parquet_folder(folder: Any) -> Any:
+    from pyarrow import dataset
+
+    return dataset.dataset(folder, format="parquet", partitioning="hive")
+
+
+def of_files(
+    paths: Paths,
+    layout: Layout,
+    chosen: Chosen,
+    memory: Size = "2GB",
+    directory: Directory = None,
+) -> Source:
+    """Files of any format with the same named columns."""
+    files = _existing(paths)
+    names, blocks = table_blocks(files, layout, chosen)
+    return Blocks(blocks, len(names), read_size(memory), directory, names, n_bytes=_bytes_of(files))
+
+
+def of_batches(
+    batches: Any,
+    *,
+    target: str,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    memory: Size = "2GB",
+    directory: Directory = None,
+) -> Source:
+    """Rows from anywhere: Arrow record batches (an iterable, or a function that returns one), a polars lazy frame, a
+    DuckDB relation, an Arrow table, reader or dataset. An iterator can be read only once."""
+    names, blocks = batch_blocks(batches, _chosen(target, drop, features))
+    return Blocks(blocks, len(names), read_size(memory), directory, names)
+
+
+def _chosen(target: str, drop: Sequence[str], features: Sequence[str] | None) -> Chosen:
+    return Chosen(target, None, tuple(drop), None if features is None else tuple(features))
 
 
 def of_csr(
@@ -275,7 +328,7 @@ def _forget(array: np.ndarray) -> None:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    if isinstance(base, mmap.mmap):
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows has no such advice
         base.madvise(mmap.MADV_DONTNEED)
 
 

@@ -70,12 +70,6 @@ class Streamed:
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self.each()]
 
-    def regrouped(
-        self, take: Callable[[Any, int, int], Any], f: Callable[[list[Any]], Any]
-    ) -> list[Any]:
-        n = len(self)  # groups: one is as large as a part, and every one is a pass
-        return [f([take(part, g, n) for part in self.each()]) for g in range(n)]
-
     def __len__(self) -> int:
         raise NotImplementedError
 

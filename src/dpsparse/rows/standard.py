@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.clipping import HUGE, TINY, Part
+from dpsparse.domain.clipping import HUGE, TINY, Part
 from dpsparse.jit import njit
 
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpsparse.clipping import Part
+from dpsparse.domain.clipping import Part
 from dpsparse.rows import kernels
-from dpsparse.rows.margins import MarginPart, Margins
+from dpsparse.rows.loss_kernels import CODES
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import Persons
 from dpsparse.rows.query import Query
-from dpsparse.rows.short import count, short_sum
+from dpsparse.rows.short import MarginPart, Margins, count, short_sum
 from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
 from dpsparse.threads import over_rows, sum_over_rows
 
@@ -31,13 +31,8 @@ _MANY = 2**17  # columns that outgrow a cache
 _PIECE = 2**16
 _COMMON, _KNOWN = 2**15, 2**19  # how many of the commonest a near cache holds, and a far one
 
-# Codes of the kernels. Squared and huber are one: their residuals are clipped here at any rate.
-LOSSES = {
-    "logistic": kernels.LOGISTIC,
-    "softmax": kernels.SOFTMAX,
-    "squared": kernels.RESIDUAL,
-    "huber": kernels.RESIDUAL,
-}
+# Squared and huber are one: residuals are clipped here at any rate.
+LOSSES = {**CODES, "squared": CODES["huber"]}
 
 
 @dataclass(frozen=True, eq=False)

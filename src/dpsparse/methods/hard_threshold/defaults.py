@@ -1,21 +1,13 @@
 """Every tuned number of hard thresholding, and the rule for the number of steps.
 
-Chosen on training splits: python experiments/defaults_grid.py run --training --methods HardThreshold.
+Chosen on training splits: dpsparse lab run defaults --training --methods DPHardThreshold.
 """
 
 from __future__ import annotations
 
 import math
 
-# Shares of the budget (of mu^2) of each release before and after the steps; the gradients take the rest.
-BUDGET_SHARES = {
-    "prior": 0.05,
-    "masses": 0.12,
-    "spread": 0.03,
-    "length": 0.03,
-    "line": 0.05,
-    "intercept": 0.04,
-}
+LINE_BUDGET_SHARE = 0.05  # of mu^2, for the lengths of the steps
 SEARCH_BUDGET_SHARE = 0.7  # of the gradients' budget, for the first half of the steps
 SEARCH_WEIGHTS_FACTOR = 3  # weights kept in that half, in units of n_nonzero
 MIN_STEPS, MAX_STEPS = 10, 100

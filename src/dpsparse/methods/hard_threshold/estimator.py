@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsparse.estimators._base import (
+from dpsparse.accounting import Plan
+from dpsparse.methods.base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
     check_count,
-    output_count,
 )
-from dpsparse.estimators._phases import FEW, effective_rows, mean_alone
-from dpsparse.estimators.gradient import NARROW
-from dpsparse.methods.hard_threshold.defaults import (
-    MIN_SIGNAL_OF_REGRESSION,
-    MIN_STEPS,
-    choose_steps,
-)
-from dpsparse.methods.hard_threshold.plan import price
-from dpsparse.methods.hard_threshold.solve import solve
-from dpsparse.privacy import Budget, Plan
-from dpsparse.solvers.gradient import Recipe
+from dpsparse.methods.hard_threshold.defaults import MIN_SIGNAL_OF_REGRESSION
+from dpsparse.methods.hard_threshold.plan import choose, price
+from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_FOR_REGRESSION
+from dpsparse.methods.look.targets import plan_mean_if_few_rows
+from dpsparse.methods.solution import Settings
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _DPHardThreshold(BaseDPLinearModel):
     n_nonzero: int = 10
     n_iter: int | None = None
-
-    _solver: ClassVar[Any] = staticmethod(solve)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -46,46 +37,17 @@ class _DPHardThreshold(BaseDPLinearModel):
     def _bounds_rows(self, n_features: int) -> bool:
         return True
 
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        too_few = max(FEW, MIN_SIGNAL_OF_REGRESSION * math.sqrt(n_features))
-        mean = mean_alone(self, too_few) if self.n_iter is None else None
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        signal = MIN_SIGNAL_OF_REGRESSION * math.sqrt(n_features)
+        too_few = max(MIN_EFFECTIVE_ROWS_FOR_REGRESSION, signal)
+        mean = plan_mean_if_few_rows(self, too_few) if self.n_iter is None else None
         if mean is not None:
             return mean
-        settings = self._settings(n_features, output_count(labels))
-        budget = Budget(self.epsilon, self.delta)
-        price(settings, n_features, 2 if labels is None else len(labels), budget)
-        return self._planned(
-            budget.phases(),
-            settings,
-            source="docs/proofs/noisy_gradient.md",
-            parameters={
-                "n_iter": settings.n_iter,
-                "n_outputs": settings.n_outputs,
-                "mu": budget.mu,
-                **{f"{name}_share": share for name, share in budget.shares.items()},
-            },
+        settings = choose(
+            self._facts(n_features, labels), n_iter=self.n_iter, n_nonzero=int(self.n_nonzero)
         )
-
-    def _settings(self, n_features: int, n_outputs: int) -> Recipe:
-        domain, numbers = self._domain, self._labels_are_numbers
-        narrow = n_features <= (domain.n_samples or NARROW)
-        return Recipe(
-            self._loss_name(n_outputs),
-            n_outputs,
-            domain.n_samples,
-            longest=domain.row_norm or domain.entry_bound() * math.sqrt(n_features),
-            target_bound=float(domain.require("target_bound", "Regression")) if numbers else 1.0,
-            n_iter=self.n_iter or self._steps(n_features),
-            masses=None if numbers and narrow else "private",
-            n_nonzero=min(int(self.n_nonzero), n_features * n_outputs),
-        )
-
-    def _steps(self, n_features: int) -> int:
-        n = self._domain.n_samples
-        if n is None and not math.isinf(self.epsilon):
-            return MIN_STEPS
-        N = effective_rows(n or 1, self.epsilon, self.delta, self.adjacency)
-        return choose_steps(N, n_features)
+        shown = {"n_iter": settings.n_iter, "n_outputs": settings.look.n_outputs}
+        return self._budgeted(settings, price, shown, source="docs/proofs/noisy_gradient.md")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -102,9 +64,13 @@ class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
         Weights kept after every step, of all classes together.
     n_iter : int or None, default=None
         Steps: a privacy parameter. None takes 10 to 100, the more the larger `n_samples` and epsilon are.
-    {shared}
-
-    {example: n_nonzero=3}
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
 
     Examples
     --------
@@ -130,8 +96,6 @@ class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
         Needs `target_range` or `target_bound`.
 
     All other parameters are those of `DPHardThresholdClassifier`.
-
-    {example: n_nonzero=3}
 
     Examples
     --------

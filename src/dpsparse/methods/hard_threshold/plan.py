@@ -1,40 +1,29 @@
-"""The price of hard thresholding, from public facts alone."""
+"""The settings and the price of hard thresholding, from public facts alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from dpsparse.methods.hard_threshold.defaults import BUDGET_SHARES
-from dpsparse.privacy import REST, Budget
-from dpsparse.solvers.gradient import INTERCEPT_ROUNDS, MEDIAN_ROUNDS, Recipe
-
-NOTES: Mapping[str, str] = {
-    "prior": "noisy class counts (or count and mean of the targets)",
-    "masses": "noisy sum of |x_i|/||x_i||: scale and filter of the features",
-    "spread": f"{MEDIAN_ROUNDS} noisy counts: where to clip residuals",
-    "length": f"{MEDIAN_ROUNDS} noisy counts: median length of scaled rows",
-    "line": "one noisy number a step: how far its step may go",
-    "intercept": f"{INTERCEPT_ROUNDS} noisy sums: offset of the final model",
-    "gradients": "all steps together",
-}
+from dpsparse.accounting import REST, Budget
+from dpsparse.methods.facts import Facts
+from dpsparse.methods.hard_threshold.defaults import LINE_BUDGET_SHARE, MIN_STEPS, choose_steps
+from dpsparse.methods.hard_threshold.solve import Settings
+from dpsparse.methods.look.plan import add_look
+from dpsparse.methods.look.rows import choose_rows
 
 
-def price(settings: Recipe, n_features: int, n_classes: int, budget: Budget) -> None:
+def choose(facts: Facts, *, n_iter: int | None, n_nonzero: int) -> Settings:
+    """Steps that effective rows pay for, unless a user says."""
+    if n_iter is None:
+        counted = facts.domain.n_samples is not None or not facts.is_private
+        n_iter = choose_steps(facts.effective_rows, facts.n_features) if counted else MIN_STEPS
+    kept = min(n_nonzero, facts.n_features * facts.n_outputs)
+    return Settings(look=choose_rows(facts), n_iter=n_iter, n_nonzero=kept)
+
+
+def price(settings: Settings, budget: Budget) -> None:
     """Add the releases of `solve` to `budget`."""
-    assert settings.n_iter is not None
-    numbers = {
-        "prior": n_classes,
-        "masses": n_features,
-        "spread": MEDIAN_ROUNDS,
-        "length": MEDIAN_ROUNDS,
-        "line": settings.n_iter,
-        "intercept": INTERCEPT_ROUNDS * n_classes,
-    }
-    if settings.masses is None:
-        del numbers["masses"]
-    if settings.loss != "huber":
-        del numbers["spread"]
-    for name, size in numbers.items():
-        budget.gaussian(name, BUDGET_SHARES[name], size, NOTES[name])
-    entries = settings.n_iter * (n_features + 1) * settings.n_outputs
-    budget.gaussian("gradients", REST, entries, NOTES["gradients"])
+    look = settings.look
+    add_look(budget, look.looks)
+    line = "one noisy number a step: how far its step may go"
+    budget.gaussian("line", LINE_BUDGET_SHARE, settings.n_iter, line)
+    entries = settings.n_iter * (look.n_features + 1) * look.n_outputs
+    budget.gaussian("gradients", REST, entries, "all steps together")

@@ -2,7 +2,7 @@
 
 Jain, Tewari, Kar 2014 (IGHT); Wang, Gu 2019 (DP-IGHT).
 
-    rows    z_i of length at most one, as in solvers/gradient.py (released masses or none, released length)
+    rows    z_i of length at most one, on released masses and lengths (look/rows.py)
     T times g = sum_i slope_i z_i + noise of sd s;   h = max(L n/d, 2 s)                    L: curvature of the loss
             u' = the k largest entries of u - g/h;   v = u' - u
             q = L (sum_i (z_i.v)^2 + noise), one number, because v is released
@@ -27,92 +27,92 @@ the offset is released. Proof: docs/proofs/noisy_gradient.md.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpsparse.losses import get_loss, is_of_numbers
+from dpsparse.losses import get_loss
 from dpsparse.methods.hard_threshold.defaults import (
     CURVATURE_PER_NOISE,
     MAX_NOISE_GAIN,
     SEARCH_BUDGET_SHARE,
     SEARCH_WEIGHTS_FACTOR,
 )
+from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
+from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.solvers.gradient import Recipe, RegressionRun, Run
-from dpsparse.solvers.solution import Solution
 
 
-def solve(rows: Rows, settings: Recipe, releases: Releases) -> Solution:
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The public side of a run."""
+
+    look: RowSettings
+    n_iter: int
+    n_nonzero: int
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        return solve(rows, self, releases)
+
+
+def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     """Weights (K, d) on the original features and offsets (K,)."""
-    kind = _ThresholdRegression if is_of_numbers(settings.loss) else _Threshold
-    return kind(rows, settings, releases).solve()
+    targets = look_at_targets(rows, settings.look, releases)
+    scaled = ScaledRows(rows, settings.look, targets, releases)
+    weights = np.zeros(
+        (scaled.units.width + 1, settings.look.n_outputs)
+    )  # the constant's come last
+    searching = math.ceil(settings.n_iter / 2)
+    fitting = settings.n_iter - searching
+    many, few = SEARCH_WEIGHTS_FACTOR * settings.n_nonzero, settings.n_nonzero
+    of_line = 1.0 / settings.n_iter
+    for _ in range(searching):
+        share = SEARCH_BUDGET_SHARE / searching
+        weights = step(scaled, weights, many, share, of_line, releases)
+    if fitting == 0:
+        weights[:-1] = top_k(weights[:-1], few)
+    stays = scaled.keep_columns(np.asarray(weights[:-1].any(axis=1)))
+    weights = np.vstack([weights[:-1][stays], weights[-1:]])
+    for _ in range(fitting):
+        share = (1.0 - SEARCH_BUDGET_SHARE) / fitting
+        weights = step(scaled, weights, few, share, of_line, releases)
+    return scaled.publish(weights[:-1], weights[-1], settings.n_iter, None)
 
 
-class _Threshold(Run):
-    """One fit; `Run` releases prior, masses, length and offset, and calls what is defined here."""
-
-    def __init__(self, rows: Rows, public: Recipe, releases: Releases) -> None:
-        super().__init__(rows, public, releases)
-        assert isinstance(public.n_nonzero, int)
-        assert public.n_iter is not None
-        self.n_iter, self.n_nonzero = public.n_iter, public.n_nonzero
-        self.keep, self.steps_left = SEARCH_WEIGHTS_FACTOR * public.n_nonzero, public.n_iter
-        self.smoothness = get_loss(public.loss).smoothness
-
-    @property
-    def rounds(self) -> tuple[float, ...]:
-        return SEARCH_BUDGET_SHARE, 1.0 - SEARCH_BUDGET_SHARE
-
-    def descend(self, share: float, *, soften: bool) -> float:
-        """Half of the steps; `self.keep` weights are left."""
-        searching = self.keep > self.n_nonzero
-        n_steps = math.ceil(self.n_iter / 2) if searching else self.steps_left
-        self.steps_left -= n_steps
-        if self.units.width > 0:  # no feature may have stood out of the noise
-            for _ in range(n_steps):
-                self.step(share / n_steps)
-        return 0.0
-
-    def step(self, share: float) -> None:
-        """One noisy gradient, the k largest of what it proposes, and as far towards them as is worth it."""
-        query = self.gradient()
-        noise = self.releases.scale("gradients", query, share)
-        gradient = self.releases.gaussian("gradients", query, share)
-        if self.constant == 0.0:
-            gradient[-1] = 0.0
-        even = self.smoothness * self.n / (self.units.width + 1)
-        curvature = max(even, CURVATURE_PER_NOISE * noise)
-        here = np.vstack([self.weights, self.constant_weight])
-        there = here - gradient / curvature
-        there[:-1] = top_k(there[:-1], self.keep)
-        towards = there - here
-        length = float(np.square(towards).sum())
-        if length == 0.0:
-            return
-        query = self.units.along(towards)
-        part = 1.0 / self.n_iter
-        doubt = self.releases.scale("line", query, part)
-        along = float(self.releases.gaussian("line", query, part)[0]) + doubt
-        bend = max(self.smoothness * along, 0.5 * curvature) * length
-        gain = min(1.0 + math.log(there.size / np.count_nonzero(there)), MAX_NOISE_GAIN)
-        pretended = gain * noise**2 * np.count_nonzero(there) / curvature
-        rate = min(max((-float(np.sum(gradient * towards)) - pretended) / bend, 0.0), 1.0)
-        moved = here + rate * towards
-        self.weights = top_k(moved[:-1], self.keep)
-        self.constant_weight = moved[-1]
-
-    def prune(self, noise: float, share: float, *, by_noise: bool) -> None:
-        """Features without a weight are gone, and fewer weights are kept from here on."""
-        self.keep = self.n_nonzero
-        weights = top_k(self.weights, self.keep) if self.steps_left == 0 else self.weights
-        stays = self.keep_features(np.asarray(weights.any(axis=1)))
-        self.weights = weights[stays]
-
-    def publish(self, weights: np.ndarray, noise: float) -> Solution:
-        return super().publish(weights, noise)._replace(coef_noise=None)
-
-
-class _ThresholdRegression(_Threshold, RegressionRun):
-    """The same with clipped residuals."""
+def step(
+    scaled: ScaledRows,
+    here: np.ndarray,
+    keep: int,
+    share: float,
+    of_line: float,
+    releases: Releases,
+) -> np.ndarray:
+    """One noisy gradient, the `keep` largest of what it proposes, and as far towards them as is worth it."""
+    if len(here) == 1:  # no feature stood out of the noise
+        return here
+    smoothness = get_loss(scaled.settings.loss).smoothness
+    query = scaled.gradient(here[:-1], here[-1], scaled.targets.clip)
+    noise = releases.scale("gradients", query, share)
+    gradient = releases.gaussian("gradients", query, share)
+    if scaled.constant == 0.0:
+        gradient[-1] = 0.0
+    curvature = max(smoothness * scaled.targets.n / len(here), CURVATURE_PER_NOISE * noise)
+    there = here - gradient / curvature
+    there[:-1] = top_k(there[:-1], keep)
+    towards = there - here
+    length = float(np.square(towards).sum())
+    if length == 0.0:
+        return here
+    query = scaled.units.along(towards)
+    along = float(releases.gaussian("line", query, of_line)[0])
+    along += releases.scale("line", query, of_line)
+    bend = max(smoothness * along, 0.5 * curvature) * length
+    kept = int(np.count_nonzero(there)) or 1
+    gain = min(1.0 + math.log(there.size / kept), MAX_NOISE_GAIN)
+    pretended = gain * noise**2 * kept / curvature
+    rate = min(max((-float(np.sum(gradient * towards)) - pretended) / bend, 0.0), 1.0)
+    moved = here + rate * towards
+    moved[:-1] = top_k(moved[:-1], keep)
+    return np.asarray(moved)

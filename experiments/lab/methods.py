@@ -1,0 +1,262 @@
+"""Methods: ours by the names of their estimators, references, and the rivals of rivals/.
+
+A method is written as a call: `DPSparse`, `DPGradient(masses=None)`, `sklearn`, `constant`, `AdaSSP`. It is fitted with
+public facts and a budget, never with test rows; `hindsight` marks the references that are.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import scipy.sparse as sp
+
+from lab.tasks import Split, Task
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The budget of a fit, and whether the declared number of weights is kept to."""
+
+    epsilon: float
+    delta: float = 1e-6
+    adjacency: str = "add-remove"
+    n_nonzero: int | None = None
+
+    def as_row(self) -> dict[str, Any]:
+        epsilon = "inf" if math.isinf(self.epsilon) else self.epsilon
+        found = {"epsilon": epsilon, "delta": self.delta, "adjacency": self.adjacency}
+        return found if self.n_nonzero is None else found | {"n_nonzero": self.n_nonzero}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model, what is promised about it, and measures that are no property of predictions."""
+
+    model: Any
+    guarantee: dict[str, Any] | None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+Fit = Callable[[Task, Split, Setting, int], Fitted]
+
+
+@dataclass(frozen=True)
+class Method:
+    """`division`: closed (public facts only), open (tuned, and paid for), hindsight (not private)."""
+
+    name: str
+    fit: Fit
+    division: str = "closed"
+    handles: tuple[str, ...] = ("binary", "classes", "numbers")
+
+    def can_fit(self, task: Task) -> bool:
+        return kind_of(task) in self.handles
+
+
+def kind_of(task: Task) -> str:
+    if task.is_regression:
+        return "numbers"
+    return "binary" if len(task.classes or ()) == 2 else "classes"
+
+
+def find_method(text: str) -> Method:
+    """The method that a call such as `DPGradient(masses=None)` names."""
+    call = ast.parse(text.strip(), mode="eval").body
+    parameters: dict[str, Any] = {}
+    if isinstance(call, ast.Call):
+        parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        call = call.func
+    name = ast.unparse(call)
+    if name.startswith("DP") and name not in _others():
+        return _ours(name, parameters, text.strip())
+    if name not in _others():
+        raise ValueError(f"There is no method {name!r}; known: DP..., {', '.join(_others())}.")
+    return _others()[name](parameters, text.strip())
+
+
+# ---- ours ----------------------------------------------------------------------------------------
+
+TAKES_WEIGHTS = (
+    "DPSparse",
+    "DPGradient",
+    "DPTwoStage",
+    "DPHardThreshold",
+    "DPTransfer",
+    "DPRidge",
+)
+ONLY_CLASSES, ONLY_NUMBERS = ("DPADMM",), ("DPRidge",)
+
+
+def _ours(name: str, parameters: dict[str, Any], text: str) -> Method:
+    """An estimator of the library; a name that ends in -k keeps to the declared number of weights."""
+    base = name.removesuffix("_k")
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        model = our_estimator(base, task, split.X.shape[0], setting, seed, **parameters)
+        groups = {} if split.persons is None else {"groups": split.persons}
+        model.fit(split.X, split.y, **groups)
+        extra = {"nonzero": int(model.n_nonzero_)}
+        if chosen := model.plan_.parameters.get("chosen"):
+            extra["chosen"] = chosen
+        return Fitted(model, promise(model, split.X.shape[1]), extra)
+
+    handles = (
+        ("numbers",) if base in ONLY_NUMBERS
+        else ("binary", "classes") if base in ONLY_CLASSES
+        else ("binary", "classes", "numbers")
+    )  # fmt: skip
+    return Method(text, fit, handles=handles)
+
+
+def our_estimator(
+    name: str, task: Task, n_rows: int, setting: Setting, seed: int | None, **parameters: Any
+) -> Any:
+    """An estimator of the library with the public facts of a task."""
+    import dpsparse as dp
+
+    facts: dict[str, Any] = (
+        {"target_range": task.target_range} if task.is_regression else {"classes": task.classes}
+    )
+    # Lengths of rows of a table are bounded by its width alone, which every method knows.
+    row_norm = task.row_norm if task.track in ("text", "classes", "support") else None
+    unit = {"unit": "person"} if task.track == "persons" else {"n_samples": n_rows}
+    weights = setting.n_nonzero
+    if weights is not None and name in TAKES_WEIGHTS:
+        if name in ("DPTwoStage", "DPTransfer") and len(task.classes or ()) > 2:
+            weights //= len(task.classes or ())
+        parameters = {"n_nonzero": weights, **parameters}
+    kind = getattr(dp, f"{name}{'Regressor' if task.is_regression else 'Classifier'}")
+    return kind(
+        dp.Domain(row_norm=row_norm, **unit, **facts),
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        adjacency=setting.adjacency,
+        random_state=seed,
+        verbose=-1,
+        **parameters,
+    )
+
+
+def promise(model: Any, width: int) -> dict[str, Any]:
+    """The guarantee that a fit has with unseeded noise: experiments are seeded so that they repeat."""
+    facts = model.get_params(deep=False) | {"random_state": None}
+    found = type(model)(**facts).plan(width).guarantee
+    return {
+        "epsilon": "inf" if math.isinf(found.epsilon) else found.epsilon,
+        "delta": found.delta,
+        "adjacency": found.adjacency,
+        "proof": found.source,
+        "proven": found.proven,
+    }
+
+
+# ---- references ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Weights and an intercept as a model; `classes_` where it classifies. Several classes have a row each."""
+
+    coef_: np.ndarray
+    intercept_: Any
+    classes_: np.ndarray | None = None
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        if self.coef_.ndim == 1:
+            return np.asarray(X @ self.coef_ + self.intercept_)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            margins = np.column_stack([np.zeros(len(margins)), margins])
+        chances = np.exp(margins - margins.max(axis=1, keepdims=True))
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+
+def _constant(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+    """What knowing nothing but the mean gives, without noise."""
+    width = split.X.shape[1]
+    if task.is_regression:
+        model = LinearModel(np.zeros(width), float(np.mean(split.y)))
+    else:
+        labels = np.asarray(task.classes)
+        shares = np.array([np.mean(split.y == k) for k in labels])
+        odds = np.log(np.maximum(shares, 1e-12))
+        if len(labels) == 2:
+            model = LinearModel(np.zeros(width), odds[1] - odds[0], labels)
+        else:
+            model = LinearModel(np.zeros((len(labels), width)), odds, labels)
+    return Fitted(model, None)
+
+
+def _sklearn(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+    """Linear models of scikit-learn without privacy, their penalty chosen by cross-validation on training rows."""
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+    from sklearn.model_selection import GridSearchCV
+
+    if task.is_regression:
+        X = sp.csr_array(split.X).toarray()
+        return Fitted(RidgeCV(np.geomspace(1e-3, 1e3, 13)).fit(X, split.y), None)
+    wide = split.X.shape[1] > 1000
+    grid = {"C": [10.0] if wide else [0.1, 1.0, 10.0, 100.0]}
+    search = GridSearchCV(LogisticRegression(max_iter=500), grid, scoring="neg_log_loss", cv=3)
+    return Fitted(search.fit(split.X, split.y).best_estimator_, None)
+
+
+# ---- rivals --------------------------------------------------------------------------------------
+
+
+def _rival(entry: Any, parameters: dict[str, Any], text: str) -> Method:
+    """An entry of rivals/; its settings are constants of its file, or what the call says instead."""
+    from lab.rivals.base import Noise, Public
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        n, d = split.X.shape
+        if d > entry.most_columns:
+            raise ValueError(f"{entry.name} needs {d:,} x {d:,} numbers")
+        norm = task.row_norm or math.sqrt(d)
+        public = Public(n, d, norm, task.classes, task.target_range)
+        home = sys.modules[entry.fit.__module__]
+        with patch.multiple(home, **parameters) if parameters else nullcontext():
+            found = entry.fit(split.X, split.y, public, setting.epsilon, setting.delta, Noise(seed))
+        labels = None if task.classes is None else np.asarray(task.classes)
+        one = len(found.coef) == 1
+        model = LinearModel(
+            found.coef[0] if one else found.coef,
+            float(found.intercept[0]) if one else found.intercept,
+            labels,
+        )
+        promised = setting.as_row() | {"proof": f"experiments/{home.__name__.replace('.', '/')}.py"}
+        return Fitted(
+            model, promised | {"proven": True}, {"nonzero": int(np.count_nonzero(found.coef))}
+        )
+
+    return Method(text, fit, handles=entry.handles)
+
+
+@cache
+def _others() -> dict[str, Callable[[dict[str, Any], str], Method]]:
+    """References and rivals by name."""
+
+    def reference(fit: Fit) -> Callable[[dict[str, Any], str], Method]:
+        return lambda parameters, text: Method(text, fit, division="hindsight")
+
+    from lab.rivals import ENTRIES
+    from lab.special import special_methods
+
+    found = {"constant": reference(_constant), "sklearn": reference(_sklearn)}
+    rivals = {name: partial(_rival, entry) for name, entry in ENTRIES.items()}
+    return found | rivals | special_methods()

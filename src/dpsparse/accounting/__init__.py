@@ -1,0 +1,50 @@
+"""Accounting: events, their Renyi curves, calibration, plans and guarantees."""
+
+from dpsparse.accounting.budget import REST, Budget
+from dpsparse.accounting.calibrate import calibrate
+from dpsparse.accounting.composition import gaussian_parameter
+from dpsparse.accounting.conversion import delta, epsilon
+from dpsparse.accounting.events import (
+    ZCDP,
+    Event,
+    Exponential,
+    Gaussian,
+    Geometric,
+    NonPrivate,
+    ObjectivePerturbation,
+    Pure,
+    RenyiCurve,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+    ThresholdedGaussian,
+)
+from dpsparse.accounting.guarantee import Guarantee
+from dpsparse.accounting.plan import Phase, Plan
+from dpsparse.accounting.rdp import rdp
+
+__all__ = [
+    "REST",
+    "ZCDP",
+    "Budget",
+    "Event",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Guarantee",
+    "NonPrivate",
+    "ObjectivePerturbation",
+    "Phase",
+    "Plan",
+    "Pure",
+    "RenyiCurve",
+    "Repeated",
+    "RoundedGaussian",
+    "Sequence",
+    "ThresholdedGaussian",
+    "calibrate",
+    "delta",
+    "epsilon",
+    "gaussian_parameter",
+    "rdp",
+]

@@ -1,0 +1,231 @@
+"""The one builder of plans: lines with shares of a privacy budget, priced together by one calibration.
+
+    budget = Budget(epsilon, delta)
+    budget.gaussian("class counts", 0.02, numbers=2)
+    budget.picks("support", 0.30, picks=k)
+    budget.event("fit", REST, lambda mu: tilted_fit(..., ratio=mu))
+    phases = budget.phases()
+
+The currency is mu^2. If the whole budget paid for one Gaussian release, mu would be its sensitivity over its noise
+scale. A line with share f is priced as a Gaussian release of parameter mu sqrt(f), or as something that costs about as
+much. The accountant then finds the mu at which all lines together spend (epsilon, delta) and not more. Only proportions
+matter to it, so shares that add up to less than one are stretched.
+
+A run inside a run, such as the model of a pipeline, is a line whose plan is made anew for every price that is tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+
+from dpsparse.accounting.calibrate import calibrate
+from dpsparse.accounting.conversion import epsilon as event_epsilon
+from dpsparse.accounting.conversion import gaussian_epsilon
+from dpsparse.accounting.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    NonPrivate,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+    ThresholdedGaussian,
+)
+from dpsparse.accounting.plan import Phase
+from dpsparse.exceptions import CalibrationError, ParameterError
+
+REST: Final = None  # the share of the one line that takes what the other lines leave
+# A public bound on the different names of a table: no memory holds more.
+MAX_NAMES = 2**40
+
+
+T = TypeVar("T")
+
+
+class Priced(Protocol):
+    """A plan, or anything else with phases."""
+
+    @property
+    def phases(self) -> tuple[Phase, ...]: ...
+
+
+@dataclass(frozen=True)
+class _Line:
+    """`make` gives the event for the parameter of the line."""
+
+    name: str
+    share: float | None
+    make: Callable[[float], Event]
+    note: str
+
+    def phases(self, parameter: float) -> tuple[Phase, ...]:
+        event = NonPrivate() if math.isinf(parameter) else self.make(parameter)
+        return (Phase(self.name, event, self.note),)
+
+
+@dataclass(frozen=True)
+class _Nested:
+    """`make` gives the plan of a run inside this one for the parameter of its line."""
+
+    name: str
+    share: float | None
+    make: Callable[[float], Priced]
+
+    def phases(self, parameter: float) -> tuple[Phase, ...]:
+        return self.make(parameter).phases
+
+
+@dataclass
+class Budget:
+    """(epsilon, delta) divided among lines; an infinite epsilon pays for everything without noise.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import REST, Budget, Sequence, epsilon
+    >>> budget = Budget(1.0, 1e-6)
+    >>> budget.gaussian("class counts", 0.1, numbers=2)
+    >>> budget.picks("columns", REST, picks=5)
+    >>> phases = budget.phases()
+    >>> [phase.name for phase in phases]
+    ['class counts', 'columns']
+    >>> print(f"{epsilon(Sequence(tuple(phase.event for phase in phases)), 1e-6):.3f}")
+    1.000
+    """
+
+    epsilon: float
+    delta: float
+    _lines: list[_Line | _Nested] = field(default_factory=list, init=False, repr=False)
+    _fixed: list[Phase] = field(default_factory=list, init=False, repr=False)
+    _found: tuple[int, float] | None = field(default=None, init=False, repr=False)
+
+    # ---- lines ---------------------------------------------------------------------------------
+
+    def gaussian(
+        self, name: str, share: float | None, numbers: int, note: str = "", times: int = 1
+    ) -> None:
+        """`times` sums of `numbers` whole numbers each, with Gaussian noise; they split the share evenly."""
+        self.event(name, share, lambda mu: RoundedGaussian(1.0 / mu, 1.0, numbers), note, times)
+
+    def picks(self, name: str, share: float | None, picks: int, note: str = "") -> None:
+        """`picks` draws of the exponential mechanism; one of range eta costs about a Gaussian of parameter eta/2."""
+        self.event(name, share, lambda mu: Exponential(2.0 * mu), note, picks)
+
+    def names(self, name: str, share: float | None, leak: float, note: str = "") -> None:
+        """Names that enough rows know, found by a noisy threshold; `leak` of delta pays for names of one row."""
+        self.event(
+            name, share, lambda mu: ThresholdedGaussian(1.0 / mu, 1.0, MAX_NAMES, leak), note
+        )
+
+    def event(
+        self,
+        name: str,
+        share: float | None,
+        make: Callable[[float], Event],
+        note: str = "",
+        times: int = 1,
+    ) -> None:
+        """`times` runs of any mechanism; `make(mu)` is an event that costs about a Gaussian of parameter mu."""
+
+        def repeated(mu: float) -> Event:
+            once = make(mu / math.sqrt(times))
+            return once if times == 1 else Repeated(once, times)
+
+        self._lines.append(_Line(name, share, repeated, note))
+
+    def nested(self, name: str, share: float | None, make: Callable[[float], Priced]) -> None:
+        """A run inside this one; `make(epsilon)` is its plan at that price."""
+        self._lines.append(_Nested(name, share, lambda mu: make(gaussian_epsilon(mu, self.delta))))
+
+    def fixed(self, name: str, event: Event, note: str = "") -> None:
+        """An event whose price the user has set; the other lines share what it leaves."""
+        self._fixed.append(Phase(name, event, note))
+
+    # ---- prices --------------------------------------------------------------------------------
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of every line; they add up to one."""
+        known = {line.name: line.share for line in self._lines if line.share is not None}
+        if len(known) < sum(line.share is not None for line in self._lines):
+            raise CalibrationError("Two lines of a budget have one name; a bug.")
+        total = sum(known.values())
+        resting = [line.name for line in self._lines if line.share is None]
+        if not all(share > 0.0 for share in known.values()) or len(resting) > 1:
+            raise CalibrationError("A line of a budget has no share; a bug.")
+        if total > 1.0 + 1e-9 or (resting and total >= 1.0):
+            raise ParameterError(
+                f"The shares of the budget add up to {total:g}; lower them, so that something is left."
+            )
+        if resting:
+            return {**known, resting[0]: 1.0 - total}
+        return {name: share / total for name, share in known.items()}
+
+    @property
+    def mu(self) -> float:
+        """The parameter of the whole budget; infinite where epsilon is."""
+        if math.isinf(self.epsilon):
+            return math.inf
+        if self._found is None or self._found[0] != len(self._lines) + len(self._fixed):
+            if any(isinstance(line, _Nested) for line in self._lines):
+                # Plans are made on the way, so a few tries have to do.
+                found, _ = largest_affordable(
+                    lambda mu: (self._event_at(mu), None), self.epsilon, self.delta
+                )
+            else:
+                found = calibrate(self._event_at, self.epsilon, self.delta)
+            self._found = len(self._lines) + len(self._fixed), found
+        return self._found[1]
+
+    def _event_at(self, mu: float) -> Event:
+        return Sequence(tuple(phase.event for phase in self._phases_at(mu)))
+
+    def _phases_at(self, mu: float) -> tuple[Phase, ...]:
+        shares = self.shares
+        lines = (line.phases(mu * math.sqrt(shares[line.name])) for line in self._lines)
+        return (*(phase for some in lines for phase in some), *self._fixed)
+
+    def parameter(self, name: str) -> float:
+        """The parameter of a line: sensitivity over noise scale if all of it were one Gaussian release."""
+        return self.mu * math.sqrt(self.shares[name])
+
+    def price(self, name: str) -> float:
+        """The epsilon of a Gaussian release with the parameter of a line: the price of a nested run."""
+        return gaussian_epsilon(self.parameter(name), self.delta)
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Every line with its priced event, in the order in which they were added; fixed prices come last."""
+        if math.isinf(self.epsilon):
+            exact = tuple(Phase(each.name, NonPrivate(), each.note) for each in self._fixed)
+            return (*self._phases_at(math.inf)[: -len(exact) or None], *exact)
+        return self._phases_at(self.mu)
+
+
+def largest_affordable(
+    spend: Callable[[float], tuple[Event, T]], epsilon: float, delta: float
+) -> tuple[float, T]:
+    """The mu, and what `spend(mu)` makes with it, that costs (epsilon, delta) and not more.
+
+    Cost grows about linearly with mu, so a few corrections in proportion find it from below.
+    """
+    mu = gaussian_parameter_at(epsilon, delta)
+    best: tuple[float, T] | None = None
+    for _ in range(20):
+        event, made = spend(mu)
+        spent = event_epsilon(event, delta)
+        if spent <= epsilon:
+            if best is None or mu > best[0]:
+                best = mu, made
+            if spent >= epsilon * (1.0 - 1e-4):
+                break
+        mu *= min(max(epsilon / spent, 0.1), 10.0) * (1.0 - 1e-6)
+    if best is None:
+        raise CalibrationError("So many steps cannot be paid by so small an epsilon.")
+    return best
+
+
+def gaussian_parameter_at(epsilon: float, delta: float) -> float:
+    """mu of a single Gaussian release that spends (epsilon, delta)."""
+    return calibrate(lambda mu: Gaussian(1.0 / mu), epsilon, delta)

@@ -1,0 +1,175 @@
+"""Which Gaussian pair dominates a run: the common currency of mixed runs and ledgers.
+
+If the profile H of a run is at most that of N(mu, 1) against N(0, 1) then, step by step as it is
+asked, the run is post-processing of that pair (Blackwell). Such runs compose by adding mu^2, in any
+order and interleaved; a `slack` d is the probability that a run reveals everything, and slacks add.
+
+    bounded range, once     mu = 2 Phi^-1(1/(1 + e^{-eta/2})), exact
+    bounded range, T times  mu^2 = (eta^2/4)(T + c + (T - K) k) from the certified table, K <= T
+    pure                    bounded range 2 epsilon covers it
+    Gaussian                mu = sensitivity/scale
+
+The table (gaussian_table.json, made by benchmarks/gaussian_table.py) holds c and k for some K, certified for
+eta on a grid; from the grid point below to eta itself the scaling lemma pays. Proofs:
+docs/proofs/accounting.md, section 8.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_right
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpsparse.accounting.events import ObjectivePerturbation
+from dpsparse.accounting.gaussian import log_profile
+from dpsparse.accounting.objective import delta_profiles
+from dpsparse.accounting.transport import transport_profile
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+# What a certificate leaves unchecked: profiles below this number. Far below any delta.
+CUT = 1e-60
+# The same after the scaling lemma, which may multiply it by e^{y/2} eta/eta_i: below 1e12.
+SLACK = 1e-48
+# The table is certified at K eta^2/4 = FIRST, GRID, 2 GRID, ..., LAST.
+FIRST, GRID, LAST = 1e-12, 0.008, 2.8
+
+
+def is_dominated(values: Array, spacing: float, mu: float, cut: float = CUT) -> bool:
+    """Whether the chords through `values` at 0, spacing, ... stay below G_mu wherever above `cut`.
+
+    G is convex in g, so its tangents at the two ends of a cell lie below it; a chord that is
+    below both ends and below the crossing of the tangents is below G on the whole cell.
+    """
+    y: Array = spacing * np.arange(float(len(values)))
+    log_value, error = log_profile(mu, y)
+    gaussian = np.exp(np.maximum(log_value - error, -700.0)) * (1.0 - 1e-11)
+    live = values[:-1] > cut
+    # Above the last node a profile is constant and G falls on: nothing there is compared, so it must be slack.
+    # What is not a number is below nothing.
+    if not (np.all(values <= np.maximum(gaussian, cut)) and values[-1] <= cut):
+        return False
+    # In units of the cell: fall from the left tangent, fall to the right one.
+    rise = np.exp(y[:-1]) * math.expm1(spacing)
+    tail = ndtr(-mu / 2.0 - y / mu)  # -dG/dg, which falls
+    left, right = tail[:-1] * rise * (1.0 + 1e-11), tail[1:] * rise
+    with np.errstate(all="ignore"):
+        crossing = (gaussian[:-1] - gaussian[1:] - right) / (left - right)
+    crossing = np.clip(np.nan_to_num(crossing, nan=0.5), 0.0, 1.0)
+    chord = (1.0 - crossing) * values[:-1] + crossing * values[1:]
+    below = np.maximum(gaussian[:-1] - left * crossing, gaussian[1:] + right * (1.0 - crossing))
+    return bool(np.all((chord <= below * (1.0 - 1e-11)) | ~live))
+
+
+@lru_cache(maxsize=4096)
+def bounded_range_mu(eta: float, count: int) -> float:
+    """mu that dominates every adaptive run of `count` steps of range `eta`, up to count * SLACK."""
+    once = _once(eta)
+    if count == 1:
+        return once
+    sizes, _, _ = _table()
+    i = bisect_right(sizes, count)
+    bounds = [once * math.sqrt(count)]
+    bounds += [_from_entry(eta, count, entry) for entry in range(max(0, i - 2), i)]
+    if i < len(sizes):  # a longer run costs more: rounding the count up is safe, and monotone
+        bounds.append(_from_entry(eta, sizes[i], i))
+    return min(bounds)
+
+
+def _once(eta: float) -> float:
+    """2 Phi^-1(1/(1 + e^{-eta/2})) from above; its slope falls from sqrt(2 pi)/4 at 0."""
+    linear = math.sqrt(2.0 * math.pi) / 4.0 * eta
+    if eta < 1e-3 or eta > 600.0:  # beyond, the exponential would overflow: a chord is above, too
+        return linear
+    return min(linear, -2.0 * float(ndtri(1.0 / (1.0 + math.exp(eta / 2.0)))) + 1e-13)
+
+
+def _from_entry(eta: float, count: int, entry: int) -> float:
+    """mu from one entry: exact on the grid of eta, by the scaling lemma above a grid point."""
+    sizes, excess, per_step = _table()
+    size = sizes[entry]
+    rate = math.sqrt(count + excess[entry] + (count - size) * per_step[entry]) / 2.0
+    square = size * eta * eta / 4.0
+    j = min(math.floor(square / GRID), round(LAST / GRID))
+    below = math.sqrt(4.0 / size * (j * GRID if j > 0 else FIRST))
+    above = math.sqrt(4.0 / size * (j + 1.0) * GRID)
+    if eta <= below:  # also when the root was rounded up
+        return rate * below
+    mu = rate * eta
+    if mu > 4.0:
+        return math.inf
+    # The scaling lemma: a factor e^gap on the profile, paid by mu^(1/elasticity).
+    gap = (eta * eta - below * below) * (rate * rate / 8.0 + 1.0 / 24.0)
+    half = 1.05 * mu / 2.0
+    density = math.exp(-half * half / 2.0) / math.sqrt(2.0 * math.pi)
+    elasticity = 2.0 * half * density / math.erf(half / math.sqrt(2.0))
+    factor = math.exp(gap / elasticity) * (1.0 + 1e-12)
+    scaled = mu * factor if factor <= 1.05 else math.inf
+    return min(scaled, rate * above) if (j + 1.0) * GRID <= LAST else scaled
+
+
+@cache
+def _table() -> tuple[list[int], list[float], list[float]]:
+    """Sizes K, excess variance c of K steps, and excess k of each further step."""
+    text = resources.files("dpsparse.accounting").joinpath("gaussian_table.json").read_text()
+    table = json.loads(text)
+    if (table["first"], table["spacing"], table["last"]) != (FIRST, GRID, LAST):
+        raise RuntimeError("gaussian_table.json was certified on another grid.")
+    rows = table["entries"]
+    return [r["steps"] for r in rows], [r["c"] for r in rows], [r["k"] for r in rows]
+
+
+# What the certificate of an objective perturbation leaves unchecked.
+LEAK = 1e-30
+# Its parameter is computed for mu rounded up to a power of this: plans try many a mu, and each takes a while.
+_STEP = 2.0 ** (1.0 / 64.0)
+
+
+def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
+    """(mu, slack) of one objective perturbation, from its own profile."""
+    own, flatness = event.mu, event.flatness
+    if not 1e-6 < own < 4.0 or flatness > 1e3:
+        return math.inf, 0.0
+    steps = math.ceil(math.log(own) / math.log(_STEP) + 1e-9)
+    # A larger mu may allow less slope where flatness counts; a flatness raised in the same ratio makes up for it. And
+    # a flatness far below mu costs the grid of the bound more memory than it saves.
+    raised = max(flatness * _STEP**1.001, 1e-5 * _STEP**steps)
+    mu = _perturbation_mu(_STEP**steps, raised, event.loss)
+    if not event.replace_one or math.isinf(mu):
+        return mu, LEAK
+    # One row out, one row in: mu doubles. Tests of power below 1e-18 are slack (objective_perturbation.md).
+    lost = float(ndtr(ndtri(2e-18) + mu)) + LEAK
+    twice = 2.0 * mu + 1e-11
+    return twice, lost / (2.0 * float(ndtr(-twice / 2.0)))
+
+
+@lru_cache(maxsize=1024)
+def _perturbation_mu(mu: float, flatness: float, loss: str) -> float:
+    """The smallest Gaussian above the profile under add-remove, within 1e-4."""
+    near = math.log1p(flatness) + 4.0 * mu  # beyond, the closed forms are close
+    spacing = max(mu / 8.0, near / 32.0)
+    top = math.log1p(flatness) + mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(LEAK / 100.0))
+    y: Array = spacing * np.arange(math.ceil(top / spacing) + 1.0)
+    values = delta_profiles(mu, flatness, loss, False, y)
+    inner = y <= near
+    values[inner] = np.minimum(values[inner], transport_profile(mu, flatness, loss, y[inner]))
+    if not (values[-1] <= LEAK and values[0] < 1.0):
+        return math.inf
+    low, high = mu, max(1.05 * mu, -2.0 * float(ndtri((1.0 - values[0]) / 2.0)))
+    for _ in range(30):
+        if is_dominated(values, spacing, high, LEAK):
+            break
+        high *= 1.2
+    else:
+        return math.inf
+    while high - low > 1e-4 * high:  # `high` is good
+        middle = (low + high) / 2.0
+        good = is_dominated(values, spacing, middle, LEAK)
+        low, high = (low, middle) if good else (middle, high)
+    return high

@@ -1,0 +1,390 @@
+"""Mechanisms as frozen records: what was done to the data, without the data.
+
+An event says everything the accountant needs and nothing else. The set is closed: an event
+type without a curve in `rdp.py` is refused, never guessed. Multiplicity lives in `Repeated`
+alone, so no curve has to remember to multiply.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from dpsparse._checks import given, is_real, is_whole
+from dpsparse.exceptions import ParameterError, UnknownEventError
+
+
+def _require_positive(event: object, *names: str) -> None:
+    for name in names:
+        value = getattr(event, name)
+        if not (is_real(value) and float(value) > 0):
+            kind = type(event).__name__
+            raise ParameterError(f"{kind}.{name} must be a positive number, got {given(value)}.")
+        # NumPy scalars become plain numbers, so that records are equal, hashed and saved alike.
+        plain = int(value) if is_whole(value) else float(value)
+        object.__setattr__(event, name, plain)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events. Subclasses are plain records of public numbers.
+
+    `proof` names the note with the law of the mechanism and its curve; a test reads it there.
+    """
+
+    proof: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        """As people read it, six digits a number; `repr` has them all."""
+        shown = (f"{field.name}={_short(getattr(self, field.name))}" for field in fields(self))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class _Positive:
+    """Events of positive numbers and nothing else, whose curves stand in one note."""
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, *(field.name for field in fields(self)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Exponential(_Positive, Event):
+    """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Exponential, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Exponential(eta=0.1), 100), delta=1e-6):.2f}")
+    2.25
+    """
+
+    eta: float
+
+
+@dataclass(frozen=True)
+class Pure(_Positive, Event):
+    """Any mechanism that is `epsilon`-DP with delta 0.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Pure, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Pure(0.1), 100), delta=1e-6):.2f}")  # not 10
+    4.77
+    """
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class ZCDP(_Positive, Event):
+    """Any mechanism that is `rho`-zCDP.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import ZCDP, epsilon
+    >>> print(f"{epsilon(ZCDP(rho=0.05), delta=1e-6):.2f}")
+    1.47
+    """
+
+    rho: float
+
+
+@dataclass(frozen=True)
+class Gaussian(_Positive, Event):
+    """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Gaussian, epsilon
+    >>> print(f"{epsilon(Gaussian(scale=5.0, sensitivity=1.0), delta=1e-6):.2f}")
+    0.83
+    """
+
+    scale: float
+    sensitivity: float = 1.0
+
+
+@dataclass(frozen=True)
+class RoundedGaussian(Event):
+    """Gaussian noise rounded to a grid on `size` values of the grid: what Gaussian noise costs,
+    as rounding is post-processing, plus the sampler's distance from that law
+    (docs/proofs/rounded_gaussian.md).
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Gaussian, RoundedGaussian, epsilon
+    >>> print(f"{epsilon(RoundedGaussian(scale=5.0, sensitivity=1.0, size=1_000), delta=1e-6):.2f}")
+    0.83
+    """
+
+    proof: ClassVar[str] = "docs/proofs/rounded_gaussian.md"
+
+    scale: float
+    sensitivity: float = 1.0
+    size: int = 1
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity", "size")
+
+    @property
+    def slack(self) -> float:
+        """Total variation between what is drawn and the law: 2^-90 a value (Lemma 3)."""
+        return min(1.0, self.size * 2.0**-90)
+
+
+@dataclass(frozen=True)
+class ThresholdedGaussian(RoundedGaussian):
+    """Rounded Gaussian noise on the weights of names that occur, of which those above a threshold are told.
+
+    A name that only one row (or person) knows is impossible without it. With probability at most `leak`, over
+    both tables together, such a name is told; otherwise the release is the Gaussian one
+    (Lemma 4 of its note). `size` is a public bound on the number of names.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Gaussian, ThresholdedGaussian, epsilon
+    >>> print(f"{epsilon(ThresholdedGaussian(scale=5.0, size=10_000, leak=1e-8), delta=1e-6):.2f}")
+    0.83
+    """
+
+    proof: ClassVar[str] = "docs/proofs/preparation.md"
+
+    leak: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_positive(self, "leak")
+        if not self.leak < 0.5:
+            raise ParameterError(
+                f"ThresholdedGaussian.leak must be below one half, got {given(self.leak)}."
+            )
+
+
+@dataclass(frozen=True)
+class Geometric(Event):
+    """Two-sided geometric noise, P(k) ~ exp(-|k|/scale), on an integer of `sensitivity`.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Geometric, epsilon
+    >>> print(f"{epsilon(Geometric(scale=10.0, sensitivity=1), delta=1e-6):.2f}")
+    0.10
+    """
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
+    scale: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "sensitivity")
+        if math.isinf(self.sensitivity) or self.sensitivity != int(self.sensitivity):
+            raise ParameterError(
+                "Geometric.sensitivity must be a whole number: integer noise on a query that "
+                "moves by fractions is not private. Round the bounds of the count."
+            )
+
+    @classmethod
+    def for_epsilon(cls, epsilon: float, sensitivity: int) -> Geometric:
+        """The noise that costs `epsilon`: a quotient that float64 rounds down would cost more, by one last digit."""
+        scale = sensitivity / epsilon
+        if math.isinf(scale):
+            raise ParameterError(
+                f"epsilon={epsilon!r} is too small: no number is as large as its noise."
+            )
+        if Fraction(scale) * Fraction(epsilon) < sensitivity:
+            scale = math.nextafter(scale, math.inf)
+        return cls(scale, sensitivity)
+
+
+@dataclass(frozen=True)
+class RenyiCurve(Event):
+    """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import RenyiCurve, epsilon
+    >>> print(f"{epsilon(RenyiCurve(orders=(2.0, 8.0, 32.0), values=(0.02, 0.08, 0.32)), delta=1e-6):.2f}")
+    0.62
+    """
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
+    orders: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        orders = tuple(float(a) for a in self.orders)
+        values = tuple(float(v) for v in self.values)
+        rising = all(low < high < math.inf for low, high in pairwise((1.0, *orders)))
+        if not orders or len(orders) != len(values) or not rising:
+            raise ParameterError(
+                "RenyiCurve.orders must be finite, above 1, rising, and as many as values."
+            )
+        if not all(v >= 0.0 for v in values):
+            raise ParameterError("RenyiCurve.values must be numbers >= 0.")
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "values", values)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Event):
+    """The exact minimiser of sum of losses + ridge/2 |theta|^2 + b.theta, b ~ N(0, scale^2 I).
+
+    `gradient_bound` bounds the L2 norm of one row's gradient, `curvature` its second derivative
+    times |x|^2. `loss` is "logistic", "one-sided" (slope of one sign per row) or "glm" (any
+    scalar slope). Not for losses with several slopes per row, such as softmax.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import ObjectivePerturbation, epsilon
+    >>> fit = ObjectivePerturbation(scale=10.0, gradient_bound=1.0, curvature=0.25, ridge=25.0, loss="logistic")
+    >>> print(f"{epsilon(fit, delta=1e-6):.2f}")
+    0.40
+    """
+
+    proof: ClassVar[str] = "docs/proofs/objective_perturbation.md"
+
+    scale: float
+    gradient_bound: float
+    curvature: float
+    ridge: float
+    loss: str = "glm"
+    adjacency: str = "add-remove"
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale", "gradient_bound", "curvature", "ridge")
+        if self.loss not in ("glm", "one-sided", "logistic"):
+            raise ParameterError(
+                "ObjectivePerturbation.loss must be 'glm', 'one-sided' or 'logistic', "
+                f"got {given(self.loss)}."
+            )
+        if self.adjacency not in ("add-remove", "replace-one"):
+            raise ParameterError(
+                "ObjectivePerturbation.adjacency must be 'add-remove' or 'replace-one', "
+                f"got {given(self.adjacency)}."
+            )
+
+    @property
+    def mu(self) -> float:
+        """How far one row may move the tilt, in standard deviations of its noise."""
+        return self.gradient_bound / self.scale
+
+    @property
+    def flatness(self) -> float:
+        """How much curvature one row may add, over that of the ridge."""
+        return self.curvature / self.ridge
+
+    @property
+    def replace_one(self) -> bool:
+        return self.adjacency == "replace-one"
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """No guarantee at all: noiseless, seeded or published without proof.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import NonPrivate, epsilon
+    >>> epsilon(NonPrivate(), delta=1e-6)
+    inf
+    """
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """The same event `count` times, adaptively.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Gaussian, Repeated, epsilon
+    >>> print(f"{epsilon(Repeated(Gaussian(5.0), 4), delta=1e-6):.2f}")  # as one with scale 2.5
+    1.77
+    """
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise UnknownEventError(f"Repeated.event must be an event, got {given(self.event)}.")
+        count: object = self.count
+        if not is_whole(count) or int(self.count) < 0:
+            raise ParameterError(f"Repeated.count must be a whole number, got {given(count)}.")
+        object.__setattr__(self, "count", int(self.count))
+
+
+@dataclass(frozen=True)
+class Sequence(Event):
+    """Events one after the other, each chosen after seeing the earlier outputs.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Exponential, Gaussian, Sequence, epsilon
+    >>> print(f"{epsilon(Sequence((Gaussian(5.0), Exponential(0.2))), delta=1e-6):.2f}")
+    0.94
+    """
+
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", tuple(self.events))
+        for event in self.events:
+            if not isinstance(event, Event):
+                raise UnknownEventError(f"Sequence holds {event!r}, which is not an event.")
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """The event as plain JSON types, invertible by `from_dict` bit for bit."""
+    out: dict[str, Any] = {"type": type(event).__name__}
+    for field in fields(event):
+        out[field.name] = _encode(getattr(event, field.name))
+    return out
+
+
+def from_dict(record: dict[str, Any]) -> Event:
+    """Inverse of `to_dict`; an unknown type is refused."""
+    kinds = {kind.__name__: kind for kind in _all_kinds(Event)}
+    kind = kinds.get(str(record.get("type")))
+    if kind is None:
+        raise UnknownEventError(f"Unknown event type {record.get('type')!r} in a record.")
+    missing = [field.name for field in fields(kind) if field.name not in record]
+    if missing:
+        raise ParameterError(f"The record of {kind.__name__} lacks {', '.join(missing)}.")
+    return kind(**{field.name: _decode(record[field.name]) for field in fields(kind)})
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Event):
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_encode(part) for part in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return from_dict(value)
+    if isinstance(value, list):
+        return tuple(_decode(part) for part in value)
+    return math.inf if value == "inf" else value
+
+
+def _all_kinds(kind: type[Event]) -> list[type[Event]]:
+    return [k for sub in kind.__subclasses__() for k in (sub, *_all_kinds(sub))]

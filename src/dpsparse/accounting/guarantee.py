@@ -1,0 +1,290 @@
+"""What was promised, on what ground: the record a fitted model carries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from dpsparse._checks import given
+from dpsparse._json import plain
+from dpsparse.accounting import events as ev
+from dpsparse.accounting.conversion import epsilon as event_epsilon
+from dpsparse.accounting.html import guarantee_html, likelihood_factor, rounded_up
+from dpsparse.accounting.rdp import leaves
+from dpsparse.exceptions import CalibrationError, ParameterError
+
+ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
+ROW, PERSON = "one row", "one person, all of their rows"  # what a guarantee protects
+# Which table a guarantee is about, and what that leaves out.
+FITTED, RAW, PREPARED = "the table given to fit", "the raw table", "the prepared table"
+EVALUATED, ANALYSED = "the evaluated table", "the table given to dp_inference"
+TABLES = {
+    FITTED: "what was learnt from the rows before (scales, categories, settings) is not counted",
+    RAW: "what preparing its rows cost is counted",
+    PREPARED: "what preparing it cost stands in the guarantee of the pipeline",
+    EVALUATED: "what was learnt from the rows before, such as the model, is not counted",
+    ANALYSED: "what was learnt from the rows before (scales, the support) is not counted",
+}
+SECURE, SEEDED = "cryptographic stream", "seeded"
+LOOSE = 10.0  # beyond this epsilon a guarantee says little
+TRUST_MODEL = (
+    "central model: a trusted curator holds the rows and runs the fit; only the released model "
+    "is protected"
+)
+NOT_PROTECTED = (
+    "the raw data at rest and in memory",
+    "timing, memory and power side channels of the fit",
+    "facts about groups and the population that the model learns on purpose",
+    "facts declared public: the domain, the number of features, every hyper-parameter",
+    "choices made by looking at the data outside this library (tuning, cleaning, feature building)",
+)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy of one release, with everything it rests on.
+
+    `proven=False` means no promise at all: `epsilon` is then infinity, whatever was asked for (`Plan.epsilon` keeps
+    that number). A proven one is recomputed from its events when it is made, and refused if they spend more.
+    `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
+    hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
+    `table` says which table the guarantee is about. `n_units` is the number of rows or persons where it was declared
+    public, and serves `cautions` alone.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> guarantee = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5).plan(n_features=1_000).guarantee
+    >>> guarantee.headline
+    '(0.5, 1e-06)-DP of the table given to fit, add/remove one row, proven'
+    >>> guarantee.proven, guarantee.unit, guarantee.source
+    (True, 'one row', 'docs/proofs/noisy_gradient.md')
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    proven: bool
+    events: tuple[tuple[str, ev.Event], ...] = ()
+    assumptions: tuple[str, ...] = ()
+    source: str = ""
+    calibration: str = "proven"
+    unit: str = ROW
+    randomness: str = SECURE
+    n_units: int | None = None
+    table: str = FITTED
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0.0:
+            raise ParameterError(f"epsilon must be a number >= 0, got {given(self.epsilon)}.")
+        if not 0.0 <= self.delta <= 1.0:
+            raise ParameterError(f"delta must be in [0, 1], got {given(self.delta)}.")
+        if self.adjacency not in ADJACENCIES:
+            known = " or ".join(map(repr, ADJACENCIES))
+            raise ParameterError(f"adjacency must be {known}, got {given(self.adjacency)}.")
+        if self.randomness not in (SECURE, SEEDED):
+            raise ParameterError(f"randomness must be {SECURE!r} or {SEEDED!r}.")
+        if self.table not in TABLES:
+            raise ParameterError(f"table must be one of {', '.join(map(repr, TABLES))}.")
+        events = tuple((str(name), event) for name, event in self.events)
+        if not all(isinstance(event, ev.Event) for _, event in events):
+            raise ParameterError("events must be pairs (name, event).")
+        for name, value in (
+            ("epsilon", float(self.epsilon) if self.proven else math.inf),
+            ("delta", float(self.delta)),
+            ("proven", bool(self.proven)),
+            ("events", events),
+            ("assumptions", tuple(map(str, self.assumptions))),
+        ):
+            object.__setattr__(self, name, value)
+        flaw = self._flaw or ("epsilon is infinite" if math.isinf(self.epsilon) else "")
+        if self.proven and flaw:
+            raise ParameterError(f"A guarantee cannot be proven here: {flaw}.")
+        # The accountant has the last word on what may be claimed; 1e-9 is for rounding alone.
+        if self.proven and self.recompute() > self.epsilon * (1.0 + 1e-9):
+            raise CalibrationError(
+                f"What is recorded here spends more than the epsilon it claims ({self.epsilon!r})."
+            )
+
+    @property
+    def event(self) -> ev.Event:
+        """Everything that ran, as one event."""
+        return ev.Sequence(tuple(event for _, event in self.events))
+
+    def recompute(self) -> float:
+        """Epsilon at this delta, from the events alone; at most `epsilon` if all is well."""
+        return event_epsilon(self.event, self.delta) if self.delta < 1.0 else math.inf
+
+    def seeded(self) -> Guarantee:
+        """The same run with a reproducible stream: whoever knows the seed removes the noise."""
+        return replace(self, proven=False, randomness=SEEDED)
+
+    @property
+    def _flaw(self) -> str:
+        """Why no proof can hold, or an empty string."""
+        if self.randomness == SEEDED:
+            return "seeded random numbers: whoever knows the seed can remove the noise"
+        if not self.events:
+            return "no mechanism is recorded"
+        kinds = leaves(self.event).keys()
+        if kinds == {ev.NonPrivate()}:
+            return "no noise was added"
+        if ev.NonPrivate() in kinds:
+            return "one step has no guarantee"
+        return "delta is 1" if self.delta >= 1.0 else ""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why a proven guarantee may still promise too little; whoever shows it green shows these amber."""
+        if not self.proven:
+            return ()
+        return cautions(self.epsilon, self.delta, self.n_units, self.unit)
+
+    @property
+    def neighbours(self) -> str:
+        """Which tables must look alike, in words: what is added, removed or replaced is the unit."""
+        words = ADJACENCIES[self.adjacency]
+        return words if self.unit == ROW else words.replace("one row", "one person")
+
+    @property
+    def covers(self) -> str:
+        """Which table is protected, and what the guarantee leaves out."""
+        return f"{self.table}; {TABLES[self.table]}"
+
+    @property
+    def headline(self) -> str:
+        """One line, for a log or the head of a report."""
+        if self.proven:
+            terms = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-DP"
+            return f"{terms} of {self.table}, {self.neighbours}, proven"
+        return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        if self.proven:
+            change = (
+                "is in the data or not"
+                if self.adjacency == "add-remove"
+                else "is in the data or replaced by any other"
+            )
+            who = self.unit.replace(", all of their rows", " with all of their rows")
+            lines.append(
+                f"Whether {who} {change} changes the probability of any outcome by at most "
+                f"a factor e^epsilon = {_factor(self.epsilon)}, apart from an additional "
+                f"probability of {rounded_up(self.delta)}."
+            )
+        else:
+            lines.append(
+                "Treat the result as if it contained the data: epsilon is infinite, whatever was asked for."
+            )
+        lines += [f"  caution     {text}" for text in self.cautions]
+        lines.append(f"  covers      {self.covers}")
+        lines += [f"  step        {name}: {event}" for name, event in self.events]
+        lines += [f"  assumes     {text}" for text in self.assumptions]
+        lines.append(f"  trust       {TRUST_MODEL}")
+        lines.append(f"  randomness  {self.randomness}")
+        lines.append(f"  calibration {self.calibration}")
+        if self.source:
+            lines.append(f"  proof       {self.source}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = [
+            ("epsilon", rounded_up(self.epsilon)),
+            ("delta", rounded_up(self.delta)),
+        ]
+        rows += [("caution", text) for text in self.cautions]
+        rows += [("covers", self.covers), ("neighbours", self.neighbours), ("unit", self.unit)]
+        rows += [(f"step: {name}", event) for name, event in self.events]
+        rows += [("assumes", text) for text in self.assumptions]
+        rows += [("randomness", self.randomness), ("proof", self.source or "none")]
+        return guarantee_html(self.headline, self.proven, rows, caution=bool(self.cautions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.
+
+        `summary` tells the same in words, for a reader of the file; it is derived.
+        """
+        record = {
+            "format": 1,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "unit": self.unit,
+            "proven": self.proven,
+            "events": [{"name": name, "event": ev.to_dict(event)} for name, event in self.events],
+            "assumptions": self.assumptions,
+            "source": self.source,
+            "calibration": self.calibration,
+            "randomness": self.randomness,
+            "n_units": self.n_units,
+            "table": self.table,
+            "summary": self._summary(),
+        }
+        return dict(plain(record))
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
+        """Inverse of `to_dict`."""
+        if record.get("format") != 1:
+            raise ParameterError(f"Unknown guarantee format {record.get('format')!r}; expected 1.")
+        try:
+            facts = {field.name: record[field.name] for field in fields(cls)}
+            for name in ("epsilon", "delta"):  # infinity is written as a text
+                facts[name] = math.inf if facts[name] == "inf" else facts[name]
+                if type(facts[name]) not in (int, float):
+                    raise ParameterError(f"{name} of a guarantee record must be a number.")
+            if type(facts["proven"]) is not bool:
+                raise ParameterError("proven of a guarantee record must be true or false.")
+            facts["events"] = tuple((e["name"], ev.from_dict(e["event"])) for e in facts["events"])
+            return cls(**facts)
+        except KeyError as error:
+            raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "claim": self.headline,
+            "privacy_loss_parameters": {
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "definition": "approximate differential privacy",
+                "accounting": "adaptive composition; smallest of the proven bounds (accounting.md)",
+            },
+            "unit_of_privacy": self.unit,
+            "covers": self.covers,
+            "adjacency": self.neighbours,
+            "trust_model": TRUST_MODEL,
+            "mechanisms": [f"{name}: {event!r}" for name, event in self.events],
+            "randomness": self.randomness,
+            "arithmetic_and_assumptions": self.assumptions,
+            "proof": self.source,
+            "cautions": self.cautions or ["none"],
+            "not_protected": NOT_PROTECTED,
+        }
+
+
+def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW) -> tuple[str, ...]:
+    """What a reader of a guarantee should be told before trusting it; nothing if it is strong enough.
+
+    Both are about the numbers promised, not about the proof: with delta >= 1/n the mechanism that publishes one of n
+    rows at random would pass, and beyond epsilon 10 a probability may grow by a factor above 22,000.
+    """
+    one, many = ("person", "persons") if unit == PERSON else ("row", "rows")
+    found = []
+    if n_units is not None and delta * n_units >= 1.0:
+        found.append(
+            f"delta = {delta:g} is not below 1/n for n = {n_units:,} {many}: to publish one {one} at random would "
+            "satisfy it; choose delta far below 1/n"
+        )
+    if LOOSE < epsilon < math.inf:
+        found.append(
+            f"epsilon = {rounded_up(epsilon, 3)} lets one {one} change a probability by a factor of "
+            f"{_factor(epsilon)}; above {LOOSE:g} a guarantee says little"
+        )
+    return tuple(found)
+
+
+def _factor(epsilon: float) -> str:
+    return rounded_up(likelihood_factor(epsilon), 3) if epsilon < 50.0 else "astronomical"

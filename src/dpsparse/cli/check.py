@@ -1,0 +1,121 @@
+"""`dpsparse check`: what a fit would make of a table, from its header and what is declared. Free: no row is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpsparse._text import show_name
+from dpsparse.cli import options as opt
+from dpsparse.cli.output import emit, price_record, stage
+from dpsparse.exceptions import DPSparseError
+
+if TYPE_CHECKING:
+    from dpsparse.cli.job import Job
+
+MOST_NAMES = 12  # columns of a role that are listed
+
+
+@click.command()
+@click.argument("data")
+@opt.takes("fit", "facts", "data", "columns", "ledger", "json")
+def check(data: str, options: opt.Options) -> None:
+    """What `fit` would make of DATA and what it would cost: from the header and your options. Free: no row is read.
+
+    Give it the words of the fit. With --n-samples it also says what accuracy to expect, on made-up rows.
+    """
+    from dpsparse.cli.job import describe_job
+
+    job = describe_job(options, data)
+    record, text = describe(job)
+    emit(record, text, options.as_json)
+
+
+def describe(job: Job, *, forecast: bool = True) -> tuple[dict[str, Any], str]:
+    """The same as a record and as lines; a forecast takes some seconds."""
+    model = job.model()
+    record: dict[str, Any] = {"data": job.data, "notes": job.notes(), "roles": roles(job)}
+    lines = [("table", _table(job)), ("target", _target(job)), ("persons", _persons(job))]
+    lines += [
+        (role, f"{len(names)}: {', '.join(map(show_name, names[:MOST_NAMES]))}{', ...' * (len(names) > MOST_NAMES)}")
+        for role, names in record["roles"].items()
+    ]  # fmt: skip
+    lines += [("note", line) for line in record["notes"]]
+    if job.n_columns is None:
+        lines.append(("price", "state --n-features, the public number of columns"))
+    else:
+        price = model.plan(job.n_columns)
+        found, text = price_record(price, job.ledger)
+        record |= found
+        lines.append(("price", f"{price.guarantee.headline}; `dpsparse plan` lists its parts"))
+        if job.ledger is not None:
+            lines.append(("budget", text.splitlines()[-1]))
+        if forecast:
+            lines.append(("expect", _expected(job, record)))
+    return record, "\n".join(f"{name:<9} {line}" for name, line in lines)
+
+
+def roles(job: Job) -> dict[str, list[str]]:
+    """The feature columns by what is done with them."""
+    if not job.is_table:
+        return {}
+    if not job.prepares:
+        return {"numbers": job.features}
+    domain, stated = job.roles
+    found: dict[str, list[str]] = {}
+    for name in job.features:
+        if name in (domain.bounds or {}):
+            role = "bounded"
+        elif name in (domain.categories or {}):
+            role = "listed"
+        else:
+            role = stated.get(name, "auto")
+            role = role if isinstance(role, str) else "hash"
+        found.setdefault(role, []).append(name)
+    return found
+
+
+def _table(job: Job) -> str:
+    if not job.is_table:
+        return "without named columns; its rows are sparse numbers"
+    how = (
+        "prepared as below"
+        if job.prepares
+        else "taken as numbers (--prepare private learns what they are)"
+    )
+    return f"{len(job.header)} columns in the header, {len(job.features)} are features, {how}"
+
+
+def _target(job: Job) -> str:
+    domain = job.facts.domain
+    name = show_name(job.options.target or "the labels of the file")
+    if domain.classes is not None:
+        return f"{name}: one of {', '.join(map(show_name, domain.classes))}"
+    low, high = domain.target_range or (-(domain.target_bound or 0.0), domain.target_bound or 0.0)
+    return f"{name}: a number between {low:g} and {high:g}"
+
+
+def _persons(job: Job) -> str:
+    if job.options.person is not None:
+        return f"{show_name(job.options.person)}: persons are protected, with all of their rows"
+    return "single rows are protected; if a person may have several, name their column (--person)"
+
+
+def _expected(job: Job, record: dict[str, Any]) -> str:
+    """What the fit reaches on made-up rows of this shape: whether the budget is enough for so many columns."""
+    from dpsparse.model_selection import expected_accuracy
+
+    rows, columns = job.facts.domain.n_samples, job.n_columns
+    if rows is None or columns is None:
+        return "state --n-samples, a public guess of the number of rows, to be told"
+    inner = opt.make_estimator(job.options, job.facts.domain, None).set_params(random_state=None)
+    try:
+        with stage("trying it on made-up rows"):
+            forecast = expected_accuracy(
+                inner, rows, columns, epsilon=job.options.epsilon, repeats=1
+            )
+    except DPSparseError:
+        return "a forecast is made for two classes, or for numbers, at a finite epsilon"
+    record["expected"] = str(forecast)
+    return ", ".join(" ".join(line.split()) for line in str(forecast).splitlines())

@@ -1,0 +1,313 @@
+"""A fit that options describe, before a row is read: its facts, its account, its estimator, what every column is.
+
+A column is declared (bounds, categories), learnt privately (--prepare private does that to all that nothing else was
+said about), hashed, or dropped. Which of these is a decision about names of columns; it never depends on a cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpsparse._checks import did_you_mean, no_column
+from dpsparse._text import show_name
+from dpsparse.cli.options import (
+    Options,
+    adjacency_of,
+    check_dropping,
+    make_estimator,
+    names_of,
+    open_ledger,
+    pair_of,
+    range_of,
+    read_facts,
+)
+from dpsparse.exceptions import DomainError, ParameterError, SchemaError
+from dpsparse.io import column_names
+from dpsparse.io.streams import format_of
+from dpsparse.io.tables import Chosen, index_columns
+
+if TYPE_CHECKING:
+    from dpsparse.domain import Domain
+    from dpsparse.domain.file import Facts
+
+# Roles that options give to columns, by the name of the field.
+_ROLES = {
+    "numbers": ("--numbers", "number"),
+    "dates": ("--dates", "date"),
+    "texts": ("--text", "text"),
+    "words": ("--words", "words"),
+    "drop": ("--drop", "drop"),
+}
+_PREPARES = ("prepare", "bounds", "categories", "hashed", "fills", *list(_ROLES)[:-1])
+DECISIONS = (
+    "--bounds COLUMN=LOW..HIGH, --categories COLUMN=A,B, --numbers, --dates or --categories COLUMN (learnt privately), "
+    "--hash, --text, --words or --drop COLUMN; or --prepare private for all of them"
+)
+# Names of columns that number rows or persons.
+_IDENTIFIER = re.compile(
+    r"(?i:row.?(names?|numbers?|nr|id)?|index|nr|no|idx|(case|patient|person|subject|record|pat|fall)(id|nr|no)|id.?code|"
+    r"unnamed.*|id|id[ _.-].*|.*[ _.-](id|nr))|[a-z]+I[dD]"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What `fit`, `plan`, `tune` and `check` do to DATA; only its header was read."""
+
+    options: Options
+    facts: Facts
+    ledger: Any
+    data: str | None = None
+
+    @cached_property
+    def is_table(self) -> bool:
+        """Whether DATA has named columns."""
+        kind = self.options.file_format or (None if self.data is None else format_of(Path(self.data)))  # fmt: skip
+        return kind not in (None, "svmlight")
+
+    @cached_property
+    def prepares(self) -> bool:
+        """Whether anything was said about columns that needs preparation."""
+        domain = self.facts.domain
+        stated = any(getattr(self.options, name) for name in _PREPARES) or self.missing_words
+        raw = bool(stated) or bool(
+            self.facts.roles or domain.bounds or domain.categories or domain.fill
+        )
+        if raw and self.facts.scales:
+            raise click.UsageError(
+                "--scale is for tables that are not prepared; state --bounds instead."
+            )
+        return raw
+
+    @property
+    def missing_words(self) -> tuple[str, ...]:
+        """What stands for a missing value, besides the usual words."""
+        return tuple(names_of(self.options.missing_values)) or self.facts.missing_values
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The names of the columns, among them the target. Before the target is found among them they are not shown:
+        the first line of a file without a header is a row."""
+        options = self.options
+        how: dict[str, Any] = {"sep": options.sep, "encoding": options.encoding}
+        names = column_names(str(self.data), options.file_format, **how)
+        said = [options.needed_target, options.person, *options.dropped]
+        for name in said[:2]:
+            if name is not None and name not in names:
+                raise no_column(name, names, said)
+        return names
+
+    @cached_property
+    def features(self) -> list[str]:
+        """The columns that are learnt from."""
+        options = self.options
+        if not self.prepares:
+            chosen = Chosen(options.target, options.person, tuple(options.dropped))
+            return chosen.features_of(self.header)
+        roles, others = self.roles[1], {options.target, options.person}
+        return [name for name in self.header if name not in others and roles.get(name) != "drop"]
+
+    @cached_property
+    def roles(self) -> tuple[Domain, dict[str, Any]]:
+        """What is declared about the columns of a raw table: the domain, and roles by name."""
+        domain, roles = _declared(self.options, self.facts.domain, self.facts.roles)
+        stated = {*(domain.bounds or {}), *(domain.categories or {}), *roles}
+        return domain, dict.fromkeys(self.index_columns(stated), "drop") | roles
+
+    def index_columns(self, stated: set[str]) -> list[str]:
+        """The row numbers that pandas wrote; they are left out unless something else was said about them."""
+        return [
+            name
+            for name in index_columns(self.header)
+            if name not in {self.options.target, self.options.person} | stated
+        ]
+
+    @cached_property
+    def n_columns(self) -> int | None:
+        """The public number of columns that are learnt from; None where nobody stated it."""
+        if self.data is not None and self.is_table and (self.prepares or self.options.n_features is None):  # fmt: skip
+            return len(self.features)
+        return self.options.n_features
+
+    def model(self, *, seeded: bool = True, paid: bool = True) -> Any:
+        """The estimator, in a pipeline if the table is prepared; a search has its own seed and account."""
+        ledger = self.ledger if paid else None
+        options = self.options if seeded else replace(self.options, random_state=None)
+        if not self.prepares:
+            return make_estimator(options, self.facts.domain, ledger)
+        domain, _ = self.roles if self.data is not None else (self.facts.domain, {})
+        model = make_estimator(replace(options, random_state=None), domain, None)
+        return _make_pipeline(model, self, ledger, options.random_state)
+
+    def notes(self) -> list[str]:
+        """What somebody should know before paying, from names alone."""
+        if self.data is None or not self.is_table:
+            return []
+        stated = set(self.options.dropped)
+        if self.prepares:
+            domain, _ = self.roles
+            stated |= {*(domain.bounds or {}), *(domain.categories or {})}
+        found, index = (
+            [],
+            [name for name in self.index_columns(stated) if name not in self.features],
+        )
+        if index:
+            shown = ", ".join(show_name(name) or "the first column, which has no name" for name in index)  # fmt: skip
+            found.append(f"left out, as pandas numbers rows so: {shown}")
+        numbers = [name for name in self.features if _IDENTIFIER.fullmatch(name)]
+        if numbers:
+            found.append(
+                "by their names these number rows or persons, and as features they add noise: "
+                f"{', '.join(map(show_name, numbers[:100]))}; leave them out (--drop), or protect persons (--person)"
+            )
+        return found
+
+
+def describe_job(options: Options, data: str | None = None) -> Job:
+    """The job that these options describe."""
+    options, facts = read_facts(options)
+    options.layout  # noqa: B018  refuses what is no separator or encoding
+    job = Job(options, facts, open_ledger(options), data)
+    check_dropping(options, adjacency_of(options, job.ledger))
+    return job
+
+
+# ---- raw tables -----------------------------------------------------------------------------------
+
+
+def _declared(
+    options: Options, domain: Domain, roles: dict[str, Any]
+) -> tuple[Domain, dict[str, Any]]:
+    """Domain and roles with what the options add; options win over a file."""
+    bounds, categories = dict(domain.bounds or {}), dict(domain.categories or {})
+    fill, roles = dict(domain.fill or {}), dict(roles)
+    stated: dict[str, str] = {}
+
+    def state(column: str, option: str) -> str:
+        if column in stated:
+            raise ParameterError(
+                f"Column {column!r} is stated twice: {stated[column]} and {option}."
+            )
+        stated[column] = option
+        for facts in (bounds, categories, roles):
+            facts.pop(column, None)
+        return column
+
+    for text in options.bounds:
+        column, pair = pair_of(text, "--bounds", "age=0..120")
+        try:
+            bounds[state(column, "--bounds")] = range_of(pair)
+        except ValueError:
+            raise ParameterError(
+                f"--bounds {text!r} must be written like --bounds age=0..120."
+            ) from None
+    for text in options.categories:
+        if "=" in text:
+            column, names = pair_of(text, "--categories", "sex=f,m")
+            categories[state(column, "--categories")] = names_of([names])
+        else:
+            for column in names_of([text]):
+                roles[state(column, "--categories")] = "category"
+    for text in options.hashed:
+        columns, sign, width = text.rpartition("=")
+        for column in names_of([columns if sign else text]):
+            roles[state(column, "--hash")] = _hashed(width, text) if sign else "hash"
+    for name, (option, role) in _ROLES.items():
+        for column in names_of(getattr(options, name)):
+            roles[state(column, option)] = role
+    for text in options.fills:
+        column, value = pair_of(text, "--fill", "age=40")
+        fill[column] = _number_or_text(value)
+    known = replace(domain, bounds=bounds or None, categories=categories or None, fill=fill or None)
+    return known, roles
+
+
+def _hashed(width: str, text: str) -> Any:
+    from dpsparse.preprocessing import HashingEncoder
+
+    if not width.strip().isdecimal() or not 0 < int(width) < 2**31:
+        raise ParameterError(f"--hash {text!r} must be written like --hash employer=128.")
+    return HashingEncoder(int(width))
+
+
+def _number_or_text(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _make_pipeline(model: Any, job: Job, ledger: Any, random_state: int | None) -> Any:
+    """The pipeline for a table of these columns; those that need a decision are listed all at once."""
+    from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+
+    options, names, (domain, roles) = job.options, job.header, job.roles
+    others = {options.target, options.person}
+    facts = {*(domain.bounds or {}), *(domain.categories or {}), *(domain.fill or {}), *roles}
+    absent = sorted(name for name in facts if name not in names)
+    if absent:
+        near = "".join(did_you_mean(name, names, facts | others) for name in absent[:3])
+        raise ParameterError(f"There are no such columns: {', '.join(absent[:50])}.{near}")
+    twice = sorted(str(name) for name in others if name in facts)
+    if twice:
+        raise ParameterError(
+            f"{', '.join(twice)} is the target or the person, not a feature; say nothing else about it."
+        )
+    decided = {*(domain.bounds or {}), *(domain.categories or {}), *roles}
+    open_ = [name for name in names if name not in decided and name not in others]
+    rest = "auto" if options.prepare == "private" else None
+    if open_ and rest is None:
+        raise ParameterError(
+            f"These columns need a decision: {shown_columns(open_, names)}. Add for each {DECISIONS}."
+        )
+    table = DPTablePreparer.from_domain(domain, roles, rest=rest, missing_values=job.missing_words)
+    return DPPipeline(
+        [("table", table), ("model", model)],
+        epsilon=options.epsilon,
+        delta=options.delta,
+        adjacency=model.adjacency,
+        ledger=ledger,
+        random_state=random_state,
+    )
+
+
+def shown_columns(columns: Sequence[str], names: Sequence[str]) -> str:
+    """Columns by name where they read like names, by number otherwise: a file without a header has cells there."""
+    told = [
+        name if name.replace("_", "a").replace(".", "a").replace(" ", "a").isidentifier()
+        and any(c.isalpha() for c in name)
+        else f"column {list(names).index(name) + 1}"
+        for name in columns[:100]
+    ]  # fmt: skip
+    return ", ".join(told) + (", ..." if len(columns) > 100 else "")
+
+
+def undecided(names: Sequence[str]) -> SchemaError:
+    """A table that is not of numbers alone, and the columns, all of them: which ones hold other cells is not told."""
+    return SchemaError(
+        "The table holds cells that are no finite numbers: names, dates or missing values. In which columns is not "
+        "told, as one row could decide it. Say for every column what it is: add "
+        f"{DECISIONS}. The columns are: {shown_columns(names, names)}. Nothing was spent."
+    )
+
+
+def check_scales(model: Any, names: Any) -> None:
+    """Refuse columns whose scale the method needs and nobody stated, in the words of the command line."""
+    try:
+        model._check_parameters()
+        model._check_scales(names)
+    except DomainError:
+        if names is None:
+            raise
+        raise ParameterError(
+            f"The method needs the public scale of these columns: {shown_columns(names, names)}. State --bounds "
+            "COLUMN=LOW..HIGH for each, --feature-bound 1 if all entries lie in [-1, 1], or have scales learnt: "
+            "--prepare private. Nothing was spent."
+        ) from None

@@ -1,0 +1,233 @@
+"""Declared facts as a small file that a data protection officer can read: YAML, JSON or TOML.
+
+    classes: [alive, dead]            what Domain(...) takes, under its own names
+    n_samples: 26000
+    target: dead                      for the command line: which column is predicted,
+    person: patient_id                and which one names the person of a row
+    missing_values: [none, -9]        words that stand for a missing value, besides an empty cell, NA, NaN and null
+    columns:
+      ageOFocc: {bounds: [0, 120], fill: 40, source: nobody is older}
+      sex: {categories: [f, m]}
+      employer: {prepare: hash}       a decision: auto, number, date, category, hash, text, words, drop
+
+A file holds what somebody stated; nothing in it is taken from rows.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dpsparse._files import write_whole
+from dpsparse._json import parsed, plain, readable
+from dpsparse.domain import Domain
+from dpsparse.exceptions import DomainError, ParameterError
+
+_BY_COLUMN = ("bounds", "categories", "fill", "sources")
+_OF_A_COLUMN = ("bounds", "categories", "fill", "source", "prepare", "scale")
+_KNOWN = tuple(part.name for part in fields(Domain) if part.name not in _BY_COLUMN)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file states: the domain, and for the command line target, persons, roles and scales of columns."""
+
+    domain: Domain
+    target: str | None = None
+    person: str | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    scales: dict[str, float] = field(default_factory=dict)
+    missing_values: tuple[str, ...] = ()
+
+
+def read(path: str | os.PathLike[str]) -> Facts:
+    """The facts of a file; what is wrong in it is told in one line."""
+    path = Path(path)
+    return facts_of(_parsed(path), path.name)
+
+
+def facts_of(content: Any, name: str) -> Facts:
+    """The facts of a parsed file called `name`."""
+    if not isinstance(content, dict):
+        raise ParameterError(f"{name} must state facts by name, such as classes: [0, 1].")
+    content = dict(content)
+    columns, scales = content.pop("columns", None) or {}, content.pop("scale", None) or {}
+    target, person = content.pop("target", None), content.pop("person", None)
+    sources, missing = content.pop("sources", None) or {}, content.pop("missing_values", None) or []
+    unknown = [key for key in content if key not in _KNOWN]
+    if unknown:
+        raise ParameterError(
+            f"{name} states {str(unknown[0])!r}; known facts are: {', '.join(_KNOWN)}, target, person, "
+            "missing_values, and tables columns and scale."
+        )
+    if not isinstance(scales, dict) or not all(
+        isinstance(v, (int, float)) and not isinstance(v, bool) for v in scales.values()
+    ):
+        raise ParameterError(f"In {name}, scale must list columns and numbers.")
+    if not isinstance(columns, dict) or not isinstance(sources, dict):
+        raise ParameterError(f"In {name}, columns must list facts by name of the column.")
+    by_column: dict[str, dict[str, Any]] = {fact: {} for fact in (*_OF_A_COLUMN, "source")}
+    for column, stated in columns.items():
+        if isinstance(stated, str):
+            stated = {"prepare": stated}
+        if not isinstance(stated, dict) or any(key not in _OF_A_COLUMN for key in stated):
+            raise ParameterError(
+                f"In {name}, column {str(column)!r} may state: {', '.join(_OF_A_COLUMN)}."
+            )
+        for key, value in stated.items():
+            if value is not None:
+                by_column[key][str(column)] = value
+    if person is not None:
+        content.setdefault("unit", "person")
+    domain = Domain(
+        **{key: _value(value) for key, value in content.items()},
+        bounds={c: tuple(b) if isinstance(b, list) else b for c, b in by_column["bounds"].items()} or None,
+        categories=by_column["categories"] or None,
+        fill=by_column["fill"] or None,
+        sources={**sources, **by_column["source"]} or None,
+    )  # fmt: skip
+    if target is not None and target == person:
+        raise ParameterError(f"In {name}, target and person must be different columns.")
+    scales = {**scales, **by_column["scale"]}
+    texts = [t for t in (target, person, *by_column["prepare"].values()) if t is not None]
+    if not all(isinstance(text, str) for text in texts):
+        raise ParameterError(f"In {name}, target, person and prepare must be texts.")
+    return Facts(
+        domain,
+        target,
+        person,
+        dict(by_column["prepare"]),
+        {str(column): float(scale) for column, scale in scales.items()},
+        tuple(map(str, missing)) if isinstance(missing, list) else (str(missing),),
+    )
+
+
+def _value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ParameterError(f"{path} is not a text in UTF-8.") from None
+    kind = path.suffix.lower()
+    try:
+        if kind == ".toml":
+            return tomllib.loads(text)
+        if kind == ".json":
+            return parsed(text)
+        return _yaml().load(text, _loader())
+    except (ValueError, RecursionError, _yaml().YAMLError):
+        named = {".toml": "TOML", ".json": "JSON"}.get(kind, "YAML")
+        raise ParameterError(f"{path} is not a {named} file.") from None
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise ParameterError(
+            "YAML files need PyYAML: pip install 'dpsparse[cli]'; .json works without."
+        ) from None
+    return yaml
+
+
+@cache
+def _loader() -> Any:
+    """PyYAML's safe loader, which leaves yes, no, on and off the texts that they are as labels; true and false are
+    truth values, as in YAML 1.2."""
+    yaml = _yaml()
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+            first: [(tag, pattern) for tag, pattern in kinds if tag != _BOOL or first in "tTfF"]
+            for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    return Loader
+
+
+def plain_facts(domain: Domain) -> dict[str, Any]:
+    """What was declared, as plain types in the layout of a file; what was not is left out."""
+    out: dict[str, Any] = {}
+    for name in _KNOWN:
+        value = getattr(domain, name)
+        undeclared = value is None or (name, value) == ("unit", "row")
+        if undeclared or (name == "target_bound" and getattr(domain, "target_range", None)):
+            continue
+        out[name] = list(value) if isinstance(value, tuple) else value
+    columns: dict[str, dict[str, Any]] = {}
+    bounds = domain.bounds or {}
+    if not isinstance(bounds, Mapping):
+        bounds = {str(j): pair for j, pair in enumerate(bounds)}
+    for fact, values in (
+        ("bounds", bounds),
+        ("categories", domain.categories),
+        ("fill", domain.fill),
+    ):
+        for name, value in (values or {}).items():
+            stated = list(value) if isinstance(value, (tuple, list)) else value
+            columns.setdefault(name, {})[fact] = stated
+    sources = dict(domain.sources or {})
+    for name in list(sources):
+        if name in columns:
+            columns[name]["source"] = sources.pop(name)
+    if sources:
+        out["sources"] = sources
+    if columns:
+        out["columns"] = columns
+    return out
+
+
+def save(domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a domain; bounds must be by name, as positions say nothing to a reader."""
+    path = Path(path)
+    if domain.bounds is not None and not isinstance(domain.bounds, Mapping):
+        raise DomainError(
+            "A file states bounds by name of the column: Domain(bounds={column: pair})."
+        )
+    facts = plain_facts(domain)
+    if path.suffix.lower() == ".json":
+        text = readable(plain(facts)) + "\n"
+    else:
+        text = "# Public facts, known without looking at private rows\n" + _yaml().safe_dump(
+            plain(facts), sort_keys=False, allow_unicode=True
+        )
+    write_whole(path, text.encode(), overwrite)
+
+
+def as_html(domain: Domain) -> str:
+    """A table of the declared facts, for a notebook."""
+    facts = plain_facts(domain)
+    columns = facts.pop("columns", {})
+    rows = [(name, _told(value)) for name, value in facts.items()]
+    rows += [
+        (f"column {name}", "; ".join(f"{fact} {_told(value)}" for fact, value in stated.items()))
+        for name, stated in columns.items()
+    ]
+    if not rows:
+        rows = [("nothing", "is declared")]
+    cells = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows
+    )
+    return f"<table><caption>Public facts: Domain</caption>{cells}</table>"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {part}" for key, part in value.items())
+    return str(value)

@@ -1,0 +1,86 @@
+"""What intervals and tests share: checks, the price, and the walk from private rows to releases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpsparse._checks import check_terms
+from dpsparse.accounting.budget import Budget
+from dpsparse.accounting.guarantee import FITTED, PERSON, ROW
+from dpsparse.accounting.plan import Plan
+from dpsparse.domain import Domain
+from dpsparse.domain.clipping import refuse_malformed, within_limits
+from dpsparse.exceptions import ParameterError
+from dpsparse.methods.base import BaseDPClassifier
+from dpsparse.methods.schema import check_lengths, checked_data, column_names
+from dpsparse.random import is_seeded
+from dpsparse.rows import Rows
+
+
+def check(
+    domain: Any, epsilon: Any, delta: Any, adjacency: Any, ledger: Any, seed: Any, name: str
+) -> Domain:
+    """Refuse what no data could make right; the domain, of two classes."""
+    if not isinstance(domain, Domain):
+        raise ParameterError(f"domain is required: {name} needs the public bounds Domain(...).")
+    check_terms(epsilon, delta, adjacency, ledger, "exact answer")
+    is_seeded(seed)
+    if len(domain.class_labels()) != 2:
+        raise ParameterError(f"{name} is for two classes; declare Domain(classes=[0, 1]).")
+    return domain
+
+
+def price(
+    name: str,
+    shares: dict[str, float],
+    sizes: dict[str, int],
+    domain: Domain,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    seed: Any,
+    assumptions: tuple[str, ...],
+    table: str = FITTED,
+) -> Plan:
+    """Gaussian releases with these shares of the budget."""
+    budget = Budget(epsilon, delta)
+    for phase, share in shares.items():
+        budget.gaussian(phase, share, sizes[phase])
+    if adjacency == "replace-one":
+        assumptions = (*assumptions, f"the number of {domain.unit}s is public (replace-one)")
+    plan = Plan(
+        method=name,
+        phases=budget.phases(),
+        epsilon=float(epsilon),
+        delta=delta,
+        adjacency=adjacency,
+        source="docs/proofs/inference.md",
+        assumptions=assumptions,
+        parameters={"mu": budget.mu},
+        unit=PERSON if domain.unit == "person" else ROW,
+        n_units=domain.n_samples,
+        table=table,
+    )
+    return plan.seeded() if is_seeded(seed) else plan
+
+
+def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray | None]:
+    """Clipped rows with class codes, and the declared bounds of every column, where there are any: such columns are
+    divided by the larger one.
+
+    Methods of this room bound rows themselves, so an entry bound that nobody declared clips nothing: it would change
+    what is estimated, and no result could say so.
+    """
+    if (groups is None) != (domain.unit == "row"):
+        raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
+    refuse_malformed(X)
+    names = column_names(X)
+    model = BaseDPClassifier(domain)
+    y, labels = model._read_targets(y)
+    X = checked_data(model, X, ensure_all_finite=False)
+    check_lengths(X, y)
+    limits = domain.column_limits(names, X.shape[1])
+    return Rows.clip(within_limits(X, limits), y, domain, labels=labels, groups=groups), limits

@@ -1,0 +1,475 @@
+"""`read_table` and `read_columns`: one reader of every format, for numbers and for raw columns.
+
+A table has named columns: one is the target, one may name persons, the others are features. Messages show no cell, and
+do not say in which column a bad cell stands.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpsparse._cells import (
+    column_cells,
+    is_missing,
+    label_codes,
+    person_names,
+    read_targets,
+    to_numbers,
+    with_decimal_point,
+)
+from dpsparse._checks import no_column, objects_of, quietly
+from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.io.streams import Columns, Layout, Stream, arrow_batches, batch_stream, open_stream
+
+# Names that pandas gives to the numbers of the rows when it writes a table.
+_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(_level_\d+)?|")
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
+class Table:
+    """What a file holds: features, targets and persons (None if not asked for), column names."""
+
+    X: sp.csr_array
+    y: np.ndarray | None
+    feature_names: tuple[str, ...] | None
+    persons: np.ndarray | None = None
+
+
+class NotNumericTable(SchemaError):
+    """A feature holds something else than numbers and missing values."""
+
+
+def read_table(
+    path: Path_,
+    *,
+    target: str | None = None,
+    person: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    format: str | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    classes: Any = None,
+    drop_missing_target: bool = False,
+) -> Table:
+    """A table of numbers from a file: CSV, TSV, JSON, JSON lines, Excel, Parquet, Arrow or svmlight.
+
+    Parameters
+    ----------
+    path : path
+    target : str or None
+        Column of the target; svmlight files carry their labels themselves.
+    person : str or None
+        Column that names the person of every row; not a feature.
+    drop : sequence of str
+        Columns that are not features.
+    features : sequence of str or None
+        Exactly these columns, in this order (the names a model was trained with); others are
+        ignored. None takes every column but the target, the dropped ones, and the row numbers that pandas writes
+        (``Unnamed: 0``, ``__index_level_0__``, or no name).
+    n_features : int or None
+        Public width of a svmlight file.
+    zero_based : bool
+        Whether the first feature of a svmlight file is 0.
+    format : {"svmlight", "csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"} or None
+        None follows the file's name.
+    sep : str or None
+        What separates the cells of a text file, such as ``";"`` or ``"|"``; None is a comma, in .tsv files a tab.
+    decimal : {".", ","}
+        With ``","``, 31.015,50 is the number 31015.5.
+    encoding : str
+        Of a text file, such as ``"latin-1"`` or ``"utf-16"``.
+    classes : sequence, "observed" or None
+        The labels that the target may have, as in `Domain`; `y` then has their type. None reads numbers. What cells
+        hold decides nothing.
+    drop_missing_target : bool
+        Leave out rows without a target instead of refusing the table. Only for add-remove neighbours.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.io import read_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age;dose;ill\\n40;1,5;1\\n57;0,0;0\\n")
+    >>> table = read_table(path, target="ill", sep=";", decimal=",")
+    >>> table.X.toarray().tolist(), table.feature_names
+    ([[40.0, 1.5], [57.0, 0.0]], ('age', 'dose'))
+    >>> folder.cleanup()
+    """
+    path, layout = Path(path), Layout(format, sep, decimal, encoding)
+    if layout.kind(path) == "svmlight":
+        if person is not None:
+            raise SchemaError("A svmlight file has no column of persons; use CSV or Parquet.")
+        from dpsparse.io.svmlight import read_svmlight  # which imports Numba
+
+        X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
+        if X.shape[0] == 0:
+            raise _no_rows(path)
+        return Table(X, y if classes is None else read_targets(y, classes), None)
+    chosen = Chosen(target, person, tuple(drop), None if features is None else tuple(features))
+
+    def read() -> Table:
+        with open_stream(path, layout) as stream:
+            names = chosen.features_of(stream.names)
+            parts = list(_number_parts(stream, names, chosen.others, layout.decimal))
+        if not parts:
+            raise _no_rows(path)
+        cells = {name: np.concatenate([more[name] for _, more in parts]) for name in chosen.others}
+        X = sp.vstack([block for block, _ in parts], format="csr")
+        if target is not None and drop_missing_target:
+            kept = has_target(cells[target], classes)
+            X, cells = X[kept], {name: column[kept] for name, column in cells.items()}
+        if X.shape[0] == 0:
+            raise _no_rows(path)
+        return Table(
+            X,
+            None if target is None else targets_of(cells[target], classes, layout.decimal),
+            tuple(names),
+            None if person is None else person_names(column_cells(cells[person])),
+        )
+
+    return quietly(f"{path.name} is not a readable table.", read)
+
+
+def read_columns(
+    path: Path_,
+    *,
+    columns: Sequence[str] | None = None,
+    format: str | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    names: Collection[str] = (),
+) -> Columns:
+    """The columns of a file by name, cells as they are; `columns` selects some of them, in that order.
+
+    `format`, `sep`, `decimal` and `encoding` are as in `read_table`. Columns of `names` hold names rather than numbers,
+    and a decimal comma changes nothing in them. JSON has no header: without `columns` all objects must have the same
+    keys.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.io import read_columns
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> list(read_columns(path, columns=["dose"]))
+    ['dose']
+    >>> folder.cleanup()
+    """
+    path, layout = Path(path), Layout(format, sep, decimal, encoding)
+
+    def read() -> Columns:
+        with open_stream(path, layout, columns) as stream:
+            wanted = stream.names if columns is None else list(columns)
+            check_names(stream.names, wanted)
+            batches = [batch for batch, _ in stream.batches(wanted, ())]
+        if not batches:
+            raise _no_rows(path)
+        cells = {name: _joined([batch[name] for batch in batches]) for name in wanted}
+        if decimal == ",":
+            return {n: c if n in names else with_decimal_point(c) for n, c in cells.items()}
+        return cells
+
+    return quietly(f"{path.name} is not a readable table.", read)
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """One column of several batches; where their types differ, cells stay as they are."""
+    if len({part.dtype for part in parts}) == 1:
+        return np.concatenate(parts)
+    return objects_of(chain.from_iterable(part.tolist() for part in parts))
+
+
+def column_names(
+    path: Path_, format: str | None = None, *, sep: str | None = None, encoding: str = "utf-8"
+) -> list[str]:
+    """The names of the columns: from the header line or the schema. JSON has neither; its columns are the keys that all
+    objects have in common.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dpsparse.io import column_names
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "table.csv")
+    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
+    >>> column_names(path)
+    ['age', 'dose', 'ill']
+    >>> folder.cleanup()
+    """
+    path, layout = Path(path), Layout(format, sep, encoding=encoding)
+
+    def read() -> list[str]:
+        with open_stream(path, layout) as stream:
+            return stream.names
+
+    return quietly(f"{path.name} is not a readable table.", read)
+
+
+# ---- which column is what -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was said about the columns of a table of numbers."""
+
+    target: str | None = None
+    person: str | None = None
+    drop: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+
+    @property
+    def others(self) -> list[str]:
+        """Target and person, where there are any."""
+        return [name for name in (self.target, self.person) if name is not None]
+
+    def features_of(self, names: Sequence[str]) -> list[str]:
+        """The features among these columns; what is missing or named twice is refused."""
+        check_names(names, [*self.others, *self.drop, *(self.features or ())])
+        if self.features is not None:
+            found = list(self.features)
+        else:
+            left_out = {*self.others, *self.drop, *index_columns(names)}
+            found = [name for name in names if name not in left_out]
+        if not found:
+            raise SchemaError("There is no column left to learn from.")
+        return found
+
+
+def check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse columns of the same name, and names that are not there."""
+    if len(set(names)) != len(names):
+        raise SchemaError(
+            "Two columns have the same name; rename one. The first line of a file must name the columns."
+        )
+    for name in wanted:
+        if name not in names:
+            raise no_column(name, names, wanted)
+
+
+def index_columns(names: Sequence[str]) -> list[str]:
+    """Columns that hold the row numbers which pandas wrote, by their names; one without a name only if it is first."""
+    return [name for j, name in enumerate(names) if _INDEX.fullmatch(name) and (name or j == 0)]
+
+
+def has_target(cells: np.ndarray, classes: Any) -> np.ndarray:
+    """Which rows have a target; a declared label is one, whatever its word."""
+    there = np.array([not is_missing(cell) for cell in cells.tolist()], bool)
+    if classes is not None and not isinstance(classes, str):
+        there |= label_codes(column_cells(cells), np.unique(np.asarray(classes))) >= 0
+    return there
+
+
+def targets_of(cells: np.ndarray, classes: Any, decimal: str = ".") -> np.ndarray:
+    """Targets in the declared type; only numbers are written with a decimal comma."""
+    if classes is None and decimal == ",":
+        cells = with_decimal_point(cells)
+    return read_targets(cells, classes)
+
+
+def _no_rows(path: Path) -> SchemaError:
+    return SchemaError(f"{path.name} holds no rows.")
+
+
+# ---- numbers --------------------------------------------------------------------------------------
+
+
+def _number_parts(
+    stream: Stream, features: Sequence[str], others: Sequence[str], decimal: str
+) -> Iterator[tuple[sp.csr_array, Columns]]:
+    """Features as sparse rows, and the cells of the other columns, batch by batch."""
+    for batch, _ in _batches(stream, features, others, decimal):
+        yield _sparse(_numbers(batch, features, decimal)), {name: batch[name] for name in others}
+
+
+def _batches(
+    stream: Stream, features: Sequence[str], others: Sequence[str], decimal: str
+) -> Iterator[tuple[Columns, int]]:
+    wanted = [*features, *(name for name in others if name not in features)]
+    return stream.batches(wanted, set(features) - set(others) if decimal == "." else ())
+
+
+def _numbers(batch: Columns, features: Sequence[str], decimal: str) -> np.ndarray:
+    dense = np.empty((len(batch[features[0]]), len(features)))
+    for k, name in enumerate(features):
+        cells = batch[name] if decimal == "." else with_decimal_point(batch[name])
+        dense[:, k] = feature_numbers(cells)
+    return dense
+
+
+def feature_numbers(cells: np.ndarray) -> np.ndarray:
+    """The cells of a feature as float64, NaN for missing ones. In which column a cell is no number is not told: one row
+    could decide it."""
+    try:
+        return to_numbers(cells)
+    except ValueError:
+        pass
+    raise NotNumericTable(
+        "A feature has a cell that is no number; drop such columns, or encode them with a public vocabulary."
+    )
+
+
+def _sparse(dense: np.ndarray) -> sp.csr_array:
+    """The entries other than zero, NaN among them, a few times faster than SciPy finds them."""
+    n, d = dense.shape
+    there = dense != 0.0
+    places = np.flatnonzero(there)  # thrice as fast on truth values as on numbers
+    indptr = np.zeros(n + 1, np.int32)
+    np.cumsum(there.sum(axis=1, dtype=np.int32), out=indptr[1:])
+    entries = dense.reshape(-1)[places]
+    return sp.csr_array((entries, (places % d).astype(np.int32), indptr), shape=(n, d))
+
+
+# ---- blocks of rows, for tables larger than memory -------------------------------------------------
+
+Block = tuple[sp.csr_array, np.ndarray, int]  # features, targets, bytes read so far
+Blocks = Callable[[np.ndarray | None], Iterator[Block]]  # of declared labels, or None for numbers
+
+
+def svmlight_blocks(
+    files: Sequence[Path], *, n_features: int, zero_based: bool = False
+) -> Iterator[Block]:
+    """Blocks of about 4 MB of text."""
+    from dpsparse.io.svmlight import iter_svmlight
+
+    before = 0
+    for file in files:
+        size = file.stat().st_size
+        position = 0
+        for X, y in iter_svmlight(file, n_features=n_features, zero_based=zero_based):
+            position = min(position + 2**22, size)
+            yield X, y, before + position
+        before += size
+
+
+def table_blocks(
+    files: Sequence[Path], layout: Layout, chosen: Chosen
+) -> tuple[tuple[str, ...], Blocks]:
+    """Names of the features, and the blocks of files that all have the same columns."""
+    return _stream_blocks(
+        [lambda file=file: open_stream(file, layout) for file in files],  # type: ignore[misc]
+        [file.stat().st_size for file in files],
+        chosen,
+        layout.decimal,
+    )
+
+
+def batch_blocks(rows: Any, chosen: Chosen) -> tuple[tuple[str, ...], Blocks]:
+    """The same of Arrow record batches."""
+    stream = quietly("The batches cannot be read.", batch_stream, rows)
+    return _stream_blocks([lambda: nullcontext(stream)], [0], chosen, ".")
+
+
+def _stream_blocks(
+    streams: Sequence[Callable[[], AbstractContextManager[Stream]]],
+    sizes: Sequence[int],
+    chosen: Chosen,
+    decimal: str,
+) -> tuple[tuple[str, ...], Blocks]:
+    def names_of() -> tuple[list[str], list[str]]:
+        with streams[0]() as stream:
+            return stream.names, chosen.features_of(stream.names)
+
+    first, features = quietly("The first file is not a readable table.", names_of)
+    target = str(chosen.target)
+
+    def parts(labels: np.ndarray | None) -> Iterator[Block]:
+        before = 0
+        for open_, size in zip(streams, sizes, strict=True):
+            with open_() as stream:
+                if stream.names != first:
+                    raise SchemaError(
+                        "A file has other columns than the first; all files need the same header."
+                    )
+                for batch, position in _batches(stream, features, [target], decimal):
+                    y = targets_of(batch[target], labels, decimal)
+                    yield _sparse(_numbers(batch, features, decimal)), y, before + position
+            before += size
+
+    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
+        rows = parts(labels)
+        while (
+            block := quietly("The rows are not a readable table.", next, rows, None)
+        ) is not None:
+            yield block
+
+    return tuple(features), blocks
+
+
+def sparse_parquet_blocks(
+    files: Sequence[Path], *, target: str, indices: str, values: str, n_features: int
+) -> Blocks:
+    """Blocks of Parquet files whose rows are two columns of lists, indices (from 0) and values."""
+
+    def of(file: Path, labels: np.ndarray | None) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+        with arrow_batches(file, "parquet") as (names, batches):
+            check_names(names, [target, indices, values])
+            for batch in batches([indices, values, target]):
+                y = read_targets(batch.column(target).to_pylist(), labels)
+                yield _rows_of_lists(batch.column(indices), batch.column(values), n_features), y
+
+    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
+        before = 0
+        for file in files:
+            sentence = f"{file.name} is not a readable Parquet file with the columns of the first."
+            parts = of(file, labels)
+            while (part := quietly(sentence, next, parts, None)) is not None:
+                yield *part, before
+            before += file.stat().st_size
+
+    return blocks
+
+
+def _rows_of_lists(indices: Any, values: Any, n_features: int) -> sp.csr_array:
+    """CSR of two columns of lists; the order within a row is put right later, by the domain."""
+    indptr = np.asarray(indices.offsets.to_numpy(), np.int64)
+    other = np.asarray(values.offsets.to_numpy(), np.int64)
+    if indices.null_count or values.null_count or np.any(np.diff(indptr) != np.diff(other)):
+        raise SchemaError("Every row needs as many indices as values, and no missing list.")
+    columns = indices.values.to_numpy(zero_copy_only=False)[indptr[0] : indptr[-1]]
+    numbers = values.values.to_numpy(zero_copy_only=False)[other[0] : other[-1]]
+    if columns.dtype.kind not in "iu" or numbers.dtype.kind not in "iuf":
+        raise SchemaError("Lists of indices must hold whole numbers, lists of values numbers.")
+    if len(columns) and not (columns.min() >= 0 and columns.max() < n_features):
+        raise SchemaError("An index lies outside 0..n_features-1; state the public n_features.")
+    kind = np.int32 if max(n_features, len(columns)) < 2**31 else np.int64
+    return sp.csr_array(
+        (numbers.astype(np.float64), columns.astype(kind), (indptr - indptr[0]).astype(kind)),
+        shape=(len(indptr) - 1, n_features),
+    )
+
+
+def label_list(text: str) -> list[Any]:
+    """Declared labels `"0,1"` or `"no,yes"`: numbers where all of them are finite numbers, texts otherwise."""
+    labels = [cell.strip() for cell in chain.from_iterable(csv.reader([text]))]
+    if "" in labels:
+        raise ParameterError("The list of classes has an empty label; write it like 0,1 or no,yes.")
+    try:
+        numbers = [float(label) for label in labels]
+    except ValueError:
+        return list(labels)
+    if not all(map(math.isfinite, numbers)):
+        return list(labels)
+    return [int(v) if v.is_integer() else v for v in numbers]

@@ -1,0 +1,381 @@
+"""A privacy budget that cannot be lost: reserve before noise, commit after.
+
+The book of one data set is an append-only chain of JSON entries, each carrying the hash of the
+one before. A reservation is two statements in one transaction that holds the write lock:
+
+    INSERT INTO entry (dataset, seq = n + 1, body, hash)
+    UPDATE account SET n = n + 1, head = hash  WHERE n = (what was read) AND head = (what was read)
+
+Between the lock and the first statement all earlier reservations are composed, and a privacy
+filter that is valid for prices chosen after looking at results is asked whether the new one still
+fits. What is reserved is spent, whether or not a commit follows. Disjoint partitions compose in
+parallel: each sees the entries on all rows and its own. Proofs: docs/proofs/ledger.md.
+
+account.py opens accounts and decides who may spend; chain.py reads, extends and verifies the
+chain, book.py adds it up, filter.py is the filter, store.py the data base.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from dpsparse.accounting.calibrate import calibrate
+from dpsparse.accounting.conversion import epsilon as price
+from dpsparse.accounting.events import ZCDP, Event, Gaussian, to_dict
+from dpsparse.accounting.guarantee import ROW
+from dpsparse.accounting.html import guarantee_html, rounded_up
+from dpsparse.accounting.plan import Plan
+from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
+from dpsparse.ledger.book import (
+    UNITS,
+    Book,
+    check_name,
+    check_terms,
+    digest_of,
+    is_proven,
+    now,
+    read_terms,
+    write_terms,
+)
+from dpsparse.ledger.chain import READ_ACCOUNT, Chain, version
+from dpsparse.ledger.filter import Terms, price_of
+from dpsparse.ledger.policy import policies
+from dpsparse.ledger.store import open_store
+
+_OPEN = "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)"
+
+
+# What to do where a plan protects rows and the account persons, and the reverse.
+_FOR_ROWS = "Say whose row each one is, with groups=ids, on the command line with --person COLUMN."
+_FOR_PERSONS = (
+    "Open an account for persons: Ledger(path, dataset='persons', epsilon=..., delta=..., unit='person'), "
+    "on the command line `dpsparse budget create --unit person`."
+)
+
+
+class Ledger(Chain):
+    """A persistent privacy budget for one data set.
+
+    ``Ledger(path, epsilon=1.0, delta=1e-6)`` opens an account, or checks that the existing one
+    has these terms; ``Ledger(path)`` uses an existing one.
+
+    Parameters
+    ----------
+    path : path, PostgreSQL URL or None
+        An SQLite file on a local disk, ``"postgresql://..."``, or None for an account that lives
+        in this process only.
+    epsilon, delta : float, optional
+        The ceiling for everything ever released about the data set; give both or neither.
+    adjacency : {"add-remove", "replace-one"}, optional
+        Which data sets count as neighbours; "add-remove" for a new account. Plans must match.
+    unit : {"row", "person"}, optional
+        What the account protects; "row" for a new account. Plans must match: removing one row of a person is an
+        exchange of persons, so neither unit implies the other.
+    dataset : str, default="default"
+        Several data sets may share one file; each has its own ceiling. Names are plain letters, digits and ``-_.:``;
+        case does not count.
+    partition : str or None, default=None
+        The fits of this ledger use only the rows of a partition of that name. Partitions must be
+        disjoint for good, by a rule that looks at one row (or one person) alone. They need "add-remove".
+    allow_unproven : bool, default=False
+        Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
+        them. The ceiling then holds for the proven fits only, and the data set as a whole has no
+        guarantee, which `spent` says by returning infinity.
+    policy : path or None, default=None
+        A file of limits (docs/budget.md) to enforce besides those of DPSPARSE_POLICY and of the file beside the book.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, Ledger
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)  # without a path: in memory, for playing
+    >>> plan = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.4).plan(n_features=1_000)
+    >>> ledger.would_allow(plan)
+    True
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.4, ledger=ledger)
+    >>> _ = model.fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)  # reserved before noise is drawn
+    >>> len(ledger.history())
+    1
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        adjacency: str | None = None,
+        unit: str | None = None,
+        dataset: str = "default",
+        partition: str | None = None,
+        allow_unproven: bool = False,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> None:
+        wanted = check_terms(epsilon, delta, adjacency, unit)
+        if path in (None, ":memory:") and wanted is None:
+            raise LedgerError(
+                "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
+            )
+        self.dataset, self.allow_unproven = check_name("dataset", dataset), allow_unproven
+        self.partition = partition
+        self._policy = None if policy is None else os.path.abspath(policy)
+        self._store = open_store(path)
+        self.terms = self._open(wanted, adjacency, unit)
+        if partition is not None and self.terms.adjacency != "add-remove":
+            raise LedgerError(
+                "Partitions compose in parallel under add-remove only: replacing one row can take "
+                "it out of one partition and into another. Open the ledger without partition."
+            )
+
+    @property
+    def partition(self) -> str | None:
+        """The part of the rows that is used, in the spelling of the book; None is all of them."""
+        return self._partition
+
+    @partition.setter
+    def partition(self, name: str | None) -> None:
+        self._partition = None if name is None else check_name("partition", name)
+
+    def _open(self, wanted: Terms | None, adjacency: str | None, unit: str | None) -> Terms:
+        create = wanted is not None
+        with self._store.transaction(write=create, create=create) as session:
+            rows = session.execute(READ_ACCOUNT, (self.dataset,))
+            if not rows:
+                if wanted is not None:
+                    for policy in policies(self._store.address, self._policy):
+                        if refusal := policy.refuses_account(self.dataset, wanted):
+                            raise BudgetError(refusal)
+                if wanted is None:
+                    known = session.execute("SELECT dataset FROM dpsparse_account")
+                    raise LedgerError(
+                        f"The ledger {self._store.location} has no account for data set "
+                        f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
+                        "open one by stating epsilon and delta."
+                    )
+                text = write_terms(self.dataset, wanted, secrets.token_hex(8))
+                session.change(_OPEN, (self.dataset, text, digest_of("", text)))
+                self._seen = 0, digest_of("", text)
+                return read_terms(text)
+            terms = read_terms(rows[0][0])
+            self._seen = int(rows[0][1]), rows[0][2]
+        if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
+            raise LedgerError(
+                f"Data set {self.dataset!r} already has an account with epsilon {terms.epsilon:g}, "
+                f"delta {terms.delta:g}; a ceiling is never changed. Open it without stating one."
+            )
+        if adjacency is not None and adjacency != terms.adjacency:
+            raise LedgerError(
+                f"Data set {self.dataset!r} has an account for {terms.adjacency} neighbours, "
+                f"not {adjacency}."
+            )
+        if unit is not None and UNITS[unit] != terms.unit:
+            raise LedgerError(
+                f"Data set {self.dataset!r} has an account that protects {terms.unit}, not "
+                f"{UNITS[unit]}."
+            )
+        return terms
+
+    @staticmethod
+    def datasets(path: str | os.PathLike[str]) -> list[str]:
+        """Names of the data sets that have an account in the file or database."""
+        with open_store(path).transaction(write=False) as session:
+            rows = session.execute("SELECT dataset FROM dpsparse_account ORDER BY dataset")
+        return [str(row[0]) for row in rows]
+
+    def reserve(self, plan: Plan) -> Receipt:
+        """Spend the price of `plan` now, or raise BudgetError and spend nothing."""
+        self._check_neighbours(plan)
+        if self._book is None:
+            self.would_allow(plan)  # a long book is read the first time without holding the lock
+        with self._store.transaction(write=True) as session:
+            book = self._read(session)
+            total, refusal = self._judge(book, plan)
+            if refusal:
+                raise BudgetError(refusal)
+            guarantee, proven = plan.guarantee, is_proven(plan)
+            body = {
+                "kind": "reserve",
+                "partition": self.partition,
+                "method": plan.method,
+                "event": to_dict(plan.event),
+                "price": price_of(plan.event, book.terms).to_dict() if proven else None,
+                "epsilon": guarantee.epsilon if proven else "inf",
+                "delta": guarantee.delta if proven else 1.0,
+                "proven": proven,
+                "total": total if math.isfinite(total) else "inf",
+                "version": version(),
+                "time": now(),
+                "nonce": secrets.token_hex(8),  # no two entries are alike, nor are their hashes
+            }
+            seq, digest = self._append(session, book, body)
+        self._remember(seq, digest)
+        return Receipt(self, seq, digest)
+
+    def would_allow(self, plan: Plan) -> bool:
+        """Whether `reserve` would succeed now; nothing is spent or written."""
+        self._check_neighbours(plan)
+        with self._store.transaction(write=False) as session:
+            return self._judge(self._read(session), plan)[1] is None
+
+    def _judge(self, book: Book, plan: Plan) -> tuple[float, str | None]:
+        """The total after `plan` and why it is refused, if it is."""
+        for policy in policies(self._store.address, self._policy):
+            if refusal := policy.refusal(plan, self.dataset, self.terms):
+                return math.inf, refusal
+        if not is_proven(plan):
+            if self.allow_unproven:
+                return math.inf, None
+            return math.inf, (
+                f"{plan.method} carries no proven guarantee (seeded, published or noiseless) and a "
+                "ledger counts it as epsilon = infinity. Nothing was spent. Fit with "
+                "random_state=None and an estimator of dpsparse itself, or open the ledger with "
+                "allow_unproven=True to have it recorded."
+            )
+        if book.unproven and not self.allow_unproven:
+            return math.inf, (
+                f"{book.unproven} fit(s) without a proven guarantee are on record, so epsilon is "
+                "infinity already and nothing is left. Nothing was spent. Open the ledger with "
+                "allow_unproven=True to hold only the proven fits to the ceiling."
+            )
+        total = book.spent_epsilon(self.partition, plan.event)
+        if book.allows(self.partition, plan.event):
+            return (math.inf if book.unproven else total), None
+        asked = price(plan.event, self.terms.delta)
+        before = book.spent_epsilon(self.partition)
+        if total <= self.terms.epsilon and not book.has_room(self.partition, plan.event):
+            return total, self._no_room_for_delta(plan, asked)
+        left = self._room(book)
+        return total, (
+            f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
+            f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
+            f"is room for one further fit of up to about {left:.4g}. Nothing was spent."
+        )
+
+    def _no_room_for_delta(self, plan: Plan, asked: float) -> str:
+        taken = price_of(plan.event, self.terms)
+        if taken.leak > taken.tail + taken.slack:  # which shrinks with the delta of the fit
+            small = min(self.terms.delta, plan.guarantee.delta / 16)
+            advice = f"Fit with a smaller delta than {plan.guarantee.delta:g}, such as {small:.1g}."
+        else:
+            advice = "Such fits need an account with a larger delta or a lower ceiling."
+        return (
+            f"{plan.method} asks epsilon {asked:.4g}, for which there is room, but not for its delta: an account "
+            "keeps a small part of its own for rare failures (a name told that one row alone has, the tail of a "
+            f"sampler), and that part is used up. {advice} Nothing was spent."
+        )
+
+    def _commit(self, seq: int, digest: str) -> None:
+        with self._store.transaction(write=True) as session:
+            self._require(session, seq, digest)
+            book = self._read(session)
+            self._append(session, book, {"kind": "commit", "of": seq, "time": now()})
+
+    def _check_neighbours(self, plan: Plan) -> None:
+        if plan.adjacency != self.terms.adjacency:
+            raise BudgetError(
+                f"The plan is for {plan.adjacency} neighbours and the ledger for "
+                f"{self.terms.adjacency}; neither implies the other at the same price. Nothing was "
+                f"spent. Fit with adjacency={self.terms.adjacency!r}."
+            )
+        if plan.unit != self.terms.unit:
+            raise BudgetError(
+                f"The plan protects {plan.unit}, and the ledger {self.terms.unit}; neither implies the other. "
+                f"Nothing was spent. {_FOR_ROWS if plan.unit == ROW else _FOR_PERSONS}"
+            )
+
+    def spent(self) -> float:
+        """Composed epsilon at the ledger's delta; infinity once an unproven fit is on record.
+
+        This is what the fits cost had their prices been fixed in advance. Whether a further one
+        is let in is decided by the filter of docs/proofs/ledger.md, which also holds when prices
+        are chosen after looking at results; `would_allow` and `remaining` tell.
+
+        Of a ledger with a `partition`, what was spent on its rows; otherwise the worst partition.
+        """
+        with self._store.transaction(write=False) as session:
+            book = self._read(session)
+        return math.inf if book.unproven else book.spent_epsilon(self.partition)
+
+    def remaining(self) -> float:
+        """The largest epsilon, at the ledger's delta, that one further fit may have.
+
+        Computed for a fit with Gaussian noise while the account still has a Gaussian budget, for a zCDP one
+        otherwise. Fits compose sublinearly, so this is more than ceiling minus spent; several small fits
+        are not one large one. `would_allow` is exact.
+        """
+        with self._store.transaction(write=False) as session:
+            return self._room(self._read(session))
+
+    def _room(self, book: Book) -> float:
+        terms = self.terms
+        if book.unproven and not self.allow_unproven:
+            return 0.0
+        gaussian = book.is_gaussian(self.partition)
+
+        def fit(mu: float) -> Event:
+            return Gaussian(1 / mu) if gaussian else ZCDP(mu * mu / 2)
+
+        low, high = 0.0, calibrate(fit, terms.epsilon, terms.delta)
+        if book.allows(self.partition, fit(high)):
+            return terms.epsilon
+        for _ in range(30):
+            middle = (low + high) / 2
+            if book.allows(self.partition, fit(middle)):
+                low = middle
+            else:
+                high = middle
+        return price(fit(low), terms.delta) if low > 0.0 else 0.0
+
+    def __repr__(self) -> str:
+        part = "" if self.partition is None else f", partition={self.partition!r}"
+        return (
+            f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
+            f"epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}, {self.terms.adjacency})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What is spent and left, the terms, the last fits. Amber: nearly used up, red: no guarantee."""
+        spent, entries, terms = self.spent(), self.history(), self.terms
+        part = "" if self.partition is None else f", part {self.partition}"
+        facts: list[tuple[str, Any]] = [
+            ("one further fit of up to", f"epsilon {self.remaining():.3g}"),
+            ("delta", terms.delta),
+            ("protects", f"{terms.unit} ({terms.adjacency})"),
+            ("fits", len(entries)),
+        ]
+        for entry in entries[-10:]:
+            text = f"{entry.method}: epsilon {rounded_up(entry.epsilon)}, total {rounded_up(entry.total)}"
+            text += "" if entry.committed else "; not completed, counts as spent"
+            text += "" if entry.proven else "; NOT PROVEN"
+            facts.append((f"{entry.seq}, {entry.time[:16].replace('T', ' ')}", text))
+        headline = (
+            f"Budget {self.dataset}{part}: epsilon {rounded_up(spent)} of {terms.epsilon:g} spent"
+        )
+        nearly_used_up = spent > 0.9 * terms.epsilon
+        return guarantee_html(headline, not math.isinf(spent), facts, caution=nearly_used_up)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A paid reservation. `commit` marks that the fit was completed; either way it is spent."""
+
+    ledger: Ledger
+    seq: int
+    hash: str
+
+    def commit(self) -> None:
+        """Mark the fit as completed. A book that cannot be written now only warns: it is paid."""
+        try:
+            self.ledger._commit(self.seq, self.hash)
+        except LedgerRolledBackError:  # the payment itself is gone: the fit may not be released
+            raise
+        except LedgerError as error:
+            warnings.warn(
+                f"The fit is paid and valid, but its completion could not be noted: {error}",
+                BudgetWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,240 @@
+"""The arithmetic of an account book: terms, chain of entries, and what they add up to.
+
+Nothing here touches a database. A book is extended row by row, since rows are only ever appended,
+and every row is checked against the hash of the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from dpsparse._checks import DELTAS, EPSILONS, given, is_real
+from dpsparse._json import canonical, parsed
+from dpsparse.accounting.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
+from dpsparse.accounting.guarantee import PERSON, ROW
+from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.rdp import leaves
+from dpsparse.exceptions import DPSparseError, LedgerError
+from dpsparse.ledger.filter import (
+    GAUSSIAN,
+    MIXED_SHARE,
+    RENYI,
+    Price,
+    Spending,
+    Terms,
+    price_of,
+)
+
+FORMAT = 1  # of the terms and entries of an account
+LONGEST_NAME = 100  # characters
+_NAME = re.compile(rf"[A-Za-z0-9_.:-]{{1,{LONGEST_NAME}}}", re.ASCII)
+# Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One reservation as the book holds it; `total` is what was spent including it."""
+
+    seq: int
+    time: str
+    method: str
+    partition: str | None
+    epsilon: float
+    delta: float
+    proven: bool
+    total: float
+    committed: bool
+    event: Event
+    hash: str
+
+
+@dataclass
+class Book:
+    """Entries read so far and what they add up to, per partition (None: all rows)."""
+
+    terms: Terms
+    genesis: str
+    head: str
+    n_entries: int = 0
+    spent: dict[str | None, Spending] = field(default_factory=dict)
+    unproven: int = 0
+
+    def read(self, seq: int, body: str, digest: str) -> dict[str, Any]:
+        """Check one row against the chain and add it."""
+        if seq != self.n_entries + 1 or digest != digest_of(self.head, body):
+            raise LedgerError(
+                f"Entry {seq} of the ledger does not follow from the one before: a row was edited, "
+                "removed or inserted. Restore the file from a backup."
+            )
+        try:
+            entry: dict[str, Any] = parsed(body)
+            if entry["kind"] == "reserve":
+                part = part_of(entry)
+                if entry["proven"]:
+                    event = from_dict(entry["event"])
+                    price = read_price(entry, event)
+                    self.spent.setdefault(part, Spending(self.terms)).add(seq, event, price)
+                else:
+                    self.unproven += 1
+        except (KeyError, TypeError, ValueError, DPSparseError) as error:
+            raise LedgerError(
+                f"Entry {seq} of the ledger is not one that this dpsparse can read; it may be of a "
+                "newer version. Nothing was spent."
+            ) from error
+        self.n_entries, self.head = seq, digest
+        return entry
+
+    def copy(self) -> Book:
+        return replace(self, spent={part: s.copy() for part, s in self.spent.items()})
+
+    def spent_epsilon(self, partition: str | None, extra: Event | None = None) -> float:
+        """Composed epsilon of the proven entries as seen by `partition` (None: the worst one)."""
+        return max(view.composed() for view in self._views(partition, extra))
+
+    def allows(self, partition: str | None, extra: Event | None = None) -> bool:
+        """Whether the filter lets the entries, and `extra` after them, pass."""
+        limit = self.terms.epsilon * (1 + SLACK)
+        return all(view.filtered() <= limit for view in self._views(partition, extra))
+
+    def has_room(self, partition: str | None, extra: Event) -> bool:
+        """Whether the reserve also pays for all that may go wrong in `extra`."""
+        return all(view.has_room for view in self._views(partition, extra))
+
+    def is_gaussian(self, partition: str | None) -> bool:
+        """Whether every row of `partition` still has a Gaussian budget."""
+        return all(view.left is not None for view in self._views(partition))
+
+    def _views(self, partition: str | None, extra: Event | None = None) -> list[Spending]:
+        """What a row can see: the entries on all rows and those on its part.
+
+        For all rows (None) that is one view for each part with entries, and always the view of a
+        row in no such part: it will be that of every part whose first entry is still to come.
+        """
+        nothing = Spending(self.terms)
+        common = self.spent.get(None, nothing)
+        names = [p for p in self.spent if p is not None] if partition is None else [partition]
+        views = [common.merged(self.spent.get(name, nothing)) for name in names]
+        if partition is None:
+            views.append(common.copy())
+        if extra is not None:
+            price = price_of(extra, self.terms)
+            for view in views:
+                view.add(self.n_entries + 1, extra, price)
+        return views
+
+
+def read_price(entry: dict[str, Any], event: Event) -> Price:
+    """The price in an entry; it cannot be below what its Gaussian noise takes under every accountant."""
+    price = Price.from_dict(entry["price"])
+    noise = sum(
+        count * (leaf.sensitivity / leaf.scale) ** 2
+        for leaf, count in leaves(event).items()
+        if isinstance(leaf, (Gaussian, RoundedGaussian))
+    )
+    if price.square < noise * (1.0 - 1e-9):
+        raise ValueError("the price is below that of the noise")
+    return price
+
+
+def part_of(entry: dict[str, Any]) -> str | None:
+    """The part of an entry, which has the one spelling that names have in a book."""
+    part: str | None = entry["partition"]
+    if part is not None and check_name("partition", part) != part:
+        raise LedgerError("The name of a part is not written as this dpsparse writes it.")
+    return part
+
+
+def check_name(argument: str, name: Any) -> str:
+    """The spelling that stands for a name in a book: names that differ in case are one.
+
+    Other alphabets are refused, because they have letters and digits that look like those of ASCII.
+    """
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name.lower()
+    shown = ascii(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else given(name)
+    raise LedgerError(
+        f"{argument} must be a name of 1 to {LONGEST_NAME} plain letters (a to z), digits and - _ . : such as "
+        f"{argument}='2024', got {shown}. Names that only look alike would have a budget each."
+    )
+
+
+def is_proven(plan: Plan) -> bool:
+    return plan.guarantee.proven and NonPrivate() not in leaves(plan.event)
+
+
+UNITS = {"row": ROW, "person": PERSON}
+
+
+def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -> Terms | None:
+    if unit is not None and unit not in UNITS:
+        raise LedgerError(f"unit must be 'row' or 'person', got {given(unit)}.")
+    if adjacency not in (None, "add-remove", "replace-one"):
+        raise LedgerError(
+            f"adjacency must be 'add-remove' or 'replace-one', got {given(adjacency)}."
+        )
+    if eps is None and delta is None:
+        return None
+    if eps is None or delta is None:
+        raise LedgerError("A ceiling needs both epsilon and delta.")
+    for name, value, (low, high), remedy in (
+        ("epsilon", eps, EPSILONS, "3"),
+        ("delta", delta, DELTAS, "1e-6"),
+    ):
+        if not (is_real(value) and low <= value <= high):
+            raise LedgerError(
+                f"The ceiling {name} must be a number between {low:g} and {high:g}, got {given(value)}; try {remedy}."
+            )
+    return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
+
+
+def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
+    """The record that opens an account: ceiling and rules, the first link of the chain."""
+    record = {
+        "format": FORMAT,
+        "dataset": dataset,
+        "epsilon": terms.epsilon,
+        "delta": terms.delta,
+        "adjacency": terms.adjacency,
+        "unit": terms.unit,
+        "reserve": terms.reserve,
+        "mixed_share": MIXED_SHARE,
+        "orders": [terms.order(GAUSSIAN), terms.order(RENYI)],
+        "opened": now(),
+        "nonce": nonce,
+    }
+    return canonical(record)
+
+
+def read_terms(text: str) -> Terms:
+    """The terms of an account; anything odd in them is an error."""
+    try:
+        record = parsed(text)
+        if record["format"] != FORMAT:
+            raise LedgerError(
+                f"The ledger has format {given(record['format'])}; this dpsparse reads {FORMAT}."
+            )
+        names = ("epsilon", "delta", "adjacency", "unit", "reserve")
+        first, second = record["orders"]
+        terms = Terms(**{name: record[name] for name in names}, orders=(first, second))
+        known = record["mixed_share"] == MIXED_SHARE and 0.0 < terms.reserve < 0.5
+    except (KeyError, TypeError, ValueError):
+        raise LedgerError(
+            "The terms of the ledger are damaged; restore it from a backup."
+        ) from None
+    if not known:
+        raise LedgerError("The ledger has rules that this dpsparse does not know.")
+    return terms
+
+
+def digest_of(previous: str, text: str) -> str:
+    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+
+
+def now() -> str:
+    """For people only: order and validity come from the chain, never from a clock."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

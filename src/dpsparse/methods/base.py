@@ -1,0 +1,585 @@
+"""The corridor every fit walks through; the only place that knows scikit-learn.
+
+validate -> clip -> plan -> reserve -> draw -> solve -> publish. No step goes back: whatever can be
+refused is refused before the ledger is charged, and the ledger is charged before noise is drawn.
+A family of methods adds `_make_plan` (public numbers only); the settings of its plan know their solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpsparse._cells import read_labels, read_numbers
+from dpsparse._checks import check_choice as check_choice
+from dpsparse._checks import check_count as check_count
+from dpsparse._checks import check_positive as check_positive
+from dpsparse._checks import check_terms, check_width, given, is_number, is_whole
+from dpsparse.accounting.budget import Budget
+from dpsparse.accounting.guarantee import PERSON, Guarantee
+from dpsparse.accounting.plan import Phase, Plan
+from dpsparse.domain import OBSERVED, Domain
+from dpsparse.domain.clipping import refuse_malformed, within_limits
+from dpsparse.exceptions import DomainError, ParameterError
+from dpsparse.methods.dask_tables import lazily
+from dpsparse.methods.facts import Facts
+from dpsparse.methods.schema import (
+    accuracy,
+    check_lengths,
+    check_observed,
+    checked_column,
+    checked_data,
+    checked_score,
+    is_dask,
+    refuse_inside_task,
+    refuse_weights,
+)
+from dpsparse.methods.solution import Settings
+from dpsparse.private_run import private_run
+from dpsparse.progress import FitProgress
+from dpsparse.random import is_seeded
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
+from dpsparse.rows.sources import Source
+
+if TYPE_CHECKING:
+    from dpsparse.ledger.account import Ledger
+
+S = TypeVar("S", bound=Settings)
+SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
+
+
+class FittedLinearModel(BaseEstimator):
+    """What a fitted linear model has and can do; apart, since fields of the classes below are parameters."""
+
+    coef_: Any
+    intercept_: Any
+    classes_: np.ndarray
+    privacy_: Guarantee
+    plan_: Plan
+    n_iter_: int
+    coef_noise_: np.ndarray
+    n_live_: tuple[int, ...]  # features in the working set over time, of methods that drop some
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    feature_names_: tuple[str, ...] | None  # of a model from a file
+    scales_: dict[str, float] | None  # constants by which columns were divided before training
+    about_: dict[str, str]  # what the command line calls data and target
+    search_: dict[str, Any]  # the settings of the search that chose it
+
+    def _margins(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        refuse_malformed(X)
+        X = checked_data(self, X, reset=False)
+        coef = self.coef_
+        margins = X @ coef.T
+        if isinstance(margins, SPARSE):
+            margins = margins.toarray()
+        return np.asarray(margins + self.intercept_)
+
+    def plot_weights(self, top: int = 15) -> Any:
+        """A matplotlib figure of the largest weights, with bars of two standard deviations of their noise."""
+        from dpsparse.report.weights import plot_weights
+
+        check_is_fitted(self)
+        return plot_weights(self, top)
+
+    def weights_frame(self) -> Any:
+        """The weights that are not zero as a pandas data frame: weight, noise, and whether it stands out of it."""
+        from dpsparse.report.weights import weights_frame
+
+        check_is_fitted(self)
+        return weights_frame(self)
+
+    def sparsify(self) -> Self:
+        """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
+        check_is_fitted(self)
+        if not isinstance(self.coef_, SPARSE):
+            self.coef_ = sp.csr_array(np.atleast_2d(self.coef_))
+        return self
+
+    def densify(self) -> Self:
+        """Store `coef_` as a dense array again; undoes `sparsify`."""
+        check_is_fitted(self)
+        if isinstance(self.coef_, SPARSE):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+    def to_sklearn(self) -> Any:
+        """A plain scikit-learn model with the same predictions, for places without dpsparse."""
+        from sklearn.linear_model import LinearRegression, LogisticRegression
+
+        check_is_fitted(self)
+        plain: Any = LinearRegression()
+        if hasattr(self, "classes_"):
+            plain = LogisticRegression()
+            plain.classes_ = self.classes_.copy()
+            plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        plain.coef_ = self.coef_.toarray() if isinstance(self.coef_, SPARSE) else self.coef_.copy()
+        plain.intercept_ = copy(self.intercept_)
+        plain.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_
+        return plain
+
+    @property
+    def n_nonzero_(self) -> int:
+        """Number of non-zero weights, intercepts not counted."""
+        check_is_fitted(self)
+        return int(
+            self.coef_.count_nonzero()
+            if isinstance(self.coef_, SPARSE)
+            else np.count_nonzero(self.coef_)
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """scikit-learn's diagram, and below it what a fitted model may promise."""
+        output: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in output and hasattr(self, "privacy_"):
+            output["text/html"] += self.privacy_._repr_html_()
+        return output
+
+    def _repr_html_inner(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.non_deterministic = True  # secure noise differs from fit to fit
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class BaseDPLinearModel(FittedLinearModel):
+    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor,
+    and what a fitted linear model can do."""
+
+    domain: Domain | None = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    adjacency: str = "add-remove"
+    ledger: Ledger | None = None
+    random_state: int | None = None
+    verbose: int = 0
+
+    _is_published: ClassVar[bool] = (
+        False  # a paper as printed, for reproduction: dpsparse.published
+    )
+
+    # ---- what a family implements -------------------------------------------------------------
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        """The price of a fit from hyper-parameters and public facts; never sees data."""
+        raise TypeError(f"{type(self).__name__} does not say how to plan a fit.")
+
+    def _check_parameters(self) -> None:
+        """Refuse bad hyper-parameters; families extend this for their own."""
+        name = type(self).__name__
+        if not isinstance(self.domain, Domain):
+            raise ParameterError(
+                _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
+            )
+        check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
+        is_seeded(self.random_state)  # refuses what cannot be a seed
+        if not is_whole(self.verbose):
+            raise ParameterError(
+                f"verbose must be a whole number, got {given(self.verbose)}; 1 tells every phase, -1 is silent."
+            )
+        if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
+            refusal = self._why_one_row()
+            if refusal:
+                raise ParameterError(
+                    f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
+                    "keeps one row of every person at random.",
+                    in_options=f"{name} and persons with several rows: {refusal} State --rows-per-unit 1, which keeps "
+                    "one row of every person at random.",
+                )
+
+    def _why_one_row(self) -> str:
+        """Why there is no proof for several rows of a person, or an empty text where it has."""
+        return "several rows of a person are not bounded together here."
+
+    # ---- what plans and solvers of all families share ------------------------------------------
+
+    def _planned(
+        self,
+        phases: Iterable[Phase],
+        settings: S,
+        *,
+        source: str,
+        parameters: Mapping[str, object],
+        epsilon: float | None = None,
+        assumptions: tuple[str, ...] | None = None,
+        proven: bool = True,
+        calibration: str = "proven",
+    ) -> Plan[S]:
+        """A plan of these phases under the terms of this estimator."""
+        return Plan(
+            method=type(self).__name__,
+            phases=tuple(phases),
+            epsilon=float(self.epsilon if epsilon is None else epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
+            calibration=calibration,
+            proven=proven,
+            source=source,
+            assumptions=self._assumptions() if assumptions is None else assumptions,
+            parameters=parameters,
+            settings=settings,
+        )
+
+    def _budgeted(
+        self,
+        settings: S,
+        price: Callable[[S, Budget], None],
+        shown: Mapping[str, object],
+        *,
+        source: str,
+    ) -> Plan[S]:
+        """A plan whose releases `price` adds to one budget."""
+        budget = Budget(self.epsilon, self.delta)
+        price(settings, budget)
+        shares = {f"{name}_share": share for name, share in budget.shares.items()}
+        parameters = {**shown, "mu": budget.mu, **shares}
+        return self._planned(budget.phases(), settings, source=source, parameters=parameters)
+
+    def _facts(self, n_features: int, labels: np.ndarray | None) -> Facts:
+        """What a method is chosen and priced from."""
+        n_classes = 0 if labels is None else max(2, len(labels))
+        return Facts(
+            self._domain, n_features, n_classes, float(self.epsilon), self.delta, self.adjacency
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        n = self._domain.n_samples
+        return () if n is None else (f"n_samples={n} is public",)
+
+    def _loss_name(self, n_outputs: int = 1) -> str:
+        """The loss of a method that takes slopes of any weights, and so needs them bounded."""
+        if self._labels_are_numbers:
+            return "huber"
+        return "logistic" if n_outputs == 1 else "softmax"
+
+    # ---- the corridor -------------------------------------------------------------------------
+
+    def plan(self, n_features: int) -> Plan[Settings]:
+        """What `fit` on `n_features` columns will spend and do, without any data.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of the data to come.
+
+        Returns
+        -------
+        Plan
+            Phases with their events, the guarantee, and the public constants of the solver.
+        """
+        check_width(n_features)
+        self._check_parameters()
+        return self._priced(int(n_features), self._labels(None))
+
+    def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        plan = replace(
+            self._make_plan(n_features, labels),
+            n_units=self._domain.n_samples,
+            max_rows=self._most_rows(n_features),
+        )
+        if self._domain.unit == "person":
+            plan = replace(plan, unit=PERSON, assumptions=plan.assumptions + self._person_facts())
+        return plan.seeded() if is_seeded(self.random_state) else plan
+
+    def _person_facts(self) -> tuple[str, ...]:
+        """What a guarantee for persons rests on, besides what it says for rows."""
+        facts = ["groups names the person of every row (docs/proofs/persons.md)"]
+        m = self._domain.rows_per_unit
+        if m is not None:
+            facts.append(f"rows of a person beyond {m} are dropped at random")
+        return tuple(facts)
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **refused: Any) -> Self:
+        """Fit a private model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Private rows; clipped to `domain` before anything else happens. Also rows larger than memory
+            (`Rows.from_svmlight` and others) or on a cluster (`Rows.from_dask`, dask arrays), with the same result.
+        y : array of shape (n_samples,)
+            Private targets; left out where X is a source of rows, which has them.
+        groups : array of shape (n_samples,), optional
+            The person of every row, by number or by name, with ``Domain(unit="person")``; with rows on a cluster also a
+            Dask collection. Pipelines and searches pass it on after ``set_fit_request(groups=True)``.
+
+        Returns
+        -------
+        self
+        """
+        refuse_weights(refused)
+        self._check_parameters()
+        self._check_groups(groups)
+        refuse_inside_task(self.epsilon)
+        limits = None
+        if is_dask(X):
+            X, y = Rows.from_dask(X, y), None
+        if isinstance(X, Source):
+            self._refuse_column_facts()
+            labels = self._source_labels(X, y)
+            plan = self._priced(X.n_features, labels)
+            rows = X.clipped(self._clipping(X.n_features), labels, groups)
+        else:
+            refuse_malformed(X)
+            y, labels = self._read_targets(y)
+            X = checked_data(self, X, ensure_all_finite=False)
+            check_lengths(X, y)
+            names = getattr(self, "feature_names_in_", None)
+            limits = self._domain.column_limits(names, X.shape[1])
+            self._check_scales(names)
+            plan = self._priced(X.shape[1], labels)
+            clipping = self._clipping(X.shape[1])
+            X = within_limits(X, limits)
+            rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
+
+        def fit_and_publish(releases: Releases) -> None:
+            self._carry_out(rows, plan, releases, labels)
+            if limits is not None:  # weights and their noise for the columns as they are
+                self._rescale(1.0 / np.abs(limits).max(axis=1))
+
+        private_run(plan, rows, fit_and_publish, ledger=self.ledger, random_state=self.random_state)
+        return self
+
+    def _most_rows(self, n_features: int) -> int | None:
+        """Rows, not declared but there, that the method's arithmetic is proven for; None where that is no question."""
+        return None
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        """Whether the method itself brings rows to a bounded length."""
+        return False
+
+    def _clipping(self, n_features: int) -> Domain:
+        """The bounds that rows are clipped to: an entry bound also where none is declared, if the method needs one."""
+        if self._bounds_rows(n_features):
+            return self._domain
+        return replace(self._domain, feature_bound=self._domain.entry_bound())
+
+    def _refuse_column_facts(self) -> None:
+        if self._domain.bounds is not None:
+            raise DomainError(
+                "Domain.bounds by column is for tables in memory; for files and Dask use Domain(feature_bound=...).",
+                in_options="--bounds is for tables in memory; state --feature-bound, or leave out --memory.",
+            )
+
+    def _check_scales(self, names: Any) -> None:
+        """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
+        domain = self._domain
+        stated = (domain.feature_bound, domain.row_norm, domain.bounds)
+        if names is None or any(fact is not None for fact in stated):
+            return
+        if self._bounds_rows(len(names)):
+            return
+        shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in list(names)[:50])
+        raise DomainError(
+            f"{type(self).__name__} needs the public scale of these columns: {shown}. Declare Domain(bounds={{...}}) "
+            "with (lowest, highest) for each, Domain(feature_bound=1.0) if all entries lie in [-1, 1], or have "
+            'scales learnt privately: DPPipeline([("table", DPTablePreparer(rest="auto")), ...]). Nothing was spent.'
+        )
+
+    def _rescale(self, factors: np.ndarray) -> None:
+        self.coef_ = self.coef_ * factors
+        if hasattr(self, "coef_noise_"):
+            self.coef_noise_ = self.coef_noise_ * factors
+
+    def _carry_out(
+        self, rows: Rows, plan: Plan[Settings], releases: Releases, labels: np.ndarray | None
+    ) -> None:
+        """What was planned and paid: solve, and publish what was released."""
+        with FitProgress(type(self).__name__, self.verbose) as releases.progress:
+            solution = plan.settings.solve(releases.capped(rows), releases)
+        self._publish(solution.coef, solution.intercept, labels)
+        self.n_iter_ = solution.n_iter
+        if solution.coef_noise is not None:
+            self.coef_noise_ = solution.coef_noise
+        if solution.n_live is not None:
+            self.n_live_ = solution.n_live
+        self.plan_ = plan
+        self.privacy_ = plan.guarantee
+
+    def _source_labels(self, source: Source, y: Any) -> np.ndarray | None:
+        """The declared labels; what scikit-learn's checks would note of a table is noted of its source."""
+        if y is not None:
+            raise ParameterError("A source of rows has its own targets; call fit(source).")
+        self.n_features_in_ = source.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        return self._labels(None)
+
+    def _check_groups(self, groups: Any) -> None:
+        """Persons are named if, and only if, they are what is protected."""
+        if self._domain.unit == "person" and groups is None:
+            raise ParameterError(
+                "The domain protects persons; name the person of every row: fit(X, y, groups=ids). "
+                "In a pipeline or search: set_fit_request(groups=True); on the command line: --person."
+            )
+        if self._domain.unit == "row" and groups is not None:
+            raise ParameterError(
+                "groups names persons, and the domain protects single rows; declare Domain(unit='person')."
+            )
+
+    @property
+    def _domain(self) -> Domain:
+        assert self.domain is not None  # _check_parameters refused None
+        return self.domain
+
+    def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
+        return None
+
+    def _read_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets in the declared type, and the labels where they are classes. Each cell is read by itself."""
+        return read_numbers(checked_column(self, y)), None
+
+    _labels_are_numbers: ClassVar[bool] = False
+
+    def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
+        self.coef_ = coef
+        self.intercept_ = intercept
+
+
+def hyper_parameters(kind: type[BaseDPLinearModel]) -> tuple[str, ...]:
+    """Parameters of a method beyond those that every estimator has (domain, terms, account, seed)."""
+    common = {field.name for field in fields(BaseDPLinearModel)}
+    return tuple(name for name in kind().get_params(deep=False) if name not in common)
+
+
+class BaseDPClassifier(ClassifierMixin, BaseDPLinearModel):
+    """Classification: labels come from the domain, probabilities from the logistic link."""
+
+    def _labels(self, y: np.ndarray | None) -> np.ndarray | None:
+        if y is not None and self._domain.classes == OBSERVED:
+            check_observed(y)
+        return self._domain.class_labels(y)
+
+    def _read_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        cells = checked_column(self, y)
+        labels = self._labels(cells)
+        assert labels is not None
+        return np.asarray(labels[read_labels(cells, labels)]), labels
+
+    def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
+        super()._publish(coef, intercept, labels)
+        self.classes_ = np.asarray(labels)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Margins x.w + intercept: shape (n,) for two classes, (n, K) for more."""
+        if is_dask(X):
+            K = len(self.classes_)
+            return lazily(self, "decision_function", X, K if K > 2 else None, np.float64)
+        margins = self._margins(X)
+        return margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable label of each row."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, self.classes_.dtype)
+        margins = self.decision_function(X)
+        codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        labels: np.ndarray = self.classes_[codes]
+        return labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, in the order of `classes_`."""
+        if is_dask(X):
+            return lazily(self, "predict_proba", X, len(self.classes_), np.float64)
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            positive = expit(margins)
+            return np.column_stack([1.0 - positive, positive])
+        return np.asarray(softmax(margins, axis=1))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose label is predicted; exact, not private if the rows are."""
+
+        def share(X: Any, y: Any, weights: Any) -> float:
+            return accuracy(y, self.predict(X), self.classes_, weights)
+
+        return checked_score(self, share, X, y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # a few dozen rows cannot be learnt from privately
+        return tags
+
+
+class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
+    """Regression: one weight vector, as scikit-learn's linear models publish it."""
+
+    _labels_are_numbers: ClassVar[bool] = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._domain.require("target_bound", type(self).__name__)
+
+    def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
+        super()._publish(coef[0], intercept[0] + self._domain.target_middle, labels)
+
+    def densify(self) -> Self:
+        super().densify()
+        self.coef_ = np.ravel(self.coef_)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets x.w + intercept."""
+        if is_dask(X):
+            return lazily(self, "predict", X, None, np.float64)
+        return self._margins(X).ravel()
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the predictions; exact, not private if the rows are."""
+        r2 = super().score
+        return checked_score(
+            self, lambda X, y, weights: r2(X, read_numbers(y), weights), X, y, sample_weight
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def output_count(labels: np.ndarray | None) -> int:
+    """One weight vector for regression and two classes, else one per class."""
+    return 1 if labels is None or len(labels) <= 2 else len(labels)
+
+
+def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
+    """The first argument is the domain; many other things are tried in its place."""
+    fact = "classes=[0, 1]" if classifies else "target_range=(0, 10)"
+    if is_number(domain):
+        return f"domain comes first; you probably mean {name}(Domain({fact}), epsilon={domain!r})."
+    if isinstance(domain, (list, tuple, np.ndarray)) and classifies:
+        return f"domain comes first; you probably mean {name}(Domain(classes=[...]), epsilon=1.0)."
+    if isinstance(domain, dict):
+        return f"domain is a record, not a dict; you probably mean {name}(Domain(**facts), epsilon=1.0)."
+    if hasattr(domain, "reserve"):
+        return f"domain comes first; you probably mean {name}(Domain({fact}), ledger=ledger)."
+    if isinstance(domain, str):
+        return f"domain comes first; you probably mean {name}(Domain.load(path)) or {name}(Domain({fact}))."
+    return (
+        f"domain is required: {name}(domain=Domain({fact})) states the public bounds of the data."
+    )

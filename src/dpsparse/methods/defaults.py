@@ -1,0 +1,15 @@
+"""Every tuned number behind the choice of DPSparseRegressor. N: effective rows, that is rows times mu.
+
+Chosen on training splits: python experiments/defaults_grid.py run --training.
+"""
+
+from __future__ import annotations
+
+MAX_COLUMNS_OF_TABLE = 200  # up to which all columns are fitted at once
+COLUMNS_PER_RARE_WEIGHT = 20  # where one of so many matters, columns are found first
+MIN_EFFECTIVE_ROWS_PER_WANTED_WEIGHT = 4.0  # from which some of the declared weights can be found,
+EFFECTIVE_ROWS_PER_FOUND_WEIGHT = 12.0  # and for each one: fewer that are right are worth more
+MIN_EFFECTIVE_ROWS_PER_COLUMN_TO_FIT_ALL = 6.0  # before some of the weights are chosen
+# From so many columns, with so many N, few columns are found and fitted: (N below, columns found).
+MIN_COLUMNS_TO_FIND_FEW, MIN_EFFECTIVE_ROWS_TO_FIND_FEW = 40, 30.0
+COLUMNS_FOUND_BELOW_EFFECTIVE_ROWS = ((60.0, 3), (100.0, 5))

@@ -1,0 +1,310 @@
+"""The scores of a run: exact when asked for, and between two such moments no staler than a draw can bear.
+
+A pick has the law of the exact gradient: every score carries a slack, a bound on how far it is off, and a draw in
+doubt reads its column. There are three ways to keep slacks small, and `_choose_way` takes the cheapest:
+boxes around the margins of rows (README.md), lagging scores that are pulled when all slopes together have moved too
+far, and for narrow tables their curvature (curve.py). None of them changes the law: docs/proofs/fast_frank_wolfe.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpsparse.exceptions import InternalError
+from dpsparse.methods.frank_wolfe import kernel
+from dpsparse.methods.frank_wolfe.curve import Curve
+from dpsparse.methods.frank_wolfe.kernel import HEAVY, SLOPE_UNITS
+from dpsparse.methods.frank_wolfe.layout import RowArrays, lay_out, make_state, nanoseconds_of_a_row
+from dpsparse.methods.frank_wolfe.problem import INT32_MAX, Problem
+
+# Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
+_DOUBT = 1.75
+
+
+class Scores:
+    """State and scores of a run that has made `step` picks; private."""
+
+    def __init__(self, rows: RowArrays, problem: Problem) -> None:
+        self.problem, self.n_features, self.step = problem, rows.n_features, 0
+        matrix, largest = lay_out(rows, problem)
+        self.column_mass, self.column_norm = np.zeros(HEAVY + 1), np.zeros(HEAVY + 1)
+        self.column_count = np.zeros(HEAVY + 1, np.int64)
+        kernel.column_bounds(matrix, largest, self.column_mass, self.column_norm, self.column_count)
+        # The width of the sums is invisible in the law: the sums are exact either way.
+        bound = (self.column_mass.max() + 1.0) * problem.resolution + self.column_count.max()
+        self.state = make_state(rows, problem, matrix, bound > INT32_MAX)
+        # Lagging: how far a column's score may have moved since it was pulled (S / 2^28), without rounding; infinite
+        # where the score was forgotten.
+        self._drift = np.zeros(HEAVY + 1)
+        self._caught = 0  # step of the last pull without boxes
+        self._wait = 8  # pulls of all columns (`sc.seek`) after leaders were sought in vain
+        self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
+        self._curve: Curve | None = None  # narrow tables: scores follow their curvature
+        self._no_curve_before = 0  # a step
+
+    @property
+    def _drawing(self) -> bool:
+        return not math.isinf(self.problem.kappa)
+
+    # ---- scores ----
+
+    def refresh(self) -> None:
+        """Every slope and every score exact at the present step; boxes are centred there."""
+        state, sc = self.state, self.state.sc
+        kernel.lag_of_rows(state.rows, sc, self.step)
+        np.copyto(state.rows.q, state.rows.fresh)
+        np.multiply(state.rows.v, self.scale, out=state.rows.mref)
+        sc.lag, sc.n_leavers = 0, 0
+        self._pull()
+        sc.exact_at = self.step
+
+    def _pull(self) -> None:
+        """All scores from the stored slopes."""
+        state = self.state
+        kernel.pull(
+            state.matrix, state.rows.q, state.sampler.score, state.sc, 0, state.matrix.begin.size
+        )
+        light = state.sampler.score[HEAVY * self.problem.n_outputs :]
+        if light.size:
+            state.sc.light = max(int(light.max()), -int(light.min()))
+        self._drift[:] = 0.0
+        state.sc.ceiling = -1
+        state.sc.rebuild = 1
+        state.sc.pulls += 1
+
+    def _catch_up(self) -> None:
+        """The slopes have moved further than the slack allows: pull the columns that matter.
+
+        A column pulled now is exact. One that is not has drifted by at most what the lags since its
+        last pull allow. Those that hardly ever win need not be pulled.
+        """
+        state, sc = self.state, self.state.sc
+        np.copyto(state.rows.q, state.rows.fresh)
+        # By Hoelder with |x| <= 1, and by Cauchy-Schwarz, which is far less for long columns.
+        self._drift += np.minimum(float(sc.lag), sc.distance * self.column_norm) * (1.0 + 1e-6)
+        # Where a single step uses the reserve up, it is only a doubt: draws go without.
+        hasty = sc.lag > self._reserve * max(self.step - self._caught, 1)
+        self._caught, sc.lag = self.step, 0
+        if sc.seek == 0 and self._drawing and self._pull_leaders(0 if hasty else self._reserve):
+            self._wait = 8
+            self._set_reserve(0 if hasty else self._reserve)
+            return
+        self._pull()
+        sc.exact_at = self.step
+        if sc.seek == 0:  # they were sought in vain: not soon again
+            sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
+        sc.seek -= 1
+        self._set_reserve(self._reserve)
+
+    def _pull_leaders(self, reserve: int) -> bool:
+        """Pull the heavy columns that may well be drawn; False if all should be pulled.
+
+        No column reaches further than its stale score and its slack, nor than its entries allow. From the furthest
+        reach down, columns are pulled until the next one has less than a 32nd of the weight of all cells: as a
+        proposal it would be in doubt, and read, but more rarely than it would be pulled. Light columns are left
+        alone where the most that one of them can reach makes few proposals that are rejected.
+        """
+        state, sc, K = self.state, self.state.sc, self.problem.n_outputs
+        n_heavy = min(HEAVY, state.matrix.begin.size)
+        heavy = state.sampler.score[: n_heavy * K].reshape(n_heavy, K)
+        size = np.zeros(HEAVY + 1, np.int64)
+        size[:n_heavy] = np.abs(heavy.astype(np.int64)).max(axis=1)
+        size[HEAVY] = sc.light
+        reach = size + self._slack_of(self._drift + float(reserve))
+        # Where the entries say more than a score of long ago: forget it.
+        forget = reach[:n_heavy] > self._most()[:n_heavy]
+        heavy[forget], self._drift[:n_heavy][forget] = 0, math.inf
+        reach = np.minimum(reach, self._most())
+        order = np.argsort(-reach[:n_heavy])
+        done, chunk, work, best = 0, 4, 0, 0
+        while done < n_heavy:
+            some = order[done : done + chunk]
+            some = some[reach[some] > self._floor(best)]
+            if some.size == 0:
+                break
+            work += int(self.column_count[some].sum())
+            if 2 * work > state.matrix.entries.size:
+                return False
+            kernel.pull_some(state.matrix, state.rows.q, state.sampler.score, sc, some)
+            self._drift[some] = 0.0
+            best = max(best, int(np.abs(heavy[some].astype(np.int64)).max()))
+            done, chunk = done + some.size, 2 * chunk
+        if self._proposals(float(reach[HEAVY]), best) > state.matrix.entries.size // 160:
+            return False
+        sc.ceiling = int(reach[HEAVY])
+        return True
+
+    def _most(self) -> np.ndarray:
+        """No |score| can be larger."""
+        mass = self.problem.resolution * self.column_mass * (1.0 + 1e-6)
+        return np.ceil(mass).astype(np.int64) + self.column_count
+
+    def _floor(self, best: float) -> float:
+        """A score with a 32nd of the weight of all cells together, which is at least that of the best and 1 each."""
+        return (
+            max(best, math.log(self.state.sc.n_cells) / self._kappa) - math.log(32.0) / self._kappa
+        )
+
+    def _proposals(self, light: float, best: float) -> float:
+        """How often a draw proposes if light columns may reach so far."""
+        n = math.log(max(self.state.sc.n_cells, 1))
+        return math.exp(min(n + self._kappa * light - max(n, self._kappa * best), 700.0))
+
+    def exact_scores(self) -> np.ndarray:
+        """Scores at the true margins, (features, outputs), the intercept last; refreshes all."""
+        self.refresh()
+        return self.stored_scores()
+
+    def stored_scores(self) -> np.ndarray:
+        """The scores as they are, (features, outputs), the intercept last."""
+        K = self.problem.n_outputs
+        labels = self.labels_of(np.arange(self.state.sc.n_cells // K))
+        return np.asarray(self.all_scores().reshape(-1, K)[labels], np.int64)
+
+    def all_scores(self) -> np.ndarray:
+        """The scores of all cells in the run's own order, columns without entries included."""
+        score = self.state.sampler.score
+        return np.append(score, np.zeros(self.state.sc.n_cells - score.size, score.dtype))
+
+    def labels_of(self, features: np.ndarray) -> np.ndarray:
+        """The run's own names of columns; those without entries come last."""
+        matrix, sc, found = self.state.matrix, self.state.sc, np.empty(features.size, np.int64)
+        width = sc.n_cells // sc.outputs
+        kernel.find_labels(matrix.marks, width, matrix.begin.size, features, found)
+        return found
+
+    # ---- how stale scores may be ----
+
+    @property
+    def scale(self) -> float:
+        """Margins are offset + scale * v."""
+        t = self.step
+        return float(2.0 * self.state.sc.reach / ((t + 1.0) * (t + 2.0)))
+
+    @property
+    def _kappa(self) -> float:
+        """Per unit of score; for the arg max as if a few cells near the largest were in doubt."""
+        if not math.isinf(self.problem.kappa):
+            return self.problem.unit_kappa
+        return 30.0 / (float(np.abs(self.state.sampler.score[:HEAVY]).max(initial=0)) + 1.0)
+
+    def _slack_of(self, drift: np.ndarray) -> np.ndarray:
+        """How far scores can be off if all slopes together moved by `drift` (in 2^-28).
+
+        A contribution moves by S |dq| |x| and its rounding by 1 unit; |x| <= 1, |dq| <= 2. A forgotten score is
+        stored as 0, and its drift is infinite.
+        """
+        S = self.problem.resolution
+        moved = np.minimum(drift * (S / SLOPE_UNITS), 2.0 * S * self.column_mass * (1.0 + 1e-6))
+        slack = np.ceil(moved).astype(np.int64) + self.column_count
+        return np.where(np.isinf(drift), self._most(), slack)
+
+    @property
+    def _reserve(self) -> int:
+        """The move of all slopes together that makes a score uncertain by `_DOUBT` / kappa."""
+        return min(int(_DOUBT / self._kappa * SLOPE_UNITS / self.problem.resolution), 2**62)
+
+    def _set_reserve(self, reserve: int) -> None:
+        """Let all slopes together move by so much; with 0 a column that was pulled now is exact."""
+        slack = self._slack_of(self._drift + float(reserve))
+        if reserve == 0:
+            slack[self._drift == 0.0] = 0
+        self.state.sc.reserve, self.state.sampler.slack[:] = reserve, slack
+
+    def set_tau(self, tau: float) -> None:
+        """Boxes in which every slope stays within tau * slope_bound, and the slack that follows."""
+        sc, problem = self.state.sc, self.problem
+        sc.boxes, sc.theta = 1, tau * sc.slope_bound / sc.smoothness
+        off = tau + 2.0 / SLOPE_UNITS  # the last term: slopes are rounded
+        mass = problem.resolution * off * self.column_mass * (1.0 + 1e-6)
+        self.state.sampler.slack[:] = np.ceil(mass).astype(np.int64) + self.column_count
+
+    def _retune(self) -> None:
+        """Exact scores, and the better of the two ways."""
+        if self.state.sc.ceiling >= 0:  # leaders alone were not enough: not soon again
+            self.state.sc.seek, self._wait = self._wait, min(2 * self._wait, 256)
+        self.refresh()
+        self._choose_way()
+
+    def refuse_broken_draw(self) -> None:
+        """End the run where the kernel found that a draw would not have its law."""
+        if self.state.sc.event == kernel.BROKEN:
+            raise InternalError(
+                "A vertex cannot be drawn with its probability: a score is further off than its bound says. "
+                "Nothing was released. This is a bug."
+            )
+
+    def _look(self) -> None:
+        """Would boxes pay by now? Where light columns are left alone they stay so, unless the answer is yes."""
+        if self.state.sc.ceiling >= 0:
+            self._choose_way()
+        else:
+            self._retune()
+
+    def _choose_way(self) -> None:
+        """Boxes with the tau of `_choose_tau`, or no boxes where they would not pay."""
+        sc, t = self.state.sc, self.step
+        if not sc.boxes and t > self._since[0]:  # learn how often lagging scores are pulled
+            self.pull_rate = (sc.pulls - self._since[1]) / (t - self._since[0])
+        self._since = t, int(sc.pulls)
+        sc.renewed, sc.look = 0, t + t // 2 + 16
+        # Nanoseconds, roughly: slopes of all rows, and now and then a pull; per new box of a row.
+        n, K = self.state.rows.y.size, self.problem.n_outputs
+        row = nanoseconds_of_a_row(self.state.matrix, self.state.sc.n_cells // K, n, K)
+        sc.afford = 1 + 2 * K * n / row + self.pull_rate * sc.refresh_cost
+        tau = self._choose_tau()
+        if tau > 0.0:
+            if sc.ceiling >= 0:
+                self.refresh()
+            self.set_tau(tau)
+            kernel.schedule_all(self.state.rows, self.state.calendar, sc, t)
+            sc.renewed = 0
+        else:
+            sc.boxes, sc.theta = 0, 0.0
+            # A ceiling holds for the slopes that it was taken at: any change of them must be answered.
+            self._set_reserve(0 if sc.ceiling >= 0 else self._reserve)
+            if self._drawing and t >= self._no_curve_before and Curve.pays(self):
+                self._curve = Curve(self)
+
+    def _choose_tau(self) -> float:
+        """The largest tau whose doubts cost little, or 0 if boxes would not pay.
+
+        Wide boxes are left rarely, but make scores uncertain; uncertain scores make proposals that
+        are rejected (a factor e^{2 kappa slack} too many) and picks that must be verified (a column
+        to read). So: estimate from the present scores which columns a draw would pick, halve tau
+        until its doubts cost about as much as the pick itself, and compare the rows that would
+        leave such boxes per step with what a step without boxes costs.
+        """
+        state, sc, kappa = self.state, self.state.sc, self._kappa
+        K, score = self.problem.n_outputs, state.sampler.score
+        largest = max(
+            int(sc.light), int(np.abs(score[: HEAVY * K].astype(np.int64)).max(initial=0))
+        )
+        # All heavy cells, and every so many of the light ones for all of them.
+        n_heavy = min(HEAVY * K, score.size)
+        stride = 1 + (score.size - n_heavy) // 20_000
+        cells = np.append(np.arange(n_heavy), np.arange(n_heavy, score.size, stride))
+        likely = np.exp(kappa * (np.abs(score[cells].astype(np.float64)) - largest))
+        likely[n_heavy:] *= stride
+        labels = cells // K
+        length = np.empty(labels.size, np.int64)
+        kernel.lengths(state.matrix, labels, length)
+        column = np.minimum(labels, HEAVY)
+        mass = np.bincount(column, likely, HEAVY + 1)
+        work = np.bincount(column, likely * length, HEAVY + 1)
+        total = max(mass.sum(), 1.0)
+        mass, work = mass / total, work / total
+        touched = work.sum()  # rows of a pick
+        # Margins shrink by 2/(t+2) in a step: together they move by this much.
+        shrink = self.scale * np.abs(state.rows.v).sum() * 2.0 / (self.step + 2.0)
+        tau = 0.25
+        while tau > 1e-5:
+            self.set_tau(tau)
+            doubt = np.expm1(np.minimum(2.0 * kappa * state.sampler.slack, 50.0))
+            if (doubt * (mass + 0.2 * work)).sum() <= 0.4 + 0.8 * touched:
+                left = touched + shrink / (1.5 * sc.theta)  # rows leaving their box in a step
+                return tau if left < sc.afford else 0.0
+            tau *= 0.5
+        return 0.0

@@ -1,0 +1,182 @@
+"""DPSparseClassifier and DPSparseRegressor: the method and its settings are chosen from public facts.
+
+The choice reads rows, columns, epsilon and what is declared, never the data, so it costs nothing. The rule is a table
+made from measurements (docs/choosing_method.md); `plan()` says what was chosen and why.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpsparse.accounting import Plan
+from dpsparse.methods import defaults
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
+from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
+from dpsparse.methods.ridge.defaults import MAX_COLUMNS
+from dpsparse.methods.ridge.estimator import DPRidgeRegressor
+from dpsparse.methods.solution import Settings
+from dpsparse.methods.support_first.estimator import DPTwoStageRegressor
+from dpsparse.nonzeros import check_n_nonzero
+from dpsparse.rows.ridge import MOST_ROWS
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _DPSparse(BaseDPLinearModel):
+    """What both share: the plan and the run of the estimator that was chosen."""
+
+    n_nonzero: Any = None
+
+    def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
+        """The estimator that does the work, and why it was chosen; from public facts only."""
+        raise TypeError(f"{type(self).__name__} does not say how to choose.")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_n_nonzero(self.n_nonzero)
+
+    def _why_one_row(self) -> str:
+        return ""  # where persons have several rows, a method that bounds them together is chosen
+
+    def _most_rows(self, n_features: int) -> int | None:
+        return self._choose(n_features)[0]._most_rows(n_features)
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        return self._choose(n_features)[0]._bounds_rows(n_features)
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        return {
+            "domain": self.domain,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+        }
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        model, why = self._choose(n_features)
+        model._check_parameters()
+        plan = model._make_plan(n_features, labels)
+        chosen = {"chosen": type(model).__name__, "why": why}
+        return replace(plan, method=type(self).__name__, parameters={**chosen, **plan.parameters})
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSparseClassifier(BaseDPClassifier, _DPSparse):
+    """Private sparse classifier with nothing to choose.
+
+    Start here. Method and settings are chosen from public facts alone (rows, columns, epsilon, what is declared), which
+    costs nothing; ``plan(n_features)`` says what was chosen and why, before any data. The rule and the measurements
+    behind it: docs/choosing_method.md.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `classes`. Declare `n_samples` where it is public: it sets steps, never noise.
+    epsilon, delta : float, default=1.0, 1e-6
+        The guarantee; ``epsilon=math.inf`` is the same model without noise.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Weights to keep, of all classes together. An int says that few features matter, which the choice
+        uses; "mass" keeps the fewest with 90 % of the absolute sum; None keeps all.
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of the rows of each class, or one over the released class counts. Costs nothing.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Notes
+    -----
+    What can be learnt depends on N = n_samples * mu(epsilon, delta), about n_samples * epsilon / 4 for small epsilon.
+    Below N of about 20 only the mean of a target or the share of a class can be learnt, by any method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPSparseClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(2000, 5))
+    >>> model = DPSparseClassifier(Domain(classes=[0, 1], n_samples=2000)).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.plan_.parameters["chosen"]
+    'DPGradientClassifier'
+    """
+
+    class_weight: Any = None
+
+    def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
+        model = DPGradientClassifier(
+            n_nonzero=self.n_nonzero, class_weight=self.class_weight, **self._terms
+        )
+        return model, "noisy gradients classify best at every width that was measured"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSparseRegressor(BaseDPRegressor, _DPSparse):
+    """Private regression with nothing to choose; sparse where sparsity is declared.
+
+    Start here. Method and settings are chosen from public facts alone, as in `DPSparseClassifier`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_range` or `target_bound`. Declare `n_samples` where it is public: without it small tables cannot
+        be told from large ones, and the choice is DPGradientRegressor.
+
+    All other parameters are those of `DPSparseClassifier`, without `class_weight`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPSparseRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(2000, 5))
+    >>> model = DPSparseRegressor(Domain(n_samples=2000, target_range=(-1, 1))).fit(X, X[:, 0])
+    >>> model.plan_.parameters["chosen"]
+    'DPRidgeRegressor'
+    """
+
+    def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
+        domain, k, d = self._domain, self.n_nonzero, n_features
+        gradient = DPGradientRegressor(n_nonzero=k, **self._terms)
+        if domain.n_samples is None:
+            return gradient, "n_samples is not declared"
+        if domain.unit == "person" and domain.rows_per_unit != 1:
+            return gradient, "all rows of a person are bounded together"
+        if domain.n_samples > MOST_ROWS:
+            return gradient, "more rows than a minimiser is proven for"
+        N = self._facts(d, None).effective_rows
+        size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
+        few = isinstance(k, int) and k < d
+        found = columns_to_find(N, d, k) if few or k is None else 0
+        if found:
+            asked = f"{k} of {d} columns matter" if few else f"{d} columns"
+            model = DPTwoStageRegressor(n_nonzero=found, **self._terms)
+            return model, f"{asked}, {size}: find {found} of them, then fit"
+        widest = MAX_COLUMNS if few else defaults.MAX_COLUMNS_OF_TABLE
+        if d <= widest and (k is None or isinstance(k, int)):
+            return DPRidgeRegressor(n_nonzero=k, **self._terms), f"{d} columns, {size}"
+        if few:
+            model = DPTwoStageRegressor(n_nonzero=k, **self._terms)
+            return model, f"{k} of {d} columns matter: find them, then fit"
+        return gradient, f"{d} columns, and no few of them are said to matter"
+
+
+def columns_to_find(N: float, n_features: int, wanted: int | None) -> int:
+    """How many columns are found before they are fitted, by effective rows and what is declared; 0: none are."""
+    if wanted is None:
+        wide = defaults.MIN_COLUMNS_TO_FIND_FEW < n_features <= defaults.MAX_COLUMNS_OF_TABLE
+        if not wide or defaults.MIN_EFFECTIVE_ROWS_TO_FIND_FEW > N:
+            return 0
+        table = defaults.COLUMNS_FOUND_BELOW_EFFECTIVE_ROWS
+        return next((found for limit, found in table if limit > N), 0)
+    rare = defaults.COLUMNS_PER_RARE_WEIGHT * wanted <= n_features
+    drowned = defaults.MIN_EFFECTIVE_ROWS_PER_COLUMN_TO_FIT_ALL * n_features > N
+    if not (rare or drowned) or defaults.MIN_EFFECTIVE_ROWS_PER_WANTED_WEIGHT * wanted > N:
+        return 0
+    return max(int(min(wanted, N / defaults.EFFECTIVE_ROWS_PER_FOUND_WEIGHT)), 1)

@@ -1,0 +1,176 @@
+"""DPGradientClassifier and DPGradientRegressor: noisy full gradients on rows of released scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsparse._checks import given
+from dpsparse.accounting import Plan
+from dpsparse.domain.clipping import HUGE, TINY
+from dpsparse.exceptions import ParameterError
+from dpsparse.methods.base import (
+    BaseDPClassifier,
+    BaseDPLinearModel,
+    BaseDPRegressor,
+    check_count,
+    check_positive,
+)
+from dpsparse.methods.gradient.defaults import MAX_STEPS
+from dpsparse.methods.gradient.plan import choose, price
+from dpsparse.methods.look.targets import ClassWeight, plan_mean_if_few_rows
+from dpsparse.methods.solution import Settings
+from dpsparse.nonzeros import check_n_nonzero
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _DPGradient(BaseDPLinearModel):
+    n_nonzero: Any = None
+    n_iter: int | None = None
+    step_size: float | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_n_nonzero(self.n_nonzero)
+        check_count("n_iter", self.n_iter, optional=True)
+        if self.n_iter is not None and self.n_iter > MAX_STEPS:
+            raise ParameterError(f"n_iter must be at most {MAX_STEPS}, got {given(self.n_iter)}.")
+        if self.step_size is not None:
+            check_positive("step_size", self.step_size, "None chooses it")
+            if not TINY <= self.step_size <= HUGE:
+                raise ParameterError(
+                    f"step_size must lie between 2**-100 and 2**100, got {given(self.step_size)}; None chooses it."
+                )
+
+    def _bounds_rows(self, n_features: int) -> bool:
+        return True
+
+    def _why_one_row(self) -> str:
+        return ""
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        mean = plan_mean_if_few_rows(self) if self.n_iter is None else None
+        if mean is not None:
+            return mean
+        settings = choose(
+            self._facts(n_features, labels),
+            n_iter=self.n_iter,
+            step_size=self.step_size,
+            n_nonzero=check_n_nonzero(self.n_nonzero),
+            class_weight=self._class_weight(labels),
+        )
+        shown = {
+            "n_iter": self.n_iter or "from released counts",
+            "n_outputs": settings.look.n_outputs,
+        }
+        return self._budgeted(settings, price, shown, source="docs/proofs/noisy_gradient.md")
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if self._domain.n_samples is None and self.adjacency == "replace-one":
+            return (f"the number of {self._domain.unit}s is public (replace-one)",)
+        return super()._assumptions()
+
+    def _class_weight(self, labels: np.ndarray | None) -> ClassWeight:
+        """Public weights in the order of the labels, "balanced" or None."""
+        return None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPGradientClassifier(BaseDPClassifier, _DPGradient):
+    """Sparse logistic or multinomial model from a few noisy full gradients.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public facts. Needs `classes`. `n_samples` is optional: without it the number of rows is public
+        under replace-one and taken from a noisy count, part of the budget, under add-remove.
+    epsilon, delta : float
+        The guarantee; ``epsilon=math.inf`` gives the non-private model.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Weights to keep: the largest on scaled rows (free), the fewest with 90 % of the absolute
+        sum (free), a private count (paid), or all. For several classes: of all classes together.
+    n_iter : int or None, default=None
+        Noisy gradients; None takes a number that grows with sqrt(rows * budget).
+    step_size : float or None, default=None
+        None takes a step that shrinks where noise would drown the rows.
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of the rows of each class: slopes are multiplied by it before they are clipped, so it costs
+        nothing. "balanced" takes one over the released class counts.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Notes
+    -----
+    Rows are brought to length 1 by the method itself, so no bound on features or rows is needed.
+    `coef_noise_` is the standard deviation of the privacy noise of each weight and nothing else: no standard error
+    (docs/inference.md). The result is a linear model on the original features. Method: docs/choosing_method.md; proof:
+    docs/proofs/noisy_gradient.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    """
+
+    class_weight: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        weights, sentence = self.class_weight, "class_weight must be None, 'balanced' or"
+        if weights is None or (isinstance(weights, str) and weights == "balanced"):
+            return
+        if not isinstance(weights, dict):
+            raise ParameterError(f"{sentence} a dict with a positive number for every class.")
+        for value in weights.values():
+            check_positive("class_weight", value)
+        if max(weights.values()) > 1e9 * min(weights.values()):
+            raise ParameterError("class_weight must not differ by more than a factor of 1e9.")
+
+    def _class_weight(self, labels: np.ndarray | None) -> ClassWeight:
+        if not isinstance(self.class_weight, dict):
+            return None if self.class_weight is None else "balanced"
+        known = np.asarray(labels).tolist()
+        if set(self.class_weight) != set(known):
+            raise ParameterError(
+                "class_weight must be None, 'balanced' or a dict with the classes of the domain for keys."
+            )
+        return tuple(float(self.class_weight[label]) for label in known)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPGradientRegressor(BaseDPRegressor, _DPGradient):
+    """Sparse robust regression from a few noisy full gradients.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `target_bound` or `target_range`; `n_samples` as in `DPGradientClassifier`.
+
+    All other parameters are those of `DPGradientClassifier`.
+
+    Notes
+    -----
+    Method: docs/choosing_method.md; proof: docs/proofs/noisy_gradient.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPGradientRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPGradientRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
+    >>> model.coef_.shape, model.privacy_.headline
+    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    """

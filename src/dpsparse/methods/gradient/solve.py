@@ -1,0 +1,260 @@
+"""A few noisy full gradients on rows of released scale: the champion for wide sparse data.
+
+    look    n, c, b from released class counts, or mean and spread of numbers            (look/targets.py)
+    rows    z_i of length at most one, on released masses and lengths                    (look/rows.py)
+    T times r_i = slope(z_i.w + b, y_i), clipped to ||r_i||_2 <= c
+            g = sum_i z_i r_i + noise of sd c/m_t;  v = 0.9 v + g/n;  w -= step v
+    prune   (wide) after half of the budget keep the w_j above their known noise, renormalise, repeat;
+            for few weights a third round on three times as many features as wanted; what earlier rounds
+            found is added to the last one's weights, each as a direction: v = sum_r share_r w_r/||w_r||
+    publish weights on the original features, D w / l, and a released offset             (look/rows.py)
+
+Where epsilon is infinite the same run has noise 0, and as many steps as a budget of m = 32 has.
+Regression works in units of the target bound and multiplies by it at the end.
+The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
+
+| symbol | variable | meaning |
+|---|---|---|
+| m | releases.budget("gradients") | L2 sensitivity over noise sd of all gradients together (mu of Gaussian DP) |
+| T | n_iter | max(3, ceil(factor sqrt(n m))), factor 0.3 (d > n) or 1 |
+
+A step costs one pass over the non-zeros of kept features and one noise value a kept feature; after
+features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each
+line is there: docs/choosing_method.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsparse.domain.clipping import TINY
+from dpsparse.jit import njit
+from dpsparse.methods.gradient.defaults import (
+    COLUMNS_PER_WANTED_WEIGHT,
+    FEW_WEIGHTS_PER_OUTPUT,
+    KEPT_ABOVE_NOISE,
+    KEPT_ABOVE_NOISE_BY_SEVERAL_CLASSES,
+    MAX_READS_OF_ROWS,
+    MAX_STEP_SIZE,
+    MAX_STEPS,
+    MIN_COLUMNS_PER_ROW_TO_PRUNE,
+    MIN_SIGNAL_TO_PRUNE,
+    MIN_STEPS,
+    MIN_STEPS_OF_MANY_ROWS,
+    MOMENTUM,
+    NOISELESS_BUDGET,
+    ROUND_SHARES,
+    ROUND_SHARES_FOR_FEW,
+    SIGNAL_PER_STEP,
+    STEPS_PER_ROOT_OF_SIGNAL,
+    STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE,
+    SURE_SIGNAL,
+    TRUST_IN_EARLIER_ROUNDS,
+)
+from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
+from dpsparse.methods.solution import Solution
+from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
+from dpsparse.release import Releases
+from dpsparse.rows import Query, Rows
+from dpsparse.threads import over_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The public side of a run. None means: chosen from released numbers, as documented above."""
+
+    look: RowSettings
+    n_iter: int | None = None
+    step_size: float | None = None
+    n_nonzero: NNonzero = None
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        return solve(rows, self, releases)
+
+    @property
+    def keeps_few(self) -> bool:
+        k = self.n_nonzero
+        return isinstance(k, int) and k <= FEW_WEIGHTS_PER_OUTPUT * self.look.n_outputs
+
+
+def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
+    """Weights (K, d) on the original features, intercepts (K,), steps taken, noise of a weight."""
+    targets = look_at_targets(rows, settings.look, releases)
+    scaled = ScaledRows(rows, settings.look, targets, releases)
+    descent = Descent(scaled, settings, releases)
+    noise = descent.descend_and_prune()
+    weights = keep_weights(descent, rows, settings, releases)
+    return scaled.publish(weights, descent.constant_weight, descent.n_iter, noise)
+
+
+def keep_weights(
+    descent: Descent, rows: Rows, settings: Settings, releases: Releases
+) -> np.ndarray:
+    """The weights worth keeping, by their size on scaled rows: rare features have large ones on the original rows."""
+    weights, rule = descent.weights, settings.n_nonzero
+    if not isinstance(rule, PrivateCount):
+        return keep_nonzeros(weights, rule)
+    exact = replace(settings, n_nonzero=None, n_iter=descent.n_iter)
+
+    def count_without_noise(silent: Releases) -> int:
+        return mass_rule(solve(rows, exact, silent).coef)
+
+    return top_k(weights, releases.count("count", rule, count_without_noise, weights.size))
+
+
+def round_shares(
+    settings: Settings, wide: bool, width: int, n: float, budget: float
+) -> tuple[float, ...]:
+    """Shares of the gradients' budget: one descent, or descents with pruning in between. Pruning pays on wide data, for
+    few weights or many more features than rows."""
+    if wide and settings.keeps_few:
+        return ROUND_SHARES_FOR_FEW
+    chosen = settings.n_nonzero is not None or n * budget >= MIN_SIGNAL_TO_PRUNE
+    much_wider = width > MIN_COLUMNS_PER_ROW_TO_PRUNE * n
+    return ROUND_SHARES if wide and much_wider and chosen else (1.0,)
+
+
+def schedule(settings: Settings, wide: bool, n: float, budget: float) -> tuple[int, float]:
+    """Number of steps and step size, in units of that of the loss, from n and the budget alone."""
+    signal = n * min(budget, NOISELESS_BUDGET)
+    most = min(MAX_STEPS, max(MIN_STEPS_OF_MANY_ROWS, int(MAX_READS_OF_ROWS / n)))
+    factor = STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE if wide else STEPS_PER_ROOT_OF_SIGNAL
+    steps = math.ceil(min(factor * math.sqrt(signal), most))
+    n_iter = settings.n_iter or max(MIN_STEPS, steps)
+    return n_iter, min(signal / (SIGNAL_PER_STEP * n_iter), MAX_STEP_SIZE)
+
+
+class Descent:
+    """Weights of scaled rows, (kept features, outputs), and what earlier rounds found."""
+
+    def __init__(self, scaled: ScaledRows, settings: Settings, releases: Releases) -> None:
+        self.scaled, self.settings, self.releases = scaled, settings, releases
+        self.n, self.clip = scaled.targets.n, scaled.targets.clip
+        self.budget = releases.budget("gradients")
+        self.n_outputs = settings.look.n_outputs
+        self.weights = np.zeros((scaled.units.width, self.n_outputs))
+        self.constant_weight = np.zeros(self.n_outputs)
+        self.n_iter = 0  # noisy gradients taken so far
+        self.past = np.empty(0)  # what earlier rounds found on the kept features (few weights)
+        self.past_noise = 0.0  # variance of the noise in each of its entries
+
+    def descend_and_prune(self) -> float:
+        """All rounds; the sd of the noise in each weight."""
+        wide, width = self.scaled.wide, self.scaled.width
+        rounds = round_shares(self.settings, wide, width, self.n, self.budget)
+        for i, share in enumerate(rounds):
+            # The noise of a round that decides about features must be known: no soft threshold.
+            noise = self.descend(share, soften=wide and (len(rounds) == 1 or i == 1))
+            if i < len(rounds) - 1:
+                self.prune(noise, share, first=i == 0)
+        return self.add_up(noise, rounds[-1]) if len(self.past) else noise
+
+    def descend(self, share: float, *, soften: bool) -> float:
+        """Noisy descent of `weights`; the sd of the noise in each of them."""
+        n_iter, size = schedule(
+            self.settings, self.scaled.wide, self.n, self.budget * math.sqrt(share)
+        )
+        step = self.settings.step_size or size * self.scaled.targets.step
+        self.n_iter += n_iter
+        weight_of = (1.0 - np.cumprod(np.full(n_iter, MOMENTUM))[::-1]) / (1.0 - MOMENTUM)
+        # Steps that weigh more in the result have less noise.
+        shares = share * weight_of / weight_of.sum()
+        scale = self.releases.scale("gradients", self.gradient())  # of one release for all
+        noise = step / self.n * scale * math.sqrt(float(np.sum(weight_of**2 / shares)))
+        # One threshold a step, as large as the noise a step of even budget would add.
+        cut = step / self.n * scale * math.sqrt(n_iter / share) if soften else 0.0
+        velocity = np.zeros((len(self.weights) + 1, self.n_outputs))
+        self.weights = np.ascontiguousarray(self.weights)  # moved in place
+        for part in shares:
+            noisy = self.releases.gaussian("gradients", self.gradient(), part)
+            self.move(noisy, velocity, step, cut)
+            if self.scaled.constant > 0.0:  # one more coordinate of the same noisy vector
+                self.constant_weight = self.constant_weight - step * velocity[-1]
+        return noise
+
+    def gradient(self) -> Query:
+        return self.scaled.gradient(self.weights, self.constant_weight, self.clip)
+
+    def move(self, noisy: np.ndarray, velocity: np.ndarray, step: float, cut: float) -> None:
+        """v = 0.9 v + g/n;  w -= step v, moved towards zero by `cut`."""
+        flat = (noisy.reshape(-1), velocity.reshape(-1), self.weights.reshape(-1))
+        facts = (float(self.n), MOMENTUM, float(step), float(cut))
+        over_rows(noisy.size, noisy.size, lambda a, b: _move(*flat, *facts, a, b))
+
+    def prune(self, noise: float, share: float, *, first: bool) -> None:
+        """Drop features whose weights do not stand out of the known noise of the weights, or (later rounds, few
+        weights wanted) all but thrice as many as wanted, by what all rounds so far found."""
+        if first:
+            sizes = np.square(self.weights).sum(axis=1)
+            k = self.n_outputs
+            limit = (k - 1 + self.stands_out**2 * math.sqrt(k)) * noise**2
+        else:
+            found = math.sqrt(share) * direction(self.weights) + self.past
+            sizes = np.square(found).sum(axis=1)
+            limit = self.least_of_largest(sizes)
+        stays = self.scaled.keep_columns(sizes > limit)
+        if self.settings.keeps_few:
+            self.remember(noise, share, stays, first=first)
+        self.weights = self.weights[stays]
+        cold = self.settings.keeps_few
+        self.weights = np.zeros_like(self.weights) if cold else soften(self.weights, noise)
+
+    @property
+    def stands_out(self) -> float:
+        several = self.n_outputs > 1
+        sds = KEPT_ABOVE_NOISE_BY_SEVERAL_CLASSES if several else KEPT_ABOVE_NOISE
+        return sds[int(self.n * self.budget >= SURE_SIGNAL)]
+
+    def least_of_largest(self, sizes: np.ndarray) -> float:
+        """A little below the least of the sizes that are kept, so that equal ones stay."""
+        assert isinstance(self.settings.n_nonzero, int)
+        kept = min(COLUMNS_PER_WANTED_WEIGHT * self.settings.n_nonzero, len(sizes))
+        if kept == 0:
+            return 0.0
+        return float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) * (1.0 - 1e-6)
+
+    def remember(self, noise: float, share: float, stays: np.ndarray, *, first: bool) -> None:
+        """Add the direction a round found to those before it. The first round is shrunk by its noise."""
+        factor = math.sqrt(share) * TRUST_IN_EARLIER_ROUNDS[0 if first else 1]
+        if first:
+            size = float(np.linalg.norm(self.weights[stays]))
+            self.past = factor * soften(self.weights[stays], noise) / max(size, TINY)
+        else:
+            size = float(np.linalg.norm(self.weights))
+            self.past = (self.past + factor * direction(self.weights))[stays]
+        if size > TINY:  # something was found
+            self.past_noise += (factor * noise / size) ** 2
+
+    def add_up(self, noise: float, share: float) -> float:
+        """The last round's weights along the direction of all rounds; the sd of the noise in each."""
+        size = float(np.linalg.norm(self.weights))
+        found = math.sqrt(share) * direction(self.weights) + self.past
+        length = max(float(np.linalg.norm(found)), TINY)
+        self.weights = found * (size / length)
+        return math.sqrt(share * noise**2 + self.past_noise * size**2) / length
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(noisy, velocity, weights, n, momentum, step, cut, start, stop):  # type: ignore[no-untyped-def]
+    """All of a step in one pass: of millions of weights every look at memory counts. The constant, which comes after
+    the weights, has a velocity only."""
+    for i in range(start, min(stop, weights.size)):
+        v = velocity[i] * momentum + noisy[i] / n
+        w = weights[i] - step * v
+        velocity[i] = v
+        weights[i] = w - min(max(w, -cut), cut) if cut > 0.0 else w
+    for i in range(max(start, weights.size), stop):
+        velocity[i] = velocity[i] * momentum + noisy[i] / n
+
+
+def direction(weights: np.ndarray) -> np.ndarray:
+    """Weights of norm one, or zeros."""
+    return np.asarray(weights / max(float(np.linalg.norm(weights)), TINY))
+
+
+def soften(weights: np.ndarray, cut: float) -> np.ndarray:
+    """Weights moved towards zero by `cut`."""
+    return weights - np.clip(weights, -cut, cut) if cut > 0.0 else weights

@@ -1,0 +1,35 @@
+"""Every tuned number of the look at targets and rows.
+
+Chosen on training splits: python experiments/defaults_grid.py run --training.
+"""
+
+from __future__ import annotations
+
+# Shares of the budget (of mu^2), release by release; the fit takes the rest.
+BUDGET_SHARES = {
+    "prior": 0.02,
+    "mean": 0.06,
+    "spread": 0.03,
+    "masses": 0.15,
+    "length": 0.04,
+    "centre": 0.06,
+    "columns": 0.06,
+    "axes": 0.05,
+    "entry": 0.02,
+    "intercept": 0.04,
+}
+QUANTILE_COUNTS = 8  # noisy counts of one search
+OFFSET_ROUNDS = 4  # noisy sums that move the offset of the final model
+MIN_CLASS_SHARE = 0.01  # of the rows: a class is never taken to be rarer
+MIN_EFFECTIVE_ROWS_FOR_REGRESSION = 60.0  # below it a regression is the mean of its targets
+
+MIN_MASS_PER_NOISE = 2.0  # a mass is never taken to be smaller, in standard deviations of its noise
+DROPPED_MASS_PER_NOISE = 1.0  # a column of a smaller mass is dropped from a wide table
+MANY_COLUMNS = 2**17  # from which such columns are dropped from tall tables too, for their cost
+MAX_COLUMNS_WITHOUT_MASSES = 10_000  # of a regression whose number of rows is not declared
+UNKNOWN_UNIT_FACTOR = 2.0**45  # how far from 1 entries may be that nobody has bounded
+CLIPPED_LENGTH_PER_MEDIAN = 1.5  # where rows that keep their length are shortened
+CUTOFF_PER_SPREAD = 1.5  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
+
+MAX_COLUMNS_WITH_SCALES = 100  # whose scales are released one by one
+MIN_SHARE_OF_MEAN_SIZE = 1e-6  # a column or direction is never taken to be smaller

@@ -1,0 +1,208 @@
+"""Rows on released scales, of length at most one: what first-order methods work on.
+
+    masses  s_j = sum_i |x_ij|/||x_i|| + noise of sd u
+            D_j = max(s_j, 2u)^(-1/2), or 0 where s_j <= u and d > n or d > 2^17  (dropped); 1 without masses
+    length  l = noisy median of ||D x_i||
+    rows    wide (d > n): z_i = D x_i / ||D x_i||
+            narrow: z_i = (D x_i, q) / ||(D x_i, q)||, q = l / sqrt d: sizes are kept
+            narrow, numbers: z_i = (D x_i, q) / max(||(D x_i, q)||, 3/2 l): lengths are kept
+
+Every row is mapped by itself, given released numbers. Proof: docs/proofs/noisy_gradient.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsparse.methods.facts import Facts
+from dpsparse.methods.look.defaults import (
+    CLIPPED_LENGTH_PER_MEDIAN,
+    DROPPED_MASS_PER_NOISE,
+    MANY_COLUMNS,
+    MAX_COLUMNS_WITHOUT_MASSES,
+    MIN_MASS_PER_NOISE,
+    OFFSET_ROUNDS,
+    QUANTILE_COUNTS,
+    UNKNOWN_UNIT_FACTOR,
+)
+from dpsparse.methods.look.targets import (
+    ClassTargets,
+    ClassWeight,
+    NumberTargets,
+    look_at_classes,
+    look_at_numbers,
+    release_quantile,
+)
+from dpsparse.methods.solution import Solution
+from dpsparse.release import Releases
+from dpsparse.rows import Query, Rows
+from dpsparse.threads import in_pieces
+
+Targets = ClassTargets | NumberTargets
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSettings:
+    """The public side of a fit on rows of released scale."""
+
+    loss: str
+    n_classes: int  # 0: numbers
+    n_outputs: int
+    n_features: int
+    n_samples: int | None  # declared
+    longest: float  # declared bound on the length of a row; infinite where there is none
+    target_bound: float
+    masses: bool  # whether columns are scaled by released masses
+    class_weight: ClassWeight = None
+
+    @property
+    def looks(self) -> dict[str, int]:
+        """The releases before and after the steps, with how many numbers each."""
+        if self.n_classes == 0:
+            looks = {"mean": 2 if self.n_samples is None else 1, "spread": QUANTILE_COUNTS}
+        else:
+            looks = {"prior": self.n_classes}
+        if self.masses:
+            looks["masses"] = self.n_features
+        return looks | {
+            "length": QUANTILE_COUNTS,
+            "intercept": OFFSET_ROUNDS * max(self.n_classes, 1),
+        }
+
+
+def choose_rows(facts: Facts, class_weight: ClassWeight = None) -> RowSettings:
+    """Whether masses are released, and what is declared.
+
+    Masses improve classification where columns are rare or one-hot. They hurt narrow regression, where scaling up a
+    small column fits its noise.
+    """
+    narrow = facts.n_features <= (facts.domain.n_samples or MAX_COLUMNS_WITHOUT_MASSES)
+    return RowSettings(
+        loss=facts.loss,
+        n_classes=facts.n_classes,
+        n_outputs=facts.n_outputs,
+        n_features=facts.n_features,
+        n_samples=facts.domain.n_samples,
+        longest=facts.longest_row(),
+        target_bound=facts.target_bound,
+        masses=not (facts.of_numbers and narrow),
+        class_weight=class_weight,
+    )
+
+
+def look_at_targets(rows: Rows, settings: RowSettings, releases: Releases) -> Targets:
+    """Class counts, or mean and spread of numbers."""
+    if settings.n_classes == 0:
+        return look_at_numbers(rows, releases, settings.n_samples)
+    return look_at_classes(
+        rows, releases, settings.n_classes, settings.n_samples, settings.class_weight
+    )
+
+
+class ScaledRows:
+    """Attributes are released or public; `rows` and `units` answer queries only."""
+
+    def __init__(
+        self, rows: Rows, settings: RowSettings, targets: Targets, releases: Releases
+    ) -> None:
+        self.rows, self.settings, self.targets, self.releases = rows, settings, targets, releases
+        self.width = rows.n_features
+        self.wide = self.width > targets.n
+        scaling = self.release_masses() if settings.masses else np.ones(self.width, np.float32)
+        self.units = rows.unit(scaling)
+        self.scales = scaling[self.units.kept]
+        # From here on nothing is as long as a wide table is wide. Wide rows need their length only for the final model,
+        # and then on what was kept.
+        self.length = self.constant = self.shortest = 0.0
+        if not self.wide:
+            self.length = self.release_length()
+            self.constant = self.length / math.sqrt(self.width)
+            if settings.n_classes == 0:  # the length of a row says something about its target
+                self.shortest = CLIPPED_LENGTH_PER_MEDIAN * self.length
+            self._take(self.units.kept)
+
+    def release_masses(self) -> np.ndarray:
+        """D as float32: 0 for dropped columns."""
+        query = self.rows.unit(np.ones(self.width, np.float32)).masses()
+        scale = self.releases.scale("masses", query)
+        noisy = self.releases.gaussian("masses", query)
+        del query  # and with it rows on all columns
+        drops = self.wide or self.width > MANY_COLUMNS
+        least = DROPPED_MASS_PER_NOISE * scale if drops else -np.inf
+        floor = max(MIN_MASS_PER_NOISE * scale, 1e-6)
+        scaling = np.empty(self.width, np.float32)
+
+        def scale_columns(start: int, stop: int) -> None:
+            some = noisy[start:stop]
+            kept = 1.0 / np.sqrt(np.maximum(some, floor))
+            scaling[start:stop] = np.where(some <= least, 0.0, kept)
+
+        in_pieces(self.width, scale_columns)
+        return scaling
+
+    def release_length(self) -> float:
+        """The median length of the rows on kept columns."""
+        kept = self.scales.astype(np.float64)
+        if not len(kept):
+            return 1.0
+        # A row as long as its bound, its squares spread over the columns like the masses; of a unit that nobody knows
+        # (seconds, bytes, cents) the typical row is sought on both sides.
+        bounded = math.isfinite(self.settings.longest)
+        longest = self.settings.longest if bounded else math.sqrt(self.width)
+        guess = longest * math.sqrt(len(kept) / float(np.sum(1.0 / (kept * kept))))
+        low, high, prior = guess / 2.0**20, guess, 0.5
+        if not bounded:
+            low, high, prior = guess / UNKNOWN_UNIT_FACTOR, guess * UNKNOWN_UNIT_FACTOR, 0.0
+        return release_quantile(
+            self.releases, "length", self.units.count_shorter, self.targets.n, 0.5, low, high,
+            prior=prior,
+        )  # fmt: skip
+
+    def gradient(self, weights: np.ndarray, constant_weight: np.ndarray, clip: float) -> Query:
+        """Slopes at these weights, of L2 norm at most `clip` a row."""
+        return self.units.gradient(
+            self.settings.loss, weights, self.targets.offset, clip=clip, cutoff=clip,
+            constant_weight=constant_weight, class_weight=self.targets.weights,
+        )  # fmt: skip
+
+    def _take(self, kept: np.ndarray) -> None:
+        scaling = np.zeros(self.width, np.float32)
+        scaling[kept] = self.scales
+        self.units = self.rows.unit(scaling, constant=self.constant, shortest=self.shortest)
+
+    def keep_columns(self, stays: np.ndarray) -> np.ndarray:
+        """Drop all columns but some of those kept so far; where each that is left was among those before. Rows answer
+        in an order of their own, which need not be that of the round before."""
+        kept, self.scales = self.units.kept[stays], self.scales[stays]
+        del self.units  # the rows of the round before need not lie beside the new ones
+        self._take(kept)
+        place = np.empty(self.width, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        order = place[self.units.kept]
+        self.scales = self.scales[order]
+        return np.asarray(np.flatnonzero(stays)[order])
+
+    def publish(
+        self, weights: np.ndarray, constant_weight: np.ndarray, n_iter: int, noise: float | None
+    ) -> Solution:
+        """The model on the original columns, in the units of the targets; `noise` is the sd of that in a weight."""
+        length = math.hypot(self.length or self.release_length(), self.constant)
+        length = max(length, self.shortest)
+        weights = weights / length
+        offset = self.targets.offset + constant_weight * (self.constant / length)
+        offset = self.targets.final_offset(self.units.margins(weights), offset, self.releases)
+        bound, kept = self.settings.target_bound, self.units.kept
+        del self.units  # weights on all columns take as much memory
+        coef = np.zeros((self.settings.n_outputs, self.width))
+        for k in range(len(coef)):  # millions of others stay untouched zeros
+            coef[k, kept] = weights[:, k] * self.scales * bound
+        if noise is None:
+            return Solution(coef, offset * bound, n_iter)
+        # Where weights are as large as float32 allows, so is their noise. A weight that was dropped has none.
+        sd = np.float32(min(noise * bound / length, 1e30))
+        coef_noise = np.zeros(self.width, np.float32)
+        coef_noise[kept] = np.where(coef[:, kept].any(axis=0), self.scales * sd, 0.0)
+        return Solution(coef, offset * bound, n_iter, coef_noise)

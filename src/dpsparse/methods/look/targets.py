@@ -1,0 +1,264 @@
+"""What is released of the targets: where a fit starts, where its slopes are clipped, and the offset of its model.
+
+    classes   N_k = #{y_i = k} + noise;  p = N/n;  c = sqrt(1 - sum p^2) (two classes: sqrt(p_0 p_1))
+    numbers   m = mean of y + noise, shrunk by its known noise;  q = .75-quantile of |y - m|;  c = 3/2 q
+    offset    classes: b_k += log(N_k / (sum_i p_ik + noise)); numbers: b += mean of clipped residuals; four times
+
+n is the declared number of rows; else the true one where it is public (replace-one); else a noisy sum.
+Numbers are in units of the declared bound. Proofs: docs/proofs/noisy_gradient.md, docs/proofs/table_regression.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpsparse import arithmetic
+from dpsparse.accounting import Geometric, Phase, Plan
+from dpsparse.domain.clipping import TINY
+from dpsparse.methods.facts import effective_rows
+from dpsparse.methods.look.defaults import (
+    CUTOFF_PER_SPREAD,
+    MIN_CLASS_SHARE,
+    MIN_EFFECTIVE_ROWS_FOR_REGRESSION,
+    OFFSET_ROUNDS,
+    QUANTILE_COUNTS,
+)
+from dpsparse.methods.solution import Solution
+from dpsparse.noise import STEPS
+from dpsparse.release import Releases
+from dpsparse.rows import Margins, Query, Rows
+
+if TYPE_CHECKING:
+    from dpsparse.methods.base import BaseDPLinearModel
+
+LEAST_NOISE = 1e-9  # of a share of the rows: a count without noise leaves no doubt about the side
+ClassWeight = tuple[float, ...] | str | None  # public, or "balanced": from the released counts
+
+
+def release_mean(rows: Rows, releases: Releases, n_samples: int | None) -> tuple[float, float]:
+    """The number of rows and the mean of the targets.
+
+    The mean is shrunk towards the middle of the range by its known noise; targets are taken to spread over half of it.
+    """
+    query = rows.count_and_total() if n_samples is None else rows.target_total()
+    noise, sums = releases.scale("mean", query), releases.gaussian("mean", query)
+    n = known_rows(rows, releases, n_samples, float(sums[0]), noise)
+    mean = float(sums[-1]) / n * 0.25 / (0.25 + (noise / n) ** 2)
+    return n, min(max(mean, -1.0), 1.0)
+
+
+def release_cutoff(
+    rows: Rows, releases: Releases, n: float, mean: float, per_spread: float = CUTOFF_PER_SPREAD
+) -> float:
+    """Where residuals begin to count linearly, in .75-quantiles of |y - mean|."""
+    near = partial(rows.count_near, mean)
+    return per_spread * release_quantile(releases, "spread", near, n, 0.75, 2.0**-10, 2.0)
+
+
+def known_rows(
+    rows: Rows, releases: Releases, n_samples: int | None, noisy: float, noise: float
+) -> float:
+    """The declared number of rows; else the true one where it is public; else the noisy sum."""
+    if n_samples is not None:
+        return float(n_samples)
+    public = releases.number_of_rows(rows)
+    return max(noisy, noise, 1.0) if public is None else float(public)
+
+
+@dataclass(frozen=True)
+class ClassTargets:
+    """Released class counts, and what follows from them."""
+
+    n: float  # rows
+    counts: np.ndarray
+    weights: np.ndarray | None  # of the classes, at most one each
+    clip: float  # largest slope of a row
+    offset: np.ndarray  # at which a fit starts
+
+    @property
+    def step(self) -> float:
+        """A step size that fits the curvature of the loss, in units of the clip."""
+        return 1.0 / self.clip
+
+    def final_offset(self, margins: Margins, offset: np.ndarray, releases: Releases) -> np.ndarray:
+        """Iterative scaling: the predicted class totals of the final model meet the counts."""
+        share = 1.0 / OFFSET_ROUNDS
+        for _ in range(OFFSET_ROUNDS):
+            query = margins.class_totals(offset)
+            # Both sides get twice the noise added: where the rows are few, nothing moves.
+            floor = 2.0 * releases.scale("intercept", query, share)
+            totals = releases.gaussian("intercept", query, share)
+            change = arithmetic.log((self.counts + floor) / np.maximum(totals + floor, 1.0))
+            offset = offset + contrasts(np.clip(change, -2.0, 2.0))
+        if self.weights is not None:
+            # The totals are those of the rows as they are; weighted odds are odds times weights.
+            offset = offset + contrasts(arithmetic.log(self.weights))
+        return offset
+
+
+def contrasts(logs: np.ndarray) -> np.ndarray:
+    """Numbers of all classes as offsets: of two classes the difference, of more what exceeds their mean."""
+    return np.asarray(logs[1:] - logs[:1] if len(logs) == 2 else logs - logs.mean())
+
+
+def look_at_classes(
+    rows: Rows, releases: Releases, n_classes: int, n_samples: int | None, weight: ClassWeight
+) -> ClassTargets:
+    """Class counts, and the clip and the offset of a fit from them."""
+    query = rows.class_counts(n_classes)
+    noisy = releases.gaussian("prior", query)
+    scale = releases.scale("prior", query)
+    n = known_rows(rows, releases, n_samples, float(noisy.sum()), scale)
+    share = np.clip(noisy / n, MIN_CLASS_SHARE, 1.0 - MIN_CLASS_SHARE)
+    share /= share.sum()
+    counts, weights, typical = share * n, None, 1.0
+    if weight is not None:
+        weights = 1.0 / share if isinstance(weight, str) else np.asarray(weight)
+        weights = weights / weights.max()
+        typical = float(arithmetic.exp(arithmetic.log(weights).mean()))
+        share = share * weights / float(share @ weights)  # of the weight of all rows
+    if n_classes > 2:
+        clip = math.sqrt(1.0 - float(np.square(share).sum()))
+        return ClassTargets(n, counts, weights, clip * typical, arithmetic.log(share))
+    # Half way to the offset at which both classes have slopes of equal size.
+    p = float(share[1])
+    clip, rare = math.sqrt(p * (1.0 - p)), min(p, 1.0 - p)
+    balanced = arithmetic.logit(clip * rare / (1.0 - rare)) * (1.0 if p <= 0.5 else -1.0)
+    offset = np.array([float(arithmetic.logit(p) + balanced) / 2.0])
+    return ClassTargets(n, counts, weights, clip * typical, offset)
+
+
+@dataclass(frozen=True)
+class NumberTargets:
+    """The released mean and spread of the targets."""
+
+    n: float  # rows
+    clip: float  # largest slope of a row
+    offset: np.ndarray  # the mean, at which a fit starts
+    weights: None = None
+    step: float = 0.5  # slope/clip has curvature 1/clip here, 1/2 for the logistic loss
+
+    def final_offset(self, margins: Margins, offset: np.ndarray, releases: Releases) -> np.ndarray:
+        """Move the offset by the mean of the residuals, clipped three times wider, as far as it can be trusted: a move
+        of variance `doubt` is seen with noise of known variance."""
+        share, doubt = 1.0 / OFFSET_ROUNDS, self.clip**2
+        for _ in range(OFFSET_ROUNDS):
+            query = margins.residual_total(offset, 3.0 * self.clip)
+            noise = (releases.scale("intercept", query, share) / self.n) ** 2
+            total = releases.gaussian("intercept", query, share)
+            gain = doubt / (doubt + noise)
+            offset = offset + gain * total / self.n
+            doubt *= 1.0 - gain if noise > 0.0 else 1.0
+        return offset
+
+
+def look_at_numbers(rows: Rows, releases: Releases, n_samples: int | None) -> NumberTargets:
+    """Mean and spread of the targets, and the clip and the offset of a fit from them."""
+    n, mean = release_mean(rows, releases, n_samples)
+    return NumberTargets(n, release_cutoff(rows, releases, n, mean), np.array([mean]))
+
+
+# ---- the mean alone: a regression with too few rows for anything else ----------------------------
+
+
+@dataclass(frozen=True)
+class MeanAlone:
+    """The public side: declared rows, and the bound of the targets."""
+
+    n_samples: int
+    target_bound: float
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        """Geometric noise; only what stands out of it by two standard deviations is believed, and that is shrunk as in
+        `release_mean`."""
+        query = rows.target_total()
+        noise = releases.geometric_sd("mean", query) / self.n_samples
+        mean = float(releases.geometric("mean", query)[0]) / self.n_samples
+        mean *= max(0.0, 1.0 - (2.0 * noise / max(abs(mean), noise, TINY)) ** 2)
+        mean = min(max(mean * 0.25 / (0.25 + noise**2), -1.0), 1.0)
+        return Solution(np.zeros((1, rows.n_features)), np.array([mean * self.target_bound]), 1)
+
+
+def plan_mean_if_few_rows(
+    model: BaseDPLinearModel, too_few: float = MIN_EFFECTIVE_ROWS_FOR_REGRESSION
+) -> Plan[MeanAlone] | None:
+    """The plan of a regressor with fewer effective rows than `too_few`; None where it has enough, or their number is
+    not declared. A rule of public numbers."""
+    n = model._domain.n_samples
+    if not model._labels_are_numbers or n is None or model._is_published:
+        return None
+    N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
+    return plan_mean(model, N) if too_few > N else None
+
+
+def plan_mean(model: BaseDPLinearModel, N: float) -> Plan[MeanAlone]:
+    """The sum of the targets and nothing else: all of epsilon, in geometric noise; delta is not used."""
+    name, domain = type(model).__name__, model._domain
+    note = f"noisy sum of the targets: {N:.0f} effective rows tell nothing else"
+    n, bound = domain.require("n_samples", name), domain.require("target_bound", name)
+    return model._planned(
+        [Phase("mean", Geometric.for_epsilon(float(model.epsilon), STEPS), note)],
+        MeanAlone(int(n), float(bound)),
+        source="docs/proofs/table_regression.md",
+        parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+    )
+
+
+# ---- quantiles -----------------------------------------------------------------------------------
+
+
+def release_quantile(
+    releases: Releases,
+    phase: str,
+    count_below: Callable[[float], Query],
+    n_rows: float,
+    level: float,
+    low: float,
+    high: float,
+    *,
+    share: float = 1.0,
+    prior: float = 0.0,
+    sure: float = 0.5,
+) -> float:
+    """The `level`-quantile between `low` and `high`, for `share` of what the phase pays.
+
+    A noisy count may be wrong about the side, and what a plain bisection leaves out then is lost. So every count only
+    weighs what is believed, and the next one is taken where belief is halved (Horstein 1963). At first a value is
+    believed in proportion to its power `prior` (0: every octave alike). The result is large enough with probability
+    `sure`: rows that are taken to be too short make weights out of noise, rows that are taken to be too long only
+    waste a part of the budget.
+    """
+    share /= QUANTILE_COUNTS
+    # Powers of NumPy differ from machine to machine in their last digits; a released length must not.
+    logs = (
+        float(arithmetic.log(high / low)) * np.arange(2**QUANTILE_COUNTS + 1) / 2**QUANTILE_COUNTS
+    )
+    edges = low * arithmetic.exp(logs)
+    belief = arithmetic.exp(prior * logs[:-1])
+    belief /= belief.sum()
+    for _ in range(QUANTILE_COUNTS):
+        i = int(np.argmin(np.abs(np.cumsum(belief)[:-1] - 0.5))) + 1
+        query = count_below(float(edges[i]))
+        noise = max(releases.scale(phase, query, share) / n_rows, LEAST_NOISE)
+        found = float(releases.gaussian(phase, query, share)[0]) / n_rows
+        likelihoods = side_likelihoods(min(max(found, 0.0), 1.0), noise, level)
+        belief *= np.repeat(likelihoods, (i, len(belief) - i))
+        belief /= belief.sum()
+    i = int(np.searchsorted(np.cumsum(belief), sure))
+    return math.sqrt(float(edges[i]) * float(edges[i + 1]))
+
+
+def side_likelihoods(found: float, noise: float, level: float) -> tuple[float, float]:
+    """How likely a noisy share of the rows below a point is if the `level`-quantile lies below that point, and if it
+    lies above; the true share may be anything from `level` to one, and from zero to `level`."""
+
+    def above(true: float) -> float:
+        return 0.5 * math.erfc((true - found) / (noise * math.sqrt(2.0)))
+
+    return (above(level) - above(1.0)) / (1.0 - level), (above(0.0) - above(level)) / level

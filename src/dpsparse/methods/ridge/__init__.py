@@ -1,0 +1,1 @@
+"""Objective perturbation on released scales: `DPRidgeRegressor`."""

@@ -1,0 +1,30 @@
+"""Every tuned number of ridge regression on a narrow table. N: effective rows, that is rows times mu.
+
+Chosen on training splits: python experiments/defaults_grid.py run --training --methods Ridge,Sparse.
+"""
+
+from __future__ import annotations
+
+import math
+
+MAX_COLUMNS, MAX_ENTRIES = 1500, 10**8  # of a table that is fitted at once
+
+# What is looked at (choose_way in plan.py).
+MIN_EFFECTIVE_ROWS_TO_LOOK = 50.0
+MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_LOOK = 2.5
+MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_FIT = 4.5
+# Below so many N a fit on few columns is mostly its ridge, and safe.
+MAX_EFFECTIVE_ROWS_OF_SAFE_FIT, MAX_COLUMNS_OF_SAFE_FIT = 20.0, 40
+# From so many N a column directions of the rows are told from noise: the noise of their second moments, entry by
+# entry, is below half of what a column has.
+MIN_EFFECTIVE_ROWS_PER_COLUMN_FOR_AXES = 10.0
+
+ROW_CLIP = 1.0 / 0.3  # length from which rows count less, in units of the constant entry of a row
+MEDIAN_LENGTH = math.sqrt(0.91) / 0.3  # of a row, in the same unit
+DECLARED_ROW_CLIP = math.sqrt(2.0)  # the clip where nothing is looked at
+DECLARED_CUTOFF = 0.25  # of the declared range: where residuals begin to count linearly then
+CUTOFF_PER_SPREAD = 0.85  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
+
+RIDGE_TIMES_EPSILON = 7.0  # in curvatures of a row: 1/7 of epsilon goes to the volume
+MAX_EPSILON_OF_RIDGE = 8.0  # beyond it the ridge falls no more
+RIDGE_TIMES_SIGNAL = 4.0  # of columns/(n mu^2): what noise would drown is pulled to zero

@@ -1,0 +1,31 @@
+"""What a method works with, and what it returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dpsparse.release import Releases
+    from dpsparse.rows import Rows
+
+
+class Solution(NamedTuple):
+    """Weights (outputs, features), intercepts (outputs,) and the steps taken. The others are for methods that can
+    tell: the sd of the noise in the weight of each feature, and the number of features in the working set over
+    time."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    n_iter: int
+    coef_noise: np.ndarray | None = None
+    n_live: tuple[int, ...] | None = None
+
+
+class Settings(Protocol):
+    """The public constants of a fit, and the solver that they are for."""
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        """Fit `rows`; whatever leaves them goes through `releases`."""
+        ...

@@ -1,0 +1,1 @@
+"""Columns first, then a fit on them: Two-Stage, transfer and ADMM."""

@@ -1,0 +1,276 @@
+"""Support first: find columns privately, look at the rows on them, then fit a ridge problem.
+
+Kifer, Smith, Thakurta 2012 (Two-Stage); Wang, Gu 2020 (DPSL-KT); Wang, Zhang 2020 (ADMM).
+
+    targets  b0 = log-odds of noisy class counts, or mean and spread of the targets
+    support  b  = 3/2 of a typical row's root mean square of entries
+             S  = private picks of the s largest |sum_i slope_i clip(x_ij/b)|, slopes at margin b0    for every output
+    look     centre, scales, axes and length of the rows on S (methods/look)
+    rows     f_i = (rows on S in units of their typical length, 1),  a_i = min(1, r/|f_i|)^2
+             J(theta) = sum_i a_i l(f_i.theta, y_i) + ridge/2 |theta - c|^2,  c = 0 but for ADMM
+    fit      objective   argmin of J tilted by noise                    Two-Stage
+             output      argmin of J, plus noise                        transfer without public rows
+             student     noisy answers of argmin J on public rows       transfer (student.py)
+             admm        T rounds: x = argmin of J around c = z - u, plus noise;  z = prox(x + u);  u = u + x - z
+
+| symbol | variable | meaning |
+|---|---|---|
+| s | n_nonzero | columns of every output |
+| r | row_clip | length from which a row counts less |
+| T | n_iter | rounds of ADMM: a privacy parameter |
+
+With too few rows to look at, declared bounds take the place of b, centre, scales and length. Several classes are fitted
+one against the rest. Without noise the steps are the same. Cost: one pass over the non-zeros an output, then the fit on
+s columns. Deviations from the papers: blocks of rows do not vote (they find far less at the same price), the teacher is
+fitted on a released support (in the paper it may switch its support when one row changes, so its theorem is
+false), and every round of ADMM has fresh noise. Proofs: docs/proofs/two_stage.md, transfer.md, admm.md, ridge.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsparse import arithmetic
+from dpsparse.losses import is_of_numbers
+from dpsparse.methods.look.table import (
+    Standardisation,
+    declared_standardisation,
+    leading_digits,
+    look_at_table,
+    release_entry_size,
+)
+from dpsparse.methods.look.targets import look_at_classes, release_cutoff, release_mean
+from dpsparse.methods.ridge import defaults as ridge_defaults
+from dpsparse.methods.ridge.solve import LONGEST
+from dpsparse.methods.solution import Solution
+from dpsparse.methods.support_first import defaults
+from dpsparse.methods.support_first.student import learn
+from dpsparse.release import Releases
+from dpsparse.rows import RidgeRows, Rows
+
+
+@dataclass(frozen=True)
+class Admm:
+    """The public side of rounds; no threshold: a multiple of the noise."""
+
+    penalty: str  # "l1" or "l1/2"
+    n_iter: int
+    threshold: float | None
+
+
+@dataclass(frozen=True)
+class SupportFirst:
+    """The public side of a run."""
+
+    fit: str  # "objective", "output", "student" or "admm"
+    loss: str  # "logistic" or "huber"
+    n_outputs: int
+    n_nonzero: int
+    n_samples: int
+    way: str  # "released", or "declared" where declared bounds set all scales
+    looks: Mapping[str, int]  # the releases before the fit but the support, with how many numbers
+    split: float  # share of the support in what these leave; 0: all columns are taken
+    feature_bound: float
+    longest: float  # declared bound on the length of a row
+    longest_on_support: float
+    target_bound: float
+    ridge: float
+    row_clip: float
+    curvature: float  # largest of a row
+    tol: float
+    public_rows: Any = None  # a sparse array: the student learns on them
+    admm: Admm | None = None
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        return Run(rows, self, releases).solve()
+
+    @property
+    def of_numbers(self) -> bool:
+        return is_of_numbers(self.loss)
+
+
+class Run:
+    """One fit. Attributes are released or public; rows answer queries only."""
+
+    def __init__(self, rows: Rows, settings: SupportFirst, releases: Releases) -> None:
+        self.rows, self.settings, self.releases = rows, settings, releases
+        self.released = settings.way == "released"
+        self.share = 1.0 / settings.n_outputs  # of a phase that every output draws on
+        self.priors = np.zeros(settings.n_outputs)
+        self.mean, self.spread, self.cutoff = 0.0, 1.0, 1.0  # of classes
+        self.typical_entry = settings.feature_bound
+        self.columns = np.arange(rows.n_features)  # of all outputs together
+        self.standard = declared_standardisation(rows.n_features, settings.longest_on_support)
+        self.stretch = np.ones(rows.n_features)
+
+    def solve(self) -> Solution:
+        settings, d = self.settings, self.rows.n_features
+        self.look_at_targets()
+        supports = self.find_supports()
+        self.columns = np.unique(np.concatenate(supports))
+        if len(self.columns) < d:
+            self.rows = self.rows.columns(self.columns, spare=False)
+        self.standard = self.look_at_rows()
+        median = ridge_defaults.MEDIAN_LENGTH if self.released else 1.0
+        self.stretch = self.standard.scaling * (median / self.standard.length)
+        rows = self.rows.standardised(
+            self.standard.centre, self.stretch, axes=self.standard.axes, middle=self.mean,
+            unit=self.cutoff,
+        )  # fmt: skip
+        coef, intercept = np.zeros((settings.n_outputs, d)), np.zeros(settings.n_outputs)
+        for k, support in enumerate(supports):
+            own = np.searchsorted(self.columns, support)
+            theta = self.fit_output(rows, k, own)
+            weights = theta[:-1] * self.stretch[own] * self.cutoff
+            middle = float(np.sum(weights * self.standard.centre[own]))
+            coef[k, support] = weights
+            intercept[k] = self.mean + self.cutoff * theta[-1] - middle
+        bound = settings.target_bound
+        n_iter = 1 if settings.admm is None else settings.admm.n_iter
+        return Solution(coef * bound, intercept * bound, n_iter)
+
+    # ---- looks and columns ---------------------------------------------------------------------
+
+    def look_at_targets(self) -> None:
+        """Mean and spread of numbers; of classes the log-odds, one class against the rest."""
+        settings, rows, releases = self.settings, self.rows, self.releases
+        if settings.of_numbers:
+            n, self.mean = release_mean(rows, releases, settings.n_samples)
+            self.spread = self.cutoff = ridge_defaults.DECLARED_CUTOFF
+            if self.released:
+                per_spread = ridge_defaults.CUTOFF_PER_SPREAD
+                self.cutoff = release_cutoff(rows, releases, n, self.mean, per_spread)
+                self.spread = defaults.TARGET_CUTOFF_OF_SCORES / per_spread * self.cutoff
+            return
+        n_classes = max(2, settings.n_outputs)
+        targets = look_at_classes(rows, releases, n_classes, settings.n_samples, None)
+        odds = np.asarray(arithmetic.log(targets.counts / (targets.n - targets.counts)))
+        self.priors = odds[1:] if settings.n_outputs == 1 else odds
+
+    def find_supports(self) -> list[np.ndarray]:
+        """The columns of every output: private picks of the largest sums of slope times entry, both bounded."""
+        settings = self.settings
+        if settings.split == 0.0:
+            return [np.arange(self.rows.n_features)] * settings.n_outputs
+        bound = settings.feature_bound
+        if self.released:
+            n = settings.n_samples
+            self.typical_entry = release_entry_size(self.rows, self.releases, n, bound)
+            bound = min(defaults.ENTRY_CUTOFF * self.typical_entry, bound)
+        return [self.find_columns(k, bound) for k in range(settings.n_outputs)]
+
+    def find_columns(self, output: int, bound: float) -> np.ndarray:
+        settings, prior, slope = self.settings, self.priors[output], 1.0
+        if settings.of_numbers:
+            rows = self.rows.standardised_targets(self.mean, self.spread)
+        else:
+            rows = self.rows_of(self.rows, output)
+            slope = float(arithmetic.expit(abs(prior)))
+        start = np.zeros((self.rows.n_features, 1))
+        sums = rows.entries(bound, settings.longest / bound).gradient(
+            settings.loss, start, np.array([prior]), clip=slope, cutoff=slope
+        )
+        scores = sums.shifted(start).magnitudes()
+        unit = scores.sensitivity("add-remove").value * 2.0**-30
+        return self.releases.top_k("support", scores, settings.n_nonzero, unit)
+
+    def look_at_rows(self) -> Standardisation:
+        """Released numbers, or what is declared. Where most rows are empty on the columns found (of a category each, or
+        rare words), the median row tells nothing of the others, which may be as long as the bound of an entry."""
+        settings, d, longest = self.settings, len(self.columns), self.settings.longest_on_support
+        if not self.released:
+            return declared_standardisation(d, longest / 2.0 / math.sqrt(2.0))
+        standard = look_at_table(
+            self.rows, self.releases, settings.n_samples, longest,
+            scales="columns" in settings.looks, axes="axes" in settings.looks,
+        )  # fmt: skip
+        empty = standard.median < defaults.MIN_LENGTH_IN_ENTRIES * self.typical_entry
+        if settings.split == 0.0 or not empty:
+            return standard
+        return declared_standardisation(d, min(settings.feature_bound, longest))
+
+    def rows_of(self, rows: Rows, output: int) -> Rows:
+        """Targets 1 for the class of an output (the second of two) and 0 for all others."""
+        if self.settings.of_numbers:
+            return rows
+        return rows.against_rest(1 if self.settings.n_outputs == 1 else output)
+
+    # ---- fits ----------------------------------------------------------------------------------
+
+    def fit_output(self, rows: Rows, output: int, own: np.ndarray) -> np.ndarray:
+        """Weights of standardised columns of one output, the weight of the constant last."""
+        settings = self.settings
+        every = len(own) == rows.n_features
+        columns = self.rows_of(rows, output).ridge(
+            None if every else own, constant=1.0, row_clip=settings.row_clip, longest=LONGEST,
+            squared=True,
+        )  # fmt: skip
+        if settings.fit == "admm":
+            return self.alternate(columns)
+        problem = columns.problem(settings.loss, ridge=settings.ridge, tol=settings.tol)
+        if settings.fit == "objective":
+            theta = self.releases.tilt("fit", problem)
+        elif settings.fit == "output":
+            theta = self.releases.gaussian("fit", problem.minimiser(), self.share)
+        else:
+            public = self.public_rows(own)
+            query = problem.minimiser(public)
+            sd = self.releases.scale("fit", query, self.share)
+            answers = self.releases.gaussian("fit", query, self.share)
+            theta = learn(public, answers, sd, 1.0, float(self.priors[output]))
+        if self.standard.axes is not None:
+            theta[:-1] = np.sum(self.standard.axes * theta[:-1], axis=1)
+        return theta
+
+    def public_rows(self, own: np.ndarray) -> np.ndarray:
+        """Public rows on the columns of an output, standardised as private rows are, and the constant."""
+        found = np.asarray(self.settings.public_rows[:, self.columns[own]].toarray(), np.float64)
+        found = (found - self.standard.centre[own]) * self.stretch[own]
+        if self.standard.axes is not None:
+            found = leading_digits(found @ self.standard.axes)
+        return np.column_stack([found, np.ones(len(found))])
+
+    def alternate(self, columns: RidgeRows) -> np.ndarray:
+        """The sparse z after all rounds; the constant is not shrunk."""
+        settings = self.settings
+        admm = settings.admm
+        assert admm is not None
+        z, u = np.zeros(columns.width), np.zeros(columns.width)
+        share = self.share / admm.n_iter
+        for _ in range(admm.n_iter):
+            problem = columns.problem(
+                settings.loss, ridge=settings.ridge, tol=settings.tol, centre=z - u
+            )
+            query = problem.minimiser()
+            noise = self.releases.scale("fit", query, share)
+            x = self.releases.gaussian("fit", query, share)
+            moved = x + u
+            z = shrink(moved, threshold_of(admm, noise), admm.penalty)
+            z[-1] = moved[-1]
+            u = moved - z
+        return z
+
+
+def threshold_of(admm: Admm, noise: float) -> float:
+    """That of the proximal step; by default what noise seldom exceeds, for either penalty."""
+    if admm.threshold is not None:
+        return admm.threshold
+    least = max(defaults.ADMM_THRESHOLD_IN_NOISE * noise, defaults.MIN_ADMM_THRESHOLD)
+    return least if admm.penalty == "l1" else (least / 1.5) ** 1.5
+
+
+def shrink(v: np.ndarray, threshold: float, penalty: str) -> np.ndarray:
+    """argmin_z (z - v)^2/2 + t |z| (L1) or + t |z|^(1/2) (L_{1/2}), coordinate by coordinate."""
+    if penalty == "l1":
+        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0))
+    # Xu et al. (2012): zero up to 1.5 t^(2/3), above it the largest root of z - v + t/(2 sqrt z) = 0
+    cut = 1.5 * threshold ** (2.0 / 3.0)
+    size = np.maximum(np.abs(v), cut)
+    angle = np.arccos(threshold / 4.0 * (size / 3.0) ** -1.5)
+    root = 2.0 / 3.0 * size * (1.0 + np.cos(2.0 / 3.0 * (math.pi - angle)))
+    return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))

@@ -1,0 +1,128 @@
+"""What a model file claims, against what follows from the rest of it.
+
+The guarantee must follow from the events of the plan, which is computed where a plan is made. The events must be those
+that the parameters in the file pay for: the fit is priced again. So a file in which noise was made larger, or epsilon
+smaller, contradicts itself. A file is no signature all the same: whoever changes the parameters too makes another
+model, which nobody can tell from a fitted one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import dpsparse
+from dpsparse.accounting import Plan
+from dpsparse.accounting.events import to_dict
+from dpsparse.accounting.guarantee import PERSON, ROW
+from dpsparse.domain import Domain
+from dpsparse.exceptions import DPSparseError, ModelFileError
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, output_count
+from dpsparse.model_selection import DPSearchCV
+from dpsparse.models.values import check, is_int
+from dpsparse.preprocessing import DPPipeline
+
+SAME_PRICE = 1e-6  # relative: a calibration on another processor differs by less
+
+
+def check_fitted(model: BaseDPLinearModel, shape: tuple[int, int], *, flat: bool) -> None:
+    """Refuse attributes that a fit of this model on so many columns does not leave behind."""
+    check(isinstance(model.domain, Domain))
+    check(is_int(model.n_features_in_, 1) and model.n_features_in_ == shape[1])
+    check(is_int(model.n_iter_))
+    labels = None
+    if isinstance(model, BaseDPClassifier):
+        labels = model.classes_
+        check(isinstance(labels, np.ndarray) and labels.ndim == 1 and len(labels) >= 2)
+        if not isinstance(model._domain.classes, str):  # "observed" labels stand nowhere else
+            declared = model._domain.class_labels()
+            check(declared.dtype == labels.dtype and np.array_equal(declared, labels))
+    n_outputs = output_count(labels)
+    check(shape[0] == n_outputs and not (flat and labels is not None))
+    intercept = np.asarray(model.intercept_)
+    check(intercept.dtype.kind in "if" and bool(np.isfinite(intercept).all()))
+    check(intercept.shape == (() if labels is None else (n_outputs,)))
+    names = getattr(model, "feature_names_in_", None)
+    check(names is None or (isinstance(names, np.ndarray) and names.shape == (shape[1],)))
+    check_about(model)
+
+
+def check_about(model: BaseDPLinearModel | DPPipeline) -> None:
+    about = getattr(model, "about_", {})
+    check(isinstance(about, dict) and all(type(t) is str for pair in about.items() for t in pair))
+
+
+def check_claims(file: str, model: BaseDPLinearModel | DPPipeline) -> None:
+    """Refuse a file whose guarantee does not follow from its plan, or its plan from its parameters."""
+    plan, unit = model.plan_, PERSON if model._domain.unit == "person" else ROW
+    agree = model.privacy_ == plan.guarantee
+    agree = agree and (model.delta, model.adjacency, unit) == (
+        plan.delta,
+        plan.adjacency,
+        plan.unit,
+    )
+    if plan.proven:
+        agree = agree and model.random_state is None and model.epsilon == plan.epsilon
+    if isinstance(model, DPPipeline):
+        # The fit is a part of what the pipeline pays for: the phases of its plan stand there too.
+        paid = {(phase.name, phase.event) for phase in plan.phases}
+        inner = model.model_.plan_
+        agree = agree and all((phase.name, phase.event) in paid for phase in inner.phases)
+        agree = agree and inner.proven <= plan.proven
+    if not agree:
+        raise _edited(file)
+
+
+def check_prices(file: str, model: BaseDPLinearModel | DPPipeline, version: Any) -> None:
+    """Refuse a plan that is not the one which the parameters in the file have."""
+    if not model.plan_.proven:
+        return
+    try:
+        priced = _priced_again(model)
+    except DPSparseError:
+        raise _edited(file) from None
+    if not same_prices(priced, model.plan_):
+        if isinstance(version, str) and version != dpsparse.__version__:
+            raise ModelFileError(
+                f"{file} was written by dpsparse {version}, and its prices are not those of this version "
+                f"({dpsparse.__version__}): read it with the other one, or fit anew. If that is not so, it was edited."
+            )
+        raise _edited(file)
+
+
+def _priced_again(model: BaseDPLinearModel | DPPipeline) -> Plan:
+    labels = getattr(model, "classes_", None)
+    searched = getattr(model, "search_", None)
+    if searched is None:
+        model._check_parameters()
+        return model._priced(model.n_features_in_, labels)
+    search = DPSearchCV(**searched, epsilon=model.epsilon, delta=model.delta)
+    search._check()
+    return search._priced(model.n_features_in_, labels)
+
+
+def same_prices(one: Plan, other: Plan) -> bool:
+    """Whether two plans have the same phases, up to rounding."""
+    first, second = (
+        [(phase.name, to_dict(phase.event)) for phase in plan.phases] for plan in (one, other)
+    )
+    return one.method == other.method and _same(first, second)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=SAME_PRICE)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+def _edited(file: str) -> ModelFileError:
+    return ModelFileError(
+        f"{file} contradicts itself: its guarantee does not follow from its plan and "
+        "parameters. It was edited; do not trust it."
+    )

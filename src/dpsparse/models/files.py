@@ -1,0 +1,431 @@
+"""Model files that outlive Python versions: JSON, or NPZ above 1e5 non-zeros; never a pickle.
+
+A file holds what a fitted model publishes: estimator and parameters, weights, guarantee, plan,
+feature names and declared scales, library version, and a checksum of all that. Numbers come back
+bit for bit. Of a `DPPipeline` it holds the steps as well, each with its parameters and what it
+released, so that one file predicts from raw rows. The checksum finds damage; it is no signature.
+What a file claims is therefore recomputed: its guarantee from the events of its plan, and its plan
+from its parameters (models/claims.py). What it holds has the types that this library writes (models/values.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+import dpsparse
+from dpsparse._checks import quietly
+from dpsparse._files import write_whole
+from dpsparse._json import canonical, parsed, readable
+from dpsparse.accounting import Guarantee
+from dpsparse.exceptions import DPSparseError, ModelFileError
+from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.models.claims import check_claims, check_fitted, check_prices
+from dpsparse.models.values import (
+    Damaged,
+    are_numbers,
+    check,
+    decoded,
+    decoded_plan,
+    encoded,
+    encoded_plan,
+    facts_of,
+    is_int,
+    kind_of,
+    made,
+)
+from dpsparse.preprocessing import DPPipeline, DPVectorizer
+
+FORMAT = "dpsparse-model"
+SCHEMA = 1
+JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
+MOST_UNPACKED = 50  # times the size of an NPZ file; weights hardly shrink, names and zeros do
+MOST_DENSE = (
+    2**28
+)  # weights; a model of more is loaded with sparse ones, which take what the file holds
+Model = BaseDPLinearModel | DPPipeline
+
+
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    feature_names: Any = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a fitted model; returns the path, whose ending becomes .npz above 1e5 non-zeros.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline of dpsparse
+    path : path
+    feature_names : sequence of str or None
+        Names of the columns; None takes those the model was fitted with, if any.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsparse import Domain, DPGradientClassifier, load, save
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.json", feature_names=["height", "weight"]))
+    >>> bool((again.coef_ == model.coef_).all())
+    True
+    """
+    path = Path(path)
+    header, weights = _header(model, feature_names)
+    if len(weights["data"]) <= JSON_LIMIT:
+        write_whole(path, _as_text(header, weights).encode(), overwrite)
+        return path
+    header["checksum"] = _checksum(header, *weights.values())
+    path = path.with_suffix(".npz")
+    buffer = np.frombuffer(canonical(header).encode(), np.uint8)
+    content = io.BytesIO()
+    np.savez_compressed(content, header=buffer, **weights)  # type: ignore[arg-type]
+    write_whole(path, content.getvalue(), overwrite)
+    return path
+
+
+def dumps(model: Model, *, feature_names: Any = None) -> str:
+    """The text of the model file, whatever its size; `load` reads it from a file."""
+    return _as_text(*_header(model, feature_names))
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The fitted model of a file; refuses what is damaged, foreign or newer than this library,
+    and a guarantee that its own plan and parameters do not bear out.
+
+    The model has no ledger. Column names, if the file has any, are in `feature_names_`, the public
+    constants by which columns were divided before training in `scales_`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsparse import Domain, DPGradientClassifier, load, save
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.json", feature_names=["height", "weight"]))
+    >>> again.privacy_ == model.privacy_, list(again.feature_names_)
+    (True, ['height', 'weight'])
+    """
+    path = Path(path)
+    damaged = ModelFileError(f"{path.name} is not a dpsparse model, or is damaged.")
+
+    def read() -> Model:
+        try:
+            return _rebuild(path.name, *_read(path))
+        except Damaged:
+            raise damaged from None
+        except ModelFileError:
+            raise
+        except FileNotFoundError:
+            raise ModelFileError(f"There is no file {path}.") from None
+        except IsADirectoryError:
+            raise ModelFileError(f"{path.name} cannot be read: it is a folder.") from None
+        except PermissionError:
+            raise ModelFileError(f"{path.name} cannot be read: permission denied.") from None
+        except DPSparseError:  # of an event, a domain, a parameter: their texts quote the file
+            raise damaged from None
+
+    return quietly(lambda: damaged, read)
+
+
+def to_sklearn(model: Model) -> Any:
+    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain, DPGradientClassifier, to_sklearn
+    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
+    >>> type(to_sklearn(model)).__name__
+    'LogisticRegression'
+    """
+    return model.to_sklearn()
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Everything but the weights as plain JSON types, and the arrays of the weights."""
+    check_is_fitted(model)
+    if isinstance(model, DPPipeline):
+        return _pipeline_header(model, feature_names)
+    sparse = sp.issparse(model.coef_)
+    coef = sp.csr_array(model.coef_) if sparse else _stored(np.atleast_2d(model.coef_))
+    names = _names(model, feature_names)
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "dpsparse": dpsparse.__version__,
+        "estimator": type(model).__name__,
+        **facts_of(model, without={"ledger"}),  # the account belongs to the place of training
+        **_search_of(model),
+        "feature_names": names,
+        "scales": getattr(model, "scales_", None),
+        "guarantee": model.privacy_.to_dict(),
+        "plan": encoded_plan(model.plan_),
+        "coef": {
+            "shape": list(coef.shape),
+            "flat": not sparse and np.ndim(model.coef_) == 1,
+            "sparse": sparse,
+        },
+    }
+    noise = getattr(model, "coef_noise_", None)
+    if noise is not None and coef.nnz <= JSON_LIMIT:  # one number for every stored weight
+        header["coef"]["noise"] = noise[coef.indices].tolist()
+    if not np.isfinite(coef.data).all():
+        raise ModelFileError("The weights are not finite; such a model is of no use.")
+    return header, {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
+
+
+def _pipeline_header(
+    pipe: DPPipeline, feature_names: Any
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The file of the model inside, and around it what was done to raw rows and what all of it cost."""
+    inner, weights = _header(pipe.model_, feature_names)
+    header = {key: inner[key] for key in ("format", "schema", "dpsparse")}
+    header |= {
+        "estimator": "DPPipeline",
+        **facts_of(pipe, without={"ledger", "steps"}),
+        **_search_of(pipe),
+        "steps": encoded(pipe.steps_),
+        "model_name": pipe.steps[-1][0],
+        "domain": encoded(pipe.domain),
+        "guarantee": pipe.privacy_.to_dict(),
+        "plan": encoded_plan(pipe.plan_),
+        "model": {key: value for key, value in inner.items() if key not in (*header, "coef")},
+        "coef": inner["coef"],
+    }
+    return header, weights
+
+
+def _search_of(model: Model) -> dict[str, Any]:
+    """The settings of the search that chose a model: its price follows from them."""
+    return {"search": encoded(model.search_)} if hasattr(model, "search_") else {}
+
+
+def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
+    header["coef"] |= {name: part.tolist() for name, part in weights.items()}
+    header["checksum"] = _checksum(header)
+    return readable(header)
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+_OF_ALL = {
+    "format",
+    "schema",
+    "dpsparse",
+    "estimator",
+    "parameters",
+    "attributes",
+    "guarantee",
+    "plan",
+    "coef",
+}
+_OF_A_MODEL = _OF_ALL | {"feature_names", "scales"}
+_OF_A_PIPELINE = _OF_ALL | {"steps", "model_name", "domain", "model"}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
+    content = path.read_bytes()
+    arrays: dict[str, np.ndarray] = {}
+    if content.startswith(b"PK"):
+        arrays = _unpacked(path.name, content)
+        header = parsed(arrays.pop("header").tobytes())
+    else:
+        header = parsed(content)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError(f"{path.name} is not a dpsparse model.")
+    schema = header.get("schema")
+    if type(schema) is not int or schema != SCHEMA:
+        found = f"schema {schema}" if type(schema) is int else "an unknown schema"
+        raise ModelFileError(f"{path.name} has {found}; this version reads schema {SCHEMA}.")
+    if header.pop("checksum", None) != _checksum(header, *(arrays[name] for name in arrays)):
+        raise ModelFileError(f"{path.name} is damaged or was edited: its checksum is wrong.")
+    record = header["coef"]
+    if not arrays:
+        check(are_numbers(record["data"]))
+        check(are_numbers(record["indices"], (int,)) and are_numbers(record["indptr"], (int,)))
+        arrays = {
+            "indptr": np.array(record.pop("indptr"), np.int32),
+            "indices": np.array(record.pop("indices"), np.int32),
+            "data": np.array(record.pop("data"), np.float64),
+        }
+    return header, _read_weights(record, **arrays)
+
+
+def _unpacked(file: str, content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an NPZ file, in the order in which they are hashed; what they take is known before."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        check(sorted(members) == sorted(f"{name}.npy" for name in _ARRAYS))
+        size = sum(member.file_size for member in members.values())
+        if size > MOST_UNPACKED * len(content):
+            raise ModelFileError(
+                f"{file} unpacks to {size / len(content):.0f} times its size, which no model does; it was not unpacked."
+            )
+        out = {}
+        for name, kinds in _ARRAYS.items():
+            with archive.open(f"{name}.npy") as stream:
+                check(np.lib.format.read_magic(stream) == (1, 0))
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                check(len(shape) == 1 and dtype.str in kinds)
+                array = np.frombuffer(stream.read(), dtype)
+                check(array.shape == shape)
+                out[name] = array
+    return out
+
+
+# Arrays of an NPZ file and the types that they may have.
+_ARRAYS = {
+    "header": ("|u1",), "indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "data": ("<f8",),
+}  # fmt: skip
+
+
+def _read_weights(
+    record: dict[str, Any], indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
+) -> sp.csr_array:
+    """The stored weights; nothing is made that is as large as a stated shape."""
+    check(record.keys() <= {"shape", "flat", "sparse", "noise"})
+    shape = record["shape"]
+    check(are_numbers(shape, (int,)) and len(shape) == 2 and min(shape) >= 1 and max(shape) < 2**31)
+    check(type(record["flat"]) is bool and type(record["sparse"]) is bool)
+    check(len(indptr) == shape[0] + 1 and np.isfinite(data).all())
+    coef = sp.csr_array((data, indices, indptr), shape=tuple(shape))
+    coef.check_format(full_check=True)
+    check(coef.has_canonical_format)
+    noise = np.array(record.get("noise", []), np.float64)
+    check(
+        are_numbers(record.get("noise", []))
+        and bool((noise >= 0.0).all() and np.isfinite(noise).all())
+    )
+    check("noise" not in record or len(noise) == len(data))
+    return coef
+
+
+def _rebuild(file: str, header: dict[str, Any], coef: sp.csr_array) -> Model:
+    if header["estimator"] == "DPPipeline":
+        return _rebuild_pipeline(file, header, coef)
+    model = _rebuild_model(file, header, coef)
+    check_prices(file, model, header["dpsparse"])
+    return _without_omitted(model, header)
+
+
+def _rebuild_pipeline(file: str, header: dict[str, Any], coef: sp.csr_array) -> DPPipeline:
+    check(_OF_A_PIPELINE <= header.keys() <= _OF_A_PIPELINE | {"search"})
+    common = {key: header[key] for key in ("format", "schema", "dpsparse", "coef")}
+    model = _rebuild_model(file, {**header["model"], **common}, coef)
+    steps = [tuple(pair) for pair in decoded(header["steps"])]
+    check(type(header["model_name"]) is str)
+    given = type(model)(
+        **{**model.get_params(deep=False), "domain": decoded(header["domain"]), "epsilon": 1.0}
+    )
+    whole = [*((name, clone(step)) for name, step in steps), (header["model_name"], given)]
+    pipe: DPPipeline = made(DPPipeline, header, steps=whole)
+    pipe.steps_, pipe.model_ = steps, model
+    _add_claims(file, pipe, header)
+    check(is_int(pipe.n_features_in_, 1))
+    check_prices(file, pipe, header["dpsparse"])
+    _without_omitted(model, header["model"])
+    pipe.predict(_blank_row(pipe))  # what cannot prepare one row is damaged
+    return pipe
+
+
+def _rebuild_model(file: str, header: dict[str, Any], coef: sp.csr_array) -> BaseDPLinearModel:
+    name = header["estimator"]
+    kind = kind_of(name) if type(name) is str else None
+    if kind is None:
+        what = name if re.fullmatch(r"[A-Z][A-Za-z]{1,60}", str(name)) else "kind of model"
+        raise ModelFileError(
+            f"{file} holds a {what} that this version of dpsparse ({dpsparse.__version__}) does not have."
+        )
+    check(_OF_A_MODEL <= header.keys() <= _OF_A_MODEL | {"search"})
+    model: BaseDPLinearModel = made(kind, header)
+    record = header["coef"]
+    if record["sparse"] or math.prod(coef.shape) > MOST_DENSE:
+        model.coef_ = coef
+    else:
+        dense = np.zeros(coef.shape)
+        rows = np.repeat(np.arange(coef.shape[0]), np.diff(coef.indptr))
+        dense[rows, coef.indices] = coef.data  # toarray would add, and 0.0 + -0.0 is 0.0
+        model.coef_ = dense[0] if record["flat"] else dense
+    if "noise" in record and coef.shape[1] <= MOST_DENSE:
+        model.coef_noise_ = np.zeros(coef.shape[1], dtype=np.float32)
+        model.coef_noise_[coef.indices] = record["noise"]
+    names, scales = header["feature_names"], header["scales"]
+    check(names is None or (type(names) is list and all(type(each) is str for each in names)))
+    check(names is None or len(names) == coef.shape[1])
+    check(scales is None or (type(scales) is dict and are_numbers(list(scales.values()))))
+    check(all(scale != 0.0 and math.isfinite(scale) for scale in (scales or {}).values()))
+    model.feature_names_ = tuple(names) if names is not None else None
+    model.scales_ = scales
+    check_fitted(model, coef.shape, flat=record["flat"])
+    _add_claims(file, model, header)
+    return model
+
+
+def _add_claims(file: str, model: Model, header: dict[str, Any]) -> None:
+    model.privacy_ = Guarantee.from_dict(header["guarantee"])
+    model.plan_ = decoded_plan(header["plan"])
+    if "search" in header:
+        model.search_ = decoded(header["search"])
+    check_claims(file, model)
+
+
+def _without_omitted(model: BaseDPLinearModel, header: dict[str, Any]) -> BaseDPLinearModel:
+    """Large arrays are not in the file; their shapes have served to price the model."""
+    stored = header["parameters"].items()
+    omitted = [k for k, value in stored if isinstance(value, dict) and value["type"] == "omitted"]
+    model.set_params(**dict.fromkeys(omitted))
+    return model
+
+
+def _blank_row(pipe: DPPipeline) -> Any:
+    """One raw row of gaps."""
+    if hasattr(pipe, "feature_names_in_"):
+        return {str(name): np.array([None], object) for name in pipe.feature_names_in_}
+    if isinstance(pipe.steps_[0][1], DPVectorizer):
+        return [""]
+    return np.full((1, pipe.n_features_in_), None, object)
+
+
+def _checksum(header: dict[str, Any], *arrays: np.ndarray) -> str:
+    digest = hashlib.sha256(canonical(header).encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _stored(dense: np.ndarray) -> sp.csr_array:
+    """CSR that keeps a weight of -0.0, whose bits are not zero."""
+    rows, columns = np.nonzero(np.ascontiguousarray(dense, dtype=np.float64).view(np.uint64))
+    return sp.csr_array((dense[rows, columns], (rows, columns)), shape=dense.shape)
+
+
+def _names(model: BaseDPLinearModel, feature_names: Any) -> list[str] | None:
+    names = feature_names
+    for attribute in ("feature_names_", "feature_names_in_"):
+        if names is None:
+            names = getattr(model, attribute, None)
+    if names is None:
+        return None
+    if len(names) != model.n_features_in_:
+        raise ModelFileError(
+            f"There are {len(names)} feature names for {model.n_features_in_} features."
+        )
+    return [str(name) for name in names]

@@ -1,0 +1,63 @@
+"""How good a model is, in words: the first line of its card."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpsparse.report.weights import clear_weights
+
+if TYPE_CHECKING:
+    from dpsparse.evaluation.report import Report
+
+NOT_MEASURED = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
+
+
+def how_good(model: Any, evaluation: Report | None, drowned: frozenset[str] = frozenset()) -> str:
+    """From a private evaluation if there is one, else what the noise of the weights allows."""
+    said = "" if evaluation is None else _measured(evaluation)
+    if said:
+        return said
+    clear = clear_weights(model, drowned)
+    if model.n_nonzero_ == 0 or clear == 0:
+        return f"No weight stands out of its noise: the model is hardly better than a constant answer. {NOT_MEASURED}"
+    if clear is None:
+        return NOT_MEASURED
+    one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"
+    return f"{one} out of the noise. {NOT_MEASURED}"
+
+
+def _measured(report: Report) -> str:
+    """Compared with the best constant answer, where the report has what that needs."""
+    auc, accuracy, r2 = (report.estimates.get(name) for name in ("auc", "accuracy", "r2"))
+    if r2 is not None:
+        verdict = "hardly better than the mean" if r2.low <= 0.0 else "better than the mean"
+        share = f"{100 * max(r2.value, 0.0):.0f} % of the variance ({_ends(r2)})"
+        return f"The model is {verdict}: it explains {share}."
+    if auc is not None and report.subject.n_classes == 2:
+        known = auc.low > 0.5
+        verdict = (
+            "better than a coin at ranking" if known else "hardly better than a constant answer"
+        )
+        ranked = f"of two rows of different labels it ranks the right one higher in {100 * auc.value:.0f} %"
+        return f"The model is {verdict}: {ranked} ({_ends(auc)}).{_right(report)}"
+    return _right(report).strip() if accuracy is not None else ""
+
+
+def _right(report: Report) -> str:
+    accuracy = report.estimates.get("accuracy")
+    if accuracy is None:
+        return ""
+    text = f" It is right in {100 * accuracy.value:.0f} % of rows ({_ends(accuracy)})"
+    counts = report.released.numbers.get("confusion")
+    if counts is not None and counts.size:
+        shares = np.maximum(counts, 0.0).reshape(report.subject.n_classes, -1).sum(axis=1)
+        if shares.sum() > 0.0:
+            text += f"; the commonest label alone would be right in {100 * shares.max() / shares.sum():.0f} %"
+    return text + "."
+
+
+def _ends(estimate: Any) -> str:
+    low, high = (min(max(100 * end, -100.0), 100.0) for end in (estimate.low, estimate.high))
+    return f"{low:.0f} to {high:.0f} %"

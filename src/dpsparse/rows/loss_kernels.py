@@ -1,0 +1,81 @@
+"""The slopes of all losses, compiled: a loss is one class in losses.py and one branch here.
+
+Kernels of gradients, minimisers and Frank-Wolfe call these functions, so a slope has the same bits whoever asks for it.
+Exponentials are made of additions and multiplications only: the same bits on every processor.
+
+Numba keeps compiled kernels by the file they stand in and does not notice an edit of this one. An installed package is
+not edited: its files come together. For those who edit, tests/conftest.py deletes kept kernels older than this file.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpsparse.jit import njit
+
+LOGISTIC, SQUARED, HUBER, SOFTMAX = range(4)
+CODES = {"logistic": LOGISTIC, "squared": SQUARED, "huber": HUBER, "softmax": SOFTMAX}
+# ln 2, and in two parts, the first of 32 bits, so that its product with an exponent is exact.
+_LN2, _LN2_HIGH, _LN2_LOW = (
+    0.6931471805599453,
+    6.93147180369123816490e-01,
+    1.90821492927058770002e-10,
+)
+
+# Called from kernels only, whose cached code holds them: without wrappers for Python they compile in half the time.
+inner: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload, unused-ignore]
+
+
+@inner
+def exp(x):
+    """e^x on -99..99, relative error below 2^-52; beyond, slopes are 0 or 1 to 2^-142. No call, so loops vectorise."""
+    if not x >= -99.0:  # also where x is not a number
+        x = -99.0
+    x = min(x, 99.0)
+    n = np.rint(x * (1 / _LN2))
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    z = r * r
+    odd = 1 / 6 + z * (
+        1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800 + z / 6227020800)))
+    )
+    even = 1 / 24 + z * (1 / 720 + z * (1 / 40320 + z * (1 / 3628800 + z / 479001600)))
+    e = 1.0 + (r + z * (0.5 + (r * odd + z * even)))
+    return e * np.int64((np.int64(np.int32(n)) + 1023) << 52).view(np.float64)
+
+
+@inner
+def slope_and_curvature(loss, margin, lost, target, cutoff):
+    """First and second derivative of a loss of one output. The margin has two parts: a residual is exact where the
+    first and the target nearly cancel."""
+    if loss == LOGISTIC:
+        sign = 1.0 - 2.0 * target
+        size = 1.0 / (1.0 + exp(-sign * (margin + lost)))
+        return sign * size, size * (1.0 - size)
+    residual = (margin - target) + lost
+    if loss == SQUARED:
+        return residual, 1.0
+    return min(max(residual, -cutoff), cutoff), 1.0 if abs(residual) <= cutoff else 0.0
+
+
+@inner
+def slope(loss, margin, target, cutoff):
+    """The slope of a loss of one output."""
+    return slope_and_curvature(loss, margin, 0.0, target, cutoff)[0]
+
+
+@inner
+def softmax(margins):
+    """The probabilities of all classes, in place."""
+    largest = -np.inf
+    for k in range(margins.size):
+        largest = max(largest, margins[k])
+    total = 0.0
+    for k in range(margins.size):
+        margins[k] = exp(margins[k] - largest)
+        total += margins[k]
+    for k in range(margins.size):
+        margins[k] /= total

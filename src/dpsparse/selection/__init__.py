@@ -1,1 +1,0 @@
-"""Draws of candidates by the exponential mechanism, exactly."""

@@ -1,0 +1,157 @@
+"""Calibration: the table of the design note, both directions, and never too much."""
+
+import math
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsparse.accounting import (
+    ZCDP,
+    Exponential,
+    Gaussian,
+    Geometric,
+    NonPrivate,
+    Pure,
+    Repeated,
+    Sequence,
+    calibrate,
+    delta,
+    epsilon,
+)
+from dpsparse.accounting.conversion import renyi_epsilon
+from dpsparse.exceptions import CalibrationError, ParameterError
+
+module = sys.modules["dpsparse.accounting.calibrate"]  # the function has its name
+
+# epsilon, steps, eta by the zCDP bound a eta^2/8, eta by the exact Renyi curve, unit of the last
+# digit, and eta by the optimum of adaptive runs: a lower bound of what is calibrated; delta = 1e-6.
+TABLE = [
+    (0.1, 100, 5.0679e-3, 5.0929e-3, 1e-7, 5.49e-3),
+    (1.0, 100, 4.4141e-2, 4.4422e-2, 1e-6, 4.725e-2),
+    (1.0, 1000, 1.39588e-2, 1.39675e-2, 1e-7, 1.492e-2),
+    (1.0, 4000, 6.97939e-3, 6.98049e-3, 1e-8, 7.456e-3),
+    (4.0, 1000, 4.98851e-2, 4.99241e-2, 1e-7, 5.28e-2),
+    (1.0, 400_000, 6.97939e-4, 6.97940e-4, 1e-9, 7.42e-4),
+]
+
+
+@pytest.mark.parametrize(("eps", "steps", "zcdp", "renyi", "digit", "least"), TABLE)
+def test_the_adaptive_optimum_allows_more_per_step_than_the_renyi_curve(
+    eps, steps, zcdp, renyi, digit, least
+):
+    """Never more than the Gaussian limit eta sqrt(T)/2 = mu, which no run can beat."""
+    eta = calibrate(lambda x: Repeated(Exponential(x), steps), eps, 1e-6)
+    limit = 2.0 / math.sqrt(steps) / calibrate(Gaussian, eps, 1e-6)
+    assert zcdp < renyi < least <= eta < limit
+    assert eta >= 1.05 * renyi
+    loose = calibrate(lambda x: Repeated(ZCDP(x * x / 8), steps), eps, 1e-6)
+    assert loose == pytest.approx(zcdp, abs=digit)
+
+
+@pytest.mark.parametrize(("eps", "steps", "zcdp", "renyi", "digit", "least"), TABLE)
+def test_the_renyi_curve_gives_back_the_epsilon_of_the_table(eps, steps, zcdp, renyi, digit, least):
+    """Fails if the count is dropped or a constant of the curve is halved."""
+    spent = renyi_epsilon(Repeated(Exponential(renyi), steps), 1e-6)
+    assert spent == pytest.approx(eps, rel=2 * digit / renyi + 1e-6)
+    assert renyi_epsilon(Repeated(Exponential(zcdp), steps), 1e-6) <= eps
+    assert epsilon(Repeated(ZCDP(zcdp**2 / 8), steps), 1e-6) == pytest.approx(
+        eps, rel=3 * digit / zcdp
+    )
+
+
+MAKERS = {
+    "exponential": lambda n: lambda x: Repeated(Exponential(x), n),
+    "gaussian": lambda n: lambda x: Repeated(Gaussian(x, 2.0), n),
+    "geometric": lambda n: lambda x: Repeated(Geometric(x, 4), n),
+    "pure": lambda n: lambda x: Repeated(Pure(x), n),
+    "zcdp": lambda n: lambda x: Repeated(ZCDP(x), n),
+    "mixed": lambda n: lambda x: Sequence((Repeated(Exponential(x), n), Gaussian(3 / x))),
+}
+
+
+@given(
+    name=st.sampled_from(sorted(MAKERS)),
+    steps=st.integers(1, 10_000),
+    eps=st.floats(1e-3, 50.0),
+    log_delta=st.floats(-40.0, -1.0),
+)
+@settings(max_examples=120, derandomize=True)
+def test_calibrated_parameters_never_overspend_and_waste_nothing(name, steps, eps, log_delta):
+    make, d = MAKERS[name](steps), math.exp(log_delta)
+    x = calibrate(make, eps, d)
+    assert epsilon(make(x), d) <= eps
+    assert delta(make(x), eps) <= d
+    # The parameter that spends a little more is over the budget.
+    assert max(epsilon(make(x * 1.0001), d), epsilon(make(x / 1.0001), d)) > eps
+
+
+def test_the_noise_scale_grows_with_the_steps_and_falls_with_epsilon():
+    once = calibrate(lambda s: Repeated(Gaussian(s), 1), 1.0, 1e-6)
+    often = calibrate(lambda s: Repeated(Gaussian(s), 100), 1.0, 1e-6)
+    assert often == pytest.approx(10 * once, rel=1e-9)
+    assert calibrate(Gaussian, 2.0, 1e-6) < once
+    # The classical value for epsilon 1, delta 1e-5 (Balle-Wang).
+    assert calibrate(Gaussian, 1.0, 1e-5) == pytest.approx(3.730632, rel=1e-6)
+
+
+def test_fixed_parts_leave_less_for_the_rest():
+    alone = calibrate(lambda x: Repeated(Exponential(x), 50), 1.0, 1e-6)
+    beside = calibrate(
+        lambda x: Sequence((Gaussian(20.0), Repeated(Exponential(x), 50))), 1.0, 1e-6
+    )
+    assert beside < alone
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_epsilon_must_be_positive_and_finite(bad):
+    with pytest.raises(ParameterError, match="epsilon"):
+        calibrate(Gaussian, bad, 1e-6)
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, 1.5, math.nan])
+def test_delta_must_be_inside_the_unit_interval(bad):
+    with pytest.raises(ParameterError, match="delta"):
+        calibrate(Gaussian, 1.0, bad)
+
+
+def test_impossible_calibrations_say_why():
+    with pytest.raises(CalibrationError, match="already cost more"):
+        calibrate(lambda s: Sequence((Gaussian(0.1), Gaussian(s))), 1.0, 1e-6)
+    with pytest.raises(CalibrationError, match="does not depend"):
+        calibrate(lambda s: Gaussian(1.0), 1.0, 1e-6)
+    with pytest.raises(CalibrationError, match="does not depend"):
+        calibrate(lambda s: NonPrivate(), 1.0, 1e-6)
+
+
+def test_what_was_found_before_is_found_again_and_checked(monkeypatch):
+    """Two families that agree at 1 and 2, by which they are told apart, and nowhere else: the second one must not get
+    what the first can afford."""
+
+    def cheap(x):
+        return Gaussian(x)
+
+    def dear(x):
+        return Gaussian(x if x <= 2.0 else 1.0 + x / 2.0)
+
+    first = calibrate(cheap, 0.7, 1e-6)
+    starts = []
+    start = module._start
+    monkeypatch.setattr(module, "_start", lambda *a: starts.append(a) or start(*a))
+    assert calibrate(cheap, 0.7, 1e-6) == first
+    assert not starts
+    assert delta(dear(first), 0.7) > 1e-6
+    other = calibrate(dear, 0.7, 1e-6)
+    assert starts
+    assert delta(dear(other), 0.7) <= 1e-6
+
+
+def test_what_was_found_may_be_forgotten_by_another_thread_at_any_time(monkeypatch):
+    class Forgotten(dict):
+        def __getitem__(self, key):
+            raise KeyError(key)  # emptied since somebody looked whether it is there
+
+    first = calibrate(Gaussian, 0.7, 1e-6)
+    monkeypatch.setattr(module, "_found", Forgotten(module._found))
+    assert calibrate(Gaussian, 0.7, 1e-6) == first

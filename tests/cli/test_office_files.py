@@ -1,0 +1,182 @@
+"""Files as offices save them, on the command line: layouts, gaps, missing targets, index columns, `check`."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsparse import Ledger, load
+
+N = 300
+RNG = np.random.default_rng(0)
+AGE = RNG.integers(18, 90, N)
+FRAME = pd.DataFrame(
+    {
+        "age": AGE,
+        "cost": RNG.normal(0, 9_000, N).round(2),
+        "ward": RNG.choice(["Süd", "Nord", "none"], N),
+        "since": [f"{1 + i % 28}.{1 + i % 12}.{2010 + i % 9} 14:{10 + i % 50}" for i in range(N)],
+        "ill": np.where(AGE + RNG.normal(0, 10, N) > 54, "yes", "no"),
+    }
+)
+FIT = ["--target", "ill", "--classes", "no,yes", "--epsilon", "50", "--bounds", "age=0..120", "--numbers", "cost",
+       "--dates", "since", "--categories", "ward"]  # fmt: skip
+
+
+PLAIN = ["--drop", "cost,ward,since", "--feature-bound", "90"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def german(value):
+    return f"{value:,}".replace(",", "_").replace(".", ",").replace("_", ".")
+
+
+def test_a_german_file_predicts_what_a_plain_one_predicts(run):
+    FRAME.to_csv("plain.csv", index=False)
+    FRAME.assign(cost=[german(v) for v in FRAME.cost]).to_csv(
+        "german.csv", index=False, sep=";", encoding="latin-1"
+    )
+    how = ["--sep", ";", "--decimal", ",", "--encoding", "latin-1"]
+    assert run("fit", "german.csv", *FIT, *how, "-o", "m.json")[0] == 0
+    code, plain, _ = run("predict", "m.json", "plain.csv", "--proba")
+    assert code == 0
+    assert run("predict", "m.json", "german.csv", *how, "--proba")[1] == plain
+    report = ["--target", "ill", "--epsilon", "inf", "--json"]
+    exact = json.loads(run("evaluate", "m.json", "plain.csv", *report)[1])["estimates"]
+    assert (
+        json.loads(run("evaluate", "m.json", "german.csv", *report, *how)[1])["estimates"] == exact
+    )
+    for missing, said in ((how[2:], "--sep ';'"), (how[:4], "--encoding latin-1")):
+        code, _, err = run("predict", "m.json", "german.csv", *missing)
+        assert code == 3
+        assert said in err
+
+
+def test_words_for_missing_values_are_kept_in_the_model(run):
+    frame = FRAME.assign(cost=np.where(np.arange(N) % 3 == 0, -9, FRAME.cost))
+    frame.to_csv("t.csv", index=False)
+    assert run("fit", "t.csv", *FIT, "--missing-values", "none,-9", "-o", "m.json")[0] == 0
+    model = load("m.json")
+    assert model.steps_[0][1].missing_values == ("none", "-9")
+    assert "ward = none" not in model.get_feature_names_out()
+    rows = model.transform(frame.drop(columns="ill")).toarray()
+    names = list(model.get_feature_names_out())
+    assert rows[:, names.index("ward is missing")].sum() == (frame.ward == "none").sum()
+    if "cost is missing" in names:
+        assert rows[:, names.index("cost is missing")].sum() == (frame.cost == -9).sum()
+    gaps = frame.assign(
+        ward=frame.ward.where(frame.ward != "none"), cost=frame.cost.where(frame.cost != -9)
+    )
+    assert (model.transform(gaps.drop(columns="ill")).toarray() == rows).all()
+    Path("facts.yaml").write_text(
+        "target: ill\nclasses: [no, yes]\nmissing_values: [none, -9]\n"
+        "columns: {age: drop, cost: number, ward: category, since: date}\n"
+    )
+    assert run("fit", "t.csv", "--domain", "facts.yaml", "--epsilon", "50", "-o", "n.json")[0] == 0
+    assert load("n.json").steps_[0][1].missing_values == ("none", "-9")
+
+
+@pytest.mark.parametrize("more", [FIT[6:], PLAIN])
+def test_rows_without_a_target_are_left_out_and_not_counted(run, more):
+    frame = FRAME.assign(ill=FRAME.ill.where(np.arange(N) % 10 != 0))
+    frame.to_csv("t.csv", index=False)
+    fit = ["fit", "t.csv", *FIT[:6], *more]
+    code, _, err = run(*fit, "-o", "m.json")
+    assert code == 3
+    assert "--drop-missing-target" in err
+    code, out, err = run(*fit, "--drop-missing-target", "-o", "m.json")
+    assert code == 0
+    assert "30" not in out + err
+    evaluate = ["evaluate", "m.json", "t.csv", "--target", "ill", "--epsilon", "9"]
+    assert run(*evaluate)[0] == 3
+    assert run(*evaluate, "--drop-missing-target")[0] == 0
+    exchanged = ["--adjacency", "replace-one"]
+    code, _, err = run(*fit, "--drop-missing-target", *exchanged, "-o", "n.json")
+    assert code == 2
+    assert "number of rows is public" in err
+    assert run(*evaluate, "--drop-missing-target", *exchanged)[0] == 2
+
+
+@pytest.mark.parametrize("more", [["--prepare", "private"], PLAIN])
+def test_an_index_of_pandas_is_left_out_with_a_line(run, more):
+    FRAME.to_csv("t.csv")  # whose first column has no name
+    fit = ["fit", "t.csv", *FIT[:6], *more]
+    code, _, err = run(*fit, "-o", "m.json")
+    assert code == 0
+    assert "no name" in err
+    FRAME.to_csv("other.csv", index=False)
+    assert run("predict", "m.json", "other.csv")[1] == run("predict", "m.json", "t.csv")[1]
+
+
+def test_a_hash_has_the_width_that_was_typed(run):
+    FRAME.to_csv("t.csv", index=False)
+    fit = ["fit", "t.csv", *FIT[:4], "--drop", "age,cost,since", "--hash", "ward=16", "-o", "m.json"]  # fmt: skip
+    assert run(*fit)[0] == 0
+    assert load("m.json").model_.n_features_in_ == 16
+    assert run(*fit[:-3], "ward=none", "-o", "n.json")[0] == 2
+
+
+# ---- check ---------------------------------------------------------------------------------------
+
+
+def test_check_says_what_fit_would_do_and_spends_nothing(run):
+    FRAME.assign(caseid=range(N)).to_csv("t.csv")
+    ledger = Ledger("book.db", epsilon=60.0, delta=1e-6)
+    words = ["t.csv", *FIT, "--hash", "caseid", "--ledger", "book.db"]
+    code, out, err = run("check", *words)
+    assert (code, err) == (0, "")
+    for said in (
+        "bounded",
+        "age",
+        "caseid; leave",
+        "no name",
+        "ill: one of no, yes",
+        "(50.0, 1e-06)-DP",
+        "allow",
+    ):
+        assert said in out, said
+    record = json.loads(run("check", *words, "--json")[1])
+    assert record["roles"] == {
+        "bounded": ["age"], "number": ["cost"], "category": ["ward"], "date": ["since"], "hash": ["caseid"],
+    }  # fmt: skip
+    assert record["guarantee"] == json.loads(run("plan", *words, "--json")[1])["guarantee"]
+    assert ledger.spent() == 0
+    code, out, err = run("fit", *words, "-o", "m.json")
+    assert code == 0
+    assert all(line in err for line in record["notes"])
+    with open("t.csv", "a") as file:
+        file.write("no,row,is,read\n")
+    assert run("check", *words)[0] == 0
+
+
+def test_check_forecasts_where_the_number_of_rows_is_declared(run):
+    FRAME.to_csv("t.csv", index=False)
+    code, out, _ = run("check", "t.csv", *FIT, "--n-samples", "300")
+    assert code == 0
+    assert "made-up rows" in out
+
+
+@pytest.mark.parametrize("typed", ["Ill", "ILL"])
+def test_capitals_are_guessed(run, typed):
+    FRAME.to_csv("t.csv", index=False)
+    code, _, err = run("check", "t.csv", "--target", typed, *FIT[2:])
+    assert code == 3
+    assert "Did you mean 'ill'?" in err
+
+
+def test_tune_proposes_candidates_and_says_so(run):
+    FRAME.to_csv("t.csv", index=False)
+    tune = ["tune", "t.csv", *FIT]
+    code, out, err = run(*tune, "--plan")
+    assert code == 0
+    assert "n_nonzero 10, 30, 100, None; threshold" in err
+    code, out, err = run(*tune, "-o", "m.json")
+    assert code == 0
+    assert "n_nonzero 10, 30, 100, None; threshold" in err
+    assert "chosen: " in out

@@ -1,0 +1,251 @@
+"""Partitions: what a row can see decides, for every row, whatever the analyst looks at first."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from dpsparse.accounting import (
+    ZCDP,
+    Exponential,
+    Gaussian,
+    Phase,
+    Plan,
+    Pure,
+    RenyiCurve,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+    epsilon,
+)
+from dpsparse.exceptions import LedgerError
+from dpsparse.ledger import Ledger
+
+DELTA = 1e-6
+
+
+def plan(*events):
+    price = epsilon(Sequence(events), DELTA)
+    phases = tuple(Phase(f"step {i}", event) for i, event in enumerate(events))
+    return Plan("test", phases, price, DELTA, "add-remove")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+# ---- the attack: choose between two kinds of account after looking ------------------------------
+
+FIRST, SECOND = 0.1614, 0.173  # mu of the look on all rows, and of the Gaussian fit on part q
+ORDER, VALUE = 21.985, 0.249  # the other choice: a fit on all rows with this one Renyi value
+
+
+def exact_delta(ceiling, choices):
+    """delta of a row of q when the analyst takes, after each look, the worst admitted choice.
+
+    The look is N(0, 1) against N(mu, 1), so its loss is known for each outcome z. The fit with one
+    known Renyi value is a leak of probability p and loss l, the worst pair for each z.
+    """
+    z = np.linspace(-6.0, 12.0, 6001)
+    weight, loss = norm.pdf(z) * (z[1] - z[0]), FIRST * z + FIRST**2 / 2
+    left = ceiling - loss
+    branches = [np.zeros_like(z)]
+    if "gaussian" in choices:
+        above, below = SECOND / 2 - left / SECOND, -SECOND / 2 - left / SECOND
+        branches.append(norm.cdf(above) - np.exp(left) * norm.cdf(below))
+    if "renyi" in choices:
+        leak = np.linspace(VALUE * 1.02, 2.5, 400)
+        low, high = np.full_like(leak, -60.0), np.full_like(leak, -1e-9)
+        for _ in range(60):
+            middle = (low + high) / 2
+            fits = _renyi(np.exp(middle), np.exp(middle - leak)) <= VALUE
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        p, q = np.exp(low), np.exp(low - leak)
+        ratio = np.exp(left)[:, None]
+        profile = np.maximum(0, p - ratio * q) + np.maximum(0, (1 - p) - ratio * (1 - q))
+        branches.append(profile.max(axis=1))
+    return float(weight @ np.max(branches, axis=0))
+
+
+def _renyi(p, q):
+    def one_way(x, y):
+        hit = ORDER * np.log(x) + (1 - ORDER) * np.log(y)
+        miss = ORDER * np.log1p(-x) + (1 - ORDER) * np.log1p(-y)
+        return np.logaddexp(hit, miss) / (ORDER - 1)
+
+    return np.maximum(one_way(p, q), one_way(q, p))
+
+
+def test_partition_choice_after_a_look_is_refused(path):
+    """Both choices together have 1.13 times the ceiling's delta for a row of q."""
+    whole = Ledger(path, epsilon=1.0, delta=DELTA)
+    part = Ledger(path, partition="p")
+    part.reserve(plan(ZCDP(1e-9)))  # which has no Gaussian: the account of p is of the other kind
+    whole.reserve(plan(Gaussian(1 / FIRST)))
+    choices = {
+        "gaussian": (Ledger(path, partition="q"), Gaussian(1 / SECOND)),
+        "renyi": (whole, RenyiCurve((ORDER,), (VALUE,))),
+    }
+    assert exact_delta(1.0, choices) > 1.1 * DELTA  # the attack is real
+    # Rows of p could pay; those of q, which the book has not seen yet, cannot.
+    assert part.would_allow(plan(choices["renyi"][1]))
+    admitted = {name for name, (ledger, e) in choices.items() if ledger.would_allow(plan(e))}
+    assert admitted == {"gaussian"}
+    assert exact_delta(1.0, admitted) <= DELTA
+
+
+EVENTS = [
+    Gaussian(8.0),
+    Gaussian(14.0),
+    RoundedGaussian(9.0, 1.0, 10**5),
+    Exponential(0.05),
+    Pure(0.2),
+    ZCDP(0.003),
+    RenyiCurve((22.0,), (0.249,)),
+    Gaussian(1 / FIRST),
+    Sequence(()),
+]
+PLANS = [plan(event) for event in EVENTS]
+PARTS = [None, "p", "q"]
+entries = st.lists(
+    st.tuples(st.sampled_from(PARTS), st.sampled_from(PLANS)), min_size=2, max_size=8
+)
+
+
+ATTACK = [plan(ZCDP(1e-9)), plan(Gaussian(1 / FIRST)), plan(RenyiCurve((ORDER,), (VALUE,)))]
+
+
+@given(wanted=entries)
+@example(wanted=list(zip(["p", None, None], ATTACK, strict=True)))
+@settings(max_examples=25, derandomize=True)
+def test_a_partitioned_account_is_one_account_for_each_kind_of_row(wanted):
+    """Admitted exactly if the account of every row that sees the entry admits it.
+
+    The rows: of p, of q, and of a part ("later") that has no entry yet. Each has an account of
+    its own without partitions, which replays what that row can see.
+    """
+    shared = Ledger(epsilon=1.0, delta=DELTA)
+    rows = {part: Ledger(epsilon=1.0, delta=DELTA) for part in ("p", "q", "later")}
+    for part, price in wanted:
+        shared.partition = part
+        seen_by = [row for name, row in rows.items() if part in (None, name)]
+        allowed = all(row.would_allow(price) for row in seen_by)
+        assert shared.would_allow(price) is allowed
+        if allowed:
+            for ledger in (shared, *seen_by):
+                ledger.reserve(price)
+    shared.partition = None
+    shared.verify()
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+ODD_NAMES = [
+    2024, ("a", 1), " 2024", "2024 ", "", "  ", "a\nb", "a\u200bb", "e\u0301", b"2024", True, "a b", "a/b", "<a>",
+    "\uff12\uff10\uff12\uff14", "\u0430", "2024\u0661", "caf\u00e9", "\x1b[31mred", "a" * 101, "\u212a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_are_plain_ascii(path, name):
+    """Full-width digits and Cyrillic letters took a full budget each for one part of the rows."""
+    Ledger(path, epsilon=1.0, delta=DELTA)
+    with pytest.raises(LedgerError, match="partition must be") as refusal:
+        Ledger(path, partition=name)
+    assert "\x1b" not in str(refusal.value)
+    Ledger(path).reserve(plan(Pure(0.1)))  # the book is as good as before
+    for terms in ({}, {"epsilon": 1.0, "delta": DELTA}):
+        with pytest.raises(LedgerError, match="dataset must be"):
+            Ledger(path, dataset=name, **terms)
+    ledger = Ledger(path)
+    with pytest.raises(LedgerError, match="partition must be"):
+        ledger.partition = name
+
+
+def test_names_are_compared_without_their_case(path):
+    first = Ledger(path, epsilon=1.0, delta=DELTA, dataset="Claims", partition="Year:2024-q1_a.b")
+    first.reserve(plan(Pure(0.9)))
+    same = Ledger(path, dataset="cLAIMS", partition="YEAR:2024-Q1_A.B")
+    assert not same.would_allow(plan(Pure(0.9)))
+    same.partition = "other"
+    assert same.would_allow(plan(Pure(0.9)))
+    same.partition = "yeaR:2024-q1_a.b"
+    assert not same.would_allow(plan(Pure(0.9)))
+    with pytest.raises(LedgerError, match="never changed"):
+        Ledger(path, epsilon=2.0, delta=DELTA, dataset="CLAIMS")
+    assert Ledger.datasets(path) == ["claims"]
+    assert [entry.partition for entry in same.history()] == ["year:2024-q1_a.b"]
+
+
+@pytest.mark.parametrize("name", [2024, "North", "\uff12", " a"])
+def test_a_name_that_could_not_be_given_is_no_entry(path, name):
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA)
+    ledger.reserve(plan(Pure(0.1)))
+    with pytest.raises(LedgerError, match="Entry 2 of the ledger is not one"):
+        forged(ledger, partition=name)
+
+
+# ---- plans that cost nothing --------------------------------------------------------------------
+
+
+def test_two_empty_plans_cost_nothing_and_decide_nothing(path):
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA)
+    for _ in range(2):
+        ledger.reserve(plan(Repeated(Gaussian(1.0), 0)))
+    assert ledger.spent() == 0.0
+    assert ledger.remaining() == 1.0
+    ledger.reserve(plan(Pure(0.9)))  # alone: the empty ones did not fix the kind of account
+    tiny = Ledger(epsilon=1.0, delta=DELTA)
+    for _ in range(2):
+        tiny.reserve(plan(Gaussian(1e200)))  # whose mu^2 is 0 in float64
+    assert ledger.verify() == 3
+    assert tiny.verify() == 2
+
+
+def test_what_is_written_can_be_read(path):
+    """An entry that the next reader could not understand is refused before it is written."""
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA)
+    body = {"kind": "reserve", "partition": None, "proven": True, "event": {"type": "X"}}
+    with ledger._store.transaction(write=True) as session:
+        book = ledger._read(session)
+        with pytest.raises(LedgerError, match="Entry 1 of the ledger is not one"):
+            ledger._append(session, book, body)
+    assert ledger.verify() == 0
+
+
+# ---- totals -------------------------------------------------------------------------------------
+
+
+def forged(ledger, **change):
+    with ledger._store.transaction(write=True) as session:
+        body = json.loads(session.execute("SELECT body FROM dpsparse_entry WHERE seq = 1")[0][0])
+        ledger._append(session, ledger._read(session), body | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"total": 0.1}, True),
+        ({"total": 0.9}, True),
+        ({"total": "inf"}, True),
+        ({"total": None}, True),
+        ({"total": 0.1, "version": "0.0"}, True),  # never less than the events add up to
+        ({"total": 0.9, "version": "0.0"}, False),  # an older accountant may have charged more
+    ],
+)
+def test_verify_compares_totals(path, change, found):
+    ledger = Ledger(path, epsilon=2.0, delta=DELTA)
+    ledger.reserve(plan(Pure(0.3)))
+    assert math.isclose(ledger.history()[0].total, 0.3, rel_tol=1e-5)
+    forged(ledger, **change)
+    if found:
+        with pytest.raises(LedgerError, match="Entry 2 says"):
+            Ledger(path).verify()
+    else:
+        assert Ledger(path).verify() == 2

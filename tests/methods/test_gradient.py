@@ -1,0 +1,423 @@
+"""The gradient method: replay of every release on neighbours, invariances, degenerate data."""
+
+import math
+import tracemalloc
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpsparse.domain import Domain
+from dpsparse.methods import DPGradientClassifier, DPGradientRegressor, DPHardThresholdClassifier
+from dpsparse.methods.gradient import solve as gradient
+from dpsparse.methods.gradient.defaults import NOISELESS_BUDGET
+from dpsparse.methods.look import rows as look
+from dpsparse.methods.look.defaults import BUDGET_SHARES, MANY_COLUMNS, QUANTILE_COUNTS
+from dpsparse.nonzeros import PrivateCount
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows import Rows, UnitRows, unit
+from recording import replay
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+FEW = (
+    {"n_iter": 4} if numba.config.DISABLE_JIT else {}
+)  # steps enough for every kernel without the compiler
+BINARY = Domain(classes=[0, 1])
+
+
+def make_table(n=300, d=40, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.3, rng=rng, format="csr").toarray() * 2 - 0.5
+    w = rng.standard_normal((d, classes))
+    return X, (X @ w).argmax(axis=1)
+
+
+def assert_paid(again, model):
+    """Every phase moved by at most what it pays for."""
+    for phase in model.plan_.phases:
+        spent = float(np.sum(again.of(phase.name) ** 2))
+        assert spent <= (phase.event.sensitivity / phase.event.scale) ** 2, phase.name
+
+
+NEIGHBOURS = {
+    "outlier": (np.eye(40)[0], 1),
+    "long": (np.full(40, 1.0), 1),
+    "signs": (np.tile([1.0, -1.0], 20), 0),
+    "empty": (np.zeros(40), 1),
+}
+
+
+@pytest.mark.parametrize("which", NEIGHBOURS)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("wide", [False, True])
+def test_replay_add_remove(which, classes, wide):
+    """Where fewer rows than columns are declared, a table is wide and features are pruned."""
+    X, y = make_table(classes=classes)
+    if (
+        which == "outlier"
+    ):  # a row of a class that hardly occurs has a slope beyond the clip in every step
+        y = np.zeros_like(y)
+    row, label = NEIGHBOURS[which]
+    domain = Domain(classes=list(range(classes)), n_samples=30 if wide else 300)
+    model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=10, random_state=1)
+    again = replay(model, (X, y), (np.vstack([X, row]), np.append(y, label)))
+    assert_paid(again, model)
+    if which == "outlier" and classes == 2 and not wide:
+        mu, share = model.plan_.parameters["mu"], model.plan_.parameters["gradients_share"]
+        assert (
+            np.sum(again.of("gradients") ** 2) >= 0.98 * share * mu**2
+        )  # the constant is not loose
+        assert again.of("prior") == pytest.approx(
+            [mu * math.sqrt(BUDGET_SHARES["prior"])], rel=1e-6
+        )
+        assert again.of("masses") == pytest.approx(
+            [mu * math.sqrt(BUDGET_SHARES["masses"])], rel=1e-4
+        )
+
+
+def test_replay_of_the_length_counts():
+    """A row shorter than every point moves each of the counts by 1: the share is attained."""
+    X, y = make_table(3000)
+    domain = Domain(classes=[0, 1], n_samples=3000)
+    model = DPGradientClassifier(domain, epsilon=4.0, n_iter=5, random_state=1)
+    near = np.vstack([X, 1e-20 * np.eye(40)[0]]), np.append(y, 1)
+    again = replay(model, (X, y), near)
+    assert len(again.of("length")) == QUANTILE_COUNTS
+    assert np.sum(again.of("length") ** 2) == pytest.approx(
+        BUDGET_SHARES["length"] * model.plan_.parameters["mu"] ** 2, rel=1e-6
+    )
+    assert_paid(again, model)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_replay_replace_one(classes):
+    X, y = make_table(classes=classes)
+    near = X.copy()
+    X[0], near[0] = np.eye(40)[0], np.eye(40)[1]
+    other = y.copy()
+    y[0], other[0] = 1, 0
+    domain = Domain(classes=list(range(classes)))
+    model = DPGradientClassifier(domain, epsilon=2.0, adjacency="replace-one", random_state=1)
+    again = replay(model, (X, y), (near, other))
+    assert_paid(again, model)
+    mu = model.plan_.parameters["mu"]
+    assert again.of("prior") == pytest.approx(
+        [mu * math.sqrt(BUDGET_SHARES["prior"])], rel=1e-6
+    )  # sqrt 2 attained
+    assert again.of("masses") == pytest.approx([mu * math.sqrt(BUDGET_SHARES["masses"])], rel=1e-4)
+
+
+@pytest.mark.nojit
+def test_replay_replace_one_attains_twice_the_clip():
+    """The same features, the other label: slopes +c and -c, where both classes are as common and nothing is learnt."""
+    X, y = make_table(20_000)
+    y = (np.arange(20_000) % 2).astype(int)
+    other = y.copy()
+    X[0] = np.eye(40)[3]
+    y[0], other[0] = 1, 0
+    model = DPGradientClassifier(
+        Domain(classes=[0, 1]),
+        epsilon=2.0,
+        adjacency="replace-one",
+        n_iter=1,
+        random_state=1,
+    )
+    again = replay(model, (X, y), (X, other))
+    share = model.plan_.parameters["gradients_share"] * model.plan_.parameters["mu"] ** 2
+    assert 0.98 * share <= np.sum(again.of("gradients") ** 2) <= share
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("target", [-5.0, 5.0])
+def test_replay_regression(adjacency, target):
+    X, _ = make_table()
+    y = X @ np.linspace(-1, 1, 40)
+    domain = Domain(target_bound=5.0, n_samples=300)
+    model = DPGradientRegressor(domain, epsilon=2.0, adjacency=adjacency, random_state=3)
+    row = np.ones(40)
+    if adjacency == "add-remove":
+        near = np.vstack([X, row]), np.append(y, target)
+    else:
+        near = np.vstack([X[1:], row]), np.append(y[1:], target)
+        X, y = np.vstack([X[1:], -row]), np.append(y[1:], -target)
+    again = replay(model, (X, y), near)
+    assert_paid(again, model)
+    mu = model.plan_.parameters["mu"]
+    assert again.of("mean")[0] >= 0.99 * mu * math.sqrt(BUDGET_SHARES["mean"])
+
+
+def test_a_wrong_constant_is_caught(monkeypatch):
+    """The replay is sharp: with slopes doubled behind the query's back it fails."""
+    X, y = make_table()
+    honest = UnitRows.gradient
+
+    def doubled(self, *args, **options):
+        query = honest(self, *args, **options)
+        return replace(query, whole=lambda unit: 2 * query.whole(unit))
+
+    monkeypatch.setattr(UnitRows, "gradient", doubled)
+    model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=300), epsilon=2.0, random_state=1)
+    near = np.vstack([X, np.eye(40)[0]]), np.append(y, 1)
+    with pytest.raises(AssertionError):
+        assert_paid(replay(model, (X, y), near), model)
+
+
+@pytest.mark.nojit
+def test_layouts_give_the_same_model():
+    X, y = make_table()
+    models = [
+        DPGradientClassifier(BINARY, random_state=3, **FEW).fit(form(X), y)
+        for form in (np.asarray, sp.csr_array, sp.csc_array, sp.csr_matrix)
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(models[0].coef_, model.coef_)
+
+
+def test_it_learns_with_and_without_noise():
+    X, y = make_table(2000)
+    exact = DPGradientClassifier(BINARY, epsilon=math.inf).fit(X, y)
+    assert exact.score(X, y) > 0.95
+    assert not exact.privacy_.proven
+    models = [DPGradientClassifier(BINARY, epsilon=8.0, random_state=s) for s in range(3)]
+    assert np.mean([model.fit(X, y).score(X, y) for model in models]) > 0.85
+
+
+def test_without_noise_few_weights_of_a_wide_table_are_found_and_fitted():
+    """5 of 900 columns matter, or 3 for three classes. Plain least squares on the right columns has R2 .99."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (900, 900))
+    y = X[:, :5] @ np.array([1.0, -0.8, 0.6, 0.9, -0.7]) + 0.1 * rng.standard_normal(900)
+    numbers = Domain(target_bound=4.0, n_samples=600)
+    model = DPGradientRegressor(numbers, n_nonzero=5, epsilon=math.inf).fit(X[:600], y[:600])
+    assert np.flatnonzero(model.coef_).tolist() == [0, 1, 2, 3, 4]
+    assert model.score(X[600:], y[600:]) > 0.95
+    best = X[:, :3].argmax(axis=1)
+    domain = Domain(classes=[0, 1, 2], n_samples=600)
+    model = DPGradientClassifier(domain, n_nonzero=3, epsilon=math.inf).fit(X[:600], best[:600])
+    assert model.n_nonzero_ == 3  # dropped ones stay zero
+    assert np.all(np.diag(model.coef_) > 0)
+    assert model.score(X[600:], best[600:]) > 0.9
+
+
+def test_without_noise_the_steps_are_those_of_the_largest_budget():
+    X, y = make_table(2000)
+    domain = Domain(classes=[0, 1], n_samples=2000)
+    model = DPGradientClassifier(domain, epsilon=math.inf).fit(X, y)
+    assert model.n_iter_ == math.ceil(math.sqrt(2000 * NOISELESS_BUDGET))
+    assert DPGradientClassifier(domain, epsilon=math.inf, n_iter=9).fit(X, y).n_iter_ == 9
+
+
+@pytest.mark.parametrize("case", ["exact", "few", "many", "threshold"])
+def test_weights_stay_with_their_columns_where_rows_answer_in_another_order(monkeypatch, case):
+    """Many kept columns come commonest first, and those left after a round in another order or rising. Columns 0 to 4
+    matter, differ in how common they are, and must be found with the weights they have where all columns rise.
+    Seeded: the noise of the two runs differs by its order alone, and 0.2 is ten times what that makes here."""
+    rng = np.random.default_rng(0)
+    common = rng.permutation(np.linspace(0.05, 0.9, 3000))
+    common[:5] = [0.9, 0.3, 0.7, 0.4, 0.8]
+    X = rng.uniform(-1, 1, (2000, 3000)) * (rng.random((2000, 3000)) < common)
+    y = (X[:, :5] @ np.array([1.0, -2.0, 1.5, 2.0, -1.0]) > 0).astype(int)
+    domain = Domain(classes=[0, 1], n_samples=2000)
+    facts: dict = {"random_state": 1, "n_nonzero": 5, "epsilon": 500.0}
+    if case == "exact":
+        facts = {"n_nonzero": 5, "epsilon": math.inf}
+    if case == "many":  # the weights of the first round are where the second begins
+        domain = Domain(classes=[0, 1], n_samples=250)
+        facts |= {"n_nonzero": 900}
+    make = DPHardThresholdClassifier if case == "threshold" else DPGradientClassifier
+    plain = make(domain, **facts).fit(X, y)
+    monkeypatch.setattr(unit, "_MANY", 10)
+    monkeypatch.setattr(unit, "_COMMON", 5)
+    monkeypatch.setattr(unit, "_KNOWN", 12)
+    model = make(domain, **facts).fit(X, y)
+    if case != "many":
+        assert np.flatnonzero(model.coef_).tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_allclose(model.coef_[0, :5], plain.coef_[0, :5], rtol=0.2)
+    assert model.score(X, y) == pytest.approx(plain.score(X, y), abs=0.01)
+
+
+def test_multinomial_learns():
+    X, y = make_table(3000, classes=4)
+    model = DPGradientClassifier(Domain(classes=[0, 1, 2, 3]), epsilon=8.0, random_state=0).fit(
+        X, y
+    )
+    assert model.coef_.shape == (4, 40)
+    assert model.score(X, y) > 0.7
+
+
+def test_regression_learns():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 10))
+    y = X @ np.linspace(-1, 1, 10) + 1.0 + 0.1 * rng.standard_normal(4000)
+    model = DPGradientRegressor(Domain(target_bound=8.0), epsilon=3.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("n_nonzero", [1, 7, 10_000, "mass", PrivateCount(1, 20, 0.2)])
+def test_n_nonzero(n_nonzero):
+    X, y = make_table()
+    model = DPGradientClassifier(BINARY, n_nonzero=n_nonzero, random_state=0).fit(X, y)
+    if isinstance(n_nonzero, int):
+        assert model.n_nonzero_ <= n_nonzero
+    assert model.plan_.epsilon == 1.0
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("epsilon", [0.1, math.inf])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((50, 1)),
+        np.zeros((50, 5)),
+        np.eye(50),
+        np.full((50, 2), 1e-200),
+        np.full((50, 3), 1e150),
+    ],
+    ids=["single", "zero", "identity", "tiny", "huge"],
+)
+def test_degenerate_tables_give_finite_models(X, epsilon):
+    domain = Domain(classes=[0, 1])
+    for y in (np.zeros(50, int), np.arange(50) % 2):
+        model = DPGradientClassifier(domain, epsilon=epsilon, random_state=0, **FEW).fit(X, y)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.intercept_).all()
+    domain = Domain(target_bound=3.0)
+    for y in (np.full(50, 2.0), np.linspace(-3, 3, 50)):
+        model = DPGradientRegressor(domain, epsilon=epsilon, random_state=0, **FEW).fit(X, y)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.intercept_)
+
+
+def test_rare_class_and_few_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (200, 30))
+    y = (np.arange(200) < 3).astype(int)
+    model = DPGradientClassifier(BINARY, epsilon=0.5, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_intercept_meets_the_class_counts():
+    X, y = make_table(3000)
+    y = (y & (np.arange(3000) % 3 == 0)).astype(int)
+    model = DPGradientClassifier(BINARY, epsilon=8.0, n_nonzero=5, random_state=0).fit(X, y)
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.05)
+
+
+def test_number_of_rows_is_not_read_under_add_remove():
+    """Without a declared n the solver uses the noisy counts; with replace-one the public one."""
+    X, y = make_table()
+    for adjacency, public in (("add-remove", False), ("replace-one", True)):
+        model = DPGradientClassifier(BINARY, epsilon=1.0, adjacency=adjacency)
+        rows = Rows.clip(X, y, BINARY, labels=np.array([0, 1]))
+        plan = model.plan(40)
+        releases = Releases(plan, make_generator(0))
+        targets = look.look_at_targets(rows, plan.settings.look, releases)
+        assert (targets.n == 300.0) == public
+
+
+def test_plan_lists_every_phase_and_its_shares():
+    plan = DPGradientClassifier(BINARY).plan(1000)
+    assert [p.name for p in plan.phases] == ["prior", "masses", "length", "intercept", "gradients"]
+    mu = plan.parameters["mu"]
+    assert sum((1 / p.event.scale) ** 2 for p in plan.phases) == pytest.approx(mu**2)
+    assert mu == pytest.approx(0.2367044, rel=1e-6)  # analytic Gaussian at (1, 1e-6)
+    assert "docs/proofs" in plan.source
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"n_iter": 0}, {"step_size": -1.0}, {"n_nonzero": 1.5}],
+)  # fmt: skip
+def test_bad_parameters_are_refused(bad):
+    with pytest.raises(ValueError, match=next(iter(bad)).split("_")[-1].rstrip("s")):
+        DPGradientClassifier(BINARY, **bad).plan(10)
+
+
+def test_memory_is_four_float32_vectors_beyond_the_data():
+    """Peak of NumPy's allocations during a fit of a million features, against 4 million bytes."""
+    width, n = 1_000_000, 500
+    rng = np.random.default_rng(0)
+    X = sp.random_array((n, width), density=4e-6, rng=rng, format="csr")
+    y = rng.integers(0, 2, n)
+    rows = Rows.clip(X, y, BINARY, labels=np.array([0, 1]))
+    for n_nonzero, compiled in ((100, False), (None, True), (100, True)):
+        plan = DPGradientClassifier(BINARY, n_nonzero=n_nonzero, n_iter=2).plan(width)
+        tracemalloc.start()
+        gradient.solve(rows, plan.settings, Releases(plan, make_generator(0)))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # 4 vectors; 1 for column starts that replace those of the data; 2,000 entries and 500 rows
+        assert peak <= 5.4 * 4 * width or not compiled  # Numba's own memory is not the fit's
+
+
+def test_a_few_positive_features_are_learnt():
+    """Rows brought to length 1 keep their size through the constant entry: three features of one
+    sign, whose direction alone says little."""
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 3))
+    y = (X[:, 0] + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(6000) > 0.65).astype(int)
+    for epsilon, least in ((math.inf, 0.85), (1.0, 0.83)):
+        model = DPGradientClassifier(BINARY, epsilon=epsilon, random_state=0)
+        assert model.fit(X[:5000], y[:5000]).score(X[5000:], y[5000:]) > least
+
+
+def test_more_rows_take_fewer_steps_than_the_longest_schedule():
+    settings, rows = DPGradientClassifier(BINARY).plan(100).settings, (1e5, 5e7, 1e8, 1e9, 1e12)
+    taken = [gradient.schedule(settings, False, n, 1.0)[0] for n in rows]
+    assert taken == [317, 2000, 1000, 400, 400]
+
+
+def test_columns_without_rows_are_dropped_where_there_are_many(monkeypatch):
+    """Narrow tables keep all columns; one of very many columns does not pay for those that hardly occur."""
+    n, d = 3000, 1000
+    X = sp.csr_array(
+        (np.ones(2 * n), (np.repeat(np.arange(n), 2), np.arange(2 * n) % 20)), shape=(n, d)
+    )
+    y, seen = np.arange(n) % 2, []
+    unit = Rows.unit
+    monkeypatch.setattr(
+        Rows, "unit", lambda self, D, **k: seen.append(np.count_nonzero(D)) or unit(self, D, **k)
+    )
+    for many in (MANY_COLUMNS, 500):
+        monkeypatch.setattr(look, "MANY_COLUMNS", many)
+        seen.clear()
+        DPGradientClassifier(Domain(classes=[0, 1]), n_iter=3, random_state=0).fit(X, y)
+        assert seen[0] == d  # the masses
+        assert (min(seen) == d) == (many > d)
+        assert min(seen) >= 20
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e3, 1e9])
+def test_weights_do_not_depend_on_the_unit_of_columns_that_nobody_bounded(unit):
+    """Seconds or days, euros or cents: the length of rows was sought below sqrt(d), and weights of longer rows were
+    too large by the rest (R2 of -370,000 at a unit of 1,000)."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4))
+    y = X[:, 0] + 0.3 * rng.normal(size=4000)
+    numbers = DPGradientRegressor(
+        Domain(target_bound=4.0, n_samples=4000), epsilon=8.0, random_state=0
+    )
+    labels = DPGradientClassifier(
+        Domain(classes=[0, 1], n_samples=4000), epsilon=8.0, random_state=0
+    )
+    assert numbers.fit(unit * X, y).score(unit * X, y) > 0.85
+    chance = labels.fit(unit * X, y > 0).predict_proba(unit * X)[
+        np.arange(4000), (y > 0).astype(int)
+    ]
+    assert -np.log(chance).mean() < 0.3
+
+
+def test_features_of_several_classes_are_dropped_less_readily():
+    """The threshold of the first round, by classes and by rows times budget: public numbers only."""
+    from types import SimpleNamespace
+
+    def theta(signal, outputs):
+        descent = SimpleNamespace(n=signal, budget=1.0, n_outputs=outputs)
+        return gradient.Descent.stands_out.fget(descent)
+
+    assert [theta(n, 1) for n in (1000, 1999, 2000)] == [1.5, 1.5, 2.0]
+    assert [theta(n, 20) for n in (1000, 1999, 2000)] == [1.5, 1.5, 1.0]

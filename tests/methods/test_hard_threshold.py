@@ -1,0 +1,157 @@
+"""Hard thresholding: it recovers a support, every release is bounded, steps follow from public facts."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpsparse.domain import Domain
+from dpsparse.domain.clipping import TINY
+from dpsparse.methods import DPHardThresholdClassifier, DPHardThresholdRegressor
+from dpsparse.rows import Rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+
+
+def sparse_problem(n=2000, d=50, s=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d)) / math.sqrt(d)
+    w = np.zeros(d)
+    w[:s] = 20.0 * np.array([1, -1, 1, -1])[:s]
+    return X, w, rng
+
+
+def test_ight_recovers_the_support():
+    X, w, rng = sparse_problem()
+    y = (X @ w + 0.1 * rng.standard_normal(2000) > 0).astype(int)
+    domain = Domain(row_norm=1.0, classes=[0, 1])
+    model = DPHardThresholdClassifier(domain, epsilon=math.inf, n_nonzero=4, n_iter=50).fit(X, y)
+    assert set(np.flatnonzero(model.coef_[0])) == {0, 1, 2, 3}
+    assert not model.privacy_.proven
+    target = Domain(row_norm=1.0, target_bound=10.0)
+    model = DPHardThresholdRegressor(target, epsilon=math.inf, n_nonzero=4, n_iter=200)
+    model.fit(X, X @ w)
+    assert set(np.flatnonzero(model.coef_)) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("n_iter", [1, 2, 7])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_private_fits_keep_their_number_of_weights(adjacency, n_iter, classes):
+    X, _, rng = sparse_problem(500, 30)
+    y = rng.integers(0, classes, 500)
+    model = DPHardThresholdClassifier(
+        Domain(row_norm=1.0, classes=list(range(classes))),
+        n_nonzero=6, n_iter=n_iter, adjacency=adjacency, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert model.n_nonzero_ <= 6
+    assert model.n_iter_ == n_iter
+    assert model.plan_.guarantee.recompute() <= 1.0 + 1e-9
+
+
+def test_steps_follow_from_public_facts():
+    def steps(n_samples, n_features=100, **parameters):
+        domain = Domain(classes=[0, 1], n_samples=n_samples)
+        return DPHardThresholdClassifier(domain, **parameters).plan(n_features).parameters["n_iter"]
+
+    found = [steps(n) for n in (100, 5000, 10**6)]
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (10, 100)
+    assert steps(5000) > steps(5000, 10_000)
+    assert steps(None) == 10
+    assert steps(None, epsilon=math.inf) == 100
+    assert steps(5000, n_iter=7) == 7
+
+
+def test_without_noise_the_run_is_that_of_a_huge_budget():
+    """The limit is no other algorithm: a private run with almost no noise gives almost the same weights."""
+    X, w, rng = sparse_problem()
+    y = (X @ w + 0.1 * rng.standard_normal(2000) > 0).astype(int)
+    domain = Domain(classes=[0, 1], n_samples=2000)
+    exact, private = (
+        DPHardThresholdClassifier(domain, epsilon=e, n_nonzero=4, n_iter=20, random_state=0).fit(
+            X, y
+        )
+        for e in (math.inf, 1e5)
+    )
+    assert exact.n_iter_ == private.n_iter_ == 20
+    np.testing.assert_allclose(exact.coef_, private.coef_, rtol=0.1)
+
+
+def test_released_scales_learn_without_declared_ones():
+    """What could not be learnt with the largest norm a row may have, one twentieth of which is used."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (6000, 60)) + 0.5  # columns that are alike
+    y = X[:, 0] - X[:, 1] + 0.05 * rng.standard_normal(6000)
+    domain = Domain(n_samples=6000, target_range=(-3, 3))
+    scores = [
+        DPHardThresholdRegressor(domain, epsilon=3.0, n_nonzero=4, random_state=s)
+        .fit(X, y)
+        .score(X, y)
+        for s in range(3)
+    ]
+    assert min(scores) > 0.9
+
+
+def test_noise_that_drowns_the_rows_moves_nothing():
+    rng = np.random.default_rng(4)
+    X, y = rng.uniform(-1, 1, (1500, 300)), rng.uniform(-1, 1, 1500)
+    domain = Domain(n_samples=1500, target_range=(-1, 1))
+    for seed in range(3):
+        model = DPHardThresholdRegressor(domain, epsilon=0.3, n_nonzero=30, random_state=seed)
+        assert model.fit(X, y).score(X, y) > -0.1
+    few = DPHardThresholdRegressor(domain, epsilon=0.05).plan(300)
+    assert [phase.name for phase in few.phases] == ["mean"]
+
+
+# ---- the curvature along a direction --------------------------------------------------------------
+
+
+BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 1e-20, 0.3, 1.0, 1e30, 1e300, -1.0, -1e300]
+FREE = Domain(target_bound=1.0)
+
+
+def along(X, direction, *, constant=0.0, shortest=0.0, unit=2.0**-20, n_parts=1):
+    rows = Rows.clip(np.asarray(X, float), np.zeros(len(X)), FREE, n_parts=n_parts)
+    units = rows.unit(np.ones(rows.n_features, np.float32), constant=constant, shortest=shortest)
+    return units.along(np.asarray(direction, float)), unit
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 1e-300])
+@pytest.mark.parametrize("size", [1.0, 5e-324, 1e-310, 1e150])
+def test_a_row_adds_at_most_one_along_any_direction(constant, size):
+    reached = 0.0
+    for a in BOUNDARY:
+        for b in BOUNDARY:
+            for direction in ([[1.0], [0.0], [0.0]], [[1.0], [1.0], [1.0]], [[1.0], [-1.0], [0.5]]):
+                query, unit = along([[a, b]], np.multiply(direction, size), constant=constant)
+                whole = int(query.whole(unit)[0])
+                assert 0 <= whole * unit <= query.sensitivity("add-remove").value
+                reached = max(reached, whole * unit)
+    assert reached > 0.999 or size < 1e-300
+    assert query.sensitivity("replace-one").value == 1.0
+
+
+def test_the_curvature_is_that_of_the_rows_however_they_are_cut():
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(40, 5)), rng.normal(size=(6, 3))
+    Z = np.c_[X, np.full(40, 0.7)]
+    Z /= np.linalg.norm(Z, axis=1)[:, None]
+    answers = [along(X, V, constant=0.7, n_parts=n)[0].whole(2.0**-20)[0] for n in (1, 3)]
+    assert answers[0] == answers[1]
+    expected = np.sum((Z @ V) ** 2) / np.sum(V * V)
+    assert answers[0] * 2.0**-20 == pytest.approx(expected, abs=1e-4)
+
+
+def test_sums_of_many_rows_keep_their_sensitivity():
+    """In float32 a sum of 300,001 equal rows rounds by more than one row moves it."""
+    whole = []
+    for n in (300_001, 300_002):
+        domain = Domain(classes=[0, 1])
+        rows = Rows.clip(np.full((n, 1), 0.7), np.zeros(n, int), domain, labels=np.array([0, 1]))
+        sums = rows.entries(1.0, 1.0).gradient(
+            "logistic", np.zeros((1, 1)), np.array([40.0]), clip=1.0, cutoff=1.0, original=True
+        )
+        whole.append(int(sums.whole(1e-6)[0, 0]))
+    assert whole[1] - whole[0] == pytest.approx(0.7e6, abs=2)
+    assert whole[1] - whole[0] <= 0.7e6

@@ -1,0 +1,325 @@
+"""Model files that somebody else wrote, with a right checksum: what they hold is checked, and quickly."""
+
+import json
+import math
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dpsparse as dp
+from dpsparse import methods as estimators
+from dpsparse.audit.cases import CASES
+from dpsparse.exceptions import ModelFileError
+from dpsparse.models import files as models
+from dpsparse.models.files import load, save
+
+RNG = np.random.default_rng(0)
+N, D = 200, 5
+X = RNG.uniform(-0.4, 0.4, (N, D))
+LABELS, NUMBERS = (X[:, 0] > 0).astype(int), 2.0 * X[:, 0]
+TWO = dp.Domain(classes=[0, 1], row_norm=1.0, n_samples=N)
+NUMBER = dp.Domain(target_range=(-1.0, 1.0), row_norm=1.0, n_samples=N)
+RAW = {
+    "age": 40.0 + 100.0 * X[:, 0],
+    "place": np.array(["north", "south"], object)[LABELS],
+    "text": np.array(["one two", "three two"], object)[LABELS],
+}
+
+
+def gradient(**terms):
+    return dp.DPGradientClassifier(TWO, n_iter=3, **terms).fit(X, LABELS)
+
+
+def pipeline():
+    table = dp.DPTablePreparer({"age": "number", "place": "category", "text": "words"})
+    model = dp.DPGradientClassifier(dp.Domain(classes=[0, 1]))
+    return dp.DPPipeline([("table", table), ("model", model)], epsilon=8.0).fit(RAW, LABELS)
+
+
+def search(kind):
+    model = dp.DPGradientClassifier(TWO, n_iter=2)
+    candidates = {
+        "free search": {"n_nonzero": [1, 2]},
+        "paid search": [{"step_size": 0.5}, {}],
+    }
+    return dp.DPSearchCV(model, candidates[kind], epsilon=4.0).fit(X, LABELS).best_estimator_
+
+
+def searched_pipeline():
+    steps = [
+        ("scale", dp.DPStandardizer()),
+        ("model", dp.DPGradientClassifier(dp.Domain(classes=[0, 1]))),
+    ]
+    grid = {"model__n_nonzero": [1, 2], "threshold": [0.0, 0.1]}
+    return dp.DPSearchCV(dp.DPPipeline(steps), grid, epsilon=8.0).fit(X, LABELS).best_estimator_
+
+
+def transfer():
+    rows = sp.random_array((300, D), density=0.5, rng=0, format="csr")
+    return dp.DPTransferClassifier(TWO, n_nonzero=2, public_X=rows).fit(X, LABELS)
+
+
+SPECIAL = {
+    "gradient": gradient,
+    "pipeline": pipeline,
+    "free search": lambda: search("free search"),
+    "paid search": lambda: search("paid search"),
+    "searched pipeline": searched_pipeline,
+    "large public rows": transfer,
+}
+
+
+@pytest.fixture(scope="module")
+def text():
+    return models.dumps(gradient(), feature_names=list("abcde"))
+
+
+def resigned(header):
+    header = {key: value for key, value in header.items() if key != "checksum"}
+    return json.dumps({**header, "checksum": models._checksum(header)})
+
+
+def refused(folder, content, seconds=3.0):
+    path = folder / "forged.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    start = time.perf_counter()
+    with pytest.raises(ModelFileError) as error:
+        load(path)
+    assert time.perf_counter() - start < seconds
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def changed(text, place, value):
+    """The file with the value at `place`, keys separated by points, replaced."""
+    header = json.loads(text)
+    *path, last = place.split(".")
+    part = header
+    for key in path:
+        part = part[key]
+    part[last] = value
+    return resigned(header)
+
+
+NAN = {"type": "float", "value": "nan"}
+WRONG = [
+    ("schema", True),
+    ("schema", 1.0),
+    ("schema", "1"),
+    ("coef.data", ["nan"] * D),
+    ("coef.data", ["1.5"] * D),
+    ("coef.data", [True] * D),
+    ("coef.data", [10**400] * D),
+    ("coef.data", [None] * D),
+    ("coef.data", "12345"),
+    ("coef.indices", ["0", "1", "2", "3", "4"]),
+    ("coef.indices", [0.0, 1.0, 2.0, 3.0, 4.0]),
+    ("coef.indices", [0, 0, 0, 0, 0]),
+    ("coef.indices", [0, 1, 2, 3, 10**30]),
+    ("coef.indptr", [0, 1.0 * D]),
+    ("coef.shape", [1, 10**9]),
+    ("coef.shape", [1, 10**18]),
+    ("coef.shape", [1, 1e9]),
+    ("coef.shape", [True, D]),
+    ("coef.shape", [1, D, 1]),
+    ("coef.shape", [1]),
+    ("coef.sparse", "yes"),
+    ("coef.flat", True),
+    ("coef.flat", 0),
+    ("coef.noise", ["nan"] * D),
+    ("coef.noise", [-1.0] * D),
+    ("coef.noise", [0.5]),
+    ("attributes.get_params", "text"),
+    ("attributes.predict", "text"),
+    ("attributes.__class__", "text"),
+    ("attributes.nonsense_", "text"),
+    ("attributes._private_", "text"),
+    ("attributes.coef_", "text"),
+    ("attributes.plan_", "text"),
+    ("attributes.n_features_in_", "5"),
+    ("attributes.n_features_in_", 5.0),
+    ("attributes.n_features_in_", True),
+    ("attributes.n_features_in_", 10**9),
+    ("attributes.n_iter_", "3"),
+    ("attributes.classes_", "text"),
+    ("attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [2], "items": [0, 2]}),
+    ("attributes.classes_", {"type": "array", "dtype": "<U1000000000", "shape": [2], "items": ["a", "b"]}),
+    ("attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [10**12], "items": [0, 1]}),
+    ("attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [2], "items": ["0", "1"]}),
+    ("attributes.classes_", {"type": "array", "dtype": "V100000000000", "shape": [2], "items": [0, 1]}),
+    ("attributes.intercept_", "nan"),
+    ("attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [1], "items": ["nan"]}),
+    ("attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [1], "items": [NAN]}),
+    ("attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [2], "items": [0.0, 0.0]}),
+    ("attributes.about_", "text"),
+    ("attributes.about_", {"type": "dict", "items": [["data", 3]]}),
+    ("parameters.nonsense", 1),
+    ("parameters.ledger", "book.db"),
+    ("parameters.domain", None),
+    ("parameters.domain", {"type": "Domain", "fields": {"classes": {"type": "tuple", "items": [0, 5]}}}),
+    ("feature_names", ["a"]),
+    ("feature_names", [1, 2, 3, 4, 5]),
+    ("feature_names", "abcde"),
+    ("scales", "text"),
+    ("scales", {"a": "2"}),
+    ("scales", {"a": 0.0}),
+    ("plan.method", 3),
+    ("plan.nonsense", 3),
+    ("plan.settings", {"type": "dict", "items": []}),
+    ("plan.parameters", "text"),
+    ("guarantee.epsilon", "1.0"),
+    ("guarantee.epsilon", True),
+    ("guarantee.proven", 1),
+    ("guarantee.proven", "yes"),
+    ("nonsense", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda part: str(part)[:40])
+def test_what_a_model_does_not_hold_is_refused(tmp_path, text, place, value):
+    refused(tmp_path, changed(text, place, value))
+
+
+@pytest.mark.parametrize("name", ["parameters", "attributes", "plan", "guarantee", "coef"])
+def test_what_is_missing_is_refused(tmp_path, text, name):
+    header = json.loads(text)
+    for key in header[name]:
+        part = {k: v for k, v in header[name].items() if k != key}
+        try:
+            again = resigned({**header, name: part})
+            (tmp_path / "m.json").write_text(again)
+            load(tmp_path / "m.json")
+        except ModelFileError:
+            continue
+        derived = (
+            name == "guarantee"
+            and not hasattr(dp.Guarantee, key)
+            and key not in dp.Guarantee.__annotations__
+        )
+        assert derived or key in ("noise", "about_", "feature_names_in_"), (
+            f"{name} without {key} was read"
+        )
+
+
+def test_an_archive_that_unpacks_to_far_more_is_refused_before(tmp_path, text, monkeypatch):
+    """0.6 MB of zeros unpacked to 600 MB."""
+    header = json.loads(text)
+    header["coef"] = {"shape": [1, D], "flat": False, "sparse": False}
+    del header["checksum"]
+    zeros = np.zeros(2 * 10**7)
+    buffer = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez_compressed(
+        tmp_path / "bomb.npz", header=buffer, data=zeros, indices=zeros, indptr=zeros[:2]
+    )
+    content = (tmp_path / "bomb.npz").read_bytes()
+    monkeypatch.setattr(np, "load", None)  # nothing is unpacked
+    assert "unpacks to" in refused(tmp_path, content, seconds=1.0)
+
+
+def test_an_archive_holds_four_arrays_of_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "JSON_LIMIT", 0)
+    path = save(gradient(), tmp_path / "m.npz")
+    with np.load(path) as archive:
+        good = dict(archive)
+
+    def signed(**parts):
+        parts = {**good, **parts}
+        header = json.loads(parts["header"].tobytes())
+        header.pop("checksum")
+        header["checksum"] = models._checksum(
+            header, *(parts[n] for n in ("indptr", "indices", "data"))
+        )
+        parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        np.savez_compressed(tmp_path / "other.npz", **parts)
+        return (tmp_path / "other.npz").read_bytes()
+
+    (tmp_path / "same.npz").write_bytes(signed())
+    assert load(tmp_path / "same.npz").privacy_.proven
+    refused(tmp_path, signed(more=np.zeros(3)))
+    refused(tmp_path, signed(data=good["data"].astype(str)))
+    refused(tmp_path, signed(data=good["data"] * math.nan))
+    refused(tmp_path, signed(data=good["data"][None]))
+    refused(tmp_path, signed(indices=good["indices"] * 1.0))
+
+
+# ---- prices --------------------------------------------------------------------------------------
+
+
+def multiplied(record, factor):
+    """A record with every scale of its events multiplied, and every mu divided."""
+    if isinstance(record, dict):
+        if isinstance(record.get("type"), str) and "mu" in record:
+            record = {**record, "mu": record["mu"] / factor}
+        return {
+            key: value * factor
+            if key == "scale" and isinstance(value, float)
+            else multiplied(value, factor)
+            for key, value in record.items()
+        }
+    return [multiplied(part, factor) for part in record] if isinstance(record, list) else record
+
+
+def with_epsilon(header, epsilon, *, also_parameters):
+    """All claims of a file, and of the model inside a pipeline, made smaller."""
+    for part in (header, header.get("model")):
+        if part is None:
+            continue
+        part["guarantee"]["epsilon"] = epsilon
+        part["plan"]["epsilon"] = epsilon
+        if also_parameters:
+            part["parameters"]["epsilon"] = epsilon
+    return header
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("also_parameters", [False, True])
+def test_a_forged_price_is_refused(tmp_path, name, also_parameters):
+    """All scales times 1000 and epsilon 0.1 was shown as proven."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SPECIAL[name]()
+    good = json.loads(models.dumps(model))
+    (tmp_path / "good.json").write_text(resigned(good))
+    assert load(tmp_path / "good.json").privacy_ == model.privacy_
+    forged = with_epsilon(multiplied(good, 1000.0), 0.1, also_parameters=also_parameters)
+    refused(tmp_path, resigned(forged))
+    assert "edited" in refused(tmp_path, resigned(multiplied(good, 1.01)))
+
+
+def test_a_search_is_checked_by_what_was_searched(tmp_path):
+    """Without the settings of the search its price cannot be computed again, so they are part of the file."""
+    good = json.loads(models.dumps(search("paid search")))
+    assert "edited" in refused(tmp_path, resigned({k: v for k, v in good.items() if k != "search"}))
+    plain = json.loads(models.dumps(gradient()))
+    refused(tmp_path, resigned({**plain, "search": good["search"]}))
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_every_proven_model_is_priced_again(tmp_path, name):
+    for number, (_, parameters) in enumerate(CASES[name]):
+        domain = TWO if name.endswith("Classifier") else NUMBER
+        try:
+            model = getattr(estimators, name)(domain, **parameters).fit(
+                X, LABELS if domain is TWO else NUMBERS
+            )
+        except dp.exceptions.DPSparseError:
+            continue
+        good = json.loads(models.dumps(model))
+        path = tmp_path / f"{number}.json"
+        path.write_text(resigned(good))
+        assert load(path).plan_ == model.plan_
+        forged = multiplied(good, 1.01)
+        if forged != good:
+            assert "edited" in refused(tmp_path, resigned(forged))
+
+
+def test_a_model_of_another_version_says_so(tmp_path, text):
+    header = json.loads(text)
+    header["dpsparse"] = "9.9.9"
+    (tmp_path / "m.json").write_text(resigned(header))
+    assert load(tmp_path / "m.json").privacy_.proven  # the prices of both versions are the same
+    message = refused(tmp_path, resigned(multiplied(header, 2.0)))
+    assert "9.9.9" in message
