@@ -18,11 +18,11 @@ import dpsparse
 
 # What somebody who knows scikit-learn and not this library looks for: the page, and words that answer the question.
 NEWCOMER = {
-    "fit text": ("text.html", "DPVectorizer"),
+    "fit text": ("preparation.html", "DPVectorizer"),
     "protect persons": ("persons.html", "groups="),
     "price ten fits": ("budget.html", "Ten fits on the same rows"),
     "check a guarantee": ("audit.html", "dpsparse audit"),
-    "cite": ("citing.html", "@software"),
+    "cite": ("project.html", "@software"),
 }
 
 

@@ -1,8 +1,7 @@
-"""The section "Every option" of docs/cli.md, from the parser: `python docs/_ext/cli_options.py` writes it anew."""
+"""The commands and options of docs/cli.md, from the parser: `python docs/_ext/cli_options.py` writes them anew."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 
 PAGE = Path(__file__).parents[1] / "cli.md"
-HEAD = "## Every option"
+HEAD = "## Commands"  # all that follows is written from the parser
 
 
 def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -22,18 +21,30 @@ def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{name}", command
 
 
-def section() -> str:
-    """Options that several commands share stand once, with the commands that take them."""
+def reference() -> str:
+    """All commands, then all options. Options that several commands share stand once, with their commands."""
     from dpsparse.cli.commands import program
 
+    uses: list[str] = []
     takers: dict[tuple[str, str], list[str]] = {}
     for name, command in commands(program):
+        words = [name, *(p.make_metavar(click.Context(command)) for p in _arguments(command))]
+        uses.append(f"| `{' '.join(words)}` | {command.get_short_help_str(limit=200)} |")
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 takers.setdefault(_row(parameter), []).append(name)
     rows = sorted(takers.items(), key=lambda item: item[0][0].lstrip("`-"))
-    lines = [f"| {flags} | {text} | {', '.join(names)} |" for (flags, text), names in rows]
-    return "\n".join([HEAD, "", "| option | means | of |", "|---|---|---|", *lines]) + "\n"
+    options = [f"| {flags} | {text} | {', '.join(names)} |" for (flags, text), names in rows]
+    return "\n".join(
+        [
+            *(HEAD, "", "| command | does |", "|---|---|", *uses, ""),
+            *("## Options", "", "| option | means | of |", "|---|---|---|", *options, ""),
+        ]
+    )
+
+
+def _arguments(command: click.Command) -> list[click.Argument]:
+    return [p for p in command.params if isinstance(p, click.Argument)]
 
 
 def _row(option: click.Option) -> tuple[str, str]:
@@ -50,11 +61,8 @@ def _row(option: click.Option) -> tuple[str, str]:
 
 
 def written(page: str) -> str:
-    """The page with its section made anew."""
-    start = page.index(HEAD)
-    rest = re.search(r"\n## ", page[start + 1 :])
-    end = len(page) if rest is None else start + 1 + rest.start() + 1
-    return page[:start] + section() + ("\n" if rest else "") + page[end:]
+    """The page with its commands and options made anew."""
+    return page[: page.index(HEAD)] + reference()
 
 
 if __name__ == "__main__":

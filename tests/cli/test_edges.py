@@ -158,7 +158,7 @@ def test_a_dangling_link_is_not_followed(run, tmp_path, more):
 
 
 def undone(cell):
-    """What docs/cli.md tells a reader of predictions to do."""
+    """What docs/files.md tells a reader of predictions to do."""
     return cell.removeprefix("'")
 
 

@@ -76,7 +76,7 @@ def test_the_list_changes_only_with_the_changelog():
 
 def test_one_version():
     assert f"version: {dpsparse.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"{{{dpsparse.__version__}}}" in (ROOT / "docs" / "citing.md").read_text("utf-8")
+    assert f"{{{dpsparse.__version__}}}" in (ROOT / "docs" / "project.md").read_text("utf-8")
     assert f"\n## {dpsparse.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
