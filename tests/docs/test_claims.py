@@ -7,6 +7,8 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md"]
+FOLDERS = ("src", "tests", "experiments", "benchmarks", "examples", "docs", ".ci")
+FILES = [file.as_posix() for top in FOLDERS for file in (DOCS.parent / top).rglob("*.py")]
 CODE = re.compile(r"```.*?```|`[^`\n]+`|^ {4}.*$", re.DOTALL | re.MULTILINE)
 # What makes a number: a script, a test, a paper's table, a plan or a check of the project; not `dpsparse fit`.
 COMMAND = re.compile(
@@ -38,7 +40,7 @@ def test_a_word_is_no_command():
 
 
 def test_the_commands_exist():
-    """Scripts, targets of make and subcommands that pages name are there."""
+    """Targets of make and subcommands that pages name are there."""
     from dpsparse.cli.commands import program
 
     targets = re.findall(
@@ -46,12 +48,16 @@ def test_the_commands_exist():
     )
     for page in PAGES:
         text = page.read_text("utf-8")
-        for script in re.findall(
-            r"\b((?:benchmarks|experiments|examples|tests|docs)/[\w/]+\.py)\b", text
-        ):
-            assert (DOCS.parent / script).exists(), f"{page.name}: {script}"
         code, _ = code_and_prose(text)
         for target in re.findall(r"(?:^|`)make ([a-z-]+)", code, re.MULTILINE):
             assert target in targets, f"{page.name}: make {target}"
         for name in re.findall(r"(?:^|`) *dpsparse ([a-z][a-z-]*)", code, re.MULTILINE):
             assert name in program.commands, f"{page.name}: dpsparse {name}"
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((DOCS / "proofs").glob("*.md"))], ids=lambda p: p.stem
+)
+def test_the_files_that_a_page_names_exist(page):
+    for name in re.findall(r"(?<![\w/.<*])((?:[\w-]+/)*\w+\.py)\b", page.read_text("utf-8")):
+        assert any(file.endswith(f"/{name}") for file in FILES), f"{page.name}: {name}"
