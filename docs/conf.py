@@ -45,6 +45,7 @@ mathjax_path = (
 templates_path = ["_templates"]
 nitpicky = False
 default_role = "code"  # `epsilon` in a docstring is code
+highlight_language = "none"  # a block that names no language is output, a diagram or a command
 
 # ---- Markdown: a link is checked by the build, headings are anchors, $ is mathematics.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
