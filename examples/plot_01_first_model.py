@@ -40,7 +40,7 @@ print(
 print(f"without privacy {plain.score(X[test], y[test]):.3f}, constant answer {constant:.3f}")
 
 # %%
-# The weights that stand out from their noise: `coef_noise_` is the standard deviation of their privacy noise.
+# Which weights are larger than their noise? `coef_noise_` is the standard deviation of the privacy noise in each weight.
 weights = np.asarray(model.coef_).ravel()
 order = np.argsort(-np.abs(weights))[:20][::-1]
 fig, ax = plt.subplots(figsize=(5.6, 4.6))

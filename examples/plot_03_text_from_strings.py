@@ -2,8 +2,8 @@
 Text from strings
 =================
 
-Strings in, a private model with named weights out. The notes are made up from a small public vocabulary: every note has common
-words, and a few that speak for or against a hospital stay.
+Strings in, a private model with named weights out. The notes are made up from a small public vocabulary: every note has common words and a few that
+point to a hospital stay or against it.
 """
 
 # %%

@@ -2,7 +2,7 @@
 Choosing bounds
 ===============
 
-A bound that is too small cuts the data, one that is too large adds noise. Privacy holds either way: a wrong bound costs accuracy only.
+A bound that is too small clips the data. A bound that is too large adds noise. Privacy holds either way: a wrong bound costs accuracy only.
 """
 
 # %%

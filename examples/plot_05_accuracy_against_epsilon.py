@@ -2,13 +2,13 @@
 Accuracy against epsilon
 ========================
 
-The price of privacy for one table and four methods. Bands run from the lowest to the highest of three fits; every frontier also shows the same task
-without privacy (the gradient method with 50 weights and no noise), and the constant answer.
+The price of privacy for one table and four methods. Bands run from the lowest to the highest of three fits. The figure also shows the gradient
+method with 50 weights and no noise, and the constant answer.
 """
 
 # %%
-# Rows have length one and about forty words, so no entry exceeds 0.25: that is public, and Frank-Wolfe, whose noise follows the largest entry,
-# needs to hear it. The gradient methods do not.
+# Rows have length one and about forty words, so no entry exceeds 0.25. That is public. We declare it, because the noise of Frank-Wolfe is
+# proportional to the largest entry. The gradient methods do not need it.
 import math
 
 import matplotlib.pyplot as plt
@@ -46,7 +46,7 @@ exact = exact.fit(X[train], y[train]).score(X[test], y[test])
 constant = max(y[test].mean(), 1 - y[test].mean())
 
 # %%
-# With few rows for the epsilon (left) nothing is learnt by anybody; where there is room, keeping few weights pays, because few matter here.
+# At a small epsilon (left) no method learns anything. At a larger one it pays to keep few weights, because few columns matter here.
 fig, ax = plt.subplots(figsize=(6.4, 4.0))
 ax.set_xscale("log")
 ax.set_xticks(epsilons, epsilons)

@@ -2,8 +2,8 @@
 The price of many fits
 ======================
 
-Ten fits do not cost ten times one. How epsilon grows with the number of fits on the same rows, added up and by the accountant of this library. (Added up,
-delta grows as well, to as many times 1e-6 as there are fits; here it stays at 1e-6.)
+Ten fits do not cost ten times one. The figure shows how epsilon grows with the number of fits on the same rows: as a plain sum, and by the
+accountant of this library at a fixed delta of 1e-6. (In a plain sum delta grows as well.)
 """
 
 # %%
@@ -36,4 +36,4 @@ ax.legend()
 plt.show()
 
 # %%
-# For fits that are chosen after looking at earlier results, ask a `Ledger`: its filter holds for these too (see *A team's budget*).
+# If you choose a fit after looking at earlier results, ask a `Ledger`. Its prices hold for such fits too (see *A team's budget*).

@@ -2,7 +2,7 @@
 A team's budget
 ===============
 
-One account for a data set, whoever fits. It is charged before noise is drawn, survives crashes and copies, and refuses what does not fit.
+A data set has one account for everybody. It is charged before noise is drawn, survives crashes and copies, and refuses what exceeds the ceiling.
 """
 
 # %%
@@ -47,7 +47,7 @@ print(
 )
 
 # %%
-# Prices compose sublinearly, so far more than 3 / 0.5 = 6 fits are paid.
+# Two fits cost less than the sum of their prices, so the account pays far more than 3 / 0.5 = 6 fits.
 fig, ax = plt.subplots()
 n = range(1, len(entries) + 1)
 ax.step(n, [e.total for e in entries], where="post", color="tab:blue", label="spent, composed")

@@ -2,7 +2,7 @@
 Tuning with one price
 =====================
 
-Every candidate that is tried on private rows is a look. `DPSearchCV` has one price for the whole search, paid once.
+Every candidate that is tried on private rows spends privacy. `DPSearchCV` has one price for the whole search, paid once.
 """
 
 # %%
@@ -28,7 +28,7 @@ print(search.best_params_, search.privacy_.headline)
 print(f"test accuracy of the chosen model: {search.score(X[test], y[test]):.3f}")
 
 # %%
-# What the search cannot see, and we can because the test rows are public: every candidate fitted with the whole epsilon for itself.
+# For comparison: every candidate, fitted with the whole epsilon. A search cannot know these scores; we can, because the test rows are public.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     alone = np.array(

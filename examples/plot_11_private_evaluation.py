@@ -20,8 +20,8 @@ report = dp_evaluate(model, *held, epsilon=0.5)
 print(report)
 
 # %%
-# Against the exact numbers on the same rows, which nobody could publish: the intervals are for the population, so they also count that 4,000 rows
-# are a sample.
+# Compare them with the exact numbers on the same rows, which nobody could publish. The intervals are for the population, so they also allow for the
+# sampling of 4,000 rows.
 exact = dp_evaluate(model, *held, epsilon=math.inf)
 names = [name for name in ("accuracy", "auc", "precision", "recall") if name in report.estimates]
 fig, ax = plt.subplots()

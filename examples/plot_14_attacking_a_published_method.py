@@ -2,12 +2,12 @@
 Attacking a published method
 ============================
 
-Fast private LASSO as printed (Raff, Khanna and Lu, 2023) draws the feature privately and then reads its *sign* off the exact gradient. A row that owns a
-feature nobody else has gets its label printed. The proven form draws the sign with the feature, at the same price.
+Fast private LASSO as printed (Raff, Khanna and Lu, 2023) draws the feature privately and then reads its *sign* off the exact gradient. If a feature
+occurs in one row only, this reveals the label of that row. The proven form draws the sign with the feature, at the same price.
 """
 
 # %%
-# 400 people, each with one feature of their own; labels are random bits, so nothing but the row itself can tell them. An attacker who sees the
+# 400 people, each with one feature of their own; labels are random bits, so only the row itself reveals them. An attacker who sees the
 # weights guesses the label by the sign of the weight.
 import warnings
 

@@ -2,8 +2,8 @@
 Rows on a cluster (Dask)
 ========================
 
-`fit` takes Dask arrays. Every query is a sum of whole numbers over rows, so it does not matter who adds them: under the same seed the weights are
-the same *bits* as on one machine. (Seeds are for this demonstration only; a seeded model says that it is not private.)
+`fit` takes Dask arrays. Every query is a sum of whole numbers over rows, so the order of addition does not matter. Under the same seed the weights
+are the same *bits* as on one machine. (Seeds are for this demonstration only; a seeded model says that it is not private.)
 """
 
 # %%
