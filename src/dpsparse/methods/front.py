@@ -68,28 +68,37 @@ class _DPSparse(BaseDPLinearModel):
 class DPSparseClassifier(BaseDPClassifier, _DPSparse):
     """Private sparse classifier with nothing to choose.
 
-    Start here. Method and settings are chosen from public facts alone (rows, columns, epsilon, what is declared), which
-    costs nothing; ``plan(n_features)`` says what was chosen and why, before any data. The rule and the measurements
-    behind it: docs/choosing_method.md.
+    Method and settings are chosen from public facts alone (rows, columns, epsilon, what is declared), which costs
+    nothing. ``plan(n_features)`` says what was chosen and why, before any data. The rule: docs/choosing_method.md.
+
+    **When to use.** Start here, for two classes or more. Take another estimator only if you want one particular method,
+    or to compare.
 
     Parameters
     ----------
     domain : Domain
-        Needs `classes`. Declare `n_samples` where it is public: it sets steps, never noise.
-    epsilon, delta : float, default=1.0, 1e-6
-        The guarantee; ``epsilon=math.inf`` is the same model without noise.
-    n_nonzero : int, "mass", PrivateCount or None, default=None
-        Weights to keep, of all classes together. An int says that few features matter, which the choice
-        uses; "mass" keeps the fewest with 90 % of the absolute sum; None keeps all.
-    class_weight : dict, "balanced" or None, default=None
-        Public weight of the rows of each class, or one over the released class counts. Costs nothing.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `classes`. Declare `n_samples` if it is public: it sets steps, never noise.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Number of weights to keep, over all classes. An int says that few columns matter, and the choice of the method
+        uses it. "mass" keeps the fewest that hold 90 % of the absolute sum. A `PrivateCount` costs budget, the others
+        nothing. None keeps all.
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of each class, or "balanced": one over the released class counts. Costs nothing. None weighs all
+        rows equally.
 
     Notes
     -----
@@ -120,15 +129,34 @@ class DPSparseClassifier(BaseDPClassifier, _DPSparse):
 class DPSparseRegressor(BaseDPRegressor, _DPSparse):
     """Private regression with nothing to choose; sparse where sparsity is declared.
 
-    Start here. Method and settings are chosen from public facts alone, as in `DPSparseClassifier`.
+    Method and settings are chosen from public facts alone, as in `DPSparseClassifier`.
+
+    **When to use.** Start here to predict numbers. Take another estimator only if you want one particular method, or to
+    compare.
 
     Parameters
     ----------
     domain : Domain
-        Needs `target_range` or `target_bound`. Declare `n_samples` where it is public: without it small tables cannot
-        be told from large ones, and the choice is DPGradientRegressor.
-
-    All other parameters are those of `DPSparseClassifier`, without `class_weight`.
+        Public facts. Needs `target_range` or `target_bound`. Declare `n_samples` if it is public; without it
+        `DPGradientRegressor` is chosen.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Number of weights to keep. An int says that few columns matter, and the choice of the method uses it. "mass"
+        keeps the fewest that hold 90 % of the absolute sum. A `PrivateCount` costs budget, the others nothing. None
+        keeps all.
 
     Examples
     --------

@@ -81,30 +81,39 @@ class _DPGradient(BaseDPLinearModel):
 class DPGradientClassifier(BaseDPClassifier, _DPGradient):
     """Sparse logistic or multinomial model from a few noisy full gradients.
 
+    **When to use.** For classes, on wide sparse tables and on most narrow ones: text, codes, clicks. It is what
+    `DPSparseClassifier` takes. With fewer rows than columns and a large epsilon, `DPTwoStageClassifier` overfits less.
+
     Parameters
     ----------
     domain : Domain
-        Public facts. Needs `classes`. `n_samples` is optional: without it the number of rows is public
-        under replace-one and taken from a noisy count, part of the budget, under add-remove.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` gives the non-private model.
-    n_nonzero : int, "mass", PrivateCount or None, default=None
-        Weights to keep: the largest on scaled rows (free), the fewest with 90 % of the absolute
-        sum (free), a private count (paid), or all. For several classes: of all classes together.
-    n_iter : int or None, default=None
-        Noisy gradients; None takes a number that grows with sqrt(rows * budget).
-    step_size : float or None, default=None
-        None takes a step that shrinks where noise would drown the rows.
-    class_weight : dict, "balanced" or None, default=None
-        Public weight of the rows of each class: slopes are multiplied by it before they are clipped, so it costs
-        nothing. "balanced" takes one over the released class counts.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `classes`. Without `n_samples` the number of rows is public under replace-one, and taken
+        from a noisy count, a part of the budget, under add-remove.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Number of weights to keep, over all classes: the largest on scaled rows (free), "mass" for the fewest with 90 %
+        of the absolute sum (free), or a private count (paid). None keeps all.
+    n_iter : int or None, default=None
+        Number of noisy gradients. They share one budget, so more steps mean more noise in each. None takes a number
+        that grows with the root of rows times budget.
+    step_size : float or None, default=None
+        Length of a step on scaled rows; costs nothing. None takes a step that shrinks if noise would dominate.
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of each class, or "balanced": one over the released class counts. Slopes are weighted before they
+        are clipped, so it costs nothing. None weighs all rows equally.
 
     Notes
     -----
@@ -153,12 +162,35 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
 class DPGradientRegressor(BaseDPRegressor, _DPGradient):
     """Sparse robust regression from a few noisy full gradients.
 
+    **When to use.** To predict numbers from wide sparse tables. On narrow tables with many rows `DPRidgeRegressor` is
+    more accurate.
+
     Parameters
     ----------
     domain : Domain
-        Needs `target_bound` or `target_range`; `n_samples` as in `DPGradientClassifier`.
-
-    All other parameters are those of `DPGradientClassifier`.
+        Public facts. Needs `target_range` or `target_bound`; `n_samples` as in `DPGradientClassifier`.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Number of weights to keep: the largest on scaled rows (free), "mass" for the fewest with 90 % of the absolute
+        sum (free), or a private count (paid). None keeps all.
+    n_iter : int or None, default=None
+        Number of noisy gradients. They share one budget, so more steps mean more noise in each. None takes a number
+        that grows with the root of rows times budget.
+    step_size : float or None, default=None
+        Length of a step on scaled rows; costs nothing. None takes a step that shrinks if noise would dominate.
 
     Notes
     -----

@@ -54,23 +54,32 @@ class _DPHardThreshold(BaseDPLinearModel):
 class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
     """Sparse classifier by iterative hard thresholding of noisy gradients.
 
+    **When to use.** If the model must have a small, fixed number of weights at every step, or to compare with DP-IGHT.
+    `DPGradientClassifier` with `n_nonzero` is more accurate as a rule.
+
     Parameters
     ----------
     domain : Domain
-        Needs `classes`. `n_samples` sets the number of steps, never the noise.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` runs the same steps without noise.
-    n_nonzero : int, default=10
-        Weights kept after every step, of all classes together.
-    n_iter : int or None, default=None
-        Steps: a privacy parameter. None takes 10 to 100, the more the larger `n_samples` and epsilon are.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `classes`. `n_samples` sets the number of steps, never the noise.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int, default=10
+        Number of weights kept after every step, over all classes; costs nothing.
+    n_iter : int or None, default=None
+        Number of noisy steps. They share one budget, so more steps mean more noise in each. None takes 10 to 100, more
+        for larger `n_samples` and epsilon.
 
     Examples
     --------
@@ -90,12 +99,32 @@ class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
     With fewer than about 60 or 15 sqrt(d) effective rows (`n_samples` times mu) on d columns, and no `n_iter`, only the
     mean of the targets is released.
 
+    **When to use.** If the model must have a small, fixed number of weights at every step, or to compare with DP-IGHT.
+    `DPGradientRegressor` with `n_nonzero` is more accurate as a rule.
+
     Parameters
     ----------
     domain : Domain
-        Needs `target_range` or `target_bound`.
-
-    All other parameters are those of `DPHardThresholdClassifier`.
+        Public facts. Needs `target_range` or `target_bound`. `n_samples` sets the number of steps, never the noise.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int, default=10
+        Number of weights kept after every step; costs nothing.
+    n_iter : int or None, default=None
+        Number of noisy steps. They share one budget, so more steps mean more noise in each. None takes 10 to 100, more
+        for larger `n_samples` and epsilon.
 
     Examples
     --------

@@ -30,23 +30,32 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
     objective perturbation. With fewer rows only declared bounds are used, and with very few only the mean of the
     targets: below ``n_samples * mu`` of about 20 nothing else can be learnt at this epsilon.
 
+    **When to use.** To predict numbers from a narrow table with many rows per column. On wide or sparse tables take
+    `DPGradientRegressor`.
+
     Parameters
     ----------
     domain : Domain
-        Needs `n_samples`, `target_bound` or `target_range`, and `feature_bound` or `row_norm`.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` is least squares with a trace of a ridge.
-    n_nonzero : int or None, default=None
-        Weights to keep: the largest on standardised rows (free); None keeps all.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows; None takes a public default.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `n_samples`, `target_range` or `target_bound`, and `feature_bound` or `row_norm`.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int or None, default=None
+        Number of weights to keep, the largest on standardised rows; costs nothing. None keeps all.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
+        default.
 
     Notes
     -----

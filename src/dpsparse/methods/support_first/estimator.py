@@ -117,24 +117,34 @@ class DPTwoStageClassifier(BaseDPClassifier, _TwoStage):
     scales and length of the rows on the columns found are released for a part of the budget. With fewer rows declared
     bounds set all scales.
 
+    **When to use.** If few columns matter and rows are many, or if there are fewer rows than columns at a large
+    epsilon. Otherwise `DPGradientClassifier` is more accurate.
+
     Parameters
     ----------
     domain : Domain
-        Needs `classes` and `n_samples`; `feature_bound` or `row_norm` where entries exceed 1.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` runs the same algorithm without noise.
-    n_nonzero : int or "auto", default="auto"
-        Columns that are found and fitted, per class for more than two classes (one against the rest). "auto" takes one
-        for every 12 effective rows, 50 at most: a rule of public numbers, which costs nothing.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows; None takes a public default.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int or "auto", default="auto"
+        Number of columns to find and fit; for more than two classes per class (one against the rest). Each shares the
+        budget with the others. "auto" takes one for every 12 effective rows, 50 at most, which is a public rule and
+        costs nothing.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
+        default.
 
     Examples
     --------
@@ -155,12 +165,34 @@ class DPTwoStageRegressor(BaseDPRegressor, _TwoStage):
     Scales are released as by `DPTwoStageClassifier`, mean and spread of the targets as well. Below 30 effective rows
     only the mean of the targets is released.
 
+    **When to use.** If few columns matter and rows are many. Otherwise `DPRidgeRegressor` (narrow tables) or
+    `DPGradientRegressor` (wide ones) is more accurate.
+
     Parameters
     ----------
     domain : Domain
-        Needs `target_bound` or `target_range`, and `n_samples`.
-
-    All other parameters are those of `DPTwoStageClassifier`.
+        Public facts. Needs `target_range` or `target_bound`, and `n_samples`; `feature_bound` or `row_norm` if entries
+        exceed 1.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int or "auto", default="auto"
+        Number of columns to find and fit. Each shares the budget with the others. "auto" follows a public rule and
+        costs nothing.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
+        default.
 
     Examples
     --------
@@ -209,30 +241,40 @@ class _Transfer(_SupportFirst):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPTransferClassifier(BaseDPClassifier, _Transfer):
-    """Sparse logistic model by knowledge transfer: columns are found privately, a ridge teacher is fitted on them and
-    released, or answers public rows from which a student learns.
+    """Sparse logistic model by knowledge transfer.
+
+    Columns are found privately, and a ridge teacher is fitted on them. It is released, or it labels public
+    rows from which a student learns.
+
+    **When to use.** If you have public rows without labels, or to compare with knowledge transfer of Wang and Gu.
+    Otherwise take `DPSparseClassifier`.
 
     Parameters
     ----------
     domain : Domain
-        Needs `classes` and `n_samples`; `feature_bound` or `row_norm` where entries exceed 1.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` runs the same algorithm without noise.
-    n_nonzero : int or "auto", default="auto"
-        Columns that are found and fitted, as in `DPTwoStageClassifier`.
-    public_X : None or array of shape (n_public, n_features), default=None
-        None releases the teacher itself, which is better as a rule. Otherwise a student learns from the teacher's noisy
-        answers on these public rows: least squares, or, where the rows are short in some directions, what stands out
-        of the noise.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows; None takes a public default.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int or "auto", default="auto"
+        Number of columns to find and fit, as in `DPTwoStageClassifier`.
+    public_X : array of shape (n_public, n_features) or None, default=None
+        Public rows. A student learns from the teacher's noisy answers on them. None releases the teacher itself, which
+        is better as a rule.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
+        default.
 
     Examples
     --------
@@ -248,14 +290,40 @@ class DPTransferClassifier(BaseDPClassifier, _Transfer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPTransferRegressor(BaseDPRegressor, _Transfer):
-    """Sparse Huber regression by knowledge transfer. Below 60 effective rows only the mean of the targets is released.
+    """Sparse Huber regression by knowledge transfer.
+
+    Below 60 effective rows only the mean of the targets is released.
+
+    **When to use.** If you have public rows without targets, or to compare with knowledge transfer of Wang and Gu.
+    Otherwise take `DPSparseRegressor`.
 
     Parameters
     ----------
     domain : Domain
-        Needs `target_bound` or `target_range`, and `n_samples`.
-
-    All other parameters are those of `DPTransferClassifier`.
+        Public facts. Needs `target_range` or `target_bound`, and `n_samples`; `feature_bound` or `row_norm` if entries
+        exceed 1.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    n_nonzero : int or "auto", default="auto"
+        Number of columns to find and fit, as in `DPTwoStageRegressor`.
+    public_X : array of shape (n_public, n_features) or None, default=None
+        Public rows. A student learns from the teacher's noisy answers on them. None releases the teacher itself, which
+        is better as a rule.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
+        default.
 
     Examples
     --------
@@ -271,32 +339,42 @@ class DPTransferRegressor(BaseDPRegressor, _Transfer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
-    """Sparse logistic model by private ADMM on columns that are found first (more than two classes: one against the
-    rest).
+    """Sparse logistic model by private ADMM on columns that are found first.
+
+    More than two classes are fitted one against the rest.
+
+    **When to use.** To compare with private ADMM of Wang and Zhang. Otherwise take `DPSparseClassifier`.
 
     Parameters
     ----------
     domain : Domain
-        Needs `classes` and `n_samples`; `feature_bound` or `row_norm` where entries exceed 1.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` runs the same algorithm without noise.
+        Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     n_nonzero : int or "auto", default="auto"
-        Columns that are found, as in `DPTwoStageClassifier`; the penalty may remove weights of them.
+        Number of columns to find, as in `DPTwoStageClassifier`. The penalty may remove weights of them.
     penalty : {"l1", "l1/2"}, default="l1"
+        Penalty of the weights; costs nothing.
     n_iter : int, default=5
-        Rounds; each releases one noisy vector. A privacy parameter.
+        Number of rounds. Each releases one noisy vector from the same budget, so more rounds mean more noise in each.
     coupling : float or None, default=None
         Weight of the augmented term of the mean loss on standardised rows: larger means less noise and slower rounds.
         None takes a public default.
     threshold : float or None, default=None
-        Of the proximal step on standardised columns; None takes three times the noise of one round.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        Threshold of the proximal step on standardised columns; costs nothing. None takes three times the noise of one
+        round.
 
     Examples
     --------
