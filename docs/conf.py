@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path[:0] = [str(ROOT / "src"), str(HERE / "_ext"), str(ROOT / "examples")]
+sys.path[:0] = [str(ROOT / "src"), str(HERE / "_ext")]
 
 import dpsparse  # noqa: E402
 
@@ -70,7 +70,7 @@ sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": os.environ.get("DPSPARSE_EXAMPLES", r"plot_"),
-    "ignore_pattern": r"house\.py|sacro_attacks\.py",  # the second needs an environment of its own
+    "ignore_pattern": r"sacro_attacks\.py",  # needs an environment of its own
     "within_subsection_order": "FileNameSortKey",
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
@@ -83,7 +83,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "doc_module": ("dpsparse",),
     "backreferences_dir": None,
-    "reset_modules": ("matplotlib", "house.reset_look"),
+    "reset_modules": ("matplotlib", "gallery_look.reset_look"),
     "show_signature": False,
 }
 

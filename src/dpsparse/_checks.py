@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
+from dpsparse._text import show_number
 from dpsparse.exceptions import DomainError, DPSparseError, ParameterError, SchemaError
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
@@ -121,7 +122,7 @@ def check_epsilon(value: Any, exact: str = "non-private model") -> None:
     if not is_number(value) or not value > 0:
         rest = f"epsilon must be a positive number, got {given(value)}"
     elif not low <= value <= high and not math.isinf(value):
-        rest = f"epsilon must lie between {low:g} and {high:g}, got {given(value)}"
+        rest = f"epsilon must lie between {show_number(low)} and {show_number(high)}, got {given(value)}"
     else:
         return
     raise ParameterError(
@@ -136,7 +137,7 @@ def check_delta(value: Any) -> None:
     low, high = DELTAS
     if not low <= value <= high:
         raise ParameterError(
-            f"delta must lie between {low:g} and {high:g}, got {given(value)}; try 1e-6."
+            f"delta must lie between {show_number(low)} and {show_number(high)}, got {given(value)}; try 1e-6."
         )
 
 

@@ -57,7 +57,7 @@ class PrivateCount:
     >>> count = PrivateCount(low=5, high=200, epsilon=0.1)
     >>> plan = DPLassoClassifier(Domain(classes=[0, 1]), epsilon=1.0, n_nonzero=count).plan(n_features=1_000)
     >>> print(plan.guarantee.headline)  # the count included
-    (1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven
+    (1, 1e-6)-DP of the table given to fit, add/remove one row, proven
     """
 
     low: int

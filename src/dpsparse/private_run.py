@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dpsparse._text import show_number
 from dpsparse.accounting.conversion import renyi_epsilon
 from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence
 from dpsparse.accounting.guarantee import EVALUATED
@@ -147,8 +148,8 @@ def _count_unpaid_fit(plan: Plan) -> None:
     spent = renyi_epsilon(together, plan.delta)
     warnings.warn(
         f"This process has made {n_fits} private fits without a ledger. If they used the same rows, they spent epsilon "
-        f"{spent:.3g} at delta {plan.delta:g} together. Pass ledger=Ledger(path, epsilon=...) to every fit: it keeps "
-        "the account, refuses what exceeds it, and ends this warning.",
+        f"{spent:.3g} at delta {show_number(plan.delta)} together. Pass ledger=Ledger(path, epsilon=...) to every fit: "
+        "it keeps the account, refuses what exceeds it, and ends this warning.",
         UnpaidFitsWarning,
         stacklevel=4,
     )

@@ -31,13 +31,11 @@ def make(**changes):
 
 
 def test_the_headline_is_one_line():
-    assert (
-        make().headline == "(1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven"
-    )
+    assert make().headline == "(1, 1e-6)-DP of the table given to fit, add/remove one row, proven"
     raw = make(adjacency="replace-one", table=RAW)
-    assert raw.headline == "(1.0, 1e-06)-DP of the raw table, replace one row, proven"
+    assert raw.headline == "(1, 1e-6)-DP of the raw table, replace one row, proven"
     # Rounded up: a printed guarantee never understates the loss.
-    assert make(epsilon=1.2345671, delta=1.0000001e-6).headline.startswith("(1.23457, 1.00001e-06)")
+    assert make(epsilon=1.2345671, delta=1.0000001e-6).headline.startswith("(1.23457, 1.00001e-6)")
     assert make().seeded().headline.startswith("NOT PRIVATE: seeded")
     bare = make(epsilon=math.inf, proven=False, events=(("fit", NonPrivate()),))
     assert bare.headline.startswith("NOT PRIVATE: no noise")
@@ -49,7 +47,7 @@ def test_the_text_names_everything_an_officer_asks():
     text = str(make())
     for words in (
         "factor e^epsilon = 2.72",
-        "1e-06",
+        "1e-6",
         "select",
         "Exponential",
         "trusted curator",

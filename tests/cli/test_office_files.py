@@ -137,7 +137,7 @@ def test_check_says_what_fit_would_do_and_spends_nothing(run):
         "caseid; leave",
         "no name",
         "ill: one of no, yes",
-        "(50.0, 1e-06)-DP",
+        "(50, 1e-6)-DP",
         "allow",
     ):
         assert said in out, said

@@ -53,7 +53,7 @@ FIT = ("fit", "raw.csv", *FACTS)
 def test_one_command_needs_no_other_fact(run, folder, frame):
     code, out, _ = run(*FIT, "--epsilon", "1", "--prepare", "private", "-o", "model.json")
     assert code == 0
-    assert "(1.0, 1e-06)-DP" in out
+    assert "(1, 1e-6)-DP" in out
     model = load("model.json")
     assert model.steps_[0][1].kinds_ == {
         "id": "category",

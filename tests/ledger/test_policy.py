@@ -54,7 +54,7 @@ def test_a_release_within_the_policy_is_booked(book):
     ("asked", "says"),
     [
         (lambda: plan(epsilon=1.01), "epsilon 1 at most"),
-        (lambda: plan(epsilon=0.5, delta=1e-5), "delta 1e-06 at most"),
+        (lambda: plan(epsilon=0.5, delta=1e-5), "delta 1e-6 at most"),
         (lambda: plan(DPLassoClassifier, epsilon=0.5), "does not allow DPLassoClassifier"),
         (lambda: plan(epsilon=math.inf), "at most, and DPGradientClassifier asks inf"),
         (lambda: plan(epsilon=0.5, random_state=0), "asks inf"),

@@ -82,7 +82,7 @@ def test_a_refusal_for_delta_says_so():
     ledger = Ledger(epsilon=4.0, delta=1e-6)
     greedy = table_pipeline(epsilon=0.5, delta=1e-6, leak_share=2.0**-16).plan()
     ledger.reserve(greedy)
-    with pytest.raises(BudgetError, match="smaller delta than 1e-06, such as 6e-08"):
+    with pytest.raises(BudgetError, match="smaller delta than 1e-6, such as 6e-8"):
         ledger.reserve(greedy)
     ledger.reserve(table_pipeline(epsilon=0.5, delta=6e-8, leak_share=2.0**-16).plan())
 

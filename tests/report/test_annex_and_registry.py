@@ -51,7 +51,7 @@ def test_the_entry_states_what_the_model_promises(fitted):
     assert loss["privacy_parameters"] == {"epsilon": 0.75, "delta": 1e-6}
     assert loss["privacy_unit"] == "one row"
     assert (
-        "ceiling is epsilon 3 at delta 1e-06, releases on record: 1"
+        "ceiling is epsilon 3 at delta 1e-6, releases on record: 1"
         in entry["deployment"]["accounting"]["composition"]
     )
     assert "Gaussian on a grid" in entry["deployment"]["implementation"]["mechanisms"]
@@ -101,7 +101,7 @@ def test_the_annex_keeps_library_and_operator_apart(fitted):
     audit = "DPGradientClassifier (proven, add-remove) claims epsilon = 0.75: not refuted"
     annex = dpia_annex(model, ledger=ledger, audit=audit)
     assert "a factor of at most 2.12" in annex
-    assert "ceiling epsilon 3 at delta 1e-06, spent 0.75" in annex
+    assert "ceiling epsilon 3 at delta 1e-6, spent 0.75" in annex
     assert audit in annex
     assert "to be filled in by the operator" in annex
     assert "None attached" in dpia_annex(model, ledger=ledger)

@@ -124,9 +124,7 @@ def test_weights_within_their_noise_are_told():
 def test_promised_numbers_are_rounded_up():
     """e^1.1 = 3.0042 and delta 1.4e-6: "at most 3" and "at most 1e-06" would be false."""
     text = text_of(privacy_card(fitted(epsilon=1.1, delta=1.41e-6)))
-    assert (
-        "by a factor of at most 3.01, apart from a further probability of at most 1.5e-06" in text
-    )
+    assert "by a factor of at most 3.01, apart from a further probability of at most 1.5e-6" in text
     assert "more than 75.1 % certain" in text  # 0.75026...
 
 

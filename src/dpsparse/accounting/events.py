@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from dpsparse._checks import given, is_real, is_whole
+from dpsparse._text import show_number
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 
@@ -46,7 +47,7 @@ class Event:
 def _short(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return show_number(value) if isinstance(value, float) else str(value)
 
 
 class _Positive:

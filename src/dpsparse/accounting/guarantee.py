@@ -9,9 +9,10 @@ from typing import Any
 
 from dpsparse._checks import given
 from dpsparse._json import plain
+from dpsparse._text import rounded_up, show_number
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import epsilon as event_epsilon
-from dpsparse.accounting.html import guarantee_html, likelihood_factor, rounded_up
+from dpsparse.accounting.html import guarantee_html, likelihood_factor
 from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import CalibrationError, ParameterError
 
@@ -58,7 +59,7 @@ class Guarantee:
     >>> from dpsparse import Domain, DPGradientClassifier
     >>> guarantee = DPGradientClassifier(Domain(classes=[0, 1]), epsilon=0.5).plan(n_features=1_000).guarantee
     >>> guarantee.headline
-    '(0.5, 1e-06)-DP of the table given to fit, add/remove one row, proven'
+    '(0.5, 1e-6)-DP of the table given to fit, add/remove one row, proven'
     >>> guarantee.proven, guarantee.unit, guarantee.source
     (True, 'one row', 'docs/proofs/noisy_gradient.md')
     """
@@ -275,8 +276,8 @@ def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW)
     found = []
     if n_units is not None and delta * n_units >= 1.0:
         found.append(
-            f"delta = {delta:g} is not below 1/n for n = {n_units:,} {many}: to publish one {one} at random would "
-            "satisfy it; choose delta far below 1/n"
+            f"delta = {show_number(delta)} is not below 1/n for n = {n_units:,} {many}: to publish one {one} at random "
+            "would satisfy it; choose delta far below 1/n"
         )
     if LOOSE < epsilon < math.inf:
         found.append(

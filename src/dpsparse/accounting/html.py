@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import fields
-from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
+from dpsparse._text import show_number
 from dpsparse.accounting.events import Event, Repeated, Sequence
 
 # readable on light and dark backgrounds
@@ -33,13 +33,6 @@ def guarantee_html(
     )
 
 
-def rounded_up(value: float, digits: int = 6) -> str:
-    """A number of a promise in few digits, rounded up: what is printed never understates a loss."""
-    if len(repr(value)) <= digits + 2:
-        return repr(value)
-    return repr(float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value)))
-
-
 def likelihood_factor(epsilon: float) -> float:
     """e^epsilon, never below it: the factor by which a probability may change."""
     return math.nextafter(math.exp(min(epsilon, 700.0)), math.inf) if epsilon else 1.0
@@ -49,7 +42,7 @@ def show(value: Any) -> str:
     """A number as people read it, an event in words, anything else as it prints."""
     if isinstance(value, Event):
         return describe(value)
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return show_number(value) if isinstance(value, float) else str(value)
 
 
 def describe(event: Event) -> str:
@@ -60,7 +53,7 @@ def describe(event: Event) -> str:
         return "; then ".join(describe(part) for part in event.events) or "nothing"
     parts = [(field.name, getattr(event, field.name)) for field in fields(event)]
     numbers = [
-        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.4g}"
+        f"{name} {value:,}" if isinstance(value, int) else f"{name} {show_number(value, 4)}"
         for name, value in parts
         if isinstance(value, (int, float))
     ]

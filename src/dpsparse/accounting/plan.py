@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from dpsparse._text import show_number
 from dpsparse.accounting.conversion import best_bound
 from dpsparse.accounting.events import Event, RoundedGaussian, Sequence
 from dpsparse.accounting.guarantee import FITTED, ROW, Guarantee
@@ -135,7 +136,5 @@ class Plan(Generic[Settings]):
         if self.guarantee.proven:
             lines.append(f"  {'accounting':<22} {self.accounting} bound")
         for key, value in self.parameters.items():
-            lines.append(
-                f"  {key:<22} {value:.6g}" if isinstance(value, float) else f"  {key:<22} {value}"
-            )
+            lines.append(f"  {key:<22} {show_number(value) if isinstance(value, float) else value}")
         return "\n".join(lines)

@@ -6,6 +6,7 @@ import math
 from html import escape
 
 from dpsparse._html import page as whole_page
+from dpsparse._text import show_number
 from dpsparse.audit.verdict import Row, Verdict
 
 # Of the bars: the rest of the style is that of every page.
@@ -29,7 +30,7 @@ def page(verdict: Verdict) -> str:
     title = f"Audit of {verdict.method}"
     body = f"""{_STYLE}
 <h1>{escape(title)}</h1>
-<p>Claim: epsilon = {verdict.claimed:g} at delta = {verdict.delta:g}, {escape(verdict.adjacency)},
+<p>Claim: epsilon = {verdict.claimed:g} at delta = {show_number(verdict.delta)}, {escape(verdict.adjacency)},
 calibration {escape(verdict.calibration)}. Verdict: <span class="{kind}">{word}</span>.</p>
 <table><caption hidden>Attacks and what they refute</caption>
 <thead><tr><th scope="col">attack</th><th scope="col">claimed epsilon</th>

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from dpsparse._text import show_number
 from dpsparse.audit import law
 from dpsparse.audit.blackbox import Attack, attack, publish
 from dpsparse.audit.neighbours import Pair, worst_pairs
@@ -90,7 +91,7 @@ class Verdict:
     def __str__(self) -> str:
         head = (
             f"{self.method} ({self.calibration}, {self.adjacency}) claims "
-            f"epsilon = {self.claimed:g} at delta = {self.delta:g}: "
+            f"epsilon = {self.claimed:g} at delta = {show_number(self.delta)}: "
             + ("not refuted" if self.holds else "REFUTED")
         )
         lines = [head, f"{'attack':<12}{'claimed':>9}{'refuted':>9}  verdict   detail"]

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dpsparse._json import plain, readable
-from dpsparse._text import show_name, show_text
+from dpsparse._text import show_name, show_number, show_text
 from dpsparse.exceptions import LedgerError, ModelFileError
 
 
@@ -102,9 +102,7 @@ def budget_line(account: Any) -> str:
     """One line on an account, for people."""
     terms, spent = account.terms, account.spent()
     name = account.dataset + (f" [{account.partition}]" if account.partition else "")
-    head = (
-        f"budget {name}: epsilon {spent:.4g} of {terms.epsilon:.4g} spent at delta {terms.delta:g}"
-    )
+    head = f"budget {name}: epsilon {spent:.4g} of {terms.epsilon:.4g} spent at delta {show_number(terms.delta)}"
     if math.isinf(spent):
         return (
             f"{head}; fits without a guarantee are on record, so the data set as a whole has none"

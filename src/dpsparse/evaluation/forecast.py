@@ -100,7 +100,7 @@ def evaluation_plan(
     >>> from dpsparse import evaluation_plan
     >>> forecast = evaluation_plan(n_samples=5_000, epsilon=0.2, metrics=["accuracy"])
     >>> print(forecast)
-    Evaluation on 5,000 rows: (0.2, 1e-06)-DP of the evaluated table, add/remove one row, proven
+    Evaluation on 5,000 rows: (0.2, 1e-6)-DP of the evaluated table, add/remove one row, proven
       metric        width to expect  without privacy
       accuracy               0.0317           0.0265
     """

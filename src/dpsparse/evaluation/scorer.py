@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsparse._checks import check_terms
+from dpsparse._text import show_number
 from dpsparse.accounting import Event, Gaussian, NonPrivate, calibrate
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.exceptions import BudgetWarning, ParameterError
@@ -86,7 +87,8 @@ class DPScorer:
         return sign * float(report.estimates[name])
 
     def __repr__(self) -> str:
-        return f"make_dp_scorer({self.metric!r}): pays epsilon={self.epsilon:g}, delta={self.delta:g} at every call"
+        price = f"epsilon={self.epsilon:g}, delta={show_number(self.delta)}"
+        return f"make_dp_scorer({self.metric!r}): pays {price} at every call"
 
 
 def make_dp_scorer(

@@ -78,7 +78,7 @@ class DPFeatureTest(_Fitted):
     >>> X, y = make_sparse_classification(n_samples=2_000, n_features=50, seed=0)
     >>> test = DPFeatureTest(Domain(classes=[0, 1]), q=0.1, epsilon=2.0).fit(X, y)
     >>> test.pvalues_.shape, test.privacy_.headline
-    ((50,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((50,), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
     domain: Domain | None = None

@@ -24,11 +24,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from dpsparse._text import rounded_up, show_number
 from dpsparse.accounting.calibrate import calibrate
 from dpsparse.accounting.conversion import epsilon as price
 from dpsparse.accounting.events import ZCDP, Event, Gaussian, to_dict
 from dpsparse.accounting.guarantee import ROW
-from dpsparse.accounting.html import guarantee_html, rounded_up
+from dpsparse.accounting.html import guarantee_html
 from dpsparse.accounting.plan import Plan
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.ledger.book import (
@@ -165,7 +166,7 @@ class Ledger(Chain):
         if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
             raise LedgerError(
                 f"Data set {self.dataset!r} already has an account with epsilon {terms.epsilon:g}, "
-                f"delta {terms.delta:g}; a ceiling is never changed. Open it without stating one."
+                f"delta {show_number(terms.delta)}; a ceiling is never changed. Open it without stating one."
             )
         if adjacency is not None and adjacency != terms.adjacency:
             raise LedgerError(
@@ -250,7 +251,7 @@ class Ledger(Chain):
             return total, self._no_room_for_delta(plan, asked)
         left = self._room(book)
         return total, (
-            f"{plan.method} asks epsilon {asked:.4g} at delta {self.terms.delta:g}, {before:.4g} "
+            f"{plan.method} asks epsilon {asked:.4g} at delta {show_number(self.terms.delta)}, {before:.4g} "
             f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
             f"is room for one further fit of up to about {left:.4g}. Nothing was spent."
         )
@@ -259,7 +260,10 @@ class Ledger(Chain):
         taken = price_of(plan.event, self.terms)
         if taken.leak > taken.tail + taken.slack:  # which shrinks with the delta of the fit
             small = min(self.terms.delta, plan.guarantee.delta / 16)
-            advice = f"Fit with a smaller delta than {plan.guarantee.delta:g}, such as {small:.1g}."
+            asked_delta = show_number(plan.guarantee.delta)
+            advice = (
+                f"Fit with a smaller delta than {asked_delta}, such as {show_number(small, 1)}."
+            )
         else:
             advice = "Such fits need an account with a larger delta or a lower ceiling."
         return (
@@ -334,7 +338,7 @@ class Ledger(Chain):
         part = "" if self.partition is None else f", partition={self.partition!r}"
         return (
             f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
-            f"epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}, {self.terms.adjacency})"
+            f"epsilon={self.terms.epsilon:g}, delta={show_number(self.terms.delta)}, {self.terms.adjacency})"
         )
 
     def _repr_html_(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpsparse._checks import DELTAS, EPSILONS, given, is_real
 from dpsparse._json import canonical, parsed
+from dpsparse._text import show_number
 from dpsparse.accounting.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
 from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.accounting.plan import Plan
@@ -187,7 +188,8 @@ def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -
     ):
         if not (is_real(value) and low <= value <= high):
             raise LedgerError(
-                f"The ceiling {name} must be a number between {low:g} and {high:g}, got {given(value)}; try {remedy}."
+                f"The ceiling {name} must be a number between {show_number(low)} and {show_number(high)}, "
+                f"got {given(value)}; try {remedy}."
             )
     return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsparse._json import read_toml
+from dpsparse._text import show_number
 from dpsparse.accounting.plan import Plan
 from dpsparse.exceptions import LedgerError
 from dpsparse.ledger.book import UNITS, check_name, is_proven
@@ -85,7 +86,7 @@ class Policy:
             limit = self.release.get(name, math.inf)
             if asked > limit:
                 return (
-                    f"The policy {self.name} allows a release {name} {limit:g} at most, and {plan.method} "
+                    f"The policy {self.name} allows a release {name} {show_number(limit)} at most, and {plan.method} "
                     f"asks {asked:.4g}. Nothing was spent."
                 )
         for method in _methods_of(plan):
@@ -109,7 +110,7 @@ class Policy:
             for name, limit in limits.items():
                 number = name in ("epsilon", "delta")
                 if stated[name] > limit if number else stated[name] != limit:
-                    want = f"{limit:g} at most" if number else repr(limit)
+                    want = f"{show_number(limit)} at most" if number else repr(limit)
                     return (
                         f"The policy {self.name} asks {name} {want} of the account of data set {dataset!r}, which "
                         f"has {stated[name]!r}. Nothing was spent. Open another account within the policy."

@@ -91,7 +91,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> estimator = DPGradientClassifier(Domain(classes=[0, 1], n_samples=2_000))
     >>> search = DPSearchCV(estimator, {"n_nonzero": [5, 10, 20]}, epsilon=1.0)
     >>> print(search.plan(n_features=50).guarantee.headline)  # of the whole search, before any data
-    (1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven
+    (1, 1e-6)-DP of the table given to fit, add/remove one row, proven
     >>> search.fit(X, y).best_params_["n_nonzero"] in (5, 10, 20)
     True
     """

@@ -14,9 +14,10 @@ from string import Template
 from typing import Any
 
 import dpsparse
+from dpsparse._text import rounded_up, show_number
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import ROW, TRUST_MODEL
-from dpsparse.accounting.html import describe, likelihood_factor, rounded_up
+from dpsparse.accounting.html import describe, likelihood_factor
 from dpsparse.ledger import Ledger
 
 _OPEN = "**to be filled in by the operator**"
@@ -134,8 +135,9 @@ def _budget(ledger: Ledger | None) -> str:
     if ledger is None:
         return "No ledger was given: this paper speaks of the one release alone."
     entries = ledger.history()
+    delta = show_number(ledger.terms.delta)
     head = (
-        f"Data set {ledger.dataset!r}: ceiling epsilon {ledger.terms.epsilon:g} at delta {ledger.terms.delta:g}, spent "
+        f"Data set {ledger.dataset!r}: ceiling epsilon {ledger.terms.epsilon:g} at delta {delta}, spent "
         f"{rounded_up(ledger.spent(), 4)}. Releases: {len(entries)}, listed below (the last 50 at most). The book is "
         f"unbroken: {ledger.verify()} entries, as a release is reserved and then completed; head `{ledger.head[:16]}`."
     )

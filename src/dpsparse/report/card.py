@@ -15,8 +15,9 @@ import numpy as np
 import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._html import page
+from dpsparse._text import rounded_up
 from dpsparse.accounting import Guarantee, Sequence, epsilon
-from dpsparse.accounting.html import describe, rounded_up, show
+from dpsparse.accounting.html import describe, show
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger

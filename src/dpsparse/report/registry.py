@@ -12,9 +12,10 @@ from typing import Any
 
 import dpsparse
 from dpsparse._json import readable
+from dpsparse._text import rounded_up, show_number
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
-from dpsparse.accounting.html import describe, rounded_up
+from dpsparse.accounting.html import describe
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.report.annex import name_of
@@ -228,6 +229,7 @@ def _composition(model: Any, ledger: Ledger | None) -> str:
     terms = ledger.terms
     return text + (
         f" All releases from this data set are booked before noise is drawn; the account's ceiling is epsilon "
-        f"{terms.epsilon:g} at delta {terms.delta:g}, releases on record: {len(ledger.history())}, together epsilon "
-        f"{rounded_up(ledger.spent(), 4)}. The ceiling also holds for releases chosen after looking at earlier ones."
+        f"{terms.epsilon:g} at delta {show_number(terms.delta)}, releases on record: {len(ledger.history())}, together "
+        f"epsilon {rounded_up(ledger.spent(), 4)}. The ceiling also holds for releases chosen after looking at earlier "
+        "ones."
     )

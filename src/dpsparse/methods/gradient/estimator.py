@@ -130,7 +130,7 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
     >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
     class_weight: Any = None
@@ -204,5 +204,5 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
     >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPGradientRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
     >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((8,), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """

@@ -154,7 +154,7 @@ class DPTwoStageClassifier(BaseDPClassifier, _TwoStage):
     >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPTwoStageClassifier(domain, epsilon=2.0, n_nonzero=3).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
@@ -202,7 +202,7 @@ class DPTwoStageRegressor(BaseDPRegressor, _TwoStage):
     >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPTwoStageRegressor(domain, epsilon=2.0, n_nonzero=3).fit(X, X[:, 0])
     >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((8,), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
@@ -284,7 +284,7 @@ class DPTransferClassifier(BaseDPClassifier, _Transfer):
     >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPTransferClassifier(domain, epsilon=2.0, public_X=X[:50]).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
@@ -333,7 +333,7 @@ class DPTransferRegressor(BaseDPRegressor, _Transfer):
     >>> domain = Domain(target_bound=1.0, row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPTransferRegressor(domain, epsilon=2.0, public_X=X[:50]).fit(X, X[:, 0])
     >>> model.coef_.shape, model.privacy_.headline
-    ((8,), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((8,), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
 
@@ -384,7 +384,7 @@ class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
     >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPADMMClassifier(domain, epsilon=2.0, n_iter=3).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
     penalty: str = "l1"
