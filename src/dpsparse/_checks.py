@@ -11,6 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_CEILING, Context
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
@@ -18,7 +19,6 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from dpsparse._text import show_number
 from dpsparse.exceptions import DomainError, DPSparseError, ParameterError, SchemaError
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
@@ -65,6 +65,22 @@ def given(value: object) -> str:
     if type(value) is tuple and len(value) <= 3:
         return f"({', '.join(map(given, value))})"
     return f"an object of type {type(value).__name__}"
+
+
+def show_number(value: float, digits: int = 6) -> str:
+    """A number in few digits: 1 rather than 1.0, 1e-6 rather than 1e-06."""
+    return _without_zeros(f"{value:.{digits}g}")
+
+
+def rounded_up(value: float, digits: int = 6) -> str:
+    """A number of a promise in few digits, rounded up: what is printed never understates a loss."""
+    if len(repr(value)) > digits + 2:
+        value = float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value))
+    return _without_zeros(repr(value))
+
+
+def _without_zeros(text: str) -> str:
+    return re.sub(r"e([+-])0*", lambda sign: f"e{sign[1].strip('+')}", text.removesuffix(".0"))
 
 
 def is_whole(value: object) -> bool:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpsparse._text import show_number
+from dpsparse._checks import show_number
 from dpsparse.accounting.conversion import renyi_epsilon
 from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence
 from dpsparse.accounting.guarantee import EVALUATED

@@ -1,8 +1,9 @@
-"""How far a fit has come, told to the person at the terminal.
+"""How far a run has come, told on standard error to the person who waits.
 
     verbose < 0    silent
-    verbose = 0    on a terminal one line that is rewritten, once a fit takes longer than a second; else silent
-    verbose > 0    besides, a line for every phase with its seconds, on standard error
+    verbose = 0    on a terminal one line that is rewritten, once a run takes longer than a second;
+                   elsewhere (a pipe, a notebook) one line, once it takes longer than five
+    verbose > 0    besides, a line for every phase with its seconds
 
 Only public facts are shown: the names of the plan's phases and the share of each that is done.
 """
@@ -11,12 +12,34 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 from numba.core import event as numba_event
 
 _PATIENCE = 1.0  # seconds before the first sign of life: a line for less would only flicker
 _PAUSE = 0.1  # seconds between two signs
+_SILENCE = 5.0  # seconds that pass without a word where nobody watches
+
+
+@contextmanager
+def told_if_slow(text: str) -> Iterator[None]:
+    """One line in a pipe, a log or a notebook if what happens inside takes long; a terminal is told by others."""
+    timer = Timer(_SILENCE, _write, [f"{text} ...\n"])
+    timer.daemon = True
+    if not sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 class FitProgress:
@@ -32,7 +55,9 @@ class FitProgress:
     def __enter__(self) -> FitProgress:
         self._began = self._entered = time.perf_counter()
         self._next = self._began + (_PATIENCE if self._patience is None else self._patience)
-        if self._live:
+        if not self._live:
+            self._next = self._began + _SILENCE
+        if self._verbose >= 0:
             numba_event.register("numba:compile", self._notice)  # type: ignore[no-untyped-call]
         return self
 
@@ -41,30 +66,29 @@ class FitProgress:
         if phase != self._phase:
             self._close_phase(now)
             self._phase = phase
-        if self._live and now >= self._next:
-            self._write(
-                f"\r\x1b[K{self._name}: {phase} {min(done, 1.0):.0%}, {now - self._began:.0f} s"
-            )
+        if self._verbose < 0 or now < self._next:
+            return
+        text = f"{self._name}: {phase} {min(done, 1.0):.0%}, {now - self._began:.0f} s"
+        if self._live:
+            _write(f"\r\x1b[K{text}")
             self._shown, self._next = True, now + _PAUSE
+        else:
+            _write(f"{text}\n")
+            self._next = now + 12 * (now - self._began)  # after 5 s, 1 minute, 13 minutes
 
     def __exit__(self, *error: object) -> None:
         self._close_phase(time.perf_counter())
-        if self._live:
+        if self._verbose >= 0:
             numba_event.unregister("numba:compile", self._notice)  # type: ignore[no-untyped-call]
             self._notice.close()
 
     def _close_phase(self, now: float) -> None:
         if self._shown:
-            self._write("\r\x1b[K")
+            _write("\r\x1b[K")
             self._shown = False
         if self._phase and self._verbose > 0:
-            self._write(f"{self._name}: {self._phase}, {now - self._entered:.1f} s\n")
+            _write(f"{self._name}: {self._phase}, {now - self._entered:.1f} s\n")
         self._entered = now
-
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
@@ -77,9 +101,9 @@ class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
         if self._depth == 0:
             self._began = time.perf_counter()
         self._depth += 1
-        if not self.told:
+        if not self.told and self.seconds >= _PATIENCE:
             self.told = True
-            sys.stderr.write("dpsparse: compiling for this machine (once, some seconds)\n")
+            _write("dpsparse: compiling for this machine (once, some seconds)\n")
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
@@ -88,5 +112,5 @@ class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
 
     def close(self) -> None:
         if self.told:
-            sys.stderr.write(f"dpsparse: compiled in {self.seconds:.0f} s; the code is kept\n")
+            _write(f"dpsparse: compiled in {self.seconds:.0f} s; the code is kept\n")
             self.told = False

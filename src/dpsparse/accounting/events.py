@@ -13,8 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from dpsparse._checks import given, is_real, is_whole
-from dpsparse._text import show_number
+from dpsparse._checks import given, is_real, is_whole, show_number
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dpsparse._checks import given
+from dpsparse._checks import given, rounded_up, show_number
 from dpsparse._json import plain
-from dpsparse._text import rounded_up, show_number
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.html import guarantee_html, likelihood_factor

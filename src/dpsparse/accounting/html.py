@@ -8,7 +8,7 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-from dpsparse._text import show_number
+from dpsparse._checks import show_number
 from dpsparse.accounting.events import Event, Repeated, Sequence
 
 # readable on light and dark backgrounds

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from dpsparse._text import show_number
+from dpsparse._checks import show_number
 from dpsparse.accounting.conversion import best_bound
 from dpsparse.accounting.events import Event, RoundedGaussian, Sequence
 from dpsparse.accounting.guarantee import FITTED, ROW, Guarantee

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
+from dpsparse._checks import show_number
 from dpsparse._html import page as whole_page
-from dpsparse._text import show_number
 from dpsparse.audit.verdict import Row, Verdict
 
 # Of the bars: the rest of the style is that of every page.

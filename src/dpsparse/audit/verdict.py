@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from dpsparse._text import show_number
+from dpsparse._checks import show_number
 from dpsparse.audit import law
 from dpsparse.audit.blackbox import Attack, attack, publish
 from dpsparse.audit.neighbours import Pair, worst_pairs

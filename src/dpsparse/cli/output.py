@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
+from dpsparse._checks import show_number
 from dpsparse._json import plain, readable
-from dpsparse._text import show_name, show_number, show_text
+from dpsparse._text import show_name, show_text
 from dpsparse.exceptions import LedgerError, ModelFileError
 
 

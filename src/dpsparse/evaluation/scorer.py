@@ -7,8 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpsparse._checks import check_terms
-from dpsparse._text import show_number
+from dpsparse._checks import check_terms, show_number
 from dpsparse.accounting import Event, Gaussian, NonPrivate, calibrate
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.exceptions import BudgetWarning, ParameterError

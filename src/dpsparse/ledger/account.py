@@ -24,7 +24,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from dpsparse._text import rounded_up, show_number
+from dpsparse._checks import rounded_up, show_number
 from dpsparse.accounting.calibrate import calibrate
 from dpsparse.accounting.conversion import epsilon as price
 from dpsparse.accounting.events import ZCDP, Event, Gaussian, to_dict

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dpsparse._checks import DELTAS, EPSILONS, given, is_real
+from dpsparse._checks import DELTAS, EPSILONS, given, is_real, show_number
 from dpsparse._json import canonical, parsed
-from dpsparse._text import show_number
 from dpsparse.accounting.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
 from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.accounting.plan import Plan

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpsparse._checks import show_number
 from dpsparse._json import read_toml
-from dpsparse._text import show_number
 from dpsparse.accounting.plan import Plan
 from dpsparse.exceptions import LedgerError
 from dpsparse.ledger.book import UNITS, check_name, is_proven

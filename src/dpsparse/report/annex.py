@@ -14,7 +14,7 @@ from string import Template
 from typing import Any
 
 import dpsparse
-from dpsparse._text import rounded_up, show_number
+from dpsparse._checks import rounded_up, show_number
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import ROW, TRUST_MODEL
 from dpsparse.accounting.html import describe, likelihood_factor

@@ -14,8 +14,8 @@ import numpy as np
 
 import dpsparse
 from dpsparse import proofs as notes
+from dpsparse._checks import rounded_up
 from dpsparse._html import page
-from dpsparse._text import rounded_up
 from dpsparse.accounting import Guarantee, Sequence, epsilon
 from dpsparse.accounting.html import describe, show
 from dpsparse.domain.file import plain_facts

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse._text import rounded_up, show_name
+from dpsparse._checks import rounded_up
+from dpsparse._text import show_name
 
 if TYPE_CHECKING:
     from dpsparse.report.weights import Weight

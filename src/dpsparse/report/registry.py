@@ -11,8 +11,8 @@ import re
 from typing import Any
 
 import dpsparse
+from dpsparse._checks import rounded_up, show_number
 from dpsparse._json import readable
-from dpsparse._text import rounded_up, show_number
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
 from dpsparse.accounting.html import describe

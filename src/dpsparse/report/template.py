@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from dpsparse._text import rounded_up
+from dpsparse._checks import rounded_up
 from dpsparse.accounting.html import show
 from dpsparse.exceptions import DPSparseError
 
