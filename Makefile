@@ -24,10 +24,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP): pyproject.toml | $(BIN)/python
+	@echo "installing into $(VENV): a minute or two, the first time alone"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli]"
 	@touch $@
 
 $(DEV_STAMP): pyproject.toml | $(BIN)/python
+	@echo "installing into $(VENV) with all that tests need: some minutes, the first time alone"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@ $(STAMP)
 

@@ -74,7 +74,7 @@ class FitProgress:
             self._shown, self._next = True, now + _PAUSE
         else:
             _write(f"{text}\n")
-            self._next = now + 12 * (now - self._began)  # after 5 s, 1 minute, 13 minutes
+            self._next = now + 12 * (now - self._began) + 1.0  # after 5 s, 1 minute, 14 minutes
 
     def __exit__(self, *error: object) -> None:
         self._close_phase(time.perf_counter())

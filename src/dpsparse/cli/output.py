@@ -37,19 +37,21 @@ def on_terminal() -> bool:
 
 @contextmanager
 def stage(text: str, *, always: bool = False) -> Iterator[None]:
-    """Progress on a terminal; silent in a pipe or a log, unless it is `always` shown."""
-    show = always or on_terminal()
+    """Progress on a terminal; in a pipe or a log one line if it takes long, unless it is `always` shown."""
+    from dpsparse.progress import told_if_slow  # which imports Numba
+
+    if not (always or on_terminal()):
+        with told_if_slow(f"dpsparse: {show_name(text)}"):
+            yield
+        return
     begin = time.perf_counter()
-    if show:
-        click.echo(f"{show_name(text)} ...", nl=False, err=True)
+    click.echo(f"{show_name(text)} ...", nl=always and not on_terminal(), err=True)
     try:
         yield
     except BaseException:
-        if show:
-            click.echo(err=True)
+        click.echo(err=True)
         raise
-    if show:
-        click.echo(f" {time.perf_counter() - begin:.1f} s", err=True)
+    click.echo(f" {time.perf_counter() - begin:.1f} s", err=True)
 
 
 @contextmanager
