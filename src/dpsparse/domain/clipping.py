@@ -229,9 +229,9 @@ def _within(indptr: np.ndarray, indices: np.ndarray, minor: int) -> bool:
     if indptr[0] != 0 or indptr[-1] > indices.size or np.any(indptr[1:] < indptr[:-1]):
         return False
     end = int(indptr[-1])
-    if indices.dtype != np.int32:  # not worth a kernel of its own
-        return end == 0 or bool(indices[:end].min() >= 0 and indices[:end].max() < minor)
-    return _nowhere(end, lambda a, b: _beyond(indices[a:b], minor))
+    # Where a negative number is a large one. NumPy's loop is as fast as a kernel, and prediction need not load one.
+    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
+    return _nowhere(end, lambda a, b: a < b and unsigned[a:b].max() >= minor)
 
 
 def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
@@ -260,16 +260,6 @@ def _nowhere(n: int, count: Callable[[int, int], int]) -> bool:
     found: list[int] = []
     over_rows(n, n // _QUICK, lambda a, b: found.append(count(a, b)))
     return not any(found)
-
-
-@njit(cache=True, nogil=True)
-def _beyond(indices, minor):  # type: ignore[no-untyped-def]
-    if indices.size == 0:
-        return 0
-    lowest, highest = indices[0], indices[0]  # of their own type
-    for p in range(indices.size):
-        lowest, highest = min(lowest, indices[p]), max(highest, indices[p])
-    return int(lowest < 0) + int(highest >= minor)
 
 
 @njit(cache=True, nogil=True)

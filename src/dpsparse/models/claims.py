@@ -20,7 +20,6 @@ from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, output_count
-from dpsparse.model_selection import DPSearchCV
 from dpsparse.models.values import check, is_int
 from dpsparse.preprocessing import DPPipeline
 
@@ -98,6 +97,8 @@ def _priced_again(model: BaseDPLinearModel | DPPipeline) -> Plan:
     if searched is None:
         model._check_parameters()
         return model._priced(model.n_features_in_, labels)
+    from dpsparse.model_selection import DPSearchCV  # most models need not load it
+
     search = DPSearchCV(**searched, epsilon=model.epsilon, delta=model.delta)
     search._check()
     return search._priced(model.n_features_in_, labels)

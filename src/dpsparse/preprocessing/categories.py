@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
 from dpsparse._checks import check_count
@@ -318,6 +316,9 @@ class HashingEncoder(Step):
 
     def _plain(self) -> Plain:
         """One HashingVectorizer a column, whose texts are taken whole; a gap must be an empty text."""
+        from sklearn.compose import ColumnTransformer
+        from sklearn.feature_extraction.text import HashingVectorizer
+
         named = hasattr(self, "feature_names_in_")
         whole = {"lowercase": False, "token_pattern": r"(?s)^.+$", "norm": None}
         parts = [

@@ -18,9 +18,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpsparse._checks import given, is_number
 from dpsparse.exceptions import DomainError, ParameterError
@@ -77,6 +74,10 @@ class _Scaled(Step):
 
     def _plain(self) -> Plain:
         """clip -> SimpleImputer -> StandardScaler."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
         n, flagged = len(self.center_), self.flagged_
         fills = self.center_ + self._filled() * self.reach_
         clip = FunctionTransformer(

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import murmurhash3_32
 
 from dpsparse._cells import MISSING_WORDS
@@ -109,6 +108,8 @@ class OneHot(Step):
     def _plain(self) -> Plain:
         """OneHotEncoder leaves out what it does not know. As a row has one cell in each group, the weight of "other"
         can be taken from the others of the group and put into the intercept: the margins are the same."""
+        from sklearn.preprocessing import OneHotEncoder
+
         starts = self._starts()
         known_ends = starts[:-1] + [len(known) for known in self.categories_]
         for first, n in zip(known_ends.tolist(), self.n_buckets_, strict=True):

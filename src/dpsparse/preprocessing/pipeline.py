@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
@@ -160,6 +159,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         """``pipe["model"]``, ``pipe[-1]``; a slice is a plain pipeline of scikit-learn with these steps."""
         shown = self._steps_to_show
         if isinstance(key, slice):
+            from sklearn.pipeline import Pipeline
+
             return Pipeline(shown[key])
         return dict(shown)[key] if isinstance(key, str) else shown[key][1]
 
@@ -460,7 +461,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return np.array(self.model_.feature_names_, object)
 
-    def to_sklearn(self) -> Pipeline:
+    def to_sklearn(self) -> Any:
         """A plain scikit-learn pipeline with the same predictions, for places without dpsparse.
 
         Columns of names must hold texts there (None or NaN for gaps), columns of numbers numbers.
@@ -477,6 +478,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         plain.coef_ = coef[0] if flat else coef
         plain.intercept_ = plain.intercept_ + (moved[0] if flat else moved)
         plain.n_features_in_ = coef.shape[1]
+        from sklearn.pipeline import Pipeline
+
         return Pipeline([*parts, (self.steps[-1][0], plain)])
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -25,8 +25,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.frozen import FrozenEstimator
 
 from dpsparse._cells import mark_missing
 from dpsparse._checks import check_positive, did_you_mean, given
@@ -370,6 +368,10 @@ class DPTablePreparer(PrivateStep):
         ]
 
     def _plain(self) -> Plain:
+        import pandas
+        from sklearn.compose import ColumnTransformer
+        from sklearn.frozen import FrozenEstimator
+
         roles = self._roles(self._columns)
         filled_ = [n for n in self.fill or {} if not isinstance(roles.get(n), tuple)]
         if filled_ or any(_is(role, "date") for role in roles.values()):
@@ -392,8 +394,6 @@ class DPTablePreparer(PrivateStep):
             for _, step, names in self.parts_
             for name in names
         }
-        import pandas
-
         whole.fit(pandas.DataFrame({name: cells[name] for name in self._columns}))
 
         def weights(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
 from dpsparse._checks import check_choice, check_count, is_whole
 from dpsparse.exceptions import ParameterError
@@ -101,8 +100,10 @@ class DPVectorizer(SharingStep):
     def _read(self, X: Any) -> list[str]:
         return documents(X)
 
-    def _vectorizer(self) -> HashingVectorizer | TfidfVectorizer:
+    def _vectorizer(self) -> Any:
         """scikit-learn's own, with everything that it could learn switched off or filled in."""
+        from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+
         ngrams = tuple(self.ngram_range)
         if self._hashes:
             return HashingVectorizer(n_features=self.n_features, ngram_range=ngrams, norm="l2")
@@ -124,6 +125,8 @@ class DPVectorizer(SharingStep):
 
     def _words(self, read: list[str]) -> list[list[str]]:
         """The different words of every text."""
+        from sklearn.feature_extraction.text import HashingVectorizer
+
         ngrams = tuple(self.ngram_range)
         cut = HashingVectorizer(ngram_range=ngrams, stop_words=self.stop_words).build_analyzer()
         return [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in read]
