@@ -19,6 +19,15 @@ CANDIDATES = '[grid]\n"n_nonzero" = [1, 3]\n'
 PREPARED = '[grid]\n"n_nonzero" = [1, 3]\n"threshold" = [0.0, 0.1]\n'
 # name -> public facts, roles of columns, candidates, commands
 CHAINS = {
+    "check with a look": (
+        BINARY,
+        ROLES,
+        "",
+        [
+            "check rows.csv --target y --classes 0,1 --prepare private --look 0.5 --n-samples 100",
+            "check rows.csv --target y --classes 0,1 --numbers age --hash region --drop born,income,note --look 0.5",
+        ],
+    ),
     "fit, evaluate, report": (
         BINARY,
         None,
@@ -88,7 +97,10 @@ def write(folder, columns, y, groups):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if n.startswith("fit,") else pytest.mark.slow) for n in CHAINS],
+    [
+        pytest.param(n, marks=[] if n.startswith(("fit,", "check")) else pytest.mark.slow)
+        for n in CHAINS
+    ],
 )
 def test_commands_are_rebuilt(name, tmp_path, monkeypatch):
     facts, roles, candidates, commands = CHAINS[name]
@@ -103,7 +115,7 @@ def test_commands_are_rebuilt(name, tmp_path, monkeypatch):
         monkeypatch.chdir(folder)
         codes = []
         for command in (f"{LEDGER} --unit {'row' if groups is None else 'person'}", *commands):
-            pays = command.split()[0] in ("fit", "tune", "evaluate")
+            pays = command.split()[0] in ("check", "fit", "tune", "evaluate")
             command += " --ledger ledger.db" if pays else ""
             monkeypatch.setattr(sys, "argv", ["dpsparse", *command.split()])
             with pytest.raises(SystemExit) as stop:

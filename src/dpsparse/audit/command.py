@@ -27,6 +27,9 @@ One further table makes a workflow of the estimator, two of them a search over a
     [infer]                             # dp_inference(X, y, ...)
     support = [0, 2]
 
+    [look]                              # dp_look(X, y, ...), also with [columns]
+    epsilon = 0.5
+
 No data is read: the attacker makes the worst tables of the domain himself.
 """
 
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
 
 REFUTED = 7  # exit code
 TERMS = ("epsilon", "delta", "adjacency")
-WORKFLOWS = ("columns", "search", "evaluate", "infer")
+WORKFLOWS = ("columns", "search", "evaluate", "infer", "look")
 KEYS = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
 # What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
 OWN = {"X", "y", "model", "estimator", "groups", "ledger", "random_state", "domain", "adjacency"}
@@ -73,14 +76,17 @@ def read_workflow(path: Path) -> Workflow | None:
     from dpsparse.evaluation import dp_evaluate
     from dpsparse.inference import DPFeatureTest, dp_inference
     from dpsparse.model_selection import DPSearchCV
+    from dpsparse.preprocessing import dp_look
 
     config = _parsed(path)
     stated = [name for name in WORKFLOWS if name in config]
     estimator, n_features = read_config(path)
     if not stated and not isinstance(estimator, DPFeatureTest):
         return None
-    if len(stated) > 1 and stated != ["columns", "search"]:
-        raise ParameterError(f"{path}: state one of {', '.join(stated)}, or columns and search.")
+    if len(stated) > 1 and stated not in (["columns", "search"], ["columns", "look"]):
+        raise ParameterError(
+            f"{path}: state one of {', '.join(stated)}, or columns with search or look."
+        )
     roles = None
     if "columns" in stated:
         roles = {name: _role(role) for name, role in _section(path, config, "columns").items()}
@@ -92,6 +98,9 @@ def read_workflow(path: Path) -> Workflow | None:
     if "infer" in stated:
         terms = _section(path, config, "infer", _options_of(dp_inference))
         return workflows.inference_workflow(schema, **terms)
+    if "look" in stated:
+        terms = _section(path, config, "look", _options_of(dp_look))
+        return workflows.look_workflow(schema, **terms)
     if "search" in stated:
         terms = _section(path, config, "search", _options_of(DPSearchCV))
         estimator = DPSearchCV(estimator, **{"delta": estimator.delta, **terms})

@@ -1,4 +1,4 @@
-"""Private runs beyond a bare estimator that an audit attacks: pipelines, searches, evaluations, intervals, tests.
+"""Private runs beyond a bare estimator that an audit attacks: pipelines, searches, evaluations, intervals, looks.
 
 replay     on neighbouring tables, as a fit is (replay.py, searches.py)
 rebuild    from the transcript, without rows (transcript.py)
@@ -21,7 +21,7 @@ from dpsparse.evaluation import dp_evaluate
 from dpsparse.inference import dp_inference
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.model_selection import DPSearchCV
-from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+from dpsparse.preprocessing import DPPipeline, DPTablePreparer, dp_look
 from dpsparse.random import make_generator
 
 
@@ -63,6 +63,17 @@ def inference_workflow(schema: Schema, **terms: Any) -> Workflow:
     def run(X: Any, y: Any, groups: Any = None) -> Any:
         facts = {"domain": schema.domain, "adjacency": schema.adjacency, "groups": groups}
         found = dp_inference(X, y, **facts, **terms)
+        return found, str(found)
+
+    return Workflow(run, schema)
+
+
+def look_workflow(schema: Schema, **terms: Any) -> Workflow:
+    """Private counts of a raw table."""
+
+    def run(X: Any, y: Any, groups: Any = None) -> Any:
+        facts = {"domain": schema.domain, "adjacency": schema.adjacency, "groups": groups}
+        found = dp_look(X, y, **facts, **terms)
         return found, str(found)
 
     return Workflow(run, schema)

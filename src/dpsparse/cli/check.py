@@ -1,35 +1,101 @@
-"""`dpsparse check`: what a fit would make of a table, from its header and what is declared. Free: no row is read."""
+"""`dpsparse check`: what a fit would make of a table, from its header and what is declared; with --look also from
+private counts, which are paid for."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpsparse._text import show_name
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, price_record, stage
-from dpsparse.exceptions import DPSparseError
+from dpsparse.cli.output import emit, emit_paid, price_record, stage
+from dpsparse.exceptions import DPSparseError, ParameterError
 
 if TYPE_CHECKING:
     from dpsparse.cli.job import Job
+    from dpsparse.preprocessing import TableLook
 
 MOST_NAMES = 12  # columns of a role that are listed
 
 
 @click.command()
 @click.argument("data")
+@opt.option(
+    "--look",
+    type=float,
+    metavar="EPSILON",
+    about="Also count rows, labels and kinds of cells privately, for this much; 0.1 is enough for some thousand rows.",
+)
 @opt.takes("fit", "facts", "data", "columns", "ledger", "json")
-def check(data: str, options: opt.Options) -> None:
-    """What `fit` would make of DATA and what it would cost: from the header and your options. Free: no row is read.
+def check(data: str, look: float | None, options: opt.Options) -> None:
+    """What `fit` would make of DATA and what it would cost: from the header and your options. Free without --look.
 
-    Give it the words of the fit. With --n-samples it also says what accuracy to expect, on made-up rows.
+    Give it the words of the fit. With --n-samples, or --look, it also says what accuracy to expect, on made-up rows.
     """
     from dpsparse.cli.job import describe_job
 
     job = describe_job(options, data)
+    if look is None:
+        emit(*describe(job), options.as_json)
+        return
+    if not job.is_table:
+        raise ParameterError("--look needs named columns (CSV, Excel, Parquet).")
+    job.model()  # refuses what `fit` would refuse
+    found = _look(job, look)
+    if job.facts.domain.n_samples is None:
+        counted = max(round(found.n_units), 1)  # a released number
+        facts = replace(job.facts, domain=replace(job.facts.domain, n_samples=counted))
+        job = replace(job, facts=facts)
     record, text = describe(job)
-    emit(record, text, options.as_json)
+    record["look"] = plain_look(found)
+    lines = [
+        f"{'look':<9} {show_name(line)}" for line in [*str(found).splitlines(), *doubts(job, found)]
+    ]
+    text = "\n".join([text, *lines, found.privacy_.headline])
+    emit_paid(record, text, job.ledger, options.as_json)
+
+
+def _look(job: Job, epsilon: float) -> TableLook:
+    from dpsparse.cli.rows import read_cells
+    from dpsparse.preprocessing import dp_look, look_plan
+
+    domain, options = job.facts.domain, job.options
+    terms: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": options.delta,
+        "adjacency": opt.adjacency_of(options, job.ledger) or "add-remove",
+        "random_state": options.random_state,
+    }
+    look_plan(domain, len(job.features), **terms)  # before a long read
+    rows = read_cells(job)
+    with stage("looking"):
+        return dp_look(
+            rows.X, rows.y, domain=domain, groups=rows.persons, ledger=job.ledger,
+            missing_values=job.missing_words, **terms,
+        )  # fmt: skip
+
+
+def plain_look(found: TableLook) -> dict[str, Any]:
+    """Released counts for a machine."""
+    return {
+        "n_units": found.n_units,
+        "target": found.target,
+        "columns": found.columns,
+        "sd": {"target": found.target_sd, "columns": found.column_sd},
+        "guarantee": found.privacy_.to_dict(),
+    }
+
+
+def doubts(job: Job, found: TableLook) -> list[str]:
+    """Columns whose released counts contradict what is declared about them."""
+    return [
+        f"{name} is taken for numbers, and {found.shares(name)['category']:.0%} of its cells are names"
+        for role in ("numbers", "number", "bounded")
+        for name in roles(job).get(role, [])
+        if found.shares(name).get("category", 0.0) > 0.05
+    ]
 
 
 def describe(job: Job, *, forecast: bool = True) -> tuple[dict[str, Any], str]:

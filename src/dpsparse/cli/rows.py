@@ -46,13 +46,31 @@ def read_rows(job: Job, model: Any) -> Training:
 
 
 def _read_raw(job: Job) -> Training:
-    options, (domain, roles) = job.options, job.roles
-    names = {name for name, role in roles.items() if not isinstance(role, str) or role in _NAMES}
-    names |= {*(domain.categories or {}), *([options.person] if options.person else [])}
-    wanted = [*job.features, options.needed_target, *([options.person] if options.person else [])]
+    wanted, names = _wanted_cells(job)
     return _with_targets(
-        str(job.data), options, wanted, names, job.facts.domain.classes, job.missing_words
+        str(job.data), job.options, wanted, names, job.facts.domain.classes, job.missing_words
     )
+
+
+def read_cells(job: Job) -> Training:
+    """Raw cells of features, targets and persons; nothing is refused for what a target is."""
+    options, (wanted, names) = job.options, _wanted_cells(job)
+    if job.facts.domain.classes is not None:
+        names.add(options.needed_target)
+    with stage(f"reading {Path(str(job.data)).name}"):
+        cells = read_columns(str(job.data), columns=wanted, names=names, **options.reading)
+    y = cells.pop(options.needed_target)
+    return Training(
+        cells, y, None if options.person is None else person_names(cells.pop(options.person))
+    )
+
+
+def _wanted_cells(job: Job) -> tuple[list[str], set[str]]:
+    """Features, target and person of a table, and those of them that hold names."""
+    domain, roles = job.roles if job.prepares else (job.facts.domain, {})
+    others = [job.options.needed_target, *([job.options.person] if job.options.person else [])]
+    names = {name for name, role in roles.items() if not isinstance(role, str) or role in _NAMES}
+    return [*job.features, *others], {*names, *(domain.categories or {}), *others[1:]}
 
 
 def _with_targets(

@@ -1,6 +1,7 @@
 """From raw tables and texts to bounded rows: constants are declared, or learnt privately and paid for."""
 
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
+from dpsparse.preprocessing.look import TableLook, dp_look, look_plan
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.pipeline import DPPipeline
 from dpsparse.preprocessing.table import DPTablePreparer
@@ -15,4 +16,7 @@ __all__ = [
     "HashingEncoder",
     "PublicEncoder",
     "PublicScaler",
+    "TableLook",
+    "dp_look",
+    "look_plan",
 ]
