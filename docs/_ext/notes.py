@@ -31,6 +31,7 @@ ROOMS = (
     "exceptions",
     "inference",
     "model_selection",
+    "preprocessing",
     "accounting",
     "ledger",
     "proofs",

@@ -207,4 +207,5 @@ def _target_codes(domain: Domain, missing: tuple[str, ...], cells: tuple[Table, 
 def _kind_codes(missing: tuple[str, ...], cells: tuple[Table, Any]) -> np.ndarray:
     """The kind of every cell of every column."""
     found = [kinds(mark_missing(column, missing)) for column in cells[0].columns]
-    return np.nan_to_num(np.column_stack(found), nan=float(len(KINDS)))
+    codes = np.column_stack(found)
+    return np.where(np.isnan(codes), len(KINDS), codes)
