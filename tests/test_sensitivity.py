@@ -19,6 +19,7 @@ from dpsparse import sensitivity
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax
+from dpsparse.methods.look.targets import EDGES
 from dpsparse.rows import Rows
 from dpsparse.rows.columns import RawRows
 from dpsparse.rows.moments import products, squares
@@ -349,6 +350,13 @@ def products_of(*lines):
     return products(units_of(*lines))
 
 
+def bins_of(*lines):
+    """Rows of one entry with their class: the entry is the margin."""
+    X, y = np.array(lines)[:, :1], np.array(lines)[:, 1]
+    rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=np.array([0, 1]))
+    return rows.unit(np.ones(1, np.float32)).margins(np.ones((1, 1))).labels_by_margin(EDGES)
+
+
 def along_of(*lines):
     return units_of(*lines).along(np.array([[1.0], [0.0], [0.0]]))
 
@@ -361,6 +369,8 @@ ATTAINED = {
     "cells": (cells_of, ([-1.0, 0.5, 2.0],), ([0.5, 2.0, -1.0],)),
     "squares": (squares_of, ([1.0, 0.0],), ([0.0, 1.0],)),
     "products": (products_of, ([1.0, 0.0],), ([0.0, 1.0],)),
+    "class and bin of the margin": (bins_of, ([-3.0, 1.0],), ([3.0, 1.0],)),
+    "class at one margin": (bins_of, ([0.3, 0.0],), ([0.3, 1.0],)),
     "along": (along_of, ([1.0, 0.0],), ([0.0, 1.0],)),
 }
 

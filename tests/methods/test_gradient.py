@@ -43,7 +43,7 @@ def assert_paid(again, model):
 
 
 NEIGHBOURS = {
-    "outlier": (np.eye(40)[0], 1),
+    "outlier": (100.0 * np.eye(40)[0], 1),
     "long": (np.full(40, 1.0), 1),
     "signs": (np.tile([1.0, -1.0], 20), 0),
     "empty": (np.zeros(40), 1),
@@ -65,6 +65,11 @@ def test_replay_add_remove(which, classes, wide):
     model = DPGradientClassifier(domain, epsilon=2.0, n_nonzero=10, random_state=1)
     again = replay(model, (X, y), (np.vstack([X, row]), np.append(y, label)))
     assert_paid(again, model)
+    if which == "outlier" and wide:
+        mu = model.plan_.parameters["mu"]
+        assert again.of("masses") == pytest.approx(
+            [mu * math.sqrt(BUDGET_SHARES["masses"])], rel=1e-4
+        )
     if which == "outlier" and classes == 2 and not wide:
         mu, share = model.plan_.parameters["mu"], model.plan_.parameters["gradients_share"]
         assert (
@@ -73,21 +78,24 @@ def test_replay_add_remove(which, classes, wide):
         assert again.of("prior") == pytest.approx(
             [mu * math.sqrt(BUDGET_SHARES["prior"])], rel=1e-6
         )
-        assert again.of("masses") == pytest.approx(
-            [mu * math.sqrt(BUDGET_SHARES["masses"])], rel=1e-4
-        )
+        for phase in ("centre", "columns", "intercept"):  # one cell of class and margin
+            assert again.of(phase) == pytest.approx(
+                [mu * math.sqrt(BUDGET_SHARES[phase])], rel=1e-2
+            )
 
 
 def test_replay_of_the_length_counts():
-    """A row shorter than every point moves each of the counts by 1: the share is attained."""
+    """A row shorter than every point, and after centring as short: each of the first counts moves by 1."""
     X, y = make_table(3000)
     domain = Domain(classes=[0, 1], n_samples=3000)
     model = DPGradientClassifier(domain, epsilon=4.0, n_iter=5, random_state=1)
     near = np.vstack([X, 1e-20 * np.eye(40)[0]]), np.append(y, 1)
     again = replay(model, (X, y), near)
-    assert len(again.of("length")) == QUANTILE_COUNTS
-    assert np.sum(again.of("length") ** 2) == pytest.approx(
-        BUDGET_SHARES["length"] * model.plan_.parameters["mu"] ** 2, rel=1e-6
+    counts = again.of("length")
+    assert len(counts) == 2 * QUANTILE_COUNTS
+    share = BUDGET_SHARES["length"] / 2.0
+    assert np.sum(counts[:QUANTILE_COUNTS] ** 2) == pytest.approx(
+        share * model.plan_.parameters["mu"] ** 2, rel=1e-6
     )
     assert_paid(again, model)
 
@@ -96,7 +104,7 @@ def test_replay_of_the_length_counts():
 def test_replay_replace_one(classes):
     X, y = make_table(classes=classes)
     near = X.copy()
-    X[0], near[0] = np.eye(40)[0], np.eye(40)[1]
+    X[0], near[0] = 100.0 * np.eye(40)[0], 100.0 * np.eye(40)[1]
     other = y.copy()
     y[0], other[0] = 1, 0
     domain = Domain(classes=list(range(classes)))
@@ -107,7 +115,8 @@ def test_replay_replace_one(classes):
     assert again.of("prior") == pytest.approx(
         [mu * math.sqrt(BUDGET_SHARES["prior"])], rel=1e-6
     )  # sqrt 2 attained
-    assert again.of("masses") == pytest.approx([mu * math.sqrt(BUDGET_SHARES["masses"])], rel=1e-4)
+    for phase in ("columns", "intercept") if classes == 2 else ("columns",):
+        assert again.of(phase) == pytest.approx([mu * math.sqrt(BUDGET_SHARES[phase])], rel=1e-2)
 
 
 @pytest.mark.nojit
@@ -235,8 +244,12 @@ def test_weights_stay_with_their_columns_where_rows_answer_in_another_order(monk
     model = make(domain, **facts).fit(X, y)
     if case != "many":
         assert np.flatnonzero(model.coef_).tolist() == [0, 1, 2, 3, 4]
-    np.testing.assert_allclose(model.coef_[0, :5], plain.coef_[0, :5], rtol=0.2)
-    assert model.score(X, y) == pytest.approx(plain.score(X, y), abs=0.01)
+    found, asked = model.coef_[0, :5], plain.coef_[0, :5]  # the released slope of both has noise
+    np.testing.assert_allclose(
+        found / np.linalg.norm(found), asked / np.linalg.norm(asked), rtol=0.2
+    )
+    if case != "many":  # where a false number of rows is declared, so is the offset
+        assert model.score(X, y) == pytest.approx(plain.score(X, y), abs=0.01)
 
 
 def test_multinomial_learns():

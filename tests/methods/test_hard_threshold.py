@@ -64,7 +64,8 @@ def test_steps_follow_from_public_facts():
 
 
 def test_without_noise_the_run_is_that_of_a_huge_budget():
-    """The limit is no other algorithm: a private run with almost no noise gives almost the same weights."""
+    """The limit is no other algorithm: a private run with almost no noise gives almost the same direction. Classes that
+    hardly overlap tell little of the slope, which is released too."""
     X, w, rng = sparse_problem()
     y = (X @ w + 0.1 * rng.standard_normal(2000) > 0).astype(int)
     domain = Domain(classes=[0, 1], n_samples=2000)
@@ -75,7 +76,8 @@ def test_without_noise_the_run_is_that_of_a_huge_budget():
         for e in (math.inf, 1e5)
     )
     assert exact.n_iter_ == private.n_iter_ == 20
-    np.testing.assert_allclose(exact.coef_, private.coef_, rtol=0.1)
+    exact, private = (m.coef_ / np.linalg.norm(m.coef_) for m in (exact, private))
+    np.testing.assert_allclose(exact, private, rtol=0.1)
 
 
 def test_released_scales_learn_without_declared_ones():

@@ -10,10 +10,14 @@ from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPGradientRegressor,
+    DPHardThresholdClassifier,
     DPLassoClassifier,
     DPPipeline,
+    DPRidgeRegressor,
     DPScreenedLassoClassifier,
     DPSearchCV,
+    DPSparseClassifier,
+    DPSparseRegressor,
     DPVectorizer,
     Ledger,
     private_run,
@@ -196,7 +200,7 @@ def test_fewer_columns_take_no_more_steps_than_were_paid_for(kind, planned, widt
     """Frank-Wolfe wants more steps on fewer columns: a fit that asked for them failed after it had paid."""
     model, labels = kind(Domain(classes=[0, 1], n_samples=1000), epsilon=5.0), np.array([0, 1])
     reserved = model._priced(planned, labels)
-    actual = replan_for_width(model, reserved, width, labels)
+    actual = replan_for_width(model, reserved, planned, width, labels)
     assert {phase.name: phase for phase in actual.phases}.items() <= {
         phase.name: phase for phase in reserved.phases
     }.items()
@@ -207,6 +211,32 @@ def test_fewer_columns_take_no_more_steps_than_were_paid_for(kind, planned, widt
     )
     model._carry_out(rows, actual, Releases(reserved, make_generator(1)), labels)
     assert model.n_iter_ == steps
+
+
+@pytest.mark.parametrize(
+    ("model", "planned", "width"),
+    [
+        (DPGradientClassifier(Domain(classes=[0, 1], n_samples=1000)), 5000, 4),
+        (DPHardThresholdClassifier(Domain(classes=[0, 1], n_samples=1000)), 5000, 4),
+        (DPSparseClassifier(Domain(classes=[0, 1])), 150, 3),
+        (DPSparseRegressor(Domain(target_bound=1.0, n_samples=3000)), 2000, 4),
+        (DPSparseRegressor(Domain(target_bound=1.0, n_samples=3000)), 600, 4),
+        (DPRidgeRegressor(Domain(target_bound=1.0, n_samples=3000)), 600, 1),
+    ],
+)
+def test_fewer_columns_are_looked_at_as_was_planned(model, planned, width):
+    """A narrow table would be centred, or its axes released; what was paid for is the look at the planned width."""
+    labels = None if model.domain.classes is None else np.array([0, 1])
+    reserved = model._priced(planned, labels)
+    actual = replan_for_width(model, reserved, planned, width, labels)
+    assert actual.phases == reserved.phases
+    assert actual.phases != model._priced(width, labels).phases
+    assert actual.parameters.get("chosen") == reserved.parameters.get("chosen")
+    X, y = RNG.uniform(-1, 1, (200, width)), np.arange(200) % 2
+    rows = Rows.clip(X, y, model._clipping(width), labels=labels)
+    releases = Releases(reserved, make_generator(1))
+    model._carry_out(rows, actual, releases, labels)
+    assert np.ravel(model.coef_).shape == (width,)
 
 
 def test_persons_are_protected_with_all_of_their_rows():

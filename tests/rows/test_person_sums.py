@@ -63,6 +63,7 @@ def contributions(units, rows, K=3):
         yield units.gradient("softmax", w, np.zeros(K), **options)
     margins = units.margins(w[:, :1])
     yield margins.class_totals(np.zeros(1))
+    yield margins.labels_by_margin(np.array([-1.0, 0.0, 0.5]))
     yield units.count_shorter(1.0)
     yield rows.class_counts(2)
 

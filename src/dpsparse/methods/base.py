@@ -74,6 +74,7 @@ class FittedLinearModel(BaseEstimator):
     scales_: dict[str, float] | None  # constants by which columns were divided before training
     about_: dict[str, str]  # what the command line calls data and target
     search_: dict[str, Any]  # the settings of the search that chose it
+    _planned_width: int | None = None  # columns that a fit on fewer was priced for
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -255,9 +256,14 @@ class BaseDPLinearModel(FittedLinearModel):
 
     def _facts(self, n_features: int, labels: np.ndarray | None) -> Facts:
         """What a method is chosen and priced from."""
-        n_classes = 0 if labels is None else max(2, len(labels))
         return Facts(
-            self._domain, n_features, n_classes, float(self.epsilon), self.delta, self.adjacency
+            domain=self._domain,
+            n_features=n_features,
+            planned_features=self._planned_width or n_features,
+            n_classes=0 if labels is None else max(2, len(labels)),
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            adjacency=self.adjacency,
         )
 
     def _assumptions(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ Chosen on training splits: python experiments/defaults_grid.py run --training.
 
 from __future__ import annotations
 
-MAX_COLUMNS_OF_TABLE = 200  # up to which all columns are fitted at once
+MAX_COLUMNS, MAX_ENTRIES = 1500, 10**8  # of a table: its rows have an entry in every column
+MAX_COLUMNS_OF_UNCOUNTED_ROWS = 100  # of a table whose number of rows is not declared
 COLUMNS_PER_RARE_WEIGHT = 20  # where one of so many matters, columns are found first
 MIN_EFFECTIVE_ROWS_PER_WANTED_WEIGHT = 4.0  # from which some of the declared weights can be found,
 EFFECTIVE_ROWS_PER_FOUND_WEIGHT = 12.0  # and for each one: fewer that are right are worth more

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 
 from dpsparse.accounting import RoundedGaussian, calibrate
 from dpsparse.domain import Domain
+from dpsparse.methods.defaults import (
+    MAX_COLUMNS,
+    MAX_COLUMNS_OF_UNCOUNTED_ROWS,
+    MAX_ENTRIES,
+)
 from dpsparse.sensitivity import signed_sum
 
 
@@ -16,6 +21,9 @@ class Facts:
 
     domain: Domain
     n_features: int
+    planned_features: (
+        int  # by which looks are chosen: fewer columns than planned for change no price
+    )
     n_classes: int  # 0 where targets are numbers
     epsilon: float
     delta: float
@@ -45,6 +53,20 @@ class Facts:
     def target_bound(self) -> float:
         """The unit of targets and weights; one for classes."""
         return float(self.domain.target_bound or 1.0) if self.of_numbers else 1.0
+
+    @property
+    def fits_in_memory(self) -> bool:
+        """Whether declared rows may be given an entry in every column."""
+        n, d = self.domain.n_samples, self.planned_features
+        return n is not None and d <= MAX_COLUMNS and n * d <= MAX_ENTRIES
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows may be centred, and are more than the columns."""
+        n, d = self.domain.n_samples, self.planned_features
+        if n is None:
+            return d <= MAX_COLUMNS_OF_UNCOUNTED_ROWS
+        return d <= n and self.fits_in_memory
 
     @property
     def effective_rows(self) -> float:

@@ -16,7 +16,6 @@ from dpsparse.accounting import Plan
 from dpsparse.methods import defaults
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
-from dpsparse.methods.ridge.defaults import MAX_COLUMNS
 from dpsparse.methods.ridge.estimator import DPRidgeRegressor
 from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first.estimator import DPTwoStageRegressor
@@ -59,6 +58,7 @@ class _DPSparse(BaseDPLinearModel):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         model, why = self._choose(n_features)
         model._check_parameters()
+        model._planned_width = self._planned_width
         plan = model._make_plan(n_features, labels)
         chosen = {"chosen": type(model).__name__, "why": why}
         return replace(plan, method=type(self).__name__, parameters={**chosen, **plan.parameters})
@@ -170,7 +170,8 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
     """
 
     def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
-        domain, k, d = self._domain, self.n_nonzero, n_features
+        domain, k, facts = self._domain, self.n_nonzero, self._facts(n_features, None)
+        d = facts.planned_features
         gradient = DPGradientRegressor(n_nonzero=k, **self._terms)
         if domain.n_samples is None:
             return gradient, "n_samples is not declared"
@@ -178,7 +179,7 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return gradient, "all rows of a person are bounded together"
         if domain.n_samples > MOST_ROWS:
             return gradient, "more rows than a minimiser is proven for"
-        N = self._facts(d, None).effective_rows
+        N = facts.effective_rows
         size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
         few = isinstance(k, int) and k < d
         found = columns_to_find(N, d, k) if few or k is None else 0
@@ -186,8 +187,7 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             asked = f"{k} of {d} columns matter" if few else f"{d} columns"
             model = DPTwoStageRegressor(n_nonzero=found, **self._terms)
             return model, f"{asked}, {size}: find {found} of them, then fit"
-        widest = MAX_COLUMNS if few else defaults.MAX_COLUMNS_OF_TABLE
-        if d <= widest and (k is None or isinstance(k, int)):
+        if facts.fits_in_memory and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._terms), f"{d} columns, {size}"
         if few:
             model = DPTwoStageRegressor(n_nonzero=k, **self._terms)
@@ -198,8 +198,8 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
 def columns_to_find(N: float, n_features: int, wanted: int | None) -> int:
     """How many columns are found before they are fitted, by effective rows and what is declared; 0: none are."""
     if wanted is None:
-        wide = defaults.MIN_COLUMNS_TO_FIND_FEW < n_features <= defaults.MAX_COLUMNS_OF_TABLE
-        if not wide or defaults.MIN_EFFECTIVE_ROWS_TO_FIND_FEW > N:
+        some = defaults.MIN_COLUMNS_TO_FIND_FEW < n_features <= defaults.MAX_COLUMNS
+        if not some or defaults.MIN_EFFECTIVE_ROWS_TO_FIND_FEW > N:
             return 0
         table = defaults.COLUMNS_FOUND_BELOW_EFFECTIVE_ROWS
         return next((found for limit, found in table if limit > N), 0)

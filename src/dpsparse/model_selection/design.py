@@ -89,9 +89,10 @@ class Fit:
     def run(self, rows: Rows, releases: Releases) -> Solution:
         return self.plan.settings.solve(rows, releases.under(self.plan, self.name))
 
-    def for_width(self, width: int, labels: np.ndarray | None) -> Fit | None:
+    def for_width(self, setting: Setting, width: int) -> Fit | None:
         """The same fit for fewer columns with the noise that was reserved, or None if it has no such plan."""
-        plan = replan_for_width(self.model, self.plan, width, labels)
+        planned, labels = setting.n_features, setting.labels
+        plan = replan_for_width(self.model, self.plan, planned, width, labels)
         return None if plan is None else replace(self, plan=plan)
 
 
@@ -156,8 +157,8 @@ class Search:
 
     def for_width(self, width: int) -> Search | None:
         """The same search for fewer columns with the noise that was reserved, or None if a fit has no such plan."""
-        labels, all_fits = self.setting.labels, (*self.fits, *self.finals)
-        told = [fit.for_width(width, labels) for fit in all_fits]
+        all_fits = (*self.fits, *self.finals)
+        told = [fit.for_width(self.setting, width) for fit in all_fits]
         known = tuple(fit for fit in told if fit is not None)
         if len(known) < len(all_fits):
             return None

@@ -400,7 +400,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         reserved = plan.settings
         _, planned, norm = self._planned(self.n_features_in_)
         model, names = self._model(reserved.epsilon, norm), list(self.steps_[-1][1]._names_out())
-        actual = replan_for_width(model, reserved, len(names), labels)
+        actual = replan_for_width(model, reserved, planned, len(names), labels)
         if actual is None:
             actual, empty = reserved, planned - len(names)
             prepared = prepared.map(partial(add_empty_columns, empty))

@@ -1,7 +1,8 @@
 """Fewer columns than were planned for: noise and price stay what was reserved, the solver is told the true width.
 
 How many columns preparation leaves (of a vocabulary, say) is a released fact, known after the plan was paid. The noise
-of a phase does not depend on it; what a solver derives from the width (steps, cutoffs) does, and is planned again.
+of a phase does not depend on it; what a solver derives from the width (steps, cutoffs) does, and is planned again. The
+method, the releases before it and its ridge are those of the planned width, because they were paid for.
 """
 
 from __future__ import annotations
@@ -21,16 +22,22 @@ from dpsparse.methods.solution import Settings
 
 
 def replan_for_width(
-    model: BaseDPLinearModel, reserved: Plan[Settings], width: int, labels: np.ndarray | None
+    model: BaseDPLinearModel,
+    reserved: Plan[Settings],
+    planned_width: int,
+    width: int,
+    labels: np.ndarray | None,
 ) -> Plan[Settings] | None:
     """The plan for `width` columns with the noise that was reserved, or None if the model has no such plan.
 
     Fewer columns may call for more steps of Frank-Wolfe; then those that were paid for have to do.
     """
     paid = {phase.name: phase for phase in reserved.phases}
-    plan = _plan_of(model, width, labels)
+    narrower = clone(model)
+    narrower._planned_width = planned_width
+    plan = _plan_of(narrower, width, labels)
     if plan is not None and (steps := _most_steps(paid, plan)) is not None:
-        plan = _plan_of(clone(model).set_params(n_iter=steps), width, labels)
+        plan = _plan_of(narrower.set_params(n_iter=steps), width, labels)
     if plan is None or not all(_pays(paid.get(phase.name), phase) for phase in plan.phases):
         return None
     return replace(plan, phases=tuple(paid[phase.name] for phase in plan.phases))

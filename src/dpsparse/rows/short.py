@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from dpsparse.rows import kernels
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import means
 from dpsparse.rows.query import Query, units_in_one
-from dpsparse.sensitivity import count_below, feature_masses, signed_sum
+from dpsparse.sensitivity import class_counts, count_below, feature_masses, signed_sum
 
 LONGEST = 2**20  # numbers of a row whose squares are added right enough
 
@@ -73,6 +73,13 @@ class Margins:
             self._parts, chances, n_classes, 1.0, partial(feature_masses, 1.0), positive=True
         )
 
+    def labels_by_margin(self, edges: np.ndarray) -> Query:
+        """How many rows of each of two classes have a margin in each bin between public `edges`: (classes, bins)."""
+        bins = len(edges) + 1
+        cells = partial(_label_cells, edges)
+        flat = short_sum(self._parts, cells, 2 * bins, 1.0, class_counts, positive=True)
+        return replace(flat, shape=(2, bins))
+
     def residual_total(self, offset: np.ndarray, reach: float) -> Query:
         """sum of target - margin - offset, each clipped to +-reach."""
         residuals = partial(_residuals, offset, reach)
@@ -113,6 +120,15 @@ def _chances(offset: np.ndarray, n_classes: int, part: MarginPart) -> np.ndarray
     shares = np.empty((len(part.values), n_classes))
     kernels.probabilities(part.values, offset, shares)
     return shares
+
+
+def _label_cells(edges: np.ndarray, part: MarginPart) -> np.ndarray:
+    """One in the cell of a row, its class and the bin of its margin; what is not a number is in the last bin."""
+    bins = len(edges) + 1
+    at = np.searchsorted(edges, part.values[:, 0]) + bins * (part.targets > 0.5)
+    cells = np.zeros((len(at), 2 * bins))
+    cells[np.arange(len(at)), at] = 1.0
+    return cells
 
 
 def _residuals(offset: np.ndarray, reach: float, part: MarginPart) -> np.ndarray:

@@ -41,7 +41,6 @@ class Scales:
     longest: float  # declared bound on the length of a row
     largest: float  # and on an entry
     reach: float  # largest margin of the ball, in cutoffs where targets are numbers
-    scale_columns: bool
     numbers: bool
 
     def check(self, target: float) -> None:
@@ -83,7 +82,7 @@ def release_scales(
     stretch: np.ndarray | float = 1.0
     centre = None
     if scales.way == "table":
-        look = look_at_table(rows, releases, n, scales.longest, scales=scales.scale_columns)
+        look = look_at_table(rows, releases, n, scales.longest)
         stretch, centre = look.scaling * (math.sqrt(rows.n_features) / look.length), look.centre
         mapped, bound = rows.standardised(centre, stretch, middle=middle, unit=unit), ENTRY
     else:

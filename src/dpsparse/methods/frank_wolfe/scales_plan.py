@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from dpsparse.accounting import Event, RoundedGaussian
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel, check_count, check_positive
+from dpsparse.methods.defaults import MAX_COLUMNS, MAX_ENTRIES
 from dpsparse.methods.facts import effective_rows
 from dpsparse.methods.frank_wolfe.scales import Scales
 from dpsparse.methods.look.defaults import (
     BUDGET_SHARES,
-    MAX_COLUMNS_WITH_SCALES,
     MIN_EFFECTIVE_ROWS_FOR_REGRESSION,
     QUANTILE_COUNTS,
 )
 from dpsparse.methods.look.plan import NOTES as NOTES
-from dpsparse.methods.ridge.defaults import MAX_COLUMNS, MAX_ENTRIES
 
 PER_PICK = 30.0  # effective rows over log(2 d) for each square root of a step
 
@@ -64,7 +63,6 @@ class ReleasesScales(BaseDPLinearModel):
             longest=min(domain.row_norm or math.inf, bound * width),
             largest=bound,
             reach=self._ball_reach(n_iter, n_outputs),
-            scale_columns=n_features <= MAX_COLUMNS_WITH_SCALES,
             numbers=numbers,
         )
         if not math.isinf(self.epsilon):  # before anything is spent
@@ -96,8 +94,7 @@ def sizes_of(scales: Scales | None, n_features: int) -> dict[str, int]:
     sizes = {"mean": 1, "spread": QUANTILE_COUNTS} if scales.numbers else {}
     if scales.way == "entries":
         return {**sizes, "entry": QUANTILE_COUNTS}
-    columns = {"columns": n_features} if scales.scale_columns else {}
-    return {**sizes, "length": 2 * QUANTILE_COUNTS, "centre": n_features, **columns}
+    return sizes | {"length": 2 * QUANTILE_COUNTS, "centre": n_features, "columns": n_features}
 
 
 def beside(mu: float, sizes: dict[str, int]) -> dict[str, Event]:

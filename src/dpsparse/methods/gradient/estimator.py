@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse._checks import given
-from dpsparse.accounting import Plan
+from dpsparse.accounting import REST, Budget, Plan
 from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import (
@@ -19,10 +19,24 @@ from dpsparse.methods.base import (
     check_positive,
 )
 from dpsparse.methods.gradient.defaults import MAX_STEPS
-from dpsparse.methods.gradient.plan import choose, price
+from dpsparse.methods.gradient.solve import Settings as GradientSettings
+from dpsparse.methods.look.plan import add_look
+from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import ClassWeight, plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
-from dpsparse.nonzeros import check_n_nonzero
+from dpsparse.nonzeros import check_n_nonzero, count_event
+
+
+def price(settings: GradientSettings, budget: Budget) -> None:
+    """Add the releases of a run to `budget`."""
+    look = settings.look
+    add_look(budget, look.looks)
+    numbers = 3 * MAX_STEPS * (look.n_features + 1) * look.n_outputs  # of all steps, at most
+    note = "all steps together: sum of (sensitivity/scale)^2 over the steps"
+    budget.gaussian("gradients", REST, numbers, note)
+    count = count_event(settings.n_nonzero)
+    if count is not None:
+        budget.fixed("count", count, "noisy number of weights")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -54,12 +68,11 @@ class _DPGradient(BaseDPLinearModel):
         mean = plan_mean_if_few_rows(self) if self.n_iter is None else None
         if mean is not None:
             return mean
-        settings = choose(
-            self._facts(n_features, labels),
+        settings = GradientSettings(
+            look=choose_rows(self._facts(n_features, labels), self._class_weight(labels)),
             n_iter=self.n_iter,
             step_size=self.step_size,
             n_nonzero=check_n_nonzero(self.n_nonzero),
-            class_weight=self._class_weight(labels),
         )
         shown = {
             "n_iter": self.n_iter or "from released counts",

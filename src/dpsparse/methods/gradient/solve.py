@@ -164,8 +164,12 @@ class Descent:
         shares = share * weight_of / weight_of.sum()
         scale = self.releases.scale("gradients", self.gradient())  # of one release for all
         noise = step / self.n * scale * math.sqrt(float(np.sum(weight_of**2 / shares)))
-        # One threshold a step, as large as the noise a step of even budget would add.
-        cut = step / self.n * scale * math.sqrt(n_iter / share) if soften else 0.0
+        # One threshold a step, as large as the noise a step of even budget would add, and what chance adds.
+        cut = 0.0
+        if soften:
+            # Rows drawn by chance move a slope as noise does, at every step alike: sum of z_ij^2 is n over the width.
+            chance = self.clip * math.sqrt(self.n / max(len(self.weights), 1)) / (1.0 - MOMENTUM)
+            cut = step / self.n * math.hypot(scale * math.sqrt(n_iter / share), chance)
         velocity = np.zeros((len(self.weights) + 1, self.n_outputs))
         self.weights = np.ascontiguousarray(self.weights)  # moved in place
         for part in shares:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 # Shares of the budget (of mu^2), release by release; the fit takes the rest.
 BUDGET_SHARES = {
-    "prior": 0.02,
+    "prior": 0.03,
     "mean": 0.06,
     "spread": 0.03,
     "masses": 0.15,
@@ -16,9 +16,11 @@ BUDGET_SHARES = {
     "columns": 0.06,
     "axes": 0.05,
     "entry": 0.02,
-    "intercept": 0.04,
+    "intercept": 0.05,
 }
 QUANTILE_COUNTS = 8  # noisy counts of one search
+MARGIN_EDGES = tuple(2.0 ** (k / 2.0) for k in range(-6, 7))  # of the bins that a slope is found by
+SLOPE_DOUBT, OFFSET_DOUBT = 0.5, 2.0  # sd before rows are seen: octaves, and log odds
 OFFSET_ROUNDS = 4  # noisy sums that move the offset of the final model
 MIN_CLASS_SHARE = 0.01  # of the rows: a class is never taken to be rarer
 MIN_EFFECTIVE_ROWS_FOR_REGRESSION = 60.0  # below it a regression is the mean of its targets
@@ -26,10 +28,9 @@ MIN_EFFECTIVE_ROWS_FOR_REGRESSION = 60.0  # below it a regression is the mean of
 MIN_MASS_PER_NOISE = 2.0  # a mass is never taken to be smaller, in standard deviations of its noise
 DROPPED_MASS_PER_NOISE = 1.0  # a column of a smaller mass is dropped from a wide table
 MANY_COLUMNS = 2**17  # from which such columns are dropped from tall tables too, for their cost
-MAX_COLUMNS_WITHOUT_MASSES = 10_000  # of a regression whose number of rows is not declared
 UNKNOWN_UNIT_FACTOR = 2.0**45  # how far from 1 entries may be that nobody has bounded
 CLIPPED_LENGTH_PER_MEDIAN = 1.5  # where rows that keep their length are shortened
 CUTOFF_PER_SPREAD = 1.5  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
 
-MAX_COLUMNS_WITH_SCALES = 100  # whose scales are released one by one
+MIN_SQUARED_MEAN_OF_TABLE = 0.15  # of typical rows: with a shorter mean, rows have few entries
 MIN_SHARE_OF_MEAN_SIZE = 1e-6  # a column or direction is never taken to be smaller

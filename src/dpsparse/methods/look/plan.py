@@ -14,10 +14,10 @@ NOTES = {
     "masses": "noisy sum of |x_i|/||x_i||: scale and filter of the features",
     "length": f"{QUANTILE_COUNTS} noisy counts a search: median length of the rows",
     "centre": "noisy sum of shortened rows",
-    "columns": "noisy sums of squares: scale of every column",
+    "columns": "noisy sums of squares (few entries a row: of |x_i|/||x_i||): scale of every column",
     "axes": "noisy second moments of scaled rows: directions in which they are long",
     "entry": f"{QUANTILE_COUNTS} noisy counts: typical size of an entry",
-    "intercept": f"{OFFSET_ROUNDS} noisy sums: offset of the final model",
+    "intercept": f"noisy counts by class and margin (or {OFFSET_ROUNDS} noisy sums): slope and offset of the model",
 }
 
 
@@ -27,14 +27,12 @@ def add_look(budget: Budget, looks: Mapping[str, int]) -> None:
         budget.gaussian(name, BUDGET_SHARES[name], numbers, NOTES[name])
 
 
-def table_looks(n_columns: int, *, entry: bool, scales: bool, axes: bool) -> dict[str, int]:
+def table_looks(n_columns: int, *, entry: bool, axes: bool) -> dict[str, int]:
     """What a method for narrow tables of numbers releases first, with how many numbers each."""
     looks = {"mean": 1, "spread": QUANTILE_COUNTS}
     if entry:
         looks["entry"] = QUANTILE_COUNTS
-    looks |= {"length": 2 * QUANTILE_COUNTS, "centre": n_columns}
-    if scales:
-        looks["columns"] = n_columns
+    looks |= {"length": 2 * QUANTILE_COUNTS, "centre": n_columns, "columns": n_columns}
     if axes:
         looks["axes"] = n_columns * (n_columns + 1) // 2
     return looks

@@ -1,11 +1,15 @@
 """Rows on released scales, of length at most one: what first-order methods work on.
 
-    masses  s_j = sum_i |x_ij|/||x_i|| + noise of sd u
-            D_j = max(s_j, 2u)^(-1/2), or 0 where s_j <= u and d > n or d > 2^17  (dropped); 1 without masses
-    length  l = noisy median of ||D x_i||
+    table   (declared rows, not too many entries) centre m and scales D of the columns   (look/table.py)
+    masses  (else) m = 0; s_j = sum_i |x_ij|/||x_i|| + noise of sd u
+            D_j = max(s_j, 2u)^(-1/2), or 0 where s_j <= u and d > n or d > 2^17  (dropped)
+    length  l = noisy median of ||D (x_i - m)||
     rows    wide (d > n): z_i = D x_i / ||D x_i||
-            narrow: z_i = (D x_i, q) / ||(D x_i, q)||, q = l / sqrt d: sizes are kept
-            narrow, numbers: z_i = (D x_i, q) / max(||(D x_i, q)||, 3/2 l): lengths are kept
+            narrow: z_i = (D (x_i - m), q) / ||(D (x_i - m), q)||, q = l / sqrt d: sizes are kept
+            narrow, numbers: the same divided by max(||.||, 3/2 l): lengths are kept
+
+A table whose mean row is short has few entries a row, as a text has. It is not centred, and masses scale its columns:
+what a rare column says is worth more there, and centring would give the empty row a length.
 
 Every row is mapped by itself, given released numbers. Proof: docs/proofs/noisy_gradient.md.
 """
@@ -22,13 +26,15 @@ from dpsparse.methods.look.defaults import (
     CLIPPED_LENGTH_PER_MEDIAN,
     DROPPED_MASS_PER_NOISE,
     MANY_COLUMNS,
-    MAX_COLUMNS_WITHOUT_MASSES,
     MIN_MASS_PER_NOISE,
+    MIN_SQUARED_MEAN_OF_TABLE,
     OFFSET_ROUNDS,
     QUANTILE_COUNTS,
     UNKNOWN_UNIT_FACTOR,
 )
+from dpsparse.methods.look.table import look_at_columns, release_final_length
 from dpsparse.methods.look.targets import (
+    MIDDLES,
     ClassTargets,
     ClassWeight,
     NumberTargets,
@@ -55,7 +61,7 @@ class RowSettings:
     n_samples: int | None  # declared
     longest: float  # declared bound on the length of a row; infinite where there is none
     target_bound: float
-    masses: bool  # whether columns are scaled by released masses
+    table: bool  # whether columns are centred and scaled; else released masses scale them
     class_weight: ClassWeight = None
 
     @property
@@ -65,21 +71,17 @@ class RowSettings:
             looks = {"mean": 2 if self.n_samples is None else 1, "spread": QUANTILE_COUNTS}
         else:
             looks = {"prior": self.n_classes}
-        if self.masses:
+        if self.table:
+            looks |= {"centre": self.n_features, "columns": self.n_features}
+        else:
             looks["masses"] = self.n_features
-        return looks | {
-            "length": QUANTILE_COUNTS,
-            "intercept": OFFSET_ROUNDS * max(self.n_classes, 1),
-        }
+        final = 2 * len(MIDDLES) if self.n_classes == 2 else OFFSET_ROUNDS * max(self.n_classes, 1)
+        return looks | {"length": (1 + self.table) * QUANTILE_COUNTS, "intercept": final}
 
 
 def choose_rows(facts: Facts, class_weight: ClassWeight = None) -> RowSettings:
-    """Whether masses are released, and what is declared.
-
-    Masses improve classification where columns are rare or one-hot. They hurt narrow regression, where scaling up a
-    small column fits its noise.
-    """
-    narrow = facts.n_features <= (facts.domain.n_samples or MAX_COLUMNS_WITHOUT_MASSES)
+    """Whether the table is centred, and what is declared. Centred rows have an entry in every column, so the number of
+    rows must be known beforehand."""
     return RowSettings(
         loss=facts.loss,
         n_classes=facts.n_classes,
@@ -88,7 +90,7 @@ def choose_rows(facts: Facts, class_weight: ClassWeight = None) -> RowSettings:
         n_samples=facts.domain.n_samples,
         longest=facts.longest_row(),
         target_bound=facts.target_bound,
-        masses=not (facts.of_numbers and narrow),
+        table=facts.is_table,
         class_weight=class_weight,
     )
 
@@ -110,9 +112,11 @@ class ScaledRows:
     ) -> None:
         self.rows, self.settings, self.targets, self.releases = rows, settings, targets, releases
         self.width = rows.n_features
-        self.wide = self.width > targets.n
-        scaling = self.release_masses() if settings.masses else np.ones(self.width, np.float32)
-        self.units = rows.unit(scaling)
+        self.wide = not settings.table and self.width > targets.n
+        self.centre: np.ndarray | None = None
+        self.typical = 0.0  # length of a standardised row
+        scaling = self.release_scales() if settings.table else self.release_masses()
+        self.units = self.rows.unit(scaling)
         self.scales = scaling[self.units.kept]
         # From here on nothing is as long as a wide table is wide. Wide rows need their length only for the final model,
         # and then on what was kept.
@@ -123,6 +127,28 @@ class ScaledRows:
             if settings.n_classes == 0:  # the length of a row says something about its target
                 self.shortest = CLIPPED_LENGTH_PER_MEDIAN * self.length
             self._take(self.units.kept)
+
+    def release_scales(self) -> np.ndarray:
+        """D of a table as float32; from here on rows are centred unless their mean is short."""
+        n, releases = self.targets.n, self.releases
+        columns = look_at_columns(
+            self.rows, releases, n, self.length_range(self.width),
+            min_squared_mean=MIN_SQUARED_MEAN_OF_TABLE,
+        )  # fmt: skip
+        self.typical = columns.typical
+        if columns.centre is not None:
+            self.centre = columns.centre
+            self.rows = self.rows.standardised(self.centre, np.ones(self.width))
+        return columns.scaling.astype(np.float32)
+
+    def length_range(self, squared: float) -> tuple[float, float, float]:
+        """Where the typical length of a row is sought, and the power that it is believed in proportion to. Of a unit
+        that nobody knows (seconds, bytes, cents) it is sought on both sides."""
+        if math.isfinite(self.settings.longest):
+            longest = self.settings.longest * math.sqrt(squared / self.width)
+            return longest / 2.0**20, longest, 0.5
+        longest = math.sqrt(squared)
+        return longest / UNKNOWN_UNIT_FACTOR, longest * UNKNOWN_UNIT_FACTOR, 0.0
 
     def release_masses(self) -> np.ndarray:
         """D as float32: 0 for dropped columns."""
@@ -148,14 +174,11 @@ class ScaledRows:
         kept = self.scales.astype(np.float64)
         if not len(kept):
             return 1.0
-        # A row as long as its bound, its squares spread over the columns like the masses; of a unit that nobody knows
-        # (seconds, bytes, cents) the typical row is sought on both sides.
-        bounded = math.isfinite(self.settings.longest)
-        longest = self.settings.longest if bounded else math.sqrt(self.width)
-        guess = longest * math.sqrt(len(kept) / float(np.sum(1.0 / (kept * kept))))
-        low, high, prior = guess / 2.0**20, guess, 0.5
-        if not bounded:
-            low, high, prior = guess / UNKNOWN_UNIT_FACTOR, guess * UNKNOWN_UNIT_FACTOR, 0.0
+        if self.settings.table:
+            return release_final_length(self.units, self.releases, self.targets.n, self.typical)
+        # A row as long as its bound, its squares spread over the columns like the masses.
+        spread = len(kept) * self.width / float(np.sum(1.0 / (kept * kept)))
+        low, high, prior = self.length_range(spread)
         return release_quantile(
             self.releases, "length", self.units.count_shorter, self.targets.n, 0.5, low, high,
             prior=prior,
@@ -193,16 +216,20 @@ class ScaledRows:
         length = max(length, self.shortest)
         weights = weights / length
         offset = self.targets.offset + constant_weight * (self.constant / length)
-        offset = self.targets.final_offset(self.units.margins(weights), offset, self.releases)
+        margins = self.units.margins(weights)
+        slope, offset = self.targets.calibrate(margins, offset, self.releases)
+        weights = weights * slope
         bound, kept = self.settings.target_bound, self.units.kept
         del self.units  # weights on all columns take as much memory
         coef = np.zeros((self.settings.n_outputs, self.width))
         for k in range(len(coef)):  # millions of others stay untouched zeros
             coef[k, kept] = weights[:, k] * self.scales * bound
+        if self.centre is not None:
+            offset = offset - np.sum(coef * self.centre, axis=1) / bound
         if noise is None:
             return Solution(coef, offset * bound, n_iter)
         # Where weights are as large as float32 allows, so is their noise. A weight that was dropped has none.
-        sd = np.float32(min(noise * bound / length, 1e30))
+        sd = np.float32(min(slope * noise * bound / length, 1e30))
         coef_noise = np.zeros(self.width, np.float32)
         coef_noise[kept] = np.where(coef[:, kept].any(axis=0), self.scales * sd, 0.0)
         return Solution(coef, offset * bound, n_iter, coef_noise)

@@ -5,6 +5,9 @@
     S  = sum of z_i z_i', z_i = D (x_i - m) shortened to its typical length;  A = S^(-1/2) but for what noise may be
     l1 = median of |D (x_i - m)|, or of |A D (x_i - m)|
 
+Rows of few entries are far from their mean. Gradients do not centre them where |m|^2 < .15 l0^2, and masses scale their
+columns: D_j = s_j^(-1/2), s_j the sum of |x_ij|/||x_i||.
+
 Proof: docs/proofs/table_regression.md, Lemmas 1 and 2.
 """
 
@@ -18,7 +21,7 @@ import numpy as np
 from dpsparse.methods.look.defaults import MIN_SHARE_OF_MEAN_SIZE
 from dpsparse.methods.look.targets import release_quantile
 from dpsparse.release import Releases
-from dpsparse.rows import Rows
+from dpsparse.rows import Query, Rows, UnitRows
 from dpsparse.rows.moments import matrix, products, squares
 
 ENTRY_HALVINGS = 8  # below the declared bound a typical entry is sought
@@ -40,41 +43,75 @@ def declared_standardisation(n_columns: int, length: float) -> Standardisation:
     return Standardisation(np.zeros(n_columns), np.ones(n_columns), None, length, length)
 
 
-def look_at_table(
-    rows: Rows, releases: Releases, n: float, longest: float, *, scales: bool, axes: bool = False
-) -> Standardisation:
-    """Centre, scales and axes where they are asked for, and lengths; `longest` is the declared bound of a row."""
-    d = rows.n_features
-    ones, scaling = np.ones(d, np.float32), np.ones(d)
+@dataclass(frozen=True)
+class Columns:
+    """Released numbers: centre and scale of every column, and lengths of rows."""
 
-    def median(some: Rows, low: float, high: float, prior: float, sure: float) -> float:
-        return release_quantile(
-            releases, "length", some.unit(ones).count_shorter, n, 0.5, low, high,
-            share=0.5, prior=prior, sure=sure,
-        )  # fmt: skip
+    centre: np.ndarray | None  # None: rows of few entries, which are not centred
+    scaling: np.ndarray
+    median: float  # length of a row before it is centred and scaled
+    typical: float  # and about what it is afterwards
 
-    length = median(rows, longest / 2.0**10, longest, 0.5, 0.8)
+
+def look_at_columns(
+    rows: Rows,
+    releases: Releases,
+    n: float,
+    lengths: tuple[float, float, float],
+    *,
+    min_squared_mean: float = 0.0,
+) -> Columns:
+    """Centre and scales of the columns; `lengths` are the public range of the length of a row, and its prior. Rows
+    whose mean has a smaller square, in typical squared lengths, than `min_squared_mean` are not centred."""
+    ones = np.ones(rows.n_features, np.float32)
+    low, high, prior = lengths
+    length = release_quantile(
+        releases, "length", rows.unit(ones).count_shorter, n, 0.5, low, high,
+        share=0.5, prior=prior, sure=0.8,
+    )  # fmt: skip
     total = rows.unit(ones, shortest=length).total()
     noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
-    kept = 1.0 - d * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
+    kept = 1.0 - len(found) * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
     centre = length / n * max(0.0, kept) * found
+    if float(centre @ centre) < min_squared_mean * length**2:
+        sizes = believable_sizes(rows.unit(ones).masses(), releases, n)
+        scaling = np.sqrt(sizes.mean() / sizes)
+        return Columns(None, scaling, length, length)
+    query = squares(rows.standardised(centre, np.ones(len(found))).unit(ones, shortest=length))
+    sizes = believable_sizes(query, releases, n)
+    scaling = np.sqrt(sizes.mean() / sizes)
+    return Columns(centre, scaling, length, length * math.sqrt(float(sizes.sum()) / n))
 
-    typical = length * math.sqrt(2.0)  # length of a centred row, where columns are not looked at
-    if scales:
-        query = squares(rows.standardised(centre, scaling).unit(ones, shortest=length))
-        # An empty column keeps its (absent) entries small; with noise its scale is not known better than this.
-        least = max(2.0 * releases.scale("columns", query), MIN_SHARE_OF_MEAN_SIZE * n / d)
-        found = np.maximum(releases.gaussian("columns", query), least)
-        scaling = np.sqrt(found.mean() / found)
-        typical = length * math.sqrt(float(found.sum()) / n)
-    turn = None
+
+def believable_sizes(query: Query, releases: Releases, n: float) -> np.ndarray:
+    """Released sizes of the columns. With noise the scale of an empty column is not known better than this."""
+    least = max(2.0 * releases.scale("columns", query), MIN_SHARE_OF_MEAN_SIZE * n / query.size)
+    return np.asarray(np.maximum(releases.gaussian("columns", query), least))
+
+
+def look_at_table(
+    rows: Rows, releases: Releases, n: float, longest: float, *, axes: bool = False
+) -> Standardisation:
+    """Centre and scales, axes where they are asked for, and lengths; `longest` is the declared bound of a row."""
+    columns = look_at_columns(rows, releases, n, (longest / 2.0**10, longest, 0.5))
+    assert columns.centre is not None
+    centre, scaling, typical = columns.centre, columns.scaling, columns.typical
+    ones, turn = np.ones(rows.n_features, np.float32), None
     if axes:
         moments = products(rows.standardised(centre, scaling).unit(ones, shortest=typical))
         noise, second = releases.scale("axes", moments), releases.gaussian("axes", moments)
-        turn = even_axes(matrix(second), noise, MIN_SHARE_OF_MEAN_SIZE * n / d)
-    mapped = rows.standardised(centre, scaling, axes=turn)
-    final = median(mapped, typical / 16.0, typical * 16.0, 0.0, 0.7)
-    return Standardisation(centre, scaling, turn, final, length)
+        turn = even_axes(matrix(second), noise, MIN_SHARE_OF_MEAN_SIZE * n / rows.n_features)
+    mapped = rows.standardised(centre, scaling, axes=turn).unit(ones)
+    final = release_final_length(mapped, releases, n, typical)
+    return Standardisation(centre, scaling, turn, final, columns.median)
+
+
+def release_final_length(units: UnitRows, releases: Releases, n: float, typical: float) -> float:
+    """The median length of standardised rows; `typical` is about what it will be."""
+    return release_quantile(
+        releases, "length", units.count_shorter, n, 0.5, typical / 16.0, typical * 16.0,
+        share=0.5, sure=0.7,
+    )  # fmt: skip
 
 
 def release_entry_size(rows: Rows, releases: Releases, n: float, bound: float) -> float:

@@ -1,8 +1,13 @@
-"""What is released of the targets: where a fit starts, where its slopes are clipped, and the offset of its model.
+"""What is released of the targets: where a fit starts, where its slopes are clipped, slope and offset of its model.
 
     classes   N_k = #{y_i = k} + noise;  p = N/n;  c = sqrt(1 - sum p^2) (two classes: sqrt(p_0 p_1))
     numbers   m = mean of y + noise, shrunk by its known noise;  q = .75-quantile of |y - m|;  c = 3/2 q
-    offset    classes: b_k += log(N_k / (sum_i p_ik + noise)); numbers: b += mean of clipped residuals; four times
+    two classes: c_kb = rows of class k with a margin in bin b, + noise; P(class 1 | margin f) = 1/(1 + exp(-(s f + o)))
+              with the likeliest s and o; log s is believed to be near 0, and o near what gives the base rate
+    offset    more classes: b_k += log(N_k / (sum_i p_ik + noise)); numbers: b += mean of clipped residuals; four times
+
+Noise of known size weighs the counts c_kb, so where rows are few both numbers stay near what was believed. A positive
+slope changes no ranking.
 
 n is the declared number of rows; else the true one where it is public (replace-one); else a noisy sum.
 Numbers are in units of the declared bound. Proofs: docs/proofs/noisy_gradient.md, docs/proofs/table_regression.md.
@@ -24,10 +29,13 @@ from dpsparse.domain.clipping import TINY
 from dpsparse.methods.facts import effective_rows
 from dpsparse.methods.look.defaults import (
     CUTOFF_PER_SPREAD,
+    MARGIN_EDGES,
     MIN_CLASS_SHARE,
     MIN_EFFECTIVE_ROWS_FOR_REGRESSION,
+    OFFSET_DOUBT,
     OFFSET_ROUNDS,
     QUANTILE_COUNTS,
+    SLOPE_DOUBT,
 )
 from dpsparse.methods.solution import Solution
 from dpsparse.noise import STEPS
@@ -38,6 +46,15 @@ if TYPE_CHECKING:
     from dpsparse.methods.base import BaseDPLinearModel
 
 LEAST_NOISE = 1e-9  # of a share of the rows: a count without noise leaves no doubt about the side
+# Bins of margins between EDGES, and the margin that stands for each.
+EDGES = np.concatenate([-np.array(MARGIN_EDGES[::-1]), [0.0], MARGIN_EDGES])
+_INNER = np.sqrt(np.array(MARGIN_EDGES[1:]) * np.array(MARGIN_EDGES[:-1]))
+_HALF = np.concatenate([[MARGIN_EDGES[0] / 2.0], _INNER, [1.25 * MARGIN_EDGES[-1]]])
+MIDDLES = np.concatenate([-_HALF[::-1], _HALF])
+GRID, GRID_ROUNDS = (
+    33,
+    4,
+)  # of the search for slope and offset; a round is eight times as fine as the one before
 ClassWeight = tuple[float, ...] | str | None  # public, or "balanced": from the released counts
 
 
@@ -77,6 +94,7 @@ class ClassTargets:
 
     n: float  # rows
     counts: np.ndarray
+    doubt: float  # sd of the noise in a count
     weights: np.ndarray | None  # of the classes, at most one each
     clip: float  # largest slope of a row
     offset: np.ndarray  # at which a fit starts
@@ -86,25 +104,44 @@ class ClassTargets:
         """A step size that fits the curvature of the loss, in units of the clip."""
         return 1.0 / self.clip
 
-    def final_offset(self, margins: Margins, offset: np.ndarray, releases: Releases) -> np.ndarray:
-        """Iterative scaling: the predicted class totals of the final model meet the counts."""
-        share = 1.0 / OFFSET_ROUNDS
-        for _ in range(OFFSET_ROUNDS):
-            query = margins.class_totals(offset)
-            # Both sides get twice the noise added: where the rows are few, nothing moves.
-            floor = 2.0 * releases.scale("intercept", query, share)
-            totals = releases.gaussian("intercept", query, share)
-            change = arithmetic.log((self.counts + floor) / np.maximum(totals + floor, 1.0))
-            offset = offset + contrasts(np.clip(change, -2.0, 2.0))
+    def calibrate(
+        self, margins: Margins, offset: np.ndarray, releases: Releases
+    ) -> tuple[float, np.ndarray]:
+        """A slope and the offset of the final model: two classes from counts by margin; more by iterative scaling, the
+        predicted class totals meet the counts."""
+        slope = 1.0
+        if len(self.counts) == 2:
+            slope, found = release_slope_and_offset(margins, releases, self.counts, self.doubt)
+            offset = np.array([found])
+        else:
+            share = 1.0 / OFFSET_ROUNDS
+            for _ in range(OFFSET_ROUNDS):
+                query = margins.class_totals(offset)
+                # Both sides get twice the noise added: where the rows are few, nothing moves.
+                floor = 2.0 * releases.scale("intercept", query, share)
+                totals = releases.gaussian("intercept", query, share)
+                change = arithmetic.log((self.counts + floor) / np.maximum(totals + floor, 1.0))
+                offset = offset + contrasts(np.clip(change, -2.0, 2.0))
         if self.weights is not None:
-            # The totals are those of the rows as they are; weighted odds are odds times weights.
+            # The counts are those of the rows as they are; weighted odds are odds times weights.
             offset = offset + contrasts(arithmetic.log(self.weights))
-        return offset
+        return slope, offset
 
 
 def contrasts(logs: np.ndarray) -> np.ndarray:
     """Numbers of all classes as offsets: of two classes the difference, of more what exceeds their mean."""
     return np.asarray(logs[1:] - logs[:1] if len(logs) == 2 else logs - logs.mean())
+
+
+def believed_share(found: float, noise: float) -> float:
+    """The mean of what a share of the rows can be, if it is seen with noise and none is likelier than another: above
+    zero, by more the less is seen. A class that is taken to be too rare costs more than one taken to be too common."""
+    if noise == 0.0 or found > 8.0 * noise:
+        return found
+    below = found / noise  # in sd: how much of the normal law lies above zero
+    density = math.exp(-0.5 * below * below) / math.sqrt(2.0 * math.pi)
+    above = 0.5 * math.erfc(-below / math.sqrt(2.0))
+    return found + noise * density / above if above > 1e-12 else noise / max(-below, 1.0)
 
 
 def look_at_classes(
@@ -115,7 +152,8 @@ def look_at_classes(
     noisy = releases.gaussian("prior", query)
     scale = releases.scale("prior", query)
     n = known_rows(rows, releases, n_samples, float(noisy.sum()), scale)
-    share = np.clip(noisy / n, MIN_CLASS_SHARE, 1.0 - MIN_CLASS_SHARE)
+    share = np.array([believed_share(float(count) / n, scale / n) for count in noisy])
+    share = np.clip(share, MIN_CLASS_SHARE, 1.0 - MIN_CLASS_SHARE)
     share /= share.sum()
     counts, weights, typical = share * n, None, 1.0
     if weight is not None:
@@ -125,13 +163,13 @@ def look_at_classes(
         share = share * weights / float(share @ weights)  # of the weight of all rows
     if n_classes > 2:
         clip = math.sqrt(1.0 - float(np.square(share).sum()))
-        return ClassTargets(n, counts, weights, clip * typical, arithmetic.log(share))
+        return ClassTargets(n, counts, scale, weights, clip * typical, arithmetic.log(share))
     # Half way to the offset at which both classes have slopes of equal size.
     p = float(share[1])
     clip, rare = math.sqrt(p * (1.0 - p)), min(p, 1.0 - p)
     balanced = arithmetic.logit(clip * rare / (1.0 - rare)) * (1.0 if p <= 0.5 else -1.0)
     offset = np.array([float(arithmetic.logit(p) + balanced) / 2.0])
-    return ClassTargets(n, counts, weights, clip * typical, offset)
+    return ClassTargets(n, counts, scale, weights, clip * typical, offset)
 
 
 @dataclass(frozen=True)
@@ -144,9 +182,11 @@ class NumberTargets:
     weights: None = None
     step: float = 0.5  # slope/clip has curvature 1/clip here, 1/2 for the logistic loss
 
-    def final_offset(self, margins: Margins, offset: np.ndarray, releases: Releases) -> np.ndarray:
-        """Move the offset by the mean of the residuals, clipped three times wider, as far as it can be trusted: a move
-        of variance `doubt` is seen with noise of known variance."""
+    def calibrate(
+        self, margins: Margins, offset: np.ndarray, releases: Releases
+    ) -> tuple[float, np.ndarray]:
+        """Slope one. The offset moves by the mean of the residuals, clipped three times wider, as far as it can be
+        trusted: a move of variance `doubt` is seen with noise of known variance."""
         share, doubt = 1.0 / OFFSET_ROUNDS, self.clip**2
         for _ in range(OFFSET_ROUNDS):
             query = margins.residual_total(offset, 3.0 * self.clip)
@@ -155,7 +195,7 @@ class NumberTargets:
             gain = doubt / (doubt + noise)
             offset = offset + gain * total / self.n
             doubt *= 1.0 - gain if noise > 0.0 else 1.0
-        return offset
+        return 1.0, offset
 
 
 def look_at_numbers(rows: Rows, releases: Releases, n_samples: int | None) -> NumberTargets:
@@ -262,3 +302,57 @@ def side_likelihoods(found: float, noise: float, level: float) -> tuple[float, f
         return 0.5 * math.erfc((true - found) / (noise * math.sqrt(2.0)))
 
     return (above(level) - above(1.0)) / (1.0 - level), (above(0.0) - above(level)) / level
+
+
+# ---- slope and offset of a model of two classes ---------------------------------------------------
+
+
+def release_slope_and_offset(
+    margins: Margins, releases: Releases, counts: np.ndarray, doubt: float
+) -> tuple[float, float]:
+    """Slope and offset of released weights. `counts` are the class counts, known to noise of sd `doubt`."""
+    query = margins.labels_by_margin(EDGES)
+    noise = releases.scale("intercept", query)
+    return likeliest_slope_and_offset(releases.gaussian("intercept", query), noise, counts, doubt)
+
+
+def nearest_with_total(noisy: np.ndarray, total: float) -> np.ndarray:
+    """The nearest nonnegative numbers that add up to `total`: bins without rows have none, whatever noise says."""
+    largest = np.sort(noisy)[::-1]
+    over = (np.cumsum(largest) - total) / np.arange(1, len(noisy) + 1)
+    return np.maximum(noisy - float(over[np.flatnonzero(largest > over)[-1]]), 0.0)
+
+
+def power_of_two(octaves: np.ndarray | float) -> np.ndarray:
+    return arithmetic.exp(math.log(2.0) * np.asarray(octaves))
+
+
+def likeliest_slope_and_offset(
+    cells: np.ndarray, noise: float, counts: np.ndarray, doubt: float
+) -> tuple[float, float]:
+    """From noisy counts by class and bin, of shape (2, bins)."""
+    n = float(counts.sum())
+    rows = nearest_with_total(cells.sum(axis=0), n)
+    centre = float(rows @ MIDDLES) / n
+    base = float(arithmetic.logit(counts[1] / n))
+
+    def badness(octaves: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """Minus twice the log-likelihood, and what was believed before, at every pair."""
+        slope = power_of_two(octaves)[:, None, None]
+        offset = base - slope * centre + shift[None, :, None]
+        chance = arithmetic.expit(slope * MIDDLES + offset)
+        spread = rows * chance * (1.0 - chance)
+        seen = np.square(cells[1] - rows * chance) / (noise**2 * (1.0 + chance**2) + spread + 1.0)
+        missed = counts[1] - (rows * chance).sum(axis=2)
+        total = np.square(missed) / (doubt**2 + spread.sum(axis=2) + 1.0)
+        believed = np.square(octaves / SLOPE_DOUBT)[:, None] + np.square(shift / OFFSET_DOUBT)
+        return np.asarray(seen.sum(axis=2) + total + believed)
+
+    octaves, shift, reach = 0.0, 0.0, 4.0
+    for _ in range(GRID_ROUNDS):
+        grid = np.linspace(-reach, reach, GRID)
+        found = badness(octaves + grid, shift + grid)
+        i, j = np.unravel_index(int(np.argmin(found)), found.shape)
+        octaves, shift, reach = octaves + float(grid[i]), shift + float(grid[j]), reach / 8.0
+    slope = float(power_of_two(octaves))
+    return slope, base - slope * centre + shift

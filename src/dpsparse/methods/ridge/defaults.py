@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-MAX_COLUMNS, MAX_ENTRIES = 1500, 10**8  # of a table that is fitted at once
-
 # What is looked at (choose_way in plan.py).
 MIN_EFFECTIVE_ROWS_TO_LOOK = 50.0
 MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_LOOK = 2.5

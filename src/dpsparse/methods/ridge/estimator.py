@@ -88,9 +88,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         self._domain.require("n_samples", type(self).__name__)
         facts = self._facts(n_features, labels)
-        way = choose_way(facts.effective_rows, n_features)
+        way = choose_way(facts.effective_rows, facts.planned_features)
         if way == "mean":
             return plan_mean(self, facts.effective_rows)
-        return plan_table(
-            self, choose(facts, n_features, way, ridge=self.ridge, n_nonzero=self.n_nonzero)
-        )
+        settings = choose(facts, way, ridge=self.ridge, n_nonzero=self.n_nonzero)
+        return plan_table(self, settings)

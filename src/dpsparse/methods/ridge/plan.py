@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpsparse.accounting import REST, Budget, Event, Plan
 from dpsparse.methods.facts import Facts
-from dpsparse.methods.look.defaults import BUDGET_SHARES, MAX_COLUMNS_WITH_SCALES
+from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.methods.look.plan import add_look, table_looks
 from dpsparse.methods.minimisers import (
     BLUR_SHARE,
@@ -41,24 +41,18 @@ def choose_way(effective_rows: float, n_columns: int) -> str:
 
 
 def choose(
-    facts: Facts,
-    n_columns: int,
-    way: str,
-    *,
-    ridge: float | None = None,
-    n_nonzero: int | None = None,
+    facts: Facts, way: str, *, ridge: float | None = None, n_nonzero: int | None = None
 ) -> Settings:
     """One fit on all columns there are."""
     n, N = int(facts.domain.require("n_samples", "A table")), facts.effective_rows
-    scales = n_columns <= MAX_COLUMNS_WITH_SCALES
-    axes = has_axes(N, n_columns)
+    n_columns, planned = facts.n_features, facts.planned_features
     looks: dict[str, int] = {}
     if way == "released":
-        looks = table_looks(n_columns, entry=False, scales=scales, axes=axes)
+        looks = table_looks(n_columns, entry=False, axes=has_axes(N, planned))
     rest = 1.0 - sum(BUDGET_SHARES[name] for name in looks)
     if ridge is None:
         mu = N / n * math.sqrt(rest)
-        ridge = choose_ridge(facts.epsilon, n, n_columns, row_clip(way) ** 2, mu)
+        ridge = choose_ridge(facts.epsilon, n, planned, row_clip(way) ** 2, mu)
     return Settings(
         way=way,
         looks=looks,

@@ -16,7 +16,7 @@ where they are equal. What is looked at depends on public numbers alone:
 
 | way | when (N = rows times budget) | what is released |
 |---|---|---|
-| "released" | N >= 50 and N >= 2.5 sqrt d | all of the above; D to 100 columns, A where N >= 10 d |
+| "released" | N >= 50 and N >= 2.5 sqrt d | all of the above; A where N >= 10 d |
 | "declared" | else N >= 4.5 sqrt d, or N < 20, d <= 40 | the fit alone: m = 0, D = 1, l1 and c from declared bounds |
 | "mean" | else | the mean of y alone: nothing else can be learnt |
 
@@ -95,9 +95,8 @@ def look_at_rows(rows: Rows, settings: Settings, releases: Releases) -> Standard
     if settings.way == "declared":
         return declared_standardisation(rows.n_features, settings.longest / 2.0 / math.sqrt(2.0))
     return look_at_table(
-        rows, releases, settings.n_samples, settings.longest,
-        scales="columns" in settings.looks, axes="axes" in settings.looks,
-    )  # fmt: skip
+        rows, releases, settings.n_samples, settings.longest, axes="axes" in settings.looks
+    )
 
 
 def fit(

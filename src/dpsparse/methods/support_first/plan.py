@@ -9,7 +9,7 @@ from typing import Any
 from dpsparse.accounting import REST, Budget, Event
 from dpsparse.losses import get_loss
 from dpsparse.methods.facts import Facts
-from dpsparse.methods.look.defaults import BUDGET_SHARES, MAX_COLUMNS_WITH_SCALES
+from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.methods.look.plan import add_look, table_looks
 from dpsparse.methods.minimisers import (
     BLUR_SHARE,
@@ -94,7 +94,6 @@ def choose_looks(facts: Facts, way: str, s: int, split: float, *, turn: bool) ->
     looks = table_looks(
         n_columns,
         entry=split > 0.0,
-        scales=s <= MAX_COLUMNS_WITH_SCALES,
         axes=turn and has_axes(facts.effective_rows * math.sqrt(1.0 - split), s),
     )
     if not facts.of_numbers:

@@ -187,7 +187,7 @@ class Run:
             return declared_standardisation(d, longest / 2.0 / math.sqrt(2.0))
         standard = look_at_table(
             self.rows, self.releases, settings.n_samples, longest,
-            scales="columns" in settings.looks, axes="axes" in settings.looks,
+            axes="axes" in settings.looks,
         )  # fmt: skip
         empty = standard.median < defaults.MIN_LENGTH_IN_ENTRIES * self.typical_entry
         if settings.split == 0.0 or not empty:
