@@ -19,7 +19,7 @@ def check_output(
 ) -> None:
     """Refuse a place that cannot be written, before anything is read or spent.
 
-    No file of `inputs` is ever replaced, by whatever name or link `path` leads to it.
+    No file of `inputs` is ever replaced, by any name or link that leads to it.
     """
     for source in inputs:
         if source is not None and _same_file(path, source):

@@ -205,7 +205,7 @@ class Huber:
         return np.asarray(np.clip(margin - y, -self.cutoff, self.cutoff))
 
     def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
-        """The cutoff, whatever the domain and the weights."""
+        """The cutoff, for every domain and all weights."""
         return float(self.cutoff)
 
     def curvature(self, domain: Domain, norm_bound: float) -> float:

@@ -20,7 +20,7 @@ from dpsparse.accounting.gaussian import profile as gaussian_profile
 from dpsparse.accounting.objective import delta_profiles
 from dpsparse.accounting.rdp import bounded_range, leaves, loss_bound
 
-# Up to so many steps of a kind the profile is computed; beyond, the dominating Gaussian is
+# Up to this many steps of a kind the profile is computed; beyond, the dominating Gaussian is
 # within a few tenths of a per cent of it and costs nothing.
 _FEW = 128
 # Beyond this standard deviation of the loss nothing is private, and e^epsilon would overflow.

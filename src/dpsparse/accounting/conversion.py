@@ -35,7 +35,7 @@ from dpsparse.exceptions import ParameterError
 # The search runs over y = log(a-1); the grid covers every order that can matter in float64.
 _GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
 _ZOOM = np.linspace(-1.0, 1.0, 33)
-# A product of so many profiles has lost more to chords than the Gaussian that dominates the whole run.
+# A product of that many profiles has lost more to chords than the Gaussian that dominates the whole run.
 _MANY_KINDS = 3
 # A bound this close to that of ideal samplers is not improved further.
 _NOTHING_TO_WIN = 1.0 + 1e-9
@@ -273,7 +273,7 @@ def sampler_tail(counts: dict[ev.Event, int], epsilon: float = math.inf) -> tupl
     for event, count in counts.items():
         if isinstance(event, ev.RoundedGaussian):
             mu = event.sensitivity / event.scale
-            large = mu * mu if mu > 1.0 else 0.0  # at most so many values can move by more than 1
+            large = mu * mu if mu > 1.0 else 0.0  # at most that many values can move by more than 1
             tail = event.size * _TAIL_OF_A_VALUE + large * _TAIL_OF_MU2
             plain = _slack_delta(event.slack, epsilon)
             if mu > _LARGEST_MU or plain <= tail:

@@ -1,4 +1,4 @@
-"""Releases that write down whatever leaves a fit, and can answer what an earlier fit answered.
+"""Releases that record everything that leaves a fit, and can repeat the answers of an earlier fit.
 
 `Releases` is the only door out of a solver, so a fit that is handed `RecordedReleases` hides nothing:
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class NotInTranscriptError(BaseException):
-    """A rebuilt run needs something that no release told. Not an `Exception`: a search takes those of its runs for
+    """A rebuilt run needs something that was not released. Not an `Exception`: a search takes those of its runs for
     outcomes, and goes on."""
 
 

@@ -17,7 +17,7 @@ from dpsparse.exceptions import ParameterError, SchemaError
 ABOUT = """\
 # Public facts about {name}: what is known without looking at its rows.
 # For every column state one of
-#   bounds: [0, 120]         lowest and highest number that can occur (with fill: 40 for gaps, if you like)
+#   bounds: [0, 120]         lowest and highest number that can occur (with fill: 40 for missing values, if you like)
 #   categories: [f, m]       the names that can occur
 #   prepare: number          scale learnt privately; also: auto, date, category, hash, text, words, drop
 # and, for the card, source: how you know it.

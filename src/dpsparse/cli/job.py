@@ -290,10 +290,10 @@ def shown_columns(columns: Sequence[str], names: Sequence[str]) -> str:
 
 
 def undecided(names: Sequence[str]) -> SchemaError:
-    """A table that is not of numbers alone, and the columns, all of them: which ones hold other cells is not told."""
+    """A table that is not of numbers alone, and all columns: which ones hold other cells is not revealed."""
     return SchemaError(
         "The table holds cells that are no finite numbers: names, dates or missing values. In which columns is not "
-        "told, as one row could decide it. Say for every column what it is: add "
+        "revealed, as one row could decide it. Say for every column what it is: add "
         f"{DECISIONS}. The columns are: {shown_columns(names, names)}. Nothing was spent."
     )
 

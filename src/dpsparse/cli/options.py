@@ -106,7 +106,7 @@ class Options:
     person: str | None = _fact("--person", metavar="COLUMN",
         about="Column with the person of every row: persons are protected, with all of their rows.")
     rows_per_unit: int | None = _fact("--rows-per-unit", type=int,
-        about="Use so many rows of a person at most, chosen at random.")
+        about="Use at most this number of rows of a person, chosen at random.")
     scales: tuple[str, ...] = _fact("--scale", default=(), multiple=True, metavar="COLUMN=NUMBER",
         about="Divide a column by a public constant before clipping; repeatable.")
 
@@ -126,12 +126,12 @@ class Options:
         about="What separates decimals in text; with a comma 31.015,50 is 31015.5.")
     encoding: str = _data("--encoding", default="utf-8", about="Of a text file, such as latin-1, cp1252 or utf-16.")
     drop_missing_target: bool = _data("--drop-missing-target", default=False, is_flag=True,
-        about="Leave out rows without a target, instead of refusing the table. How many is not told.")
+        about="Leave out rows without a target, instead of refusing the table. Their number is not shown.")
 
     # What the columns of a raw table are.
     prepare: str | None = _column("--prepare", type=click.Choice(["private", "declared"]),
-        about="private: kinds, scales, categories and gaps of columns are learnt within epsilon; declared: only what "
-        "the options below and --domain state is used.")
+        about="private: kinds, scales, categories and missing values of columns are learnt within epsilon; "
+        "declared: only what the options below and --domain state is used.")
     bounds: tuple[str, ...] = _column("--bounds", default=(), multiple=True, metavar="COLUMN=LOW..HIGH",
         about="Public bounds of a column of numbers; repeatable.")
     categories: tuple[str, ...] = _column("--categories", default=(), multiple=True, metavar="COLUMN[=A,B]",
@@ -148,7 +148,7 @@ class Options:
     words: tuple[str, ...] = _column("--words", default=(), multiple=True, metavar="COLUMNS",
         about="Columns of text, by a vocabulary learnt privately.")
     fills: tuple[str, ...] = _column("--fill", default=(), multiple=True, metavar="COLUMN=VALUE",
-        about="Public constant for the gaps of a column; repeatable.")
+        about="Public constant for the missing values of a column; repeatable.")
     missing_values: tuple[str, ...] = _column("--missing-values", default=(), multiple=True, metavar="WORDS",
         about="Words and numbers that stand for a missing value, as none,-9, besides an empty cell, NA, NaN and null; "
         "repeatable.")

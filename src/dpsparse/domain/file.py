@@ -47,7 +47,7 @@ class Facts:
 
 
 def read(path: str | os.PathLike[str]) -> Facts:
-    """The facts of a file; what is wrong in it is told in one line."""
+    """The facts of a file; one line says what is wrong in it."""
     path = Path(path)
     return facts_of(_parsed(path), path.name)
 

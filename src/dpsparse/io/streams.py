@@ -51,7 +51,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is written: stated, or told by its name; never guessed from cells."""
+    """How a file is written: stated, or known from its name; never guessed from cells."""
 
     format: str | None = None
     sep: str | None = None

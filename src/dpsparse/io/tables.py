@@ -275,7 +275,7 @@ def index_columns(names: Sequence[str]) -> list[str]:
 
 
 def has_target(cells: np.ndarray, classes: Any) -> np.ndarray:
-    """Which rows have a target; a declared label is one, whatever its word."""
+    """Which rows have a target; a declared label is one, also if it is a word for a missing value."""
     there = np.array([not is_missing(cell) for cell in cells.tolist()], bool)
     if classes is not None and not isinstance(classes, str):
         there |= label_codes(column_cells(cells), np.unique(np.asarray(classes))) >= 0
@@ -320,8 +320,8 @@ def _numbers(batch: Columns, features: Sequence[str], decimal: str) -> np.ndarra
 
 
 def feature_numbers(cells: np.ndarray) -> np.ndarray:
-    """The cells of a feature as float64, NaN for missing ones. In which column a cell is no number is not told: one row
-    could decide it."""
+    """The cells of a feature as float64, NaN for missing ones. The column of a cell that is no number is not
+    named: one row could decide it."""
     try:
         return to_numbers(cells)
     except ValueError:

@@ -161,7 +161,7 @@ def _number(value: Any) -> float:
 
 
 def price_of(event: Event, terms: Terms) -> Price:
-    """The price of a fit, whatever came before it and whenever it is carried out."""
+    """The price of a fit, after any other fits and at any time."""
     counts = leaves(event)
     square, slack = total_square(counts)
     pure, renyi = _fixed_prices(event, terms)
@@ -292,7 +292,7 @@ class Spending:
 
     @property
     def has_room(self) -> bool:
-        """Whether the reserve pays for all that may go wrong: one sum, whatever the class.
+        """Whether the reserve pays for all rare failures: one sum for every class.
 
         Half of it, as the other half pays for the same under the law of the other data set.
         """

@@ -50,7 +50,7 @@ class GeometricNoise(Answer):
             raise CalibrationError("The phase does not pay for geometric noise; a bug.")
         reach = query.sensitivity(adjacency).value
         unit = reach / event.sensitivity
-        # Noise in whole numbers hides no fraction of one: the sensitivity must be so many units, exactly.
+        # Noise in whole numbers hides no fraction of one: the sensitivity must be a whole number of units.
         if (
             query.size != 1
             or query.rounded

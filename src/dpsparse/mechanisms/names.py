@@ -1,6 +1,6 @@
 """Names that enough rows know, with noisy weights: only names that occur get noise, so a threshold hides which.
 
-A name that one row alone knows is told with probability at most `leak`; otherwise the release is a Gaussian one
+A name that only one row has is released with probability at most `leak`; otherwise the release is a Gaussian one
 (docs/proofs/preparation.md, Lemma 4).
 """
 
@@ -78,12 +78,12 @@ class CommonNames(Answer):
 
     @classmethod
     def loss(cls, a: Release, b: Release) -> float:
-        """Infinite where a name was told that the other table does not have: that is what `leak` is for."""
+        """Infinite if a name was released that the other table does not have: `leak` pays for that."""
         return cls._log_density(a, a.answer) - cls._log_density(b, a.answer)
 
     @classmethod
     def leak(cls, a: Release, b: Release) -> float:
-        """The probability, over both tables, that a name is told which the other table does not have."""
+        """The probability, over both tables, that a name is released which the other table does not have."""
         total = 0.0
         for one, two in ((a, b), (b, a)):
             foreign = set(two.names)

@@ -43,7 +43,7 @@ def longest_row(domain: Domain, n_columns: int) -> float:
 
 
 def least_ridge(n_columns: int) -> float:
-    """In units of the curvature of a row: where a minimiser on so many columns is certified on the largest table."""
+    """In units of the curvature of a row: where a minimiser on that many columns is certified on the largest table."""
     return max(LEAST_RIDGE, LEAST_RIDGE_WIDE * float(n_columns) ** 2)
 
 

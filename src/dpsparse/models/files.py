@@ -100,7 +100,7 @@ def save(
 
 
 def dumps(model: Model, *, feature_names: Any = None) -> str:
-    """The text of the model file, whatever its size; `load` reads it from a file."""
+    """The text of the model file, of any size; `load` reads it from a file."""
     return _as_text(*_header(model, feature_names))
 
 

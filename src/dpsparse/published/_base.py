@@ -37,7 +37,7 @@ class PrintedFit:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PublishedModel(BaseDPLinearModel):
-    """NOT PRIVATE: epsilon of the guarantee is infinite, whatever a paper claims.
+    """NOT PRIVATE: epsilon of the guarantee is infinite; a paper may claim less.
 
     A paper says which constants it prints (`_constants`), what it is called (`_paper`), and how one weight vector is
     fitted (`_fit_printed`). Several classes are fitted one against the rest. Papers that are proven to be worth

@@ -197,7 +197,7 @@ class _Rows:
 
 
 class _Moments:
-    """The same for the squared loss from X'X and X'y: d^2 a step whatever the number of rows."""
+    """The same for the squared loss from X'X and X'y: d^2 a step for any number of rows."""
 
     def __init__(self, X: sp.csr_array, y: np.ndarray):
         dense = X.toarray()
@@ -398,7 +398,7 @@ class ADPScreenClassifier(_Logistic, BaseDPClassifier, _ADPScreen):
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     """
 
 
@@ -430,7 +430,7 @@ class ADPScreenRegressor(_SquaredLoss, BaseDPRegressor, _ADPScreen):
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     """
 
 
@@ -461,7 +461,7 @@ class RNMScreenClassifier(_Logistic, BaseDPClassifier, _RNMScreen):
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     """
 
 
@@ -492,5 +492,5 @@ class RNMScreenRegressor(_SquaredLoss, BaseDPRegressor, _RNMScreen):
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     """

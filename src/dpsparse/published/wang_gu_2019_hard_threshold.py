@@ -154,7 +154,7 @@ class WangGuHardThresholdClassifier(BaseDPClassifier, _HardThreshold):
     random_state : int or None
         None draws secure noise. An int is for experiments and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     """
 
 

@@ -43,7 +43,7 @@ class CellsAt:
 
 
 def cell_scores(parts: Parts, at: CellsAt) -> np.ndarray:
-    """G of all cells, columns by outputs, the intercept last. Parts are told the cells that were picked so far, which
+    """G of all cells, columns by outputs, the intercept last. Parts get the cells that were picked so far, which
     are few, not all weights."""
     shape, places = at.weights.shape, np.flatnonzero(at.weights)
     picked = replace(at, weights=at.weights.reshape(-1)[places])
@@ -68,7 +68,7 @@ def _add_scores(at: CellsAt, places: np.ndarray, part: Part, out: np.ndarray) ->
 
 @inner
 def _entry(value, factor):
-    """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0."""
+    """An entry over the feature bound: float32 in [-1, 1] for every float; NaN is 0."""
     x = value * factor
     x = min(max(x, -1.0), 1.0) if x == x else 0.0
     return np.float64(np.float32(x))

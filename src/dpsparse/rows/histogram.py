@@ -6,7 +6,7 @@
     v in [-1, 1]         v; of a person: the mean of their rows                                at most 1
 
 `groups` names the person of every row, and a person then counts as one row does without it: the same bounds,
-whatever the number of their rows. A row of a person with k rows adds floor(F/k) to its cell, F = floor(1/unit):
+for any number of rows. A row of a person with k rows adds floor(F/k) to its cell, F = floor(1/unit):
 k such numbers add up to at most F, in integers. Means are made before they are truncated, once for each person
 (docs/proofs/evaluation.md). Scores come from outside; everything computed from them here is done row by row
 with scalar arithmetic, so that what one row adds does not depend on where in the table it stands.

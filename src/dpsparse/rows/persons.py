@@ -73,7 +73,7 @@ class Persons:
 
 
 def means(starts: np.ndarray | None, values: np.ndarray) -> np.ndarray:
-    """One row of `values` a person: the mean of theirs, the same in whatever order they come."""
+    """One row of `values` a person: the mean of theirs, in any order the same."""
     if starts is None:
         return values
     values = np.ascontiguousarray(values, np.float64)

@@ -3,7 +3,7 @@
     q_j(unit) = sum_i trunc(v_ij / unit)        v_i: what row i contributes, a function of row i and public numbers
 
 The bound on v_i is enforced on the whole numbers themselves, in the kernel that makes them: a contribution
-that is not finite or too long counts as zero. So `sensitivity` is a fact about integers, whatever floats
+that is not finite or too long counts as zero. So `sensitivity` is a fact about integers, for any floats that
 did before. Rows make queries, `Releases` answers them; nothing else calls `whole`.
 """
 
@@ -53,7 +53,7 @@ class Query:
         return Query(self.shape, self.sensitivity, whole)
 
     def entries(self, chosen: np.ndarray, sensitivity: Callable[[str], Sensitivity]) -> Query:
-        """The entries at released places, with the lemma for so many of them."""
+        """The entries at released places, with the lemma for that number of them."""
         return Query(
             (len(chosen),), sensitivity, lambda unit: self.whole(unit).reshape(-1)[chosen].copy()
         )

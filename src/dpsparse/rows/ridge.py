@@ -331,7 +331,7 @@ class RidgeProblem:
 
 
 def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
-    """A point where the gradient norm is at most tol/2, whatever it takes; the other half is for rounding.
+    """A point where the gradient norm is at most tol/2, in as many steps as needed; the other half is for rounding.
 
     Where rows are here, some steps in plain float64 come near; what counts is decided with all digits.
     """

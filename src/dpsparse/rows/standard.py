@@ -4,7 +4,7 @@
     x_i <- that times a matrix `axes`      where there is one
     y_i <- (y_i - middle) / unit
 
-A map of one row, given released numbers: it costs nothing, and whatever is asked of the new rows has the bound of
+A map of one row, given released numbers: it costs nothing, and every query of the new rows has the bound of
 its own kernel. A centred row has an entry in every column, so this is for narrow tables.
 """
 

@@ -80,7 +80,7 @@ _SCALARS = np.dtype(
         ("fresh_at", np.int64),
         ("exact_at", np.int64),  # lagging: step at which all scores are exact, for one draw
         ("light", np.int64),  # largest |score| of a light column at the last pull of all
-        # Lagging: no light |score| can be larger, whatever the stored ones are; -1: they tell.
+        # Lagging: no light |score| can be larger, for any stored ones; -1: the stored ones say.
         ("ceiling", np.int64),
         ("seek", np.int64),  # lagging: pulls of all columns until run.py looks for leaders again
         ("n_leavers", np.int64),  # rows that left their box since the last draw
@@ -201,7 +201,7 @@ def _scale(sc, t):
 
 @_inner
 def _entry(value, factor, limit):
-    """An entry over the feature bound: float32 in [-1, 1], whatever the float was; NaN is 0.
+    """An entry over the feature bound: float32 in [-1, 1] for every float; NaN is 0.
 
     Before it is divided it is what `clipping._cast_rows` makes of it: clipped to `limit`, the float32 next to it on the
     side of zero, 0 below TINY. So a table is read where it is, without a clipped copy.
@@ -406,7 +406,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
     top, width, light = sc.top, sc.width, limit.size - 1
     n_risers, n_scattered = sc.n_risers, np.int64(0)
     if 3 * sc.n_leavers > rows.y.size:
-        sc.event = PULL  # pulling all columns is cheaper than scattering so many rows
+        sc.event = PULL  # pulling all columns is cheaper than scattering that many rows
     for r in range(sc.n_leavers):
         i = np.int64(rows.leavers[r])
         # The box is centred ahead of the margins, on their way to zero: they stay for longer.

@@ -19,7 +19,7 @@ from dpsparse.methods.frank_wolfe.kernel import BLOCK, HEAVY, B
 from dpsparse.methods.frank_wolfe.problem import INT32_MAX, Problem
 from dpsparse.rows.loss_kernels import CODES
 
-# Entries go to buckets of so many, each of which is sorted within the caches, and columns to at most so many groups.
+# Entries go to buckets of this size, each sorted within the caches, and columns to at most this many groups.
 _BUCKET, _GROUPS = 2**15, 2**12
 
 

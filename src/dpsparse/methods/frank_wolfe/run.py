@@ -5,7 +5,7 @@ Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO" (Alg. 2). The
 
 | file | what it holds |
 |---|---|
-| problem.py | what a run is told and what it releases; weights as a function of the history |
+| problem.py | what a run gets and what it releases; weights as a function of the history |
 | layout.py | rows and columns as the kernel reads them |
 | scores.py | how stale scores may be, and how they are made fresh |
 

@@ -282,7 +282,7 @@ class Scores:
         largest = max(
             int(sc.light), int(np.abs(score[: HEAVY * K].astype(np.int64)).max(initial=0))
         )
-        # All heavy cells, and every so many of the light ones for all of them.
+        # All heavy cells, and a regular sample of the light ones for all of them.
         n_heavy = min(HEAVY * K, score.size)
         stride = 1 + (score.size - n_heavy) // 20_000
         cells = np.append(np.arange(n_heavy), np.arange(n_heavy, score.size, stride))
