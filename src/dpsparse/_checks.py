@@ -1,6 +1,6 @@
 """Checks every room uses: what is a number, and how foreign errors about private data are silenced.
 
-scikit-learn, NumPy, pandas and pyarrow quote cells and count rows in their messages. So whatever
+scikit-learn, NumPy, pandas and pyarrow quote cells and count rows in their messages. So everything
 touches private rows runs through `quietly`: any error or warning of others ends there, and what
 leaves is a sentence of ours, chosen by the types and shapes of the input, never by their text.
 """
@@ -193,7 +193,7 @@ def quietly(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """The result of `work`, which reads private data; whatever goes wrong is said in our words.
+    """The result of `work`, which reads private data; every error is replaced by one of our own.
 
     `explain` is the sentence, or a function that looks at types and shapes and returns the error
     to raise. Our own errors pass, without the foreign ones they may carry along as context: the

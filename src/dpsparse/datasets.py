@@ -44,7 +44,9 @@ def make_sparse_classification(
     Returns
     -------
     X : csr_array of shape (n_samples, n_features)
+        Rows of length one.
     y : array of 0 and 1
+        Labels.
 
     Examples
     --------

@@ -17,7 +17,7 @@ WITHOUT = {
     "audit.Verdict", "audit.audit", "audit.check", "audit.check_pair", "audit.first_complaint",
     "audit.privacy_losses", "audit.profile", "audit.Rebuilt", "audit.Subject",
     "evaluation.Forecast", "evaluation.Report", "inference.Inference", "model_selection.Forecast", "io.Table",
-    "accounting.Event",
+    "accounting.Event", "preprocessing.TableLook",
 }  # fmt: skip
 
 

@@ -82,6 +82,13 @@ class _Nested:
 class Budget:
     """(epsilon, delta) divided among lines; an infinite epsilon pays for everything without noise.
 
+    Parameters
+    ----------
+    epsilon : float
+        Ceiling for all lines together.
+    delta : float
+        Probability that the ceiling fails.
+
     Examples
     --------
     >>> from dpsparse.accounting import REST, Budget, Sequence, epsilon

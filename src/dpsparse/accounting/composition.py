@@ -38,6 +38,16 @@ def gaussian_parameter(event: ev.Event) -> tuple[float, float]:
     chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
     dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
 
+    Parameters
+    ----------
+    event : Event
+        What runs.
+
+    Returns
+    -------
+    tuple of float
+        mu and slack.
+
     Examples
     --------
     >>> from dpsparse.accounting import Exponential, Repeated, gaussian_parameter

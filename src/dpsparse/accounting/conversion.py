@@ -48,6 +48,18 @@ def epsilon(event: ev.Event, delta: float) -> float:
 
     `delta = 0` has a finite answer for pure events only.
 
+    Parameters
+    ----------
+    event : Event
+        What runs.
+    delta : float
+        Probability that the guarantee may fail, from 0 to 1.
+
+    Returns
+    -------
+    float
+        Epsilon in natural log odds.
+
     Examples
     --------
     >>> from dpsparse.accounting import Gaussian, Repeated, epsilon
@@ -99,6 +111,18 @@ def best_bound(event: ev.Event, delta: float) -> tuple[float, str]:
 @lru_cache(maxsize=1024)
 def delta(event: ev.Event, epsilon: float) -> float:
     """The smallest proven delta of `event` at `epsilon`; 1 if there is none.
+
+    Parameters
+    ----------
+    event : Event
+        What runs.
+    epsilon : float
+        In natural log odds, 0 or more.
+
+    Returns
+    -------
+    float
+        Delta, from 0 to 1.
 
     Examples
     --------

@@ -62,6 +62,11 @@ class _Positive:
 class Exponential(_Positive, Event):
     """Exponential mechanism (Gumbel noisy max) whose log-ratio has range at most `eta`.
 
+    Parameters
+    ----------
+    eta : float
+        Largest range of the log-ratio of probabilities between neighbours; no unit.
+
     Examples
     --------
     >>> from dpsparse.accounting import Exponential, Repeated, epsilon
@@ -75,6 +80,11 @@ class Exponential(_Positive, Event):
 @dataclass(frozen=True)
 class Pure(_Positive, Event):
     """Any mechanism that is `epsilon`-DP with delta 0.
+
+    Parameters
+    ----------
+    epsilon : float
+        Price of one run, in natural log odds.
 
     Examples
     --------
@@ -90,6 +100,11 @@ class Pure(_Positive, Event):
 class ZCDP(_Positive, Event):
     """Any mechanism that is `rho`-zCDP.
 
+    Parameters
+    ----------
+    rho : float
+        Price of one run: its Renyi divergence of order a is at most a times rho.
+
     Examples
     --------
     >>> from dpsparse.accounting import ZCDP, epsilon
@@ -104,6 +119,13 @@ class ZCDP(_Positive, Event):
 class Gaussian(_Positive, Event):
     """Gaussian noise of standard deviation `scale` on a query of L2 `sensitivity`.
 
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the noise, in the unit of the query.
+    sensitivity : float, default=1.0
+        Largest L2 change of the query between neighbours, in the same unit.
+
     Examples
     --------
     >>> from dpsparse.accounting import Gaussian, epsilon
@@ -117,9 +139,19 @@ class Gaussian(_Positive, Event):
 
 @dataclass(frozen=True)
 class RoundedGaussian(Event):
-    """Gaussian noise rounded to a grid on `size` values of the grid: what Gaussian noise costs,
-    as rounding is post-processing, plus the sampler's distance from that law
+    """Gaussian noise rounded to a grid, on `size` values of the grid.
+
+    It costs what Gaussian noise costs, because rounding is post-processing, plus the sampler's distance from that law
     (docs/proofs/rounded_gaussian.md).
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the noise, in the unit of the query.
+    sensitivity : float, default=1.0
+        Largest L2 change of the query between neighbours, in the same unit.
+    size : int, default=1
+        Number of released values. The distance of the sampler from its law is charged for each.
 
     Examples
     --------
@@ -145,11 +177,22 @@ class RoundedGaussian(Event):
 
 @dataclass(frozen=True)
 class ThresholdedGaussian(RoundedGaussian):
-    """Rounded Gaussian noise on the weights of names that occur, of which those above a threshold are told.
+    """Rounded Gaussian noise on the weights of names that occur; names above a threshold are released.
 
     A name that only one row (or person) knows is impossible without it. With probability at most `leak`, over
-    both tables together, such a name is told; otherwise the release is the Gaussian one
+    both tables together, such a name is released; otherwise the release is the Gaussian one
     (Lemma 4 of its note). `size` is a public bound on the number of names.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the noise, in the unit of the query.
+    sensitivity : float, default=1.0
+        Largest L2 change of the query between neighbours, in the same unit.
+    size : int, default=1
+        Public bound on the number of names.
+    leak : float, default=0.0
+        Probability that a name is released which only one table has; it is charged to delta.
 
     Examples
     --------
@@ -174,6 +217,13 @@ class ThresholdedGaussian(RoundedGaussian):
 @dataclass(frozen=True)
 class Geometric(Event):
     """Two-sided geometric noise, P(k) ~ exp(-|k|/scale), on an integer of `sensitivity`.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise, in units of the count.
+    sensitivity : int, default=1
+        Largest change of the count between neighbours.
 
     Examples
     --------
@@ -212,6 +262,13 @@ class Geometric(Event):
 class RenyiCurve(Event):
     """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1.
 
+    Parameters
+    ----------
+    orders : tuple of float
+        Orders of the Renyi divergence, rising, above 1.
+    values : tuple of float
+        Bounds on the divergence at these orders.
+
     Examples
     --------
     >>> from dpsparse.accounting import RenyiCurve, epsilon
@@ -245,6 +302,21 @@ class ObjectivePerturbation(Event):
     `gradient_bound` bounds the L2 norm of one row's gradient, `curvature` its second derivative
     times |x|^2. `loss` is "logistic", "one-sided" (slope of one sign per row) or "glm" (any
     scalar slope). Not for losses with several slopes per row, such as softmax.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the linear term b.
+    gradient_bound : float
+        Bound on the L2 norm of one row's gradient.
+    curvature : float
+        Bound on one row's second derivative times the square of its length.
+    ridge : float
+        Coefficient of the ridge of the summed loss.
+    loss : {"logistic", "one-sided", "glm"}, default="glm"
+        "one-sided" has slopes of one sign per row, "glm" any scalar slope.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours.
 
     Examples
     --------
@@ -307,6 +379,13 @@ class NonPrivate(Event):
 class Repeated(Event):
     """The same event `count` times, adaptively.
 
+    Parameters
+    ----------
+    event : Event
+        What is repeated.
+    count : int
+        Number of times.
+
     Examples
     --------
     >>> from dpsparse.accounting import Gaussian, Repeated, epsilon
@@ -331,6 +410,11 @@ class Repeated(Event):
 @dataclass(frozen=True)
 class Sequence(Event):
     """Events one after the other, each chosen after seeing the earlier outputs.
+
+    Parameters
+    ----------
+    events : tuple of Event
+        In the order in which they run.
 
     Examples
     --------

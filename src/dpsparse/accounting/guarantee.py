@@ -46,7 +46,7 @@ NOT_PROTECTED = (
 class Guarantee:
     """(epsilon, delta)-differential privacy of one release, with everything it rests on.
 
-    `proven=False` means no promise at all: `epsilon` is then infinity, whatever was asked for (`Plan.epsilon` keeps
+    `proven=False` means no promise at all: `epsilon` is then infinity (`Plan.epsilon` keeps
     that number). A proven one is recomputed from its events when it is made, and refused if they spend more.
     `events` are pairs (name, event) in the order in which they ran; `assumptions` say what must
     hold for the proof to apply (arithmetic, what is public); `source` names the proof note.
@@ -177,7 +177,7 @@ class Guarantee:
             )
         else:
             lines.append(
-                "Treat the result as if it contained the data: epsilon is infinite, whatever was asked for."
+                "Treat the result as if it contained the data: epsilon is infinite, not what was asked for."
             )
         lines += [f"  caution     {text}" for text in self.cautions]
         lines.append(f"  covers      {self.covers}")
@@ -266,7 +266,7 @@ class Guarantee:
 
 
 def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW) -> tuple[str, ...]:
-    """What a reader of a guarantee should be told before trusting it; nothing if it is strong enough.
+    """Cautions for a reader of a guarantee; none if it is strong enough.
 
     Both are about the numbers promised, not about the proof: with delta >= 1/n the mechanism that publishes one of n
     rows at random would pass, and beyond epsilon 10 a probability may grow by a factor above 22,000.

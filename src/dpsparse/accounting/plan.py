@@ -20,7 +20,7 @@ PROMISED = (
     "epsilon", "delta", "adjacency", "assumptions", "source", "calibration", "randomness", "unit", "n_units",
     "table",
 )  # fmt: skip
-# What the body of a run is told besides the price; a plan of which nobody asks that is a Plan[object].
+# What the body of a run gets besides the price; a plan without it is a Plan[object].
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
@@ -33,6 +33,15 @@ _LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must 
 @dataclass(frozen=True)
 class Phase:
     """One paid step of a fit: its name, its event, and a line on what is released.
+
+    Parameters
+    ----------
+    name : str
+        Name of the step, as the plan shows it.
+    event : Event
+        What the step costs.
+    note : str, default=""
+        One line that says what is released.
 
     Examples
     --------

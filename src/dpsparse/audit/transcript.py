@@ -169,6 +169,7 @@ def rebuild(
     Returns
     -------
     Rebuilt
+        `holds`, and the differences that were found.
 
     Examples
     --------

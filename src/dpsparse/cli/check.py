@@ -169,12 +169,12 @@ def _persons(job: Job) -> str:
 
 
 def _expected(job: Job, record: dict[str, Any]) -> str:
-    """What the fit reaches on made-up rows of this shape: whether the budget is enough for so many columns."""
+    """What the fit reaches on made-up rows of this shape: whether the budget is enough for that many columns."""
     from dpsparse.model_selection import expected_accuracy
 
     rows, columns = job.facts.domain.n_samples, job.n_columns
     if rows is None or columns is None:
-        return "state --n-samples, a public guess of the number of rows, to be told"
+        return "state --n-samples, a public guess of the number of rows, to see it"
     inner = opt.make_estimator(job.options, job.facts.domain, None).set_params(random_state=None)
     try:
         with stage("trying it on made-up rows"):

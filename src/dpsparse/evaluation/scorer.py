@@ -51,7 +51,7 @@ class DPScorer:
 
     @property
     def event(self) -> Event:
-        """What one call costs, whatever the model: the Gaussian noise that (epsilon, delta) pays for."""
+        """What one call costs, for every model: the Gaussian noise that (epsilon, delta) pays for."""
         if math.isinf(self.epsilon):
             return NonPrivate()
         mu = calibrate(lambda m: Gaussian(1.0 / m), self.epsilon, self.delta)
@@ -105,14 +105,20 @@ def make_dp_scorer(
     Parameters
     ----------
     metric : str
-        scikit-learn's name: "accuracy", "roc_auc", "neg_log_loss", "r2", ...
+        Name as in scikit-learn: "accuracy", "roc_auc", "neg_log_loss", "r2", ...
     epsilon, delta : float
         Price of one call; all of it is spent on this metric.
     ledger : Ledger or None
         Account that pays. Without it every call warns.
     adjacency, target_bound : see `dp_evaluate`
+        Which tables are neighbours, and the bound on targets of a regressor.
     persons : bool
         Protect a person with all of their rows: scikit-learn's metadata routing hands `groups` to the scorer.
+
+    Returns
+    -------
+    DPScorer
+        Takes (estimator, X, y), as scikit-learn's scorers do.
 
     Examples
     --------

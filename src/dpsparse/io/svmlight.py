@@ -55,6 +55,7 @@ def read_svmlight(
     Parameters
     ----------
     path : path
+        The file.
     n_features : int or None
         Public number of columns. None takes the largest index found and thereby declares it public.
     zero_based : bool
@@ -65,7 +66,9 @@ def read_svmlight(
     Returns
     -------
     X : csr_array of float64
+        One row for each line.
     y : array of float64
+        The labels.
 
     Examples
     --------
@@ -123,6 +126,17 @@ def iter_svmlight(
     block_bytes: int = BLOCK,
 ) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
     """The same file as a stream of matrices, one per block of bytes: memory stays bounded.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    n_features : int
+        Public number of columns.
+    zero_based, start, stop : see `read_svmlight`
+        How columns are counted, and which bytes to read.
+    block_bytes : int, default=2**22
+        Bytes of text to parse at a time.
 
     Examples
     --------

@@ -73,6 +73,7 @@ def read_table(
     Parameters
     ----------
     path : path
+        The file.
     target : str or None
         Column of the target; svmlight files carry their labels themselves.
     person : str or None
@@ -100,6 +101,11 @@ def read_table(
         hold decides nothing.
     drop_missing_target : bool
         Leave out rows without a target instead of refusing the table. Only for add-remove neighbours.
+
+    Returns
+    -------
+    Table
+        Features `X` (CSR), targets `y`, names of columns and persons.
 
     Examples
     --------
@@ -165,6 +171,22 @@ def read_columns(
     and a decimal comma changes nothing in them. JSON has no header: without `columns` all objects must have the same
     keys.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+    columns : sequence of str or None, default=None
+        Which columns to read, in this order. None reads all.
+    format, sep, decimal, encoding : see `read_table`
+        How the file is written.
+    names : collection of str, default=()
+        Columns that hold names rather than numbers; a decimal comma changes nothing in them.
+
+    Returns
+    -------
+    dict of arrays
+        By name of the column.
+
     Examples
     --------
     >>> import tempfile
@@ -204,8 +226,21 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 def column_names(
     path: Path_, format: str | None = None, *, sep: str | None = None, encoding: str = "utf-8"
 ) -> list[str]:
-    """The names of the columns: from the header line or the schema. JSON has neither; its columns are the keys that all
-    objects have in common.
+    """The names of the columns of a file, from its header line or schema.
+
+    JSON has neither; its columns are the keys that all objects have in common.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    format, sep, encoding : see `read_table`
+        How the file is written.
+
+    Returns
+    -------
+    list of str
+        In the order of the file.
 
     Examples
     --------

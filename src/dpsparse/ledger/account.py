@@ -268,7 +268,7 @@ class Ledger(Chain):
             advice = "Such fits need an account with a larger delta or a lower ceiling."
         return (
             f"{plan.method} asks epsilon {asked:.4g}, for which there is room, but not for its delta: an account "
-            "keeps a small part of its own for rare failures (a name told that one row alone has, the tail of a "
+            "keeps a small part of its own for rare failures (a released name that only one row has, the tail of a "
             f"sampler), and that part is used up. {advice} Nothing was spent."
         )
 

@@ -130,9 +130,7 @@ def policies(
     """Every policy that binds a ledger: given, named by the environment, beside its file."""
     places = [Path(place) for place in (given, os.environ.get(VARIABLE)) if place]
     if book is not None and "://" not in str(book) and str(book) != ":memory:":
-        beside = Path(
-            f"{os.path.realpath(book)}.policy.toml"
-        )  # of the file, whatever name it was reached by
+        beside = Path(f"{os.path.realpath(book)}.policy.toml")  # of the file, by any of its names
         places += [beside] if beside.exists() else []
     return [Policy.read(place) for place in places]
 

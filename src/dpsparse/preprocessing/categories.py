@@ -50,28 +50,28 @@ _BETWEEN = "\x1f"  # separates the number of a column from a name in what is rel
 class DPCategoryEncoder(OneHot, SharingStep):
     """One-hot columns for the categories that enough rows have; which ones is learnt privately.
 
-    Names that are not among them share columns by a public hash. A column for them, or for gaps, exists if its released
-    count stands out of the noise. Without one, a value counts as an average row.
+    Names that are not among them share columns by a public hash. A column for them, or for missing values,
+    exists if its released count stands out of the noise. Without one, a value counts as an average row.
 
     Parameters
     ----------
     share : float, default=0.1
         Share of a pipeline's budget (of mu^2).
     max_categories : int, default=64
-        Of each column at most so many are kept, those of the largest released weights.
+        Most categories to keep of each column, those of the largest released weights; costs nothing.
     n_buckets : int, dict or None, default=None
         Columns for the names that were not released, for all columns or by name. None: one for every 250 declared
         rows, from 16 to 256, so that codes with many values can be used. Of a column without a released category
         more than 16 are needed: others might number the rows.
-    epsilon, delta, adjacency, ledger, n_samples, random_state
+    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps and knows the number of rows from the domain.
 
     Attributes
     ----------
     categories_ : tuple of tuples of str
-        Released categories of each column, sorted. A rare one is not among them: that a name occurs once is never told.
+        Released categories of each column, sorted. A rare one is not among them: a single occurrence is never revealed.
     kept_, shares_ : ndarray
-        Of the cells of all columns (categories, buckets, gaps): which have a column, and their released shares.
+        Of the cells of all columns (categories, buckets, missing): which have a column, and their released shares.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class DPCategoryEncoder(OneHot, SharingStep):
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
         names = "names that enough rows have, of all columns together"
-        rest = "rows by bucket of all other names, and gaps, of each column"
+        rest = "rows by bucket of all other names, and missing values, of each column"
         by_name = list(self.n_buckets) if isinstance(self.n_buckets, Mapping) else []
         size = n_columns * (max(self._choose_buckets([*by_name, ""])) + 1)
         return [
@@ -202,7 +202,7 @@ class PublicEncoder(OneHot):
     count_rows: bool = False
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
-        note = "rows of each declared category, of others, and gaps, of each column"
+        note = "rows of each declared category, of others, and missing values, of each column"
         size = n_columns * (max(len(known) for known in self._lists()) + 2)
         return [Want("counts", DECLARED_SHARE, size, note)] if self.count_rows else []
 

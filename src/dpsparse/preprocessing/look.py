@@ -68,7 +68,29 @@ def look_plan(
     domain: Domain, n_columns: int, *, epsilon: float, delta: float = 1e-6,
     adjacency: str = "add-remove", random_state: Any = None,
 ) -> Plan:  # fmt: skip
-    """What `dp_look` spends on a table of `n_columns` columns, without any data."""
+    """What `dp_look` spends on a table of `n_columns` columns, without any data.
+
+    Parameters
+    ----------
+    domain : Domain
+        What is declared about the target.
+    n_columns : int
+        Number of columns of the table.
+    epsilon, delta, adjacency, random_state : as in every estimator
+        Price of the counts, and their noise.
+
+    Returns
+    -------
+    Plan
+        Every release with its noise.
+
+    Examples
+    --------
+    >>> from dpsparse import Domain
+    >>> from dpsparse.preprocessing import look_plan
+    >>> print(look_plan(Domain(classes=[0, 1]), 12, epsilon=0.1).guarantee.headline)
+    (0.1, 1e-6)-DP of the raw table, add/remove one row, proven
+    """
     check_terms(epsilon, delta, adjacency, None, "exact counts")
     budget = Budget(epsilon, delta)
     n_cells = len(_target_cells(domain))
@@ -109,17 +131,23 @@ def dp_look(
     Parameters
     ----------
     X : a data frame, an Arrow table, a dict of columns, or a 2d array
+        The private rows.
     y : array of shape (n_samples,)
         Labels or numbers; one that is not declared is counted, not refused.
     domain : Domain
         The declared classes, or the range of targets.
-    epsilon, delta, adjacency, ledger, random_state
-        As for a fit.
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator
+        Price of the counts, the account that pays it, and their noise.
     missing_values : tuple of str, default=()
         Words that stand for a missing value, as for `DPTablePreparer`.
     groups : array of shape (n_samples,), optional
         The person of every row, with ``Domain(unit="person")``. Persons are counted then: of a person with
         several rows each counts in part.
+
+    Returns
+    -------
+    TableLook
+        Released counts with the standard deviation of their noise.
 
     Examples
     --------

@@ -36,15 +36,16 @@ class DPVectorizer(SharingStep):
     max_features : int, default=2**14
         Most words of mode "vocabulary", those of the largest released weights.
     words_per_row : int, default=100
-        Of a text (of all texts of a person) so many different words have a say in the vocabulary; best is about the
-        typical number of different words.
+        Number of different words of a text (of all texts of a person) that count for the vocabulary; more means more
+        noise. Best is about the typical number of different words.
     ngram_range : tuple, default=(1, 1)
+        Shortest and longest number of words that make a column, as in scikit-learn.
     stop_words : "english" or None, default="english"
         In mode "vocabulary", words such as "the" and "of" (scikit-learn's public list) are left out: they would take
         the place of words that tell something.
     share : float, default=0.1
         Of a pipeline's budget (of mu^2), in mode "vocabulary".
-    epsilon, delta, adjacency, ledger, n_samples, random_state
+    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For mode "vocabulary" outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
@@ -121,7 +122,7 @@ class DPVectorizer(SharingStep):
         return vectorizer.fit([""])  # an example: there is nothing to learn
 
     def _note(self, header: Header) -> None:
-        self.n_features_in_ = 1  # a column of texts, whatever its name
+        self.n_features_in_ = 1  # a column of texts of any name
 
     def _words(self, read: list[str]) -> list[list[str]]:
         """The different words of every text."""

@@ -1,4 +1,4 @@
-"""Fewer columns than were planned for: noise and price stay what was reserved, the solver is told the true width.
+"""Fewer columns than were planned for: noise and price stay what was reserved, the solver gets the true width.
 
 How many columns preparation leaves (of a vocabulary, say) is a released fact, known after the plan was paid. The noise
 of a phase does not depend on it; what a solver derives from the width (steps, cutoffs) does, and is planned again. The

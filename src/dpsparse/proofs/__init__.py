@@ -18,6 +18,11 @@ _CHECKOUT = Path(__file__).parents[3] / "docs" / "proofs"
 def names() -> list[str]:
     """The names of all notes.
 
+    Returns
+    -------
+    list of str
+        Names that `read` takes, sorted.
+
     Examples
     --------
     >>> from dpsparse import proofs
@@ -29,6 +34,16 @@ def names() -> list[str]:
 
 def path(source: str) -> Path:
     """The file of a note, by its name or by the `source` of a guarantee.
+
+    Parameters
+    ----------
+    source : str
+        ``"noisy_gradient"``, or ``model.privacy_.source``.
+
+    Returns
+    -------
+    Path
+        A Markdown file.
 
     Examples
     --------
@@ -44,6 +59,16 @@ def path(source: str) -> Path:
 
 def read(source: str) -> str:
     """The text of a note, by its name or by the `source` of a guarantee.
+
+    Parameters
+    ----------
+    source : str
+        ``"noisy_gradient"``, or ``model.privacy_.source``.
+
+    Returns
+    -------
+    str
+        Markdown.
 
     Examples
     --------

@@ -29,10 +29,16 @@ def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -
     Parameters
     ----------
     model : fitted estimator or pipeline of dpsparse
+        What the annex is about.
     ledger : Ledger or None
         Of the data set the model was trained on.
     audit : Verdict, str or None
         Of `dpsparse.audit.audit` on the same configuration, or the text that `dpsparse audit` printed.
+
+    Returns
+    -------
+    str
+        Markdown.
 
     Examples
     --------
@@ -95,7 +101,7 @@ def in_words(g: Guarantee) -> list[str]:
         f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
         "model (50 % means nothing was learnt).",
         f"The promise is about {g.covers}.",
-        "It holds whatever else is known or will become known, and for everything computed from the model later.",
+        "It holds against everybody, with any other knowledge, and for everything computed from the model later.",
     ]
 
 

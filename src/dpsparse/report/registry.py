@@ -79,6 +79,11 @@ def registry_entry(
     ledger : Ledger or None
         Of the data set; tells what all releases from it add up to.
 
+    Returns
+    -------
+    dict
+        In the layout of the registry's schema.
+
     Examples
     --------
     >>> from dpsparse.report.registry import missing

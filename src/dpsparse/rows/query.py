@@ -3,8 +3,8 @@
     q_j(unit) = sum_i trunc(v_ij / unit)        v_i: what row i contributes, a function of row i and public numbers
 
 The bound on v_i is enforced on the whole numbers themselves, in the kernel that makes them: a contribution
-that is not finite or too long counts as zero. So `sensitivity` is a fact about integers, for any floats that
-did before. Rows make queries, `Releases` answers them; nothing else calls `whole`.
+that is not finite or too long counts as zero. So `sensitivity` is a fact about integers and
+depends on no float. Rows make queries, `Releases` answers them; nothing else calls `whole`.
 """
 
 from __future__ import annotations

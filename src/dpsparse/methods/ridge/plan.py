@@ -68,7 +68,7 @@ def choose(
 
 
 def has_axes(effective_rows: float, n_columns: int) -> bool:
-    """Whether directions of the rows are told from noise."""
+    """Whether directions of the rows stand out from noise."""
     least = defaults.MIN_EFFECTIVE_ROWS_PER_COLUMN_FOR_AXES * n_columns
     return effective_rows >= least and n_columns <= WIDEST
 
