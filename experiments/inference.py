@@ -1,10 +1,12 @@
 """Coverage of private intervals on real tables (docs/inference.md).
 
-    nice -n 15 python experiments/inference.py [draws]      300 by default
+    nice -n 15 python experiments/inference.py              an hour on one core
+    nice -n 15 python experiments/inference.py --quick      20 draws a cell, nothing kept
 
 A table is the population: rows (or persons) are drawn from it with replacement, as many as it has unless another number
 stands beside it, and an interval is right if it covers the estimate that the whole table has without noise. Seeded, for
-repeatability. Every draw is a line of a file, and a second call goes on where the first one ended.
+repeatability. Draws go on until 300 intervals were returned, to at most 12,000; a cell without an interval in 300 draws
+ends there. A finished cell is a line of results/inference.jsonl, and a second call goes on where the first one ended.
 """
 
 import json
@@ -21,7 +23,6 @@ from dpsparse import Domain, DPGradientClassifier, dp_inference
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
 
 RESULTS = Path(__file__).parent / "results" / "inference.jsonl"
-EPSILONS = (0.5, 1.0, 3.0)
 SEED = 34_000
 YES = {"yes", "Yes", "y", "female", "belted", "RENT"}
 
@@ -129,13 +130,14 @@ def plain(X, y, persons=None):
     return to @ theta, np.sqrt(np.diag(covariance))
 
 
-def draw(table, data, epsilon, k):
-    """One line of the file."""
+def draw_once(table, data, truth, epsilon, k):
+    """Whether each weight was covered, and half the widths; None if no interval was returned."""
     X, y, persons = data
     number = TABLES.index(table)
     rng = np.random.default_rng((SEED, number, int(10 * epsilon), k))
     seed = SEED + 1000 * (100 * number + int(10 * epsilon)) + k
     terms = {"epsilon": epsilon, "random_state": seed}
+    columns = list(range(X.shape[1]))
     if table.prepared:
         rows = rng.integers(0, len(X), table.n_drawn or len(X))
         model = DPGradientClassifier(Domain(classes=[0, 1]))
@@ -143,7 +145,7 @@ def draw(table, data, epsilon, k):
             [("scale", DPStandardizer()), ("model", model)], epsilon=2.0, random_state=seed
         )
         pipe.fit(X[rows], y[rows])
-        found = dp_inference(X[rows], y[rows], list(range(X.shape[1])), pipeline=pipe, **terms)
+        found = dp_inference(X[rows], y[rows], columns, pipeline=pipe, **terms)
         truth = plain(np.asarray(pipe.transform(X)), y)[0]
     else:
         groups = None
@@ -156,78 +158,64 @@ def draw(table, data, epsilon, k):
             whose = rng.integers(0, len(known), table.n_drawn or len(known))
             rows = np.concatenate([order[begins[p] : begins[p] + sizes[p]] for p in whose])
             groups = np.repeat(np.arange(len(whose)), sizes[whose])
-        found = dp_inference(
-            X[rows], y[rows], list(range(X.shape[1])), table.domain, groups=groups, **terms
-        )
-        truth = plain(X, y, persons)[0] if "truth" not in CACHE else CACHE["truth"]
-        CACHE["truth"] = truth
-    return {
-        "given": not found.missing,
-        "inside": ((found.low <= truth) & (truth <= found.high)).tolist(),
-        "half": [float(f"{v:.4g}") for v in (found.high - found.low) / 2.0]
-        if not found.missing
-        else None,
-    }
+        found = dp_inference(X[rows], y[rows], columns, table.domain, groups=groups, **terms)
+    if found.missing:
+        return None
+    return (found.low <= truth) & (truth <= found.high), (found.high - found.low) / 2.0
 
 
-CACHE = {}
+def measure_cell(table, epsilon, quick):
+    """One line of the file."""
+    data = table.load()
+    n = len(data[0]) if table.person is None else len(np.unique(data[2]))
+    truth, se = plain(*data)
+    half = 1.96 * se * np.sqrt(n / (table.n_drawn or n))
+    returned, n_draws = [], 0
+    few, enough, most = (20, 20, 20) if quick else (300, 300, 12_000)
+    while n_draws < few or (returned and len(returned) < enough and n_draws < most):
+        found = draw_once(table, data, truth, epsilon, n_draws)
+        returned += [] if found is None else [found]
+        n_draws += 1
+    cell = {"table": table.name, "columns": table.kind, "epsilon": epsilon, "draws": n_draws}
+    cell["returned"] = len(returned)
+    if returned:
+        cell["covered"] = np.sum([inside for inside, _ in returned], axis=0).tolist()
+        widths = np.median([wide for _, wide in returned], axis=0) / half
+        cell["widths"] = None if table.prepared else np.round(widths, 3).tolist()
+    return cell
 
 
-def cover(runs, lines):
+def show_cell(cell):
+    n = cell["returned"]
+    shown = "- | - | -"
+    if n:
+        inside = np.array(cell["covered"]) / n
+        wide = cell["widths"]
+        widths = "-" if wide is None else f"{min(wide):.1f} to {max(wide):.1f}"
+        shown = f"{100 * inside.min():.1f} % | {100 * inside.mean():.1f} % | {widths}"
     say(
-        "| table | columns | epsilon | given | lowest coverage of a weight | of all weights | width / plain width |"
+        f"| {cell['table']} | {cell['columns']} | {cell['epsilon']:g} | {n} of {cell['draws']} | {shown} |"
+    )
+
+
+def main(quick):
+    kept = (
+        [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    )
+    say(
+        "| table | columns | epsilon | intervals | lowest coverage of a weight | of all weights | width / plain width |"
     )
     say("|---|---|---|---|---|---|---|")
-    for number, table in enumerate(TABLES):
-        data = table.load()
-        CACHE.clear()
-        n = len(data[0]) if table.person is None else len(np.unique(data[2]))
-        _, se = plain(*data)
-        half = 1.96 * se * np.sqrt(n / (table.n_drawn or n))
-        for epsilon in EPSILONS:
-            found = kept(
-                f"table {number}",
-                epsilon,
-                runs,
-                lines,
-                lambda k, t=table, d=data, e=epsilon: draw(t, d, e, k),
-            )
-            given = [line for line in found if line["given"]]
-            shown = "- | - | -"
-            if given:
-                inside = np.array([line["inside"] for line in given]).mean(axis=0)
-                wide = np.median([line["half"] for line in given], axis=0) / half
-                widths = "-" if table.prepared else f"{wide.min():.1f} to {wide.max():.1f}"
-                shown = f"{100 * inside.min():.1f} % | {100 * inside.mean():.1f} % | {widths}"
-            say(
-                f"| {table.name} | {table.kind} | {epsilon:g} | {100 * len(given) / len(found):.0f} % | {shown} |"
-            )
-
-
-# ---- the file ------------------------------------------------------------------------------------
-
-
-def kept(what, epsilon, runs, lines, make):
-    """The first `runs` draws: those of the file, and new ones, which go there as they are made."""
-    have = lines.setdefault((what, epsilon), {})
-    with RESULTS.open("a") as file:
-        for k in range(runs):
-            if k not in have:
-                have[k] = make(k)
-                file.write(
-                    json.dumps({"what": what, "epsilon": epsilon, "draw": k, **have[k]}) + "\n"
-                )
-                file.flush()
-    return [have[k] for k in range(runs)]
-
-
-def read():
-    lines = {}
-    if RESULTS.exists():
-        for text in RESULTS.read_text().splitlines():
-            line = json.loads(text)
-            lines.setdefault((line.pop("what"), line.pop("epsilon")), {})[line.pop("draw")] = line
-    return lines
+    for table in TABLES:
+        for epsilon in (0.5, 1.0, 3.0):
+            facts = {"table": table.name, "columns": table.kind, "epsilon": epsilon}
+            cell = next((line for line in kept if facts.items() <= line.items()), None)
+            if cell is None or quick:
+                cell = measure_cell(table, epsilon, quick)
+                if not quick:
+                    with RESULTS.open("a") as file:
+                        file.write(json.dumps(cell) + "\n")
+            show_cell(cell)
 
 
 def say(text):
@@ -237,7 +225,4 @@ def say(text):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    RESULTS.parent.mkdir(exist_ok=True)
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    lines = read()
-    cover(runs, lines)
+    main("--quick" in sys.argv)

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from _common import axes
+from _one_run import one_run_epsilon
 from _sparsifier import listed_count, noisy_count
 from dpsparse import (
     Domain,
@@ -20,7 +21,7 @@ from dpsparse import (
     PrivateCount,
 )
 from dpsparse.accounting import Gaussian, Pure, Repeated, epsilon
-from dpsparse.audit.blackbox import attack, one_run_epsilon, publish
+from dpsparse.audit.blackbox import attack, publish
 from dpsparse.audit.neighbours import replace_row
 from dpsparse.audit.replay import Subject
 from dpsparse.mechanisms.picks import noisy_max_log_probability

@@ -255,9 +255,9 @@ def test_a_mechanism_names_its_note_and_its_lemmas(mechanism):
 
 
 def test_every_event_of_a_default_plan_is_paid_out_by_one_mechanism():
+    from audit_cases import cases
     from dpsparse.accounting.events import NonPrivate
     from dpsparse.accounting.rdp import leaves
-    from dpsparse.audit.cases import cases
 
     for adjacency in ("add-remove", "replace-one"):
         for name, model in cases(adjacency):

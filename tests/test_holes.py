@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from audit_cases import build
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor
 from dpsparse import methods as all_estimators
-from dpsparse.audit.cases import build
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError, SchemaError
 
 # item of the attack -> file: tests, or faults seeded into the audit's power test

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dpsparse as dp
+from audit_cases import CASES
 from dpsparse import methods as estimators
 from dpsparse.accounting import Gaussian, Guarantee, NonPrivate
-from dpsparse.audit.cases import CASES
 from dpsparse.models.files import load
 
 N, D = 120, 4

@@ -6,6 +6,7 @@ from functools import cache, partial
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from audit_cases import cases
 from dpsparse import (
     Domain,
     DPCategoryEncoder,
@@ -28,7 +29,6 @@ from dpsparse import (
     dp_inference,
     make_dp_scorer,
 )
-from dpsparse.audit.cases import cases
 from dpsparse.audit.tables import Schema
 from dpsparse.models.files import dumps
 

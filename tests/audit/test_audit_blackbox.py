@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from _one_run import one_run_epsilon, one_run_p_value
 from dpsparse import Domain
 from dpsparse.accounting import Exponential, Gaussian, calibrate
 from dpsparse.audit import blackbox
@@ -86,14 +87,14 @@ def test_models_alone_give_half_the_epsilon(kind):
 
 def test_one_run_p_value_by_hand():
     """delta = 0 is the binomial tail of randomised response; delta adds a term linear in it."""
-    assert blackbox.one_run_p_value(100, 50, 40, 1.0, 0.0) == pytest.approx(
+    assert one_run_p_value(100, 50, 40, 1.0, 0.0) == pytest.approx(
         stats.binom.sf(39, 50, 1 / (1 + np.exp(-1.0)))
     )
     q = 1 / (1 + np.exp(-1.0))
     term = max(
         (stats.binom.cdf(39, 50, q) - stats.binom.cdf(39 - i, 50, q)) / i for i in range(1, 41)
     )
-    more = blackbox.one_run_p_value(100, 50, 40, 1.0, 1e-5)
+    more = one_run_p_value(100, 50, 40, 1.0, 1e-5)
     assert more == pytest.approx(stats.binom.sf(39, 50, q) + 2 * 100 * 1e-5 * term)
 
 
@@ -115,7 +116,7 @@ def test_one_run_agrees_with_jax_privacy():
         auditor = oracle.CanaryScoreAuditor(members, others)
         strategy = oracle.Explicit(threshold=0.0)
         theirs = auditor.epsilon_one_run(0.05, delta, threshold_strategy=strategy)
-        assert blackbox.one_run_epsilon(m, r, v, delta, 0.95) == pytest.approx(theirs, rel=1e-4)
+        assert one_run_epsilon(m, r, v, delta, 0.95) == pytest.approx(theirs, rel=1e-4)
         low = blackbox.clopper_pearson(v, m // 2, 0.025)[0]
         high = blackbox.clopper_pearson(r - v, m // 2, 0.025)[1]
         theirs = auditor.epsilon_clopper_pearson(0.05, delta, threshold_strategy=strategy)
@@ -154,7 +155,7 @@ def one_run(
     order = np.argsort(weight, kind="stable")
     k = max(1, len(order) // 8)
     right = int(np.sum(~canaries.entered[order[:k]]) + np.sum(canaries.entered[order[-k:]]))
-    return 2 * k, right, blackbox.one_run_epsilon(len(order), 2 * k, right, delta, confidence)
+    return 2 * k, right, one_run_epsilon(len(order), 2 * k, right, delta, confidence)
 
 
 def canary_run(seed):

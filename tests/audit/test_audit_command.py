@@ -7,7 +7,7 @@ import pytest
 
 click_testing = pytest.importorskip("click.testing")
 
-from dpsparse.audit.command import audit, read_workflow  # noqa: E402
+from dpsparse.audit.command import audit, read_config  # noqa: E402
 from dpsparse.exceptions import ParameterError  # noqa: E402
 
 CONFIG = """
@@ -143,7 +143,7 @@ def test_errors_name_the_remedy(tmp_path, text, says):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(ParameterError, match=says):
-        read_workflow(path)
+        read_config(path)
 
 
 def test_progress_on_a_terminal_alone(tmp_path, monkeypatch):

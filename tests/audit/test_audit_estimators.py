@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from audit_cases import CASES, build, cases
 from dpsparse import Domain
 from dpsparse import methods as estimators
-from dpsparse.audit.cases import CASES, build, cases
 from dpsparse.audit.neighbours import boundary_rows
 from dpsparse.audit.replay import Subject, boundary_findings, check, declared_costs, worst_of
 from dpsparse.audit.same import differences

@@ -19,6 +19,7 @@ from dpsparse.random import make_generator, two_sided_geometric
 # A fit that is one sum of rows of length one with slopes of at most one.
 
 NONE = np.empty(0)
+GRID = (0.25, 0.5, 1.0)
 
 
 def gaussian_entry(scale, query, answer):
@@ -38,6 +39,14 @@ def gaussian_losses(scale, n, seed):
     return np.array([law.loss(entry, other) for entry in entries])
 
 
+def refutes(losses, event):
+    return bool((law.delta_below(losses, GRID) > [delta(event, e) for e in GRID]).any())
+
+
+def privacy_losses(subject, pair, n_runs):
+    return np.array([law.privacy_loss(*both) for both in law.run_both(subject, pair, n_runs, 0)])
+
+
 def test_gaussian_losses_have_their_law():
     """Loss ~ N(mu^2/2, mu^2); false alarm rate 1e-4."""
     losses = gaussian_losses(2.0, 4000, seed=1)
@@ -48,11 +57,12 @@ def test_gaussian_profile_is_met_and_half_the_noise_is_refuted():
     """Right with probability 0.999; the other side has power close to 1."""
     scale = calibrate(lambda s: Gaussian(s, 1.0), 1.0, 1e-2)
     claimed = Gaussian(scale, 1.0)
-    right = law.profile(gaussian_losses(scale, 4000, 2), claimed, [0.25, 0.5, 1.0])
-    assert not right.refuted
-    assert np.abs(right.estimate - right.claimed).max() < 0.02
-    assert law.profile(gaussian_losses(scale / 2, 4000, 3), claimed, [0.25, 0.5, 1.0]).refuted
-    assert law.profile(gaussian_losses(0.8 * scale, 4000, 4), claimed, [0.25, 0.5, 1.0]).refuted
+    right = gaussian_losses(scale, 4000, 2)
+    assert not refutes(right, claimed)
+    for e in GRID:
+        assert abs(np.maximum(0.0, 1.0 - np.exp(e - right)).mean() - delta(claimed, e)) < 0.02
+    assert refutes(gaussian_losses(scale / 2, 4000, 3), claimed)
+    assert refutes(gaussian_losses(0.8 * scale, 4000, 4), claimed)
 
 
 def test_gaussian_strength_is_half_the_claim():
@@ -81,14 +91,13 @@ def test_whole_estimators_reach_half_the_claim():
     gradient = DPGradientClassifier(domain, delta=1e-2, n_iter=1)
     X, y = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
     pair = add_row(X, y, np.array([1.0, 0.0]), 1, "owner")
-    assert (
-        0.5 <= law.epsilon_below(law.privacy_losses(Subject(gradient, 2), pair, 1000, 0), 1e-2) <= 1
-    )
+    losses = privacy_losses(Subject(gradient, 2), pair, 1000)
+    assert 0.5 <= law.epsilon_below(losses, 1e-2) <= 1.0
     lasso = DPLassoClassifier(
         Domain(classes=(0, 1), n_samples=3), delta=1e-2, n_iter=1, radius=0.01, fit_intercept=False
     )
     pair = add_row(np.ones((3, 1)), np.array([1, 1, 0]), np.ones(1), 0, "against two").swapped()
-    losses = law.privacy_losses(Subject(lasso, 1), pair, 1000, 0)
+    losses = privacy_losses(Subject(lasso, 1), pair, 1000)
     assert 0.5 <= law.epsilon_below(losses, 1e-2) <= 1.0
 
 
@@ -189,8 +198,8 @@ def test_losses_of_a_whole_fit_respect_the_plan(fit_intercept):
     lasso = DPLassoClassifier(domain, delta=1e-2, n_iter=3, radius=0.5, fit_intercept=fit_intercept)
     subject = Subject(lasso, 2)
     pair = add_row(np.ones((4, 2)), np.array([1, 1, 1, 0]), np.ones(2), 0, "row")
-    losses = law.privacy_losses(subject, pair, 100, 0)
-    assert not law.profile(losses, subject.plan.event, [0.25, 0.5, 1.0]).refuted
+    losses = privacy_losses(subject, pair, 100)
+    assert not refutes(losses, subject.plan.event)
     if not fit_intercept:  # Gaussian class counts have losses without a bound
         assert losses.max() <= 3 * subject.plan.phases[0].event.event.eta
     assert delta(subject.plan.event, 1.0) <= 1e-2 * (1 + 1e-9)

@@ -7,13 +7,13 @@ way through the code of every estimator, with as many rows of a person as there 
 import numpy as np
 import pytest
 
+from audit_cases import ROWS_OF_A_PERSON, build, cases, for_persons
 from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPLassoClassifier,
     DPScreenedLassoClassifier,
 )
-from dpsparse.audit.cases import ROWS_OF_A_PERSON, build, cases, for_persons
 from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
 from dpsparse.audit.replay import Subject, boundary_findings, check, worst_of
 from dpsparse.audit.verdict import audit

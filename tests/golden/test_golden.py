@@ -2,7 +2,7 @@
 
 A change that moves one of them on purpose rewrites the file with
 
-    python tests/golden/test_golden.py
+    PYTHONPATH=tests python tests/golden/test_golden.py
 
 and says why in CHANGELOG.md. Weights are compared to seven digits, because minimisers are found by the linear
 algebra of the machine; prices are compared to the last digit that is written down.
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from audit_cases import cases
 from dpsparse.accounting.events import to_dict
-from dpsparse.audit.cases import cases
 from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.random import make_generator
 

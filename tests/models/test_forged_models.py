@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import dpsparse as dp
+from audit_cases import CASES
 from dpsparse import methods as estimators
-from dpsparse.audit.cases import CASES
 from dpsparse.exceptions import ModelFileError
 from dpsparse.models import files as models
 from dpsparse.models.files import load, save

@@ -7,8 +7,8 @@ import pytest
 import sklearn
 
 import dpsparse.methods
+from audit_cases import build
 from dpsparse import Domain, DPGradientClassifier, DPPipeline, preprocessing
-from dpsparse.audit.cases import build
 from dpsparse.exceptions import ParameterError
 from dpsparse.preprocessing import (
     DPCategoryEncoder,

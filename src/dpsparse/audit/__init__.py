@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from dpsparse._lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from dpsparse.audit.blackbox import one_run_epsilon
-    from dpsparse.audit.law import epsilon_below, privacy_losses, profile
     from dpsparse.audit.replay import Subject, check, check_pair
     from dpsparse.audit.searches import check_search
     from dpsparse.audit.transcript import Rebuilt, rebuild
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 
 # Names load on first use, so that the command line can ask for help without SciPy.
 _HOMES = {
-    "blackbox": "one_run_epsilon",
-    "law": "epsilon_below privacy_losses profile",
     "replay": "Subject check check_pair",
     "searches": "check_search",
     "transcript": "Rebuilt rebuild",
@@ -34,11 +30,7 @@ __all__ = [
     "check",
     "check_pair",
     "check_search",
-    "epsilon_below",
     "first_complaint",
-    "one_run_epsilon",
-    "privacy_losses",
-    "profile",
     "rebuild",
 ]
 

@@ -30,12 +30,14 @@ One further table makes a workflow of the estimator, two of them a search over a
     [look]                              # dp_look(X, y, ...), also with [columns]
     epsilon = 0.5
 
-No data is read: the attacker makes the worst tables of the domain himself.
+No data is read: the audit makes up the worst tables of the domain.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +51,6 @@ from dpsparse.exceptions import ParameterError
 if TYPE_CHECKING:
     from dpsparse.audit.workflows import Workflow
 
-REFUTED = 7  # exit code
 TERMS = ("epsilon", "delta", "adjacency")
 WORKFLOWS = ("columns", "search", "evaluate", "infer", "look")
 KEYS = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
@@ -57,20 +58,80 @@ KEYS = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
 OWN = {"X", "y", "model", "estimator", "groups", "ledger", "random_state", "domain", "adjacency"}
 
 
-def read_config(path: Path) -> tuple[Any, int]:
-    """The estimator and the number of features a file describes."""
-    config = _parsed(path)
-    kind = _kind(path, config)
-    domain = _domain(path, config)
-    parameters = _section(path, config, "parameters", _parameters_of(kind))
-    n_features = config.get("n_features", 4)
-    if not isinstance(n_features, int) or n_features < 2:
-        raise ParameterError(f"{path}: n_features must be a whole number of at least 2.")
-    return kind(domain, **parameters), n_features
+@dataclass(frozen=True)
+class _Config:
+    """A file whose tables are read by name; every key of a table is known, unless any is."""
+
+    path: Path
+    tables: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> _Config:
+        try:
+            tables = read_toml(path)
+        except (OSError, ValueError):
+            raise ParameterError(
+                f"{path} cannot be read as TOML: audit takes a file that names an estimator and its parameters "
+                "(docs/audit.md). What a model file claims is checked by dpsparse inspect."
+            ) from None
+        unknown = sorted(set(tables) - KEYS)
+        if unknown:
+            raise ParameterError(
+                f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(KEYS))}."
+            )
+        return cls(path, tables)
+
+    def section(self, table: str, names: Iterable[str] | None = None) -> dict[str, Any]:
+        stated = self.tables.get(table, {})
+        if not isinstance(stated, dict):
+            raise ParameterError(f"{self.path}: {table} must be a table, [{table}].")
+        known = list(stated if names is None else names)
+        for wrong in sorted(set(stated) - set(known)):
+            raise ParameterError(
+                f"{self.path}: [{table}] has no {wrong!r}; it has: {', '.join(known)}."
+            )
+        return stated
+
+    def options(self, call: Any) -> dict[str, Any]:
+        """The section of a call, by the names of its parameters."""
+        table = {
+            "dp_evaluate": "evaluate",
+            "dp_inference": "infer",
+            "dp_look": "look",
+            "DPSearchCV": "search",
+        }
+        parameters = inspect.signature(call).parameters
+        kept = [n for n, p in parameters.items() if n not in OWN and p.kind is not p.VAR_KEYWORD]
+        return self.section(table[call.__name__], kept)
+
+    def make_estimator(self) -> tuple[Any, int]:
+        """The estimator, and the number of features of its tables."""
+        from dpsparse import inference, methods, published
+        from dpsparse.domain import Domain
+        from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
+
+        name = self.tables.get("estimator")
+        homes = {each: room for room in (methods, published) for each in room.__all__}
+        homes["DPFeatureTest"] = inference
+        if not isinstance(name, str) or name not in homes:
+            raise ParameterError(
+                f"{self.path}: estimator must be one of {', '.join(homes)}, got {name!r}."
+            )
+        kind = getattr(homes[name], name)
+        if issubclass(kind, BaseDPLinearModel):
+            own = list(hyper_parameters(kind))
+        else:
+            own = sorted(set(kind().get_params(deep=False)) - OWN - {*TERMS})
+        domain = Domain(**self.section("domain", Domain.__dataclass_fields__))
+        n_features = self.tables.get("n_features", 4)
+        if not isinstance(n_features, int) or n_features < 2:
+            raise ParameterError(f"{self.path}: n_features must be a whole number of at least 2.")
+        return kind(domain, **self.section("parameters", [*TERMS, *own])), n_features
 
 
-def read_workflow(path: Path) -> Workflow | None:
-    """What a file makes of its estimator; None for the estimator alone."""
+def read_config(path: Path) -> tuple[Any, int, Workflow | None]:
+    """The estimator and the number of features a file describes, and what it makes of them; None for the estimator
+    alone."""
     from dpsparse.audit import workflows
     from dpsparse.audit.tables import Schema
     from dpsparse.evaluation import dp_evaluate
@@ -78,96 +139,32 @@ def read_workflow(path: Path) -> Workflow | None:
     from dpsparse.model_selection import DPSearchCV
     from dpsparse.preprocessing import dp_look
 
-    config = _parsed(path)
-    stated = [name for name in WORKFLOWS if name in config]
-    estimator, n_features = read_config(path)
+    config = _Config.read(path)
+    stated = [name for name in WORKFLOWS if name in config.tables]
+    estimator, n_features = config.make_estimator()
     if not stated and not isinstance(estimator, DPFeatureTest):
-        return None
+        return estimator, n_features, None
     if len(stated) > 1 and stated not in (["columns", "search"], ["columns", "look"]):
         raise ParameterError(
             f"{path}: state one of {', '.join(stated)}, or columns with search or look."
         )
     roles = None
     if "columns" in stated:
-        roles = {name: _role(role) for name, role in _section(path, config, "columns").items()}
+        roles = {name: _role(role) for name, role in config.section("columns").items()}
         estimator, n_features = workflows.pipeline_of(estimator, roles), len(roles)
     schema = Schema(estimator.domain, estimator.adjacency, n_features, roles)
     if "evaluate" in stated:
-        terms = _section(path, config, "evaluate", _options_of(dp_evaluate))
-        return workflows.evaluation_workflow(estimator, schema, **terms)
-    if "infer" in stated:
-        terms = _section(path, config, "infer", _options_of(dp_inference))
-        return workflows.inference_workflow(schema, **terms)
-    if "look" in stated:
-        terms = _section(path, config, "look", _options_of(dp_look))
-        return workflows.look_workflow(schema, **terms)
-    if "search" in stated:
-        terms = _section(path, config, "search", _options_of(DPSearchCV))
-        estimator = DPSearchCV(estimator, **{"delta": estimator.delta, **terms})
-    return workflows.fit_workflow(estimator, schema)
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        config = read_toml(path)
-    except (OSError, ValueError):
-        raise ParameterError(
-            f"{path} cannot be read as TOML: audit takes a file that names an estimator and its parameters "
-            "(docs/audit.md). What a model file claims is checked by dpsparse inspect."
-        ) from None
-    unknown = sorted(set(config) - KEYS)
-    if unknown:
-        raise ParameterError(
-            f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(KEYS))}."
-        )
-    return config
-
-
-def _kind(path: Path, config: dict[str, Any]) -> Any:
-    from dpsparse import inference, published
-    from dpsparse import methods as estimators
-
-    name = config.get("estimator")
-    homes = {each: room for room in (estimators, published) for each in room.__all__}
-    homes["DPFeatureTest"] = inference
-    if not isinstance(name, str) or name not in homes:
-        raise ParameterError(f"{path}: estimator must be one of {', '.join(homes)}, got {name!r}.")
-    return getattr(homes[name], name)
-
-
-def _parameters_of(kind: Any) -> list[str]:
-    from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
-
-    if issubclass(kind, BaseDPLinearModel):
-        return [*TERMS, *hyper_parameters(kind)]
-    return [*TERMS, *(set(kind().get_params(deep=False)) - OWN - {*TERMS})]
-
-
-def _domain(path: Path, config: dict[str, Any]) -> Any:
-    from dpsparse.domain import Domain
-
-    return Domain(**_section(path, config, "domain", list(Domain.__dataclass_fields__)))
-
-
-def _options_of(call: Any) -> list[str]:
-    return [
-        name
-        for name, option in inspect.signature(call).parameters.items()
-        if name not in OWN and option.kind is not option.VAR_KEYWORD
-    ]
-
-
-def _section(
-    path: Path, config: dict[str, Any], table: str, names: list[str] | None = None
-) -> dict[str, Any]:
-    """A table of the file; every key of it is known, unless any is."""
-    stated = config.get(table, {})
-    if not isinstance(stated, dict):
-        raise ParameterError(f"{path}: {table} must be a table, [{table}].")
-    for wrong in sorted(set(stated) - set(stated if names is None else names)):
-        known = ", ".join(names or ())
-        raise ParameterError(f"{path}: [{table}] has no {wrong!r}; it has: {known}.")
-    return stated
+        workflow = workflows.evaluation_workflow(estimator, schema, **config.options(dp_evaluate))
+    elif "infer" in stated:
+        workflow = workflows.inference_workflow(schema, **config.options(dp_inference))
+    elif "look" in stated:
+        workflow = workflows.look_workflow(schema, **config.options(dp_look))
+    else:
+        if "search" in stated:
+            terms = {"delta": estimator.delta, **config.options(DPSearchCV)}
+            estimator = DPSearchCV(estimator, **terms)
+        workflow = workflows.fit_workflow(estimator, schema)
+    return estimator, n_features, workflow
 
 
 def _role(role: Any) -> Any:
@@ -200,18 +197,18 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
     target = html if html is not None else config.with_suffix(".html")
     check_output(target, True, (config,))
-    workflow = read_workflow(config)
-    with FitProgress("audit", 0, patience=0.0) as progress:
+    estimator, n_features, workflow = read_config(config)
+    with FitProgress("audit", 0, patience=0.0) as tell:
         if workflow is not None:
-            verdict = audit_workflow(workflow, seed=seed, tell=progress)
+            tell("workflow", 0.0)
+            verdict = audit_workflow(workflow, seed=seed)
         else:
-            estimator, n_features = read_config(config)
             estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each fit
             verdict = attack(
-                estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=progress
+                estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=tell
             )
     click.echo(show_text(str(verdict)))
     write_whole(target, page(verdict).encode(), True)
     click.echo(f"page: {show_name(target)}")
     if not verdict.holds:
-        raise SystemExit(REFUTED)  # click's Exit is lost where a program is not standalone
+        raise SystemExit(7)  # click's Exit is lost where a program is not standalone

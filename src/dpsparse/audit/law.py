@@ -20,17 +20,16 @@ For Gaussian answers alone the ratio of a fixed history has mu^2 = sum |q - q'|^
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import logsumexp, rel_entr
 
-from dpsparse.accounting import Event, Gaussian, delta, epsilon
+from dpsparse.accounting import Gaussian, epsilon
 from dpsparse.audit.neighbours import Pair
-from dpsparse.audit.replay import Subject
+from dpsparse.audit.replay import Record, Subject
 from dpsparse.mechanisms import MECHANISMS, Release
 from dpsparse.mechanisms.picks import keys
 from dpsparse.random import make_generator
@@ -41,65 +40,31 @@ def loss(a: Release, b: Release) -> float:
     return MECHANISMS[a.kind].loss(a, b) if a.kind in MECHANISMS else 0.0
 
 
-def privacy_losses(subject: Subject, pair: Pair, n_runs: int, seed: int) -> np.ndarray:
-    """Log-likelihood ratios of `n_runs` fits on the first table against the second."""
-    out = np.empty(n_runs)
-    for run in range(n_runs):
-        first = subject.record(pair, seed + run)
-        second = subject.replay(pair, first, seed + run)
-        out[run] = sum(loss(a, b) for a, b in zip(first.entries, second.entries, strict=True))
-    return out
+def run_both(
+    subject: Subject, pair: Pair, n_runs: int, seed: int
+) -> Iterator[tuple[Record, Record]]:
+    """Fits on the first table, each with its replay on the second."""
+    for run in range(seed, seed + n_runs):
+        first = subject.record(pair, run)
+        yield first, subject.replay(pair, first, run)
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Estimated delta(epsilon) with lower confidence bounds, beside the claimed one."""
-
-    epsilons: np.ndarray
-    estimate: np.ndarray
-    below: np.ndarray
-    claimed: np.ndarray
-
-    @property
-    def refuted(self) -> bool:
-        return bool((self.below > self.claimed).any())
+def privacy_loss(first: Record, second: Record) -> float:
+    """The log-likelihood ratio of a fit on the first table against the second."""
+    return sum(loss(a, b) for a, b in zip(first.entries, second.entries, strict=True))
 
 
-def profile(losses: np.ndarray, event: Event, epsilons: Any, confidence: float = 0.999) -> Profile:
-    """The privacy profile of sampled losses against the one the accountant claims.
-
-    `confidence` holds for all epsilons together (Bonferroni).
-    """
-    grid = np.asarray(epsilons, float)
-    alpha = (1.0 - confidence) / len(grid)
-    parts = [np.maximum(0.0, -np.expm1(np.minimum(e - losses, 0.0))) for e in grid]
-    return Profile(
-        grid,
-        np.array([part.mean() for part in parts]),
-        np.array([mean_below(part, alpha) for part in parts]),
-        np.array([delta(event, float(e)) for e in grid]),
-    )
+def delta_below(losses: np.ndarray, epsilons: Any, confidence: float = 0.999) -> np.ndarray:
+    """Lower confidence bounds of delta(epsilon), which hold for all `epsilons` together (Bonferroni)."""
+    alpha = (1.0 - confidence) / len(epsilons)
+    parts = (np.maximum(0.0, -np.expm1(np.minimum(e - losses, 0.0))) for e in epsilons)
+    return np.array([mean_below(part, alpha) for part in parts])
 
 
 def epsilon_below(losses: np.ndarray, target_delta: float, confidence: float = 0.999) -> float:
-    """The largest epsilon at which delta(epsilon) is above `target_delta` with confidence.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpsparse.audit import epsilon_below
-    >>> losses = np.random.default_rng(0).normal(0.5, 1.0, 10_000)  # of a Gaussian mechanism with mu = 1
-    >>> 0.0 < epsilon_below(losses, target_delta=1e-3) < 3.5  # the truth is 3.1
-    True
-    """
+    """The largest epsilon at which delta(epsilon) is above `target_delta` with confidence."""
     grid = np.linspace(0.0, max(float(losses.max()), 0.0), 41)
-    alpha = (1.0 - confidence) / len(grid)
-    refuted = 0.0
-    for e in grid:
-        part = np.maximum(0.0, -np.expm1(np.minimum(e - losses, 0.0)))
-        if mean_below(part, alpha) > target_delta:
-            refuted = max(refuted, float(e))
-    return refuted
+    return float(grid[delta_below(losses, grid, confidence) > target_delta].max(initial=0.0))
 
 
 def gaussian_epsilon(first: list[Release], second: list[Release], target_delta: float) -> float:
@@ -118,31 +83,17 @@ def mean_below(values: np.ndarray, alpha: float) -> float:
     """
     n, mean = len(values), float(np.mean(values))
     rate = math.log(2.0 / alpha) / n
-    chernoff = _largest_false(lambda p: _divergence(mean, p) <= rate, 0.0, mean)
+    chernoff, high = 0.0, mean
+    for _ in range(60):
+        middle = 0.5 * (chernoff + high)
+        if rel_entr(mean, middle) + rel_entr(1.0 - mean, 1.0 - middle) > rate:
+            chernoff = middle
+        else:
+            high = middle
     spread = float(np.var(values, ddof=1)) if n > 1 else 1.0
     bernstein = mean - math.sqrt(2.0 * spread * math.log(4.0 / alpha) / n)
     bernstein -= 7.0 * math.log(4.0 / alpha) / (3.0 * max(n - 1, 1))
     return max(chernoff, bernstein, 0.0)
-
-
-def _divergence(q: float, p: float) -> float:
-    if q <= 0.0:
-        return -math.log1p(-p) if p < 1 else math.inf
-    if p <= 0.0:
-        return math.inf
-    rest = (1.0 - q) * math.log((1.0 - q) / (1.0 - p)) if q < 1.0 and p < 1.0 else 0.0
-    return q * math.log(q / p) + rest
-
-
-def _largest_false(true: Callable[[float], bool], low: float, high: float) -> float:
-    """Bisection for the point below which `true` does not hold."""
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if true(middle):
-            high = middle
-        else:
-            low = middle
-    return low
 
 
 # ---- was the noise drawn from its law? ------------------------------------------------------------

@@ -214,6 +214,11 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0, first: Record | None
     return Finding((*complaints, *too_far, *over), tightness, pair, reached)
 
 
+def check_pairs(subject: Subject, neighbours: Iterable[Pair], seed: int = 0) -> Finding:
+    """The first finding with complaints over many pairs, else how tight each phase became."""
+    return worst_of(check_pair(subject, pair, seed + k) for k, pair in enumerate(neighbours))
+
+
 def check(
     estimator: Any,
     n_features: int = 7,
@@ -223,7 +228,6 @@ def check(
     n_climbs: int = 20,
     every: int = 16,
     seed: int = 0,
-    tell: Callable[[float], None] = lambda done: None,
 ) -> Finding:
     """The first complaint over many pairs and hill climbs, else how tight each phase became.
 
@@ -237,7 +241,6 @@ def check(
     source = pairs(domain, estimator.adjacency, n_rows, n_features, rng)
     best: dict[str, tuple[float, int, Finding]] = {}
     for trial in range(n_pairs):
-        tell(trial / n_pairs)
         finding = check_pair(subject, next(source), seed + trial)
         if finding.complaints:
             return finding

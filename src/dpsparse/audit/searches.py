@@ -20,7 +20,7 @@ from dpsparse.audit.replay import (
     Finding,
     Record,
     Subject,
-    check_pair,
+    check_pairs,
     compare_by_phase,
 )
 from dpsparse.model_selection.design import Search
@@ -90,17 +90,7 @@ def check_search(
             search._model._domain, search.estimator.adjacency, n_rows, n_features, make_generator(seed)
         )  # fmt: skip
         neighbours = (next(source) for _ in range(n_pairs))
-    tightness: dict[str, float] = {}
-    reached: dict[str, float] = {}
-    for number, pair in enumerate(neighbours):
-        first = subject.record(pair, seed + number)
-        finding = check_pair(subject, pair, seed + number, first)
-        if finding.complaints:
-            return finding
-        for total, found in ((tightness, finding.tightness), (reached, finding.reached)):
-            for phase, height in found.items():
-                total[phase] = max(height, total.get(phase, 0.0))
-    return Finding((), tightness, pair, reached)
+    return check_pairs(subject, neighbours, seed)
 
 
 def _covers(charged: Event, spent: Event) -> bool:

@@ -6,17 +6,17 @@ rebuild    from the transcript, without rows (transcript.py)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from sklearn.base import clone
 
-from dpsparse.audit.replay import Finding, RunSubject, check_pair, worst_of
+from dpsparse.audit.replay import RunSubject, check_pairs
 from dpsparse.audit.searches import check_search
 from dpsparse.audit.tables import Schema
-from dpsparse.audit.verdict import Tell, Verdict, fitted, rebuild_row, replay_row, silent
+from dpsparse.audit.verdict import Verdict, fitted, rebuild_row, replay_row
 from dpsparse.evaluation import dp_evaluate
 from dpsparse.inference import dp_inference
 from dpsparse.methods.base import BaseDPLinearModel
@@ -79,33 +79,21 @@ def look_workflow(schema: Schema, **terms: Any) -> Workflow:
     return Workflow(run, schema)
 
 
-def audit_workflow(
-    workflow: Workflow, *, n_pairs: int = 22, seed: int = 0, tell: Tell = silent
-) -> Verdict:
+def audit_workflow(workflow: Workflow, *, n_pairs: int = 22, seed: int = 0) -> Verdict:
     """Replay on `n_pairs` neighbours, and the run rebuilt from its transcript."""
-    tell("replay", 0.0)
-    finding = _replayed(workflow, n_pairs, seed, tell)
-    first = next(workflow.schema.pairs(30, make_generator(seed)))
-    plan = RunSubject(workflow.run).record(first, seed).plan
-    assert plan is not None
-    claimed = plan.epsilon
-    tell("rebuild", 0.0)
-    rows = [replay_row(finding, claimed), rebuild_row(workflow.run, workflow.schema, claimed, seed)]
-    return Verdict(
-        plan.method, plan.calibration, plan.adjacency, claimed, plan.delta, 1.0, tuple(rows)
-    )
-
-
-def _replayed(workflow: Workflow, n_pairs: int, seed: int, tell: Tell) -> Finding:
     source = workflow.schema.pairs(40, make_generator(seed))
     neighbours = [next(source) for _ in range(n_pairs)]
-    if workflow.search is not None:
-        return check_search(workflow.search, workflow.schema.n_features, neighbours, seed=seed)
     subject = RunSubject(workflow.run)
-
-    def replays() -> Iterator[Finding]:
-        for number, pair in enumerate(neighbours):
-            tell("replay", number / n_pairs)
-            yield check_pair(subject, pair, seed + number)
-
-    return worst_of(replays())
+    if workflow.search is None:
+        finding = check_pairs(subject, neighbours, seed)
+    else:
+        finding = check_search(workflow.search, workflow.schema.n_features, neighbours, seed=seed)
+    plan = subject.record(neighbours[0], seed).plan
+    assert plan is not None
+    rows = (
+        replay_row(finding, plan.epsilon),
+        rebuild_row(workflow.run, workflow.schema, plan.epsilon, seed),
+    )
+    return Verdict(
+        plan.method, plan.calibration, plan.adjacency, plan.epsilon, plan.delta, 1.0, rows
+    )
