@@ -217,7 +217,7 @@ def _head(first, names):
 
 
 def main(runs=1000, first_seed=0):
-    """Seeds from 0 on sized the reserve of the intervals (`RESERVE`); a check of it takes others."""
+    """Seeds from 0 on sized the reserve of the intervals (`quantile`); a check of it takes others."""
     begin, headed, seed = time.perf_counter(), False, first_seed
     for adjacency, settings in (("add-remove", CLASSIFIERS), ("replace-one", CLASSIFIERS[1:3])):
         for setting in settings:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsparse.evaluation.plan import EDGES
+from dpsparse.evaluation.defaults import EDGES
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 
 BIG = 1.7976931348623157e308

@@ -1,8 +1,9 @@
 """The widths to expect, before any row is read: the report of a made-up population, without its randomness.
 
-Two classes: normal scores, calibrated probabilities, AUC `assumed`. Several classes: accuracy `assumed`, errors
-spread evenly. Numbers: normal targets with a standard deviation of a third of their bound, R2 `assumed`.
-Expected sums go through the same formulas as released ones, with the noise variances of the plan.
+Two classes: normal scores, calibrated probabilities, AUC `assumed`. Several classes: a normal score for each, moved up
+for the true one, so that accuracy is `assumed`. Numbers: normal targets with a standard deviation of a third of their
+bound, R2 `assumed`. Made-up rows are measured as private ones are, by releases that leave out the noise and scale sums
+to the number of rows to come.
 """
 
 from __future__ import annotations
@@ -13,23 +14,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr, ndtri, softmax
 
 from dpsparse._checks import check_count, check_share, check_terms
-from dpsparse.accounting.events import RoundedGaussian
 from dpsparse.accounting.plan import Plan
-from dpsparse.evaluation import classification, regression
+from dpsparse.evaluation.api import report_on
 from dpsparse.evaluation.intervals import Estimate
-from dpsparse.evaluation.plan import EDGES, Measured, Subject, cuts, make_plan, number_of_bins
-from dpsparse.evaluation.released import Released
+from dpsparse.evaluation.plan import Measured, Subject, make_plan
 from dpsparse.exceptions import ParameterError
-from dpsparse.rows.histogram import LONGEST_LOSS
-from dpsparse.sensitivity import count_below, feature_masses, signed_sum
+from dpsparse.random import make_generator
+from dpsparse.release import Releases
+from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
+from dpsparse.rows.query import Query
 
-_HALVES = {  # sums of numbers in [0, 1], centred
-    "log_loss", "log_loss_squares", "brier", "brier_squares", "absolute", "squares", "spread",
-    "squares_squares", "spread_squares", "cross",
-}  # fmt: skip
+MADE_UP_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,7 +92,7 @@ def evaluation_plan(
     positive_rate : float
         Share of the second of two classes.
     assumed : float or None
-        AUC of two classes (None: 0.8), accuracy and AUC of several (0.8), R2 of a regressor (0.5).
+        AUC of two classes (None: 0.8), accuracy of several (0.8), R2 of a regressor (0.5).
 
     Examples
     --------
@@ -116,14 +115,11 @@ def evaluation_plan(
     subject = Subject(n_classes)
     asked = subject.check(metrics)
 
-    def expected(plan: Plan[Measured]) -> dict[str, Estimate]:
-        if n_classes == 0:
-            released = _numbers(plan, n_samples, assumed)
-            return regression.measure(released, subject, asked, level)
-        make = _two_classes if n_classes == 2 else _many_classes
-        released = make(plan, n_samples, assumed, positive_rate if n_classes == 2 else n_classes)
+    rows = _make_up_rows(n_classes, assumed, positive_rate)
+
+    def expected(plan: Plan[Measured]) -> Mapping[str, Estimate]:
         labels = list(range(n_classes))
-        return classification.measure(released, subject, asked, labels, level)[0]
+        return report_on(rows, "", plan, labels, level, _ExpectedAnswers(plan, n_samples)).estimates
 
     terms: dict[str, Any] = {"delta": delta, "adjacency": adjacency}
     plan = make_plan(subject, asked, epsilon=epsilon, **terms)
@@ -132,118 +128,51 @@ def evaluation_plan(
     return Forecast(plan, int(n_samples), expected(plan), expected(exact))
 
 
-def _variances(plan: Plan[Measured]) -> dict[str, float]:
-    """Noise variance of one entry of every release, from the plan and the lemmas of `rows/histogram.py`."""
-    out = {}
-    for phase in plan.phases:
-        name = phase.name
-        if not isinstance(phase.event, RoundedGaussian):
-            out[name] = 0.0
-            continue
-        if name in _HALVES:
-            moved = signed_sum(0.5, plan.adjacency)
-        elif name == "total":
-            moved = signed_sum(1.0, plan.adjacency)
-        elif name == "count":
-            moved = count_below(plan.adjacency)
-        else:
-            times = plan.settings.subject.n_classes if name.startswith("class_") else 1
-            moved = feature_masses(math.sqrt(times), plan.adjacency)
-        out[name] = (moved.value * phase.event.scale) ** 2
-    return out
+class _ExpectedAnswers(Releases):
+    """Answers that `n_samples` rows like the made-up ones would give on average; scales are those of the plan."""
+
+    def __init__(self, plan: Plan[Measured], n_samples: int) -> None:
+        super().__init__(plan, make_generator(0))
+        self._n_samples = n_samples
+
+    def number_of_rows(self, rows: Any) -> int | None:
+        return self._n_samples if self._adjacency == "replace-one" else None
+
+    def gaussian(self, phase: str, query: Query, share: float = 1.0) -> np.ndarray:
+        unit = 2.0**-20
+        return np.asarray(query.whole(unit) * (unit * self._n_samples / MADE_UP_ROWS))
 
 
-def _released(
-    plan: Plan[Measured], n: int, numbers: dict[str, np.ndarray], **more: Any
-) -> Released:
-    variance = _variances(plan)
-    public = n if plan.adjacency == "replace-one" else None
-    kept = {name: numbers[name] for name in variance}
-    return Released(kept, variance, public, **more)
+def _make_up_rows(
+    n_classes: int, assumed: float, positive_rate: float
+) -> ScoredLabels | ScoredNumbers:
+    rng = make_generator(0)
+    if n_classes == 0:
+        guess, error = rng.standard_normal((2, MADE_UP_ROWS)) / 3.0
+        error *= math.sqrt(1.0 - assumed)
+        return ScoredNumbers(error, guess * math.sqrt(assumed) + error)
+    if n_classes == 2:
+        n_positive = round(MADE_UP_ROWS * positive_rate)
+        truth = np.repeat([0, 1], [MADE_UP_ROWS - n_positive, n_positive])
+        # The log odds of a normal score with means -apart/2 and apart/2, at its quantiles.
+        apart = math.sqrt(2.0) * float(ndtri(assumed))
+        places = [ndtri((np.arange(n) + 0.5) / n) for n in np.bincount(truth, minlength=2)]
+        score = apart * (np.concatenate(places) + apart * (truth - 0.5))
+        score += math.log(positive_rate / (1.0 - positive_rate))
+        chance = expit(score)
+        chances = np.column_stack([1.0 - chance, chance])
+        return ScoredLabels(truth, (score > 0).astype(np.intp), score, chances, 2)
+    grid = np.linspace(-9.0, 9.0, 2001)
+    density = np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi) * (grid[1] - grid[0])
 
+    def accuracy(apart: float) -> float:
+        """Probability that the true class has the largest score."""
+        return float(density @ ndtr(grid + apart) ** (n_classes - 1))
 
-def _centred(n: int, mean: float) -> np.ndarray:
-    return np.array([n * (mean - 0.5)])
-
-
-def _two_classes(plan: Plan[Measured], n: int, auc: float, positive_rate: float) -> Released:
-    apart = math.sqrt(2.0) * float(ndtri(auc))
-    grid = np.linspace(-9.0, 9.0, 4001)
-    weight = np.exp(-0.5 * grid**2)
-    weight /= weight.sum()
-    # Margins of the two classes: the log odds of a normal score with means -apart/2, apart/2.
-    base = math.log(positive_rate / (1.0 - positive_rate))
-    margins = [apart * (grid - apart / 2.0) + base, apart * (grid + apart / 2.0) + base]
-    share = [1.0 - positive_rate, positive_rate]
-
-    def histogram(edges: np.ndarray) -> np.ndarray:
-        return np.array(
-            [
-                n * share[k] * np.bincount(np.searchsorted(edges, m), weight, len(edges) + 1)
-                for k, m in enumerate(margins)
-            ]
-        )
-
-    numbers = {"confusion": histogram(np.zeros(1)).ravel(), "cells": histogram(EDGES).sum(axis=0)}
-    moments = np.zeros(4)
-    for k, m in enumerate(margins):
-        log_loss = np.minimum(np.logaddexp(0.0, -m if k else m) / LONGEST_LOSS, 1.0)
-        brier = (k - expit(m)) ** 2
-        moments += [share[k] * (weight @ v) for v in (log_loss, log_loss**2, brier, brier**2)]
-    for name, moment in zip(
-        ("log_loss", "log_loss_squares", "brier", "brier_squares"), moments, strict=True
-    ):
-        numbers[name] = _centred(n, float(moment))
-    variance = _variances(plan)
-    edges = None
-    if "cells" in variance:
-        v = variance["histogram"]
-        moved = feature_masses(1.0, plan.adjacency).value
-        n_bins = number_of_bins(n, moved / math.sqrt(v) if v > 0.0 else math.inf)
-        edges = cuts(numbers["cells"], math.sqrt(variance["cells"]), n_bins)
-        numbers["histogram"] = histogram(edges).ravel()
-    return _released(plan, n, numbers, cuts=edges)
-
-
-def _many_classes(plan: Plan[Measured], n: int, accuracy: float, n_classes: float) -> Released:
-    K = int(n_classes)
-    wrong = (1.0 - accuracy) / (K - 1)
-    C = np.full((K, K), n * wrong / K)
-    np.fill_diagonal(C, n * accuracy / K)
-    edges = np.linspace(-2.0, 2.0, 15)
-    sizes = np.array([1.0 - accuracy, accuracy])[:, None] * np.full(16, n / 16)
-    log_loss = np.minimum(-np.log([accuracy, wrong]) / LONGEST_LOSS, 1.0)
-    brier = np.array([0.5 * (1.0 - accuracy) ** 2, 0.5 * (1.0 + accuracy**2)])
-    chance = np.array([accuracy, 1.0 - accuracy])
-    numbers = {
-        "outcomes": n * chance[::-1],
-        "confusion": C.ravel(),
-        "cells": np.zeros(len(EDGES) + 1),
-        "histogram": sizes.ravel(),
-        "log_loss": _centred(n, float(chance @ log_loss)),
-        "log_loss_squares": _centred(n, float(chance @ log_loss**2)),
-        "brier": _centred(n, float(chance @ brier)),
-        "brier_squares": _centred(n, float(chance @ brier**2)),
-    }
-    # Of every class against the rest, normal scores in 16 bins of equal size.
-    quantiles = ndtri(np.arange(1, 16) / 16)
-    above = np.diff(ndtr(quantiles - math.sqrt(2.0) * ndtri(accuracy)), prepend=0.0, append=1.0)
-    numbers["class_cells"] = np.zeros(K * (len(EDGES) + 1))
-    of_class = np.concatenate([np.full(16, n * (K - 1) / K / 16), n / K * above])
-    numbers["class_histogram"] = np.tile(of_class, K)
-    return _released(plan, n, numbers, cuts=edges, class_cuts=(quantiles,) * K)
-
-
-def _numbers(plan: Plan[Measured], n: int, r2: float) -> Released:
-    y, e = 1.0 / 9.0, (1.0 - r2) / 9.0  # variances of target and error; their covariance is e
-    moments = {
-        "absolute": math.sqrt(2.0 * e / math.pi),
-        "squares": e,
-        "spread": y,
-        "squares_squares": 3.0 * e * e,
-        "spread_squares": 3.0 * y * y,
-        "cross": e * y + 2.0 * e * e,
-    }
-    numbers = {name: _centred(n, value) for name, value in moments.items()}
-    numbers |= {"count": np.array([float(n)]), "total": np.zeros(1)}
-    return _released(plan, n, numbers)
+    apart = brentq(lambda a: accuracy(a) - max(assumed, 1.01 / n_classes), 0.0, 20.0)
+    truth = rng.integers(n_classes, size=MADE_UP_ROWS)
+    scores = rng.standard_normal((MADE_UP_ROWS, n_classes))
+    scores[np.arange(MADE_UP_ROWS), truth] += apart
+    chances = softmax(apart * scores, axis=1)
+    guess = chances.argmax(axis=1)
+    return ScoredLabels(truth, guess, log_odds(chances.max(axis=1)), chances, n_classes)

@@ -15,27 +15,8 @@ import numpy as np
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW
 from dpsparse.accounting.plan import Plan
+from dpsparse.evaluation.defaults import EDGES, MOST_BINS, SHARES
 from dpsparse.exceptions import ParameterError
-
-MOST_BINS = 64
-# Public cells of scores: +-2^(k/4), from 1/256 to 64.
-_POWERS = 2.0 ** (np.arange(-32, 25) / 4.0)
-EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
-
-# Shares of mu^2 for two classes, several classes, numbers.
-_TWO = {
-    "confusion": 0.20, "cells": 0.15, "histogram": 0.40,
-    "log_loss": 0.07, "log_loss_squares": 0.055, "brier": 0.07, "brier_squares": 0.055,
-}  # fmt: skip
-_MANY = {
-    "outcomes": 0.15, "confusion": 0.25, "cells": 0.10, "histogram": 0.25,
-    "class_cells": 0.15, "class_histogram": 0.40,
-    "log_loss": 0.07, "log_loss_squares": 0.055, "brier": 0.07, "brier_squares": 0.055,
-}  # fmt: skip
-_NUMBERS = {
-    "count": 0.15, "total": 0.10, "absolute": 0.15, "squares": 0.20, "spread": 0.15,
-    "squares_squares": 0.10, "spread_squares": 0.05, "cross": 0.10,
-}  # fmt: skip
 
 _NOTES = {
     "confusion": "rows by class and guess",
@@ -58,11 +39,6 @@ _NOTES = {
     "cross": "sum of squared error times squared target: sampling error",
 }
 
-_COUNTED = ("accuracy", "precision", "recall", "f1", "mcc", "confusion")
-_RANKED = ("roc", "auc")
-_CHANCES = ("calibration", "log_loss", "brier")
-NUMBER_METRICS = ("mae", "mse", "r2")
-
 
 @dataclass(frozen=True)
 class Subject:
@@ -80,9 +56,10 @@ class Subject:
     def metrics(self) -> tuple[str, ...]:
         """What can be measured for such a model."""
         if self.n_classes == 0:
-            return NUMBER_METRICS
-        ranked = _RANKED if self.ranks and self.n_classes == 2 else ()
-        return (*_COUNTED, *ranked, *(_CHANCES if self.has_chances else ()))
+            return ("mae", "mse", "r2")
+        ranked = ("roc", "auc") if self.ranks and self.n_classes == 2 else ()
+        chances = ("calibration", "log_loss", "brier") if self.has_chances else ()
+        return ("accuracy", "precision", "recall", "f1", "mcc", "confusion", *ranked, *chances)
 
     @property
     def opt_in(self) -> tuple[str, ...]:
@@ -119,7 +96,8 @@ class Measured:
 
 def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str, float]:
     """Share of the budget of every release that the metrics need; they add up to 1."""
-    table = _NUMBERS if subject.n_classes == 0 else _TWO if subject.n_classes == 2 else _MANY
+    kind = {0: "numbers", 2: "two classes"}.get(subject.n_classes, "several classes")
+    table = SHARES[kind]
     needed: set[str] = set()
     for metric in metrics:
         needed |= _needs(metric, subject, number_is_public=adjacency == "replace-one")

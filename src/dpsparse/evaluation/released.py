@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.evaluation.plan import EDGES, Subject, cuts, number_of_bins
+from dpsparse.evaluation.defaults import EDGES
+from dpsparse.evaluation.plan import Subject, cuts, number_of_bins
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 from dpsparse.rows.query import Query

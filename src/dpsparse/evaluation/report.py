@@ -19,11 +19,6 @@ from dpsparse.evaluation.released import Released
 from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
 
-COVERS = (
-    "Intervals count sampling and privacy noise. They cover the metric of this fixed model on the population from "
-    "which the {unit} were drawn independently; not other populations, and not a model chosen on the same rows."
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
@@ -62,7 +57,11 @@ class Report:
     def covers(self) -> str:
         """What the intervals are about."""
         unit = "persons" if self.plan_.unit == PERSON else "rows"
-        text = COVERS.format(unit=unit)
+        text = (
+            "Intervals count sampling and privacy noise. They cover the metric of this fixed model on the population "
+            f"from which the {unit} were drawn independently; not other populations, and not a model chosen on the "
+            "same rows."
+        )
         if unit == "persons":
             text += " Every metric is a mean over persons."
         if self.subject.n_classes == 0:

@@ -26,15 +26,6 @@ from dpsparse.rows import kernels
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
 
 Ask = Callable[[Callable[[Any], Any], Any], np.ndarray]  # (method of a model, rows) -> what it says
-ONE_BY_ONE = (
-    "the model scores every row by itself: the score of a row does not depend on other rows"
-)
-ALONE = (
-    "what the model says of a row is a function of its cells: it keeps nothing from one call to the next, and the "
-    "types and categories of columns are public"
-)
-PUBLIC = "the model is public: it was not fitted on these rows without privacy"
-NOT_EMPTY = "tables have at least one row"
 
 
 def describe_model(
@@ -97,8 +88,19 @@ def assumptions(model: Any, one_by_one: bool = False) -> tuple[str, ...]:
     they are shown one row at a time."""
     own = isinstance(model, BaseDPLinearModel)
     private = own and getattr(getattr(model, "privacy_", None), "proven", False)
-    facts = (NOT_EMPTY,) if private else (NOT_EMPTY, PUBLIC)
-    return facts if own else (*facts, ALONE if one_by_one else ONE_BY_ONE)
+    facts = ["tables have at least one row"]
+    if not private:
+        facts.append("the model is public: it was not fitted on these rows without privacy")
+    if not own and one_by_one:
+        facts.append(
+            "what the model says of a row is a function of its cells: it keeps nothing from one call to the next, and "
+            "the types and categories of columns are public"
+        )
+    elif not own:
+        facts.append(
+            "the model scores every row by itself: the score of a row does not depend on other rows"
+        )
+    return tuple(facts)
 
 
 def score_rows(

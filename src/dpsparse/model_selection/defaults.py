@@ -1,4 +1,4 @@
-"""Constants of searches and forecasts."""
+"""Constants of searches."""
 
 # Shares of mu^2, the budget of a whole search. docs/tuning.md has the measurements.
 CHOICE_SHARE = 0.03  # for choosing one candidate
@@ -9,6 +9,3 @@ SEARCH_SHARE = (
 SCORE_GRID = (
     2.0**-12
 )  # unit of scores that are not half a row: of numbers, and of means over a person's rows
-
-FORECAST_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-FORECAST_TEST_ROWS = 5_000  # made-up rows that a forecast is scored on

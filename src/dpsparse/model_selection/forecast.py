@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
 
@@ -30,9 +31,6 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.random import make_generator
-
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-_TEST_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def expected_accuracy(
     n_samples: int,
     n_features: int,
     *,
-    epsilon: float | Sequence[float] = EPSILONS,
+    epsilon: float | Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
     reachable: float = 0.9,
     informative: int = 20,
     entries: int = 20,
@@ -154,7 +152,7 @@ def expected_accuracy(
     scores = np.empty((repeats, len(grid) + 2))
     for r in range(repeats):
         rng = make_generator(seed + r)
-        shape = (n_samples + _TEST_ROWS, n_features, entries, informative)
+        shape = (n_samples + 5_000, n_features, entries, informative)  # the last ones to score
         X, y = _made_up(rng, *shape, reachable, domain, labels)
         for j, eps in enumerate((*grid, math.inf)):
             model = clone(estimator).set_params(
@@ -218,17 +216,10 @@ def _made_up(
         noise = rng.standard_normal(n) * math.sqrt(1.0 / reachable - 1.0)
         bound = domain.target_bound or 1.0
         return X, np.clip((margin + noise) / 4.0, -1.0, 1.0) * bound
-    chances = expit(_gain(np.abs(margin), reachable) * margin)
-    return X, labels[(rng.random(n) < chances).astype(np.intp)]
+    # The gain at which predicting by the sign of the margin is right with probability `reachable`.
 
+    def excess(gain: float) -> float:
+        return float(expit(gain * np.abs(margin)).mean()) - reachable
 
-def _gain(sizes: np.ndarray, reachable: float) -> float:
-    """Gain at which predicting by the sign of the margin is right with probability `reachable`."""
-    low, high = 0.0, 1e3
-    for _ in range(50):
-        middle = (low + high) / 2.0
-        if float(expit(middle * sizes).mean()) < reachable:
-            low = middle
-        else:
-            high = middle
-    return high
+    gain = brentq(excess, 0.0, 1e3) if excess(1e3) > 0.0 else 1e3
+    return X, labels[(rng.random(n) < expit(gain * margin)).astype(np.intp)]
