@@ -14,7 +14,12 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPClassifier
-from dpsparse.methods.schema import check_lengths, checked_data, column_names
+from dpsparse.methods.schema import (
+    check_lengths,
+    checked_data,
+    column_names,
+    warn_if_target_is_a_column,
+)
 from dpsparse.random import is_seeded
 from dpsparse.rows import Rows
 
@@ -78,6 +83,7 @@ def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray 
         raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
     refuse_malformed(X)
     names = column_names(X)
+    warn_if_target_is_a_column(y, names)
     model = BaseDPClassifier(domain)
     y, labels = model._read_targets(y)
     X = checked_data(model, X, ensure_all_finite=False)

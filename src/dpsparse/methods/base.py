@@ -38,9 +38,11 @@ from dpsparse.methods.schema import (
     checked_column,
     checked_data,
     checked_score,
+    column_names,
     is_dask,
     refuse_inside_task,
     refuse_weights,
+    warn_if_target_is_a_column,
 )
 from dpsparse.methods.solution import Settings
 from dpsparse.private_run import private_run
@@ -67,6 +69,7 @@ class FittedLinearModel(BaseEstimator):
     plan_: Plan
     n_iter_: int
     coef_noise_: np.ndarray
+    drowned_: np.ndarray | None  # columns with large weights whose scale noise hides
     n_live_: tuple[int, ...]  # features in the working set over time, of methods that drop some
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -345,6 +348,7 @@ class BaseDPLinearModel(FittedLinearModel):
             rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
             refuse_malformed(X)
+            warn_if_target_is_a_column(y, column_names(X))
             y, labels = self._read_targets(y)
             X = checked_data(self, X, ensure_all_finite=False)
             check_lengths(X, y)
@@ -417,6 +421,8 @@ class BaseDPLinearModel(FittedLinearModel):
             self.coef_noise_ = solution.coef_noise
         if solution.n_live is not None:
             self.n_live_ = solution.n_live
+        if solution.drowned is not None:
+            self.drowned_ = solution.drowned
         self.plan_ = plan
         self.privacy_ = plan.guarantee
 

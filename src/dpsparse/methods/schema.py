@@ -218,6 +218,17 @@ def request_for_groups(scorer: Any, wanted: bool) -> MetadataRequest:
     return request
 
 
+def warn_if_target_is_a_column(y: Any, names: Any) -> None:
+    """A target left among the columns makes a model that knows the answer; by names alone, never by cells."""
+    name = getattr(y, "name", None)
+    if isinstance(name, str) and names is not None and name in set(names):
+        warnings.warn(
+            "X has a column of the name that y has: if it is the target, the model will see it. Drop it from X.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def column_names(X: Any) -> list[str] | None:
     """Column names of a data frame, if all of them are text."""
     columns = getattr(X, "columns", None)

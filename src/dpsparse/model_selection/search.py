@@ -24,7 +24,13 @@ from dpsparse.accounting.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.schema import check_lengths, checked_data, refuse_weights
+from dpsparse.methods.schema import (
+    check_lengths,
+    checked_data,
+    column_names,
+    refuse_weights,
+    warn_if_target_is_a_column,
+)
 from dpsparse.model_selection.candidates import (
     add_step_name,
     list_candidates,
@@ -238,6 +244,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         estimator = self.estimator
         estimator._check_groups(groups)
         refuse_malformed(X)
+        warn_if_target_is_a_column(y, column_names(X))
         y, labels = estimator._read_targets(y)
         X = checked_data(self, X, ensure_all_finite=False)
         check_lengths(X, y)
@@ -308,7 +315,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         model._publish(solution.coef, solution.intercept, setting.labels)
         model.n_iter_ = solution.n_iter
         if solution.coef_noise is not None:
-            model.coef_noise_ = solution.coef_noise
+            model.coef_noise_, model.drowned_ = solution.coef_noise, solution.drowned
         model.plan_, model.privacy_ = plan, plan.guarantee
         return model
 

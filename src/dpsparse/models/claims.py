@@ -45,6 +45,12 @@ def check_fitted(model: BaseDPLinearModel, shape: tuple[int, int], *, flat: bool
     check(intercept.shape == (() if labels is None else (n_outputs,)))
     names = getattr(model, "feature_names_in_", None)
     check(names is None or (isinstance(names, np.ndarray) and names.shape == (shape[1],)))
+    drowned = getattr(model, "drowned_", None)
+    check(drowned is None or (isinstance(drowned, np.ndarray) and drowned.dtype.kind == "i"))
+    check(
+        drowned is None
+        or (drowned.ndim == 1 and bool(((drowned >= 0) & (drowned < shape[1])).all()))
+    )
     check_about(model)
 
 

@@ -10,7 +10,6 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +27,11 @@ from dpsparse.accounting.guarantee import PREPARED, RAW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.schema import check_lengths, refuse_weights
+from dpsparse.methods.schema import (
+    check_lengths,
+    refuse_weights,
+    warn_if_target_is_a_column,
+)
 from dpsparse.methods.solution import Settings
 from dpsparse.preprocessing._step import (
     SOURCE,
@@ -346,13 +349,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         cells = first._read(X)
         header = header_of(cells)
         clone(first)._note(header)
-        name = getattr(y, "name", None)
-        if isinstance(name, str) and header.named and name in header.names:
-            warnings.warn(
-                "X has a column of the name that y has: if it is the target, the model will see it. Drop it from X.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_if_target_is_a_column(y, header.names if header.named else None)
         blank, y, labels = self._check_targets(cells, y, groups)
         return RawTable(RawRows.of(cells, y, groups), blank, header, labels)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse.report.weights import clear_weights
+from dpsparse.report.weights import clear_weights, stand_out_together
 
 if TYPE_CHECKING:
     from dpsparse.evaluation.report import Report
@@ -20,12 +20,14 @@ def how_good(model: Any, evaluation: Report | None, drowned: frozenset[str] = fr
     if said:
         return said
     clear = clear_weights(model, drowned)
-    if model.n_nonzero_ == 0 or clear == 0:
-        return f"No weight stands out of its noise: the model is hardly better than a constant answer. {NOT_MEASURED}"
-    if clear is None:
+    if clear is None and model.n_nonzero_ > 0:
         return NOT_MEASURED
-    one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"
-    return f"{one} out of the noise. {NOT_MEASURED}"
+    if clear:
+        one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"
+        return f"The model says more than a constant answer: {one} out of the noise. {NOT_MEASURED}"
+    if stand_out_together(model, drowned):
+        return f"No single weight stands out of its noise, but all of them together do. {NOT_MEASURED}"
+    return f"No weight stands out of its noise: the model is hardly better than a constant answer. {NOT_MEASURED}"
 
 
 def _measured(report: Report) -> str:

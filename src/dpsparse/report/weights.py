@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import chdtri, ndtri
 
 from dpsparse.report import plots
 
@@ -30,9 +31,9 @@ def positive_label(model: Any) -> str | None:
 
 
 def noise_bar(n_weights: int) -> float:
-    """Among so many weights of pure noise the largest is about this many standard deviations; a weight above it is told
-    from noise even though it was picked for being large."""
-    return math.sqrt(2.0 * math.log(max(n_weights, 2)))
+    """Among so many weights of pure noise none is larger than this many standard deviations, with probability .95; a
+    weight above it is told from noise even though it was picked for being large."""
+    return float(-ndtri(0.025 / max(n_weights, 1)))
 
 
 def clear_weights(model: Any, drowned: frozenset[str] = frozenset()) -> int | None:
@@ -43,12 +44,23 @@ def clear_weights(model: Any, drowned: frozenset[str] = frozenset()) -> int | No
     return int(np.count_nonzero(_clear(coef, noise) & ~_drowned(coef, model, drowned)))
 
 
+def stand_out_together(model: Any, drowned: frozenset[str] = frozenset()) -> bool:
+    """Whether all weights together are larger than noise makes them but once in 20 models, where none was left out:
+    the largest of many are larger than noise, whatever they are."""
+    coef, noise = _coef(model), _noise(model)
+    if noise is None or coef.nnz < math.prod(coef.shape):
+        return False
+    known = ~_drowned(coef, model, drowned)
+    sizes = (coef.data / noise[coef.row, coef.col])[known]
+    return bool(sizes @ sizes > chdtri(max(len(sizes), 1), 0.05))
+
+
 def largest_weights(
     model: Any, top: int, reach: np.ndarray | None = None, drowned: frozenset[str] = frozenset()
 ) -> list[Weight]:
     """The largest weights, by size or by effect; those that stand out from their noise come first, since a column that
-    hardly any row has may get a large weight of pure noise. Weights of columns named in `drowned`, whose scale noise
-    hides, never stand out."""
+    hardly any row has may get a large weight of pure noise. Weights of columns whose scale noise hides, in the fit or
+    in a preparation that names them in `drowned`, never stand out."""
     coef, noise, names = _coef(model), _noise(model), feature_names(model)
     effects = coef.data * (1.0 if reach is None else reach[coef.col])
     clear = np.ones(coef.nnz, bool) if noise is None else _clear(coef, noise)
@@ -106,8 +118,11 @@ def _clear(coef: sp.coo_array, noise: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(coef.data) > bar * noise[coef.row, coef.col])
 
 
-def _drowned(coef: sp.coo_array, model: Any, drowned: frozenset[str]) -> np.ndarray:
-    names = feature_names(model)
-    if names is None or not drowned:
-        return np.zeros(coef.nnz, bool)
-    return np.isin(coef.col, [j for j, name in enumerate(names) if str(name) in drowned])
+def _drowned(coef: sp.coo_array, model: Any, names: frozenset[str]) -> np.ndarray:
+    """Weights of columns whose scale noise hides: inside the fit, or in the preparation of columns of these names."""
+    hidden = getattr(model, "drowned_", None)
+    columns = set() if hidden is None else set(hidden.tolist())
+    known = feature_names(model)
+    if known is not None and names:
+        columns |= {j for j, name in enumerate(known) if str(name) in names}
+    return np.isin(coef.col, list(columns))

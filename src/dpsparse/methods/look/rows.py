@@ -115,6 +115,7 @@ class ScaledRows:
         self.wide = not settings.table and self.width > targets.n
         self.centre: np.ndarray | None = None
         self.typical = 0.0  # length of a standardised row
+        self.drowned_scale = np.float32(np.inf)  # of columns that noise hides
         scaling = self.release_scales() if settings.table else self.release_masses()
         self.units = self.rows.unit(scaling)
         self.scales = scaling[self.units.kept]
@@ -135,7 +136,7 @@ class ScaledRows:
             self.rows, releases, n, self.length_range(self.width),
             min_squared_mean=MIN_SQUARED_MEAN_OF_TABLE,
         )  # fmt: skip
-        self.typical = columns.typical
+        self.typical, self.drowned_scale = columns.typical, np.float32(columns.drowned_scale)
         if columns.centre is not None:
             self.centre = columns.centre
             self.rows = self.rows.standardised(self.centre, np.ones(self.width))
@@ -159,6 +160,7 @@ class ScaledRows:
         drops = self.wide or self.width > MANY_COLUMNS
         least = DROPPED_MASS_PER_NOISE * scale if drops else -np.inf
         floor = max(MIN_MASS_PER_NOISE * scale, 1e-6)
+        self.drowned_scale = np.float32(1.0 / math.sqrt(floor))
         scaling = np.empty(self.width, np.float32)
 
         def scale_columns(start: int, stop: int) -> None:
@@ -232,4 +234,6 @@ class ScaledRows:
         sd = np.float32(min(slope * noise * bound / length, 1e30))
         coef_noise = np.zeros(self.width, np.float32)
         coef_noise[kept] = np.where(coef[:, kept].any(axis=0), self.scales * sd, 0.0)
-        return Solution(coef, offset * bound, n_iter, coef_noise)
+        large = (np.abs(coef[:, kept]) > coef_noise[kept]).any(axis=0)
+        drowned = np.sort(kept[large & (self.scales >= self.drowned_scale)])
+        return Solution(coef, offset * bound, n_iter, coef_noise, drowned=drowned)

@@ -49,6 +49,7 @@ class Columns:
 
     centre: np.ndarray | None  # None: rows of few entries, which are not centred
     scaling: np.ndarray
+    drowned_scale: float  # that of a column that noise hides
     median: float  # length of a row before it is centred and scaled
     typical: float  # and about what it is afterwards
 
@@ -74,19 +75,19 @@ def look_at_columns(
     kept = 1.0 - len(found) * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
     centre = length / n * max(0.0, kept) * found
     if float(centre @ centre) < min_squared_mean * length**2:
-        sizes = believable_sizes(rows.unit(ones).masses(), releases, n)
+        sizes, least = believable_sizes(rows.unit(ones).masses(), releases, n)
         scaling = np.sqrt(sizes.mean() / sizes)
-        return Columns(None, scaling, length, length)
+        return Columns(None, scaling, math.sqrt(sizes.mean() / least), length, length)
     query = squares(rows.standardised(centre, np.ones(len(found))).unit(ones, shortest=length))
-    sizes = believable_sizes(query, releases, n)
-    scaling = np.sqrt(sizes.mean() / sizes)
-    return Columns(centre, scaling, length, length * math.sqrt(float(sizes.sum()) / n))
+    sizes, least = believable_sizes(query, releases, n)
+    scaling, drowned = np.sqrt(sizes.mean() / sizes), math.sqrt(sizes.mean() / least)
+    return Columns(centre, scaling, drowned, length, length * math.sqrt(float(sizes.sum()) / n))
 
 
-def believable_sizes(query: Query, releases: Releases, n: float) -> np.ndarray:
-    """Released sizes of the columns. With noise the scale of an empty column is not known better than this."""
+def believable_sizes(query: Query, releases: Releases, n: float) -> tuple[np.ndarray, float]:
+    """Released sizes of the columns, and the least: with noise the scale of an empty column is not known better."""
     least = max(2.0 * releases.scale("columns", query), MIN_SHARE_OF_MEAN_SIZE * n / query.size)
-    return np.asarray(np.maximum(releases.gaussian("columns", query), least))
+    return np.maximum(releases.gaussian("columns", query), least), least
 
 
 def look_at_table(
