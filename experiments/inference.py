@@ -5,7 +5,7 @@
 
 A table is the population: rows (or persons) are drawn from it with replacement, as many as it has unless another number
 stands beside it, and an interval is right if it covers the estimate that the whole table has without noise. Seeded, for
-repeatability. Draws go on until 300 intervals were returned, to at most 12,000; a cell without an interval in 300 draws
+repeatability. Draws go on until 300 intervals were returned, to at most 3,000; a cell without an interval in 300 draws
 ends there. A finished cell is a line of results/inference.jsonl, and a second call goes on where the first one ended.
 """
 
@@ -171,7 +171,7 @@ def measure_cell(table, epsilon, quick):
     truth, se = plain(*data)
     half = 1.96 * se * np.sqrt(n / (table.n_drawn or n))
     returned, n_draws = [], 0
-    few, enough, most = (20, 20, 20) if quick else (300, 300, 12_000)
+    few, enough, most = (20, 20, 20) if quick else (300, 300, 3_000)
     while n_draws < few or (returned and len(returned) < enough and n_draws < most):
         found = draw_once(table, data, truth, epsilon, n_draws)
         returned += [] if found is None else [found]

@@ -9,7 +9,7 @@ import sys
 import time
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import expit, logit, ndtr
 from scipy.stats import norm
 
 from dpsparse.evaluation import classification, regression
@@ -99,8 +99,11 @@ def cover_classifier(setting, runs, seed=0, adjacency="add-remove", rows_of_a_pe
         binned = q1 @ (np.concatenate([[0.0], np.cumsum(q0)[:-1]]) + q0 / 2.0)
         tally.add("auc of bins", found["auc"].low, found["auc"].high, binned)
         tally.add("roc", tables["roc"]["tpr_low"], tables["roc"]["tpr_high"], above1)
+        bins = tables["calibration"]
+        at = (logit(np.append(bins["from"], 1.0)) - shift) / slope
+        q1, q0 = (-np.diff(ndtr(side * apart / 2 - at)) for side in (1, -1))
         right = positive * q1 / np.maximum(positive * q1 + (1 - positive) * q0, 1e-300)
-        tally.add("calibration", tables["calibration"]["low"], tables["calibration"]["high"], right)
+        tally.add("calibration", bins["low"], bins["high"], right)
     return tally
 
 

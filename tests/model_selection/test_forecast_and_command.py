@@ -45,8 +45,8 @@ def test_made_up_labels_can_be_guessed_as_often_as_was_said(n_features, row_norm
         best.append(expit(gain * sizes).mean())
         return gain
 
-    found = forecast_module._gain
-    monkeypatch.setattr(forecast_module, "_gain", watched)
+    found = forecast_module.find_gain
+    monkeypatch.setattr(forecast_module, "find_gain", watched)
     domain = Domain(classes=[0, 1], row_norm=row_norm)
     X, y = forecast_module._made_up(
         make_generator(0), 5_000, n_features, 20, 20, 0.9, domain, np.array([0, 1])

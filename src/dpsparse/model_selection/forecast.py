@@ -216,10 +216,14 @@ def _made_up(
         noise = rng.standard_normal(n) * math.sqrt(1.0 / reachable - 1.0)
         bound = domain.target_bound or 1.0
         return X, np.clip((margin + noise) / 4.0, -1.0, 1.0) * bound
-    # The gain at which predicting by the sign of the margin is right with probability `reachable`.
+    gain = find_gain(np.abs(margin), reachable)
+    return X, labels[(rng.random(n) < expit(gain * margin)).astype(np.intp)]
+
+
+def find_gain(sizes: np.ndarray, reachable: float) -> float:
+    """Gain at which predicting by the sign of the margin is right with probability `reachable`."""
 
     def excess(gain: float) -> float:
-        return float(expit(gain * np.abs(margin)).mean()) - reachable
+        return float(expit(gain * sizes).mean()) - reachable
 
-    gain = brentq(excess, 0.0, 1e3) if excess(1e3) > 0.0 else 1e3
-    return X, labels[(rng.random(n) < expit(gain * margin)).astype(np.intp)]
+    return float(brentq(excess, 0.0, 1e3)) if excess(1e3) > 0.0 else 1e3

@@ -99,7 +99,7 @@ def _draw_roc(axes: Any, report: Report) -> None:
     axes.set_xlabel("false positive rate", color=INK)
     axes.set_ylabel("true positive rate", color=INK)
     auc = report.estimates.get("auc")
-    title = "ROC" if auc is None else f"ROC, AUC {auc.value:.3f}; band: true positive rate"
+    title = "ROC curve" if auc is None else f"ROC curve, AUC {auc.value:.3f}"
     axes.set_title(title, fontsize=10, color=INK, loc="left")
 
 
@@ -116,7 +116,7 @@ def _draw_calibration(axes: Any, report: Report) -> None:
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     axes.set_xlabel("probability the model gives", color=INK)
     axes.set_ylabel("how often it is true", color=INK)
-    title = f"calibration, with {100 * report.level:g} % intervals"
+    title = f"calibration, {100 * report.level:g} % intervals"
     axes.set_title(title, fontsize=10, color=INK, loc="left")
 
 

@@ -89,10 +89,10 @@ def weight_figure(weights: Sequence[Weight], positive: str | None = None) -> Any
     _name_rows(axes, [_short(weight.name) for weight in weights])
     axes.set_ylim(len(weights) - 0.4, -0.6)
     noise = any(weight.noise is not None for weight in weights)
-    text = "weight" + ("; bar: two standard deviations of its noise" if noise else "")
+    text = "weight" + (" (bar: 2 sd of its noise, hollow: may be noise)" if noise else "")
     if positive is not None:
         text += f"\npositive weights speak for: {show_name(positive)}"
-    axes.set_xlabel(text, color=INK, parse_math=False)
+    axes.set_xlabel(text, color=INK, fontsize=9, parse_math=False)
     return figure
 
 
@@ -102,7 +102,7 @@ def weight_dots(weights: Sequence[Weight], positive: str | None = None) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 18 else name[:17] + "…"
+    return name if len(name) <= 24 else name[:23] + "…"
 
 
 def budget_steps(totals: Sequence[float], ceiling: float) -> str:

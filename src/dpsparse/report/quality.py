@@ -26,7 +26,9 @@ def how_good(model: Any, evaluation: Report | None, drowned: frozenset[str] = fr
         one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"
         return f"The model says more than a constant answer: {one} out of the noise. {NOT_MEASURED}"
     if stand_out_together(model, drowned):
-        return f"No single weight stands out of its noise, but all of them together do. {NOT_MEASURED}"
+        return (
+            f"No single weight stands out of its noise, but all of them together do. {NOT_MEASURED}"
+        )
     return f"No weight stands out of its noise: the model is hardly better than a constant answer. {NOT_MEASURED}"
 
 
