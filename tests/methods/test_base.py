@@ -255,3 +255,21 @@ def test_a_plan_cannot_claim_less_than_it_spends():
     plan = DPGradientClassifier(DOMAIN).plan(30)
     with pytest.raises(CalibrationError, match="spends more"):
         replace(plan, epsilon=0.99)
+
+
+def test_a_target_among_the_columns_is_hinted_at():
+    """By names alone, in fits, searches and intervals; pipelines have a test of their own."""
+    from dpsparse import DPSearchCV, dp_inference
+
+    frame = pd.DataFrame({"a": [0.1, 0.9] * 50, "sick": [0.0, 1.0] * 50})
+    domain = Domain(classes=[0, 1], feature_bound=1.0)
+    model = DPGradientClassifier(domain, n_iter=2)
+    runs = (
+        lambda y: model.fit(frame, y),
+        lambda y: DPSearchCV(model, {"n_nonzero": [1, 2]}).fit(frame, y),
+        lambda y: dp_inference(frame, y, ["a"], domain),
+    )
+    for run in runs:
+        with pytest.warns(UserWarning, match="column of the name that y has"):
+            run(frame["sick"].astype(int))
+        run(frame["sick"].astype(int).rename("ill"))

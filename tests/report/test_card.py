@@ -331,6 +331,50 @@ def test_a_weight_of_a_drowned_column_is_never_clear():
     assert all(dict(cells)[name] == "maybe noise" for name in drowned)
 
 
+def test_a_column_that_drowned_inside_the_fit_is_never_clear(tmp_path):
+    """The second column is empty: its scale is noise, whatever its weight is."""
+    from dpsparse.models.files import load, save
+    from dpsparse.report.quality import how_good
+    from dpsparse.report.weights import clear_weights, largest_weights
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice([-1.0, 1.0], 400), np.zeros(400)])
+    y = (X[:, 0] > 0).astype(int)
+    for n_samples in (None, 400):
+        model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=n_samples), epsilon=2.0)
+        for _ in range(
+            20
+        ):  # the weight of the empty column is larger than its noise in one fit of three
+            model.fit(X, y)
+            assert 0 not in model.drowned_
+            if 1 in model.drowned_:
+                break
+        model.coef_noise_ = np.array([1e-9, 1e-9])
+        again = load(save(model, tmp_path / f"{n_samples}.json"))
+        for each in (model, again):
+            shown = {w.name: w.clear for w in largest_weights(each, 2)}
+            assert shown == {"feature 0": True, "feature 1": False}
+            assert clear_weights(each) == 1
+        assert "more than a constant answer: 1 weight stands" in how_good(model, None)
+        model.coef_noise_ = np.array([1e9, 1e9])
+        assert "hardly better than a constant answer" in how_good(model, None)
+
+
+def test_few_models_of_pure_noise_have_a_clear_weight():
+    """The bar is for all weights at once: of 400 models of noise 5 % have one, and 8 % are five deviations away."""
+    from types import SimpleNamespace
+
+    from dpsparse.report.weights import clear_weights
+
+    rng = np.random.default_rng(1)
+    found = 0
+    for _ in range(400):
+        noise = rng.uniform(0.1, 3.0, 30)
+        coef = noise * rng.standard_normal(30)
+        found += clear_weights(SimpleNamespace(coef_=coef, coef_noise_=noise)) > 0
+    assert found < 0.105 * 400
+
+
 def test_plots_and_frame_of_the_weights():
     pytest.importorskip("pandas")
     model = fitted()
