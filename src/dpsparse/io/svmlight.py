@@ -299,14 +299,9 @@ def _parse(buffer, size, limit, base, high, low, columns, values, counts, y, har
     """
     p, rows, entries, n_hard = 0, 0, 0, 0
     while p < size:
-        while buffer[p] == 32 or buffer[p] == 9 or buffer[p] == 13:
-            p += 1
-        if buffer[p] == 10:
-            p += 1
-            continue
-        if buffer[p] == 35:  # '#': the rest of the line is a comment
-            while buffer[p] != 10:
-                p += 1
+        p = _skip_blanks(buffer, p)
+        if buffer[p] == 10 or buffer[p] == 35:  # '#': the rest of the line is a comment
+            p = _skip_line(buffer, p)
             continue
         begin = p
         value, p, easy = _number(buffer, p, high, low)
@@ -318,26 +313,16 @@ def _parse(buffer, size, limit, base, high, low, columns, values, counts, y, har
             n_hard += 1
         first, last = entries, -1
         while True:
-            while buffer[p] == 32 or buffer[p] == 9 or buffer[p] == 13:
-                p += 1
+            p = _skip_blanks(buffer, p)
             if buffer[p] == 10 or buffer[p] == 35:
                 break
             if buffer[p] == 113 and buffer[p + 1] == 105 and buffer[p + 2] == 100:
                 while not _ends_token(buffer[p]):  # "qid:7" groups rows for ranking
                     p += 1
                 continue
-            index, begin = 0, p
-            while 48 <= buffer[p] <= 57 and p - begin < 18:
-                index = 10 * index + (buffer[p] - 48)
-                p += 1
-            if p == begin or buffer[p] != 58:
-                return rows, entries, n_hard, _BAD_TEXT
-            index -= base
-            if index < 0 or index >= limit:
-                return rows, entries, n_hard, _BAD_INDEX
-            if index <= last:
-                return rows, entries, n_hard, _BAD_ORDER
-            p += 1
+            index, p, status = _index(buffer, p, limit, base, last)
+            if status != _OK:
+                return rows, entries, n_hard, status
             begin = p
             value, p, easy = _number(buffer, p, high, low)
             if p == begin or not _ends_token(buffer[p]):
@@ -348,11 +333,39 @@ def _parse(buffer, size, limit, base, high, low, columns, values, counts, y, har
                 n_hard += 1
             last = index
             entries += 1
-        while buffer[p] != 10:  # a comment at the end of the line
-            p += 1
+        p = _skip_line(buffer, p)  # with a comment at its end
         counts[rows] = entries - first
         rows += 1
     return rows, entries, n_hard, _OK
+
+
+@njit(cache=True)
+def _skip_blanks(buffer, p):  # type: ignore[no-untyped-def]
+    while buffer[p] == 32 or buffer[p] == 9 or buffer[p] == 13:
+        p += 1
+    return p
+
+
+@njit(cache=True)
+def _skip_line(buffer, p):  # type: ignore[no-untyped-def]
+    while buffer[p] != 10:
+        p += 1
+    return p + 1
+
+
+@njit(cache=True)
+def _index(buffer, p, limit, base, last):  # type: ignore[no-untyped-def]
+    """(column, where its value begins, status); columns of a row rise."""
+    index, begin = 0, p
+    while 48 <= buffer[p] <= 57 and p - begin < 18:
+        index = 10 * index + (buffer[p] - 48)
+        p += 1
+    if p == begin or buffer[p] != 58:
+        return index, p, _BAD_TEXT
+    index -= base
+    if index < 0 or index >= limit:
+        return index, p, _BAD_INDEX
+    return index, p + 1, _OK if index > last else _BAD_ORDER
 
 
 @njit(cache=True)
