@@ -364,6 +364,7 @@ def _rebuild_model(file: str, header: dict[str, Any], coef: sp.csr_array) -> Bas
         rows = np.repeat(np.arange(coef.shape[0]), np.diff(coef.indptr))
         dense[rows, coef.indices] = coef.data  # toarray would add, and 0.0 + -0.0 is 0.0
         model.coef_ = dense[0] if record["flat"] else dense
+    check("noise" not in record or getattr(model, "drowned_", None) is not None)
     if "noise" in record and coef.shape[1] <= MOST_DENSE:
         model.coef_noise_ = np.zeros(coef.shape[1], dtype=np.float32)
         model.coef_noise_[coef.indices] = record["noise"]
