@@ -302,7 +302,7 @@ def test_a_weight_of_a_drowned_column_is_never_clear():
     from dpsparse.report.weights import largest_weights
 
     model = fitted()
-    model.coef_noise_ = 1e-9
+    model.coef_noise_, model.drowned_ = 1e-9, None
     model.feature_names_ = tuple(f"c{j}" for j in range(120))
     name = largest_weights(model, 1)[0].name
     assert largest_weights(model, 30)[0].clear
