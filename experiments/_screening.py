@@ -18,23 +18,19 @@ from _common import promise
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import BoundedData
 from dpsparse.losses import get_loss
-from dpsparse.methods.frank_wolfe.screened import (
+from dpsparse.methods.frank_wolfe.estimator import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
-from dpsparse.methods.frank_wolfe.screening import screened_frank_wolfe
-from dpsparse.methods.frank_wolfe.screening_rules import (
-    Block,
-    Counts,
-    KeepAll,
-    TopK,
-    strong_convexity,
-)
+from dpsparse.methods.frank_wolfe.screening import Block, Counts, TopK, sum_over_features
+from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
+from dpsparse.methods.frank_wolfe.steps import Steps
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     adp_scale,
     published_iterates,
     published_sensitivity,
     rnm_scale,
+    strong_convexity,
 )
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -172,13 +168,14 @@ def free_rules(X, y, domain, seed, *, n_iter, radius, epsilon, delta, n_nonzero)
     plan = DPScreenedLassoRegressor(
         domain, epsilon=epsilon, delta=delta, radius=radius, n_iter=n_iter, fit_intercept=False
     ).plan(X.shape[1])
-    public = replace(plan.settings, rule=KeepAll())
     releases = Releases(plan, make_generator(seed))
-    run = screened_frank_wolfe(Rows.clip(X, y, domain), public, releases)
-    weights = run.weights[:-1]
-    net = np.zeros(X.shape[1], int)
-    np.add.at(net, run.features, run.signs)
-    history = Block(weights, net, n_iter, 1, 1)
+    scaled = release_scales(Rows.clip(X, y, domain), plan.settings, releases)
+    steps = Steps(scaled.rows, make_problem(scaled, plan.settings, releases))
+    picks = releases.vertices("vertices", steps, n_iter)
+    weights = picks.weights()[0][0]
+    values = np.ones(n_iter, int), np.arange(n_iter) + 2
+    net, late = (sum_over_features(picks, value)[:-1] for value in values)
+    history = Block(net, late, n_iter, 1, 1)
     yield "counts", weights * Counts(LEVEL).keep(history), plan
     yield "top-k", weights * TopK(n_nonzero).keep(history), plan
     yield "dp-fw", weights, plan
@@ -266,8 +263,6 @@ def part_synthetic(trial: int) -> Iterator[dict]:
         for method, options in (
             ("top-k, 4 blocks", {"rule": "top-k", "n_nonzero": 70, "n_blocks": 4}),
             ("counts, then refit", {"rule": "counts", "level": LEVEL, "n_blocks": 2}),
-            ("budgeted", {"rule": "budgeted", "n_blocks": 4, "n_drop": 100, "screen_share": 0.2}),
-            ("safe, private", {"rule": "safe", "n_blocks": 4, "n_drop": 100, "screen_share": 0.2}),
         ):
             weights, model = proven(X, y, domain, trial, **common, **options)
             row = {
@@ -402,31 +397,16 @@ def part_guidance(trial: int) -> Iterator[dict]:
                 "x": epsilon,
                 **scores(w, truth),
             }
-    for share in (0.05, 0.2, 0.5, 0.8):
-        for rule in ("budgeted", "safe"):
-            w, _ = proven(
-                X, y, domain, trial, n_iter=STEPS, radius=RADIUS, rule=rule, n_blocks=2, n_drop=200,
-                screen_share=share, **base,
-            )  # fmt: skip
-            yield {
-                "data": "share",
-                "method": f"{rule}, share={share}",
-                "x": share,
-                **scores(w, truth),
-            }
 
 
 def part_rows(trial: int) -> Iterator[dict]:
-    """How many rows the paid rules need: 100 features, 12 active, epsilon 1, delta 1e-6."""
+    """How many rows a rule needs: 100 features, 12 active, epsilon 1, delta 1e-6."""
     for n in (3_000, 30_000, 100_000):
         X, y, truth = sd.synthetic(trial, correlated=False, n=n, d=100, active=12)
         domain = Domain(feature_bound=CLIP, target_bound=0.8, n_samples=n)
         for method, options in (
             ("no screening", {"rule": "top-k", "n_nonzero": 100}),
             ("counts", {"rule": "counts", "level": LEVEL}),
-            ("budgeted", {"rule": "budgeted", "n_blocks": 2, "n_drop": 50, "screen_share": 0.3}),
-            ("safe, private", {"rule": "safe", "n_blocks": 2, "n_drop": 50, "screen_share": 0.3}),
-            ("safe, no noise", {"rule": "safe", "n_blocks": 10, "epsilon": math.inf}),
         ):
             settings = {"n_iter": 100, "radius": 4.0, "epsilon": 1.0, "delta": 1e-6, **options}
             w, model = proven(X, y, domain, trial, **settings)
@@ -462,20 +442,15 @@ def part_cost(trial: int) -> Iterator[dict]:
             domain, epsilon=epsilon, radius=radius, n_iter=n_iter, fit_intercept=False
         ).plan(X.shape[1])
         for method, rule, blocks in (
-            ("no screening", KeepAll(), (n_iter,)),
+            ("no screening", None, (n_iter,)),
             ("top-k after a tenth", TopK(k), (n_iter // 10, n_iter - n_iter // 10)),
             ("top-k in 4 blocks", TopK(k), (n_iter // 4,) * 4),
         ):
             public = replace(plan.settings, rule=rule, blocks=blocks)
             if trial == 0:  # compile first
-                warm = replace(public, blocks=(2, 2))
-                screened_frank_wolfe(rows, warm, Releases(plan, make_generator(0)))
+                replace(public, blocks=(2, 2)).solve(rows, Releases(plan, make_generator(0)))
             start = time.process_time()
-            run = screened_frank_wolfe(rows, public, Releases(plan, make_generator(trial)))
+            found = public.solve(rows, Releases(plan, make_generator(trial)))
             took = time.process_time() - start
-            yield {
-                "data": name,
-                "method": method,
-                "seconds": took,
-                "live": list(run.n_live),
-            }
+            live = list(found.n_live or (rows.n_features,) * 2)
+            yield {"data": name, "method": method, "seconds": took, "live": live}

@@ -56,9 +56,9 @@ def rows_needed(summary):
     texts = [
         f"{c['data']}: {summary.mean('features left', None, **c):.0f} left"
         for c in summary.cells
-        if c["method"] == "budgeted"
+        if c["method"] == "counts"
     ]
-    return f"Paid screening by draws, of 100 features with 12 active: {'; '.join(texts)}."
+    return f"Free screening by counts, of 100 features with 12 active: {'; '.join(texts)}."
 
 
 def time_saved(summary):

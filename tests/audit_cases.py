@@ -73,13 +73,11 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPScreenedLassoClassifier": [
         (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),
-        (BINARY, {"n_iter": 6, "n_blocks": 2, "rule": "budgeted", "n_drop": 2}),
-        (BINARY, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 1}),
+        (BINARY, {"n_iter": 6, "n_blocks": 2, "rule": "top-k", "n_nonzero": 3}),
         ({**WIDE, "n_samples": 4000}, {"n_iter": 6, "n_blocks": 2, "level": 0.9}),
     ],
     "DPScreenedLassoRegressor": [
         (NUMBER, {"n_iter": 6, "n_blocks": 3, "rule": "top-k", "n_nonzero": 3}),
-        (NUMBER, {"n_iter": 4, "n_blocks": 2, "rule": "safe", "n_drop": 2}),
         ({**NUMBER, "n_samples": 4000}, {"n_iter": 6, "n_blocks": 2, "level": 0.9}),
         (NUMBER, {}),  # too few rows: the mean
     ],

@@ -33,7 +33,7 @@ from dpsparse.mechanisms.top_k import ROUNDING_RANGE
 from dpsparse.random import make_generator, two_sided_geometric
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
-from dpsparse.sensitivity import active_range, class_counts, vertex_score
+from dpsparse.sensitivity import class_counts, vertex_score, vertex_score_range
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def test_a_share_that_is_none_is_refused(share):
 def test_picks_leave_room_for_the_rounding_of_their_sampler(adjacency):
     """The range of the law that is drawn, 2 kappa D, and what rounding adds to it are what the phase pays for."""
     event = Exponential(1e-3)
-    for moved in (vertex_score(1.0, 1.0, adjacency), active_range(2.0, 1.0, 0.5, adjacency)):
+    for moved in (vertex_score(1.0, 1.0, adjacency), vertex_score_range(1.0, 2.0, 0.5, adjacency)):
         reach = moved.value if moved.norm == "range" else 2.0 * moved.value
         spent = Picks.kappa_for(moved, event) * reach + ROUNDING_RANGE
         assert ROUNDING_RANGE > 1e-12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsparse.accounting import Phase, Plan
-from dpsparse.accounting.events import Geometric, NonPrivate
+from dpsparse.accounting.events import Geometric
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.nonzeros import (
     PrivateCount,
@@ -61,7 +61,6 @@ def test_count_bounds_must_be_whole_and_ordered(bounds):
 def test_price_of_each_rule():
     assert count_event(None) is count_event(7) is count_event("mass") is None
     assert count_event(PrivateCount(10, 20, epsilon=0.05)) == Geometric(scale=200.0, sensitivity=10)
-    assert count_event(PrivateCount(1, 2, epsilon=1.0, published=True)) == NonPrivate()
 
 
 def release(rule: PrivateCount, count: int, n_weights: int, rng) -> int:
@@ -125,12 +124,6 @@ def test_private_count_attains_its_epsilon():
     second = _exact_law(rule.scale, 4, 12, 12)
     worst = np.abs(np.log(first / second)).max()
     assert 0.99 * rule.epsilon <= worst <= rule.epsilon * (1 + 1e-9)
-
-
-def test_published_count_discards_the_noise():
-    rule = PrivateCount(4, 12, epsilon=0.05, precision=0.5, published=True)
-    rng = np.random.default_rng(0)
-    assert {release(rule, 8, 100, rng) for _ in range(50)} == {4}
 
 
 def test_precision_and_width_bound_the_kept_number():

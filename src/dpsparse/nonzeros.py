@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpsparse._checks import given, is_real, is_whole
-from dpsparse.accounting.events import Event, Geometric, NonPrivate
+from dpsparse.accounting.events import Event, Geometric
 from dpsparse.exceptions import ParameterError
 from dpsparse.sensitivity import Sensitivity, clipped_count
 
@@ -47,9 +47,6 @@ class PrivateCount:
         Price of the count; it is part of the fit's total, not on top of it.
     precision : float, default=1.0
         Factor on the noisy count (rho of the paper): below 1 keeps fewer weights.
-    published : bool, default=False
-        The Python of the paper's Appendix B, which overwrites the noisy count by the exact one
-        (its line 58). No guarantee; for reproduction only.
 
     Examples
     --------
@@ -64,7 +61,6 @@ class PrivateCount:
     high: int
     epsilon: float
     precision: float = 1.0
-    published: bool = False
 
     def __post_init__(self) -> None:
         if not (is_whole(self.low) and is_whole(self.high) and 0 <= self.low < self.high):
@@ -90,8 +86,6 @@ class PrivateCount:
     @property
     def event(self) -> Event:
         """What the count costs; one row may move it across its whole range."""
-        if self.published:
-            return NonPrivate()
         return Geometric(scale=self.scale, sensitivity=int(self.moved.value))
 
     @property

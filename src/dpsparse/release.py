@@ -121,21 +121,16 @@ class Releases:
         """The grid on which `gaussian` answers."""
         return _grid(self.scale(phase, query, share), query)
 
-    def top_k(
-        self, phase: str, scores: Query, k: int, unit: float, null: float | None = None
-    ) -> np.ndarray:
+    def top_k(self, phase: str, scores: Query, k: int, unit: float) -> np.ndarray:
         """Sorted indices of `k` entries, each drawn by the exponential mechanism on the whole numbers
-        `scores.whole(unit)` (their magnitudes matter if the query says so).
-
-        With `null`, the public score of a null candidate, the picks end where it is drawn.
-        """
+        `scores.whole(unit)` (their magnitudes matter if the query says so)."""
         kappa = math.inf
         if not self.exact(phase):
             leaf, count = _leaf(self._event(phase))
             assert isinstance(leaf, Exponential)
             self._use(phase, k / count)
             kappa = Picks.kappa_for(scores.sensitivity(self._adjacency), leaf) * unit
-        return np.sort(self._release(phase, Picks(scores, k, unit, kappa, null)))
+        return np.sort(self._release(phase, Picks(scores, k, unit, kappa)))
 
     def kappa(self, phase: str, per_kappa: Callable[[str], Sensitivity]) -> float:
         """Inverse temperature of the selections of a phase; `per_kappa` is the range of one at kappa = 1."""

@@ -9,7 +9,6 @@ that differ in one row. All bounds are attained (tests/test_sensitivity.py).
     sum of numbers in [-b, b]                 abs     b                    2 b
     signed vertex scores +-G_j                Linf    c L                  2 c L
     exponential mechanism on kappa * score    range   2 kappa c L          4 kappa c L
-    A_j = radius |G_j| + <w, G>, and a null   range   2 c r L              4 c r L      (r: radius)
     the score of Raj et al. over max(n, n0)   Linf    see raj_sensitivity
     class counts                              L2      1                    sqrt 2
     sum of |x_i|, rows of norm <= r           L2      r                    sqrt 2 r
@@ -85,16 +84,6 @@ def vertex_score_range(
     return _of_rows(eta, 2 * eta, "range", adjacency, "docs/proofs/vertex_selection.md, Lemma 2")
 
 
-def active_range(
-    radius: float, feature_bound: float, slope_bound: float, adjacency: str
-) -> Sensitivity:
-    """Range of the change of A_j = radius |G_j| + <w, G>, ||w||_1 <= radius, over all features and a
-    null candidate of fixed score."""
-    _require_positive(radius=radius, feature_bound=feature_bound, slope_bound=slope_bound)
-    reach = 2.0 * feature_bound * radius * slope_bound
-    return _of_rows(reach, 2 * reach, "range", adjacency, "docs/proofs/screening.md, Lemma 1")
-
-
 def raj_sensitivity(
     radius: float,
     feature_bound: float,
@@ -110,57 +99,16 @@ def raj_sensitivity(
     (2 A + (1 + sqrt n0) K)/n0 for AR, (2 A + sqrt(2 n0 + 1) K)/n0 for RP, where
     A = c L (u + radius), K = b c (u + radius) sqrt(2 c radius L/mu), u = radius (1 as printed).
     """
-    linear, product = _raj_parts(
-        radius, feature_bound, slope_bound, smoothness, strong_convexity, rescaled
-    )
-    n0 = float(n_samples)
-    move = (2.0 * linear + (1.0 + math.sqrt(n0)) * product) / n0
-    away = (2.0 * linear + math.sqrt(2.0 * n0 + 1.0) * product) / n0
-    return _of_rows(move, away, "Linf", adjacency, "docs/proofs/screening.md, Lemma 2")
-
-
-RAJ_GRID = 2.0**-20  # of the add-remove sensitivity
-
-
-def raj_range(
-    radius: float,
-    feature_bound: float,
-    slope_bound: float,
-    smoothness: float,
-    strong_convexity: float,
-    n_samples: int,
-    adjacency: str,
-) -> Sensitivity:
-    """Range, over the features and a null of fixed score, of the change of that score as computed: from
-    exact sums in a dozen float64 operations (2^-48 of A + K on either table), rounded to `RAJ_GRID`."""
-    facts = (radius, feature_bound, slope_bound, smoothness, strong_convexity)
-    linear, product = _raj_parts(*facts)
-    rounding = RAJ_GRID * raj_sensitivity(*facts, n_samples, "add-remove").value
-    more = rounding + 2.0**-47 * (linear + product)
-    add_remove, replace_one = (
-        2.0 * (raj_sensitivity(*facts, n_samples, one).value + more)
-        for one in ("add-remove", "replace-one")
-    )
-    source = "docs/proofs/screening.md, Lemma 3"
-    return _of_rows(add_remove, replace_one, "range", adjacency, source)
-
-
-def _raj_parts(
-    radius: float,
-    feature_bound: float,
-    slope_bound: float,
-    smoothness: float,
-    strong_convexity: float,
-    rescaled: bool = True,
-) -> tuple[float, float]:
-    """A and K: what a row adds to the linear part of the score, and to its product of norm and gap."""
     _require_positive(
         radius=radius, feature_bound=feature_bound, slope_bound=slope_bound,
         smoothness=smoothness, strong_convexity=strong_convexity,
     )  # fmt: skip
-    reach = feature_bound * ((radius if rescaled else 1.0) + radius)
-    gap = 2.0 * feature_bound * radius * slope_bound
-    return slope_bound * reach, smoothness * reach * math.sqrt(gap / strong_convexity)
+    reach, n0 = feature_bound * ((radius if rescaled else 1.0) + radius), float(n_samples)
+    linear, gap = slope_bound * reach, 2.0 * feature_bound * radius * slope_bound
+    product = smoothness * reach * math.sqrt(gap / strong_convexity)
+    move = (2.0 * linear + (1.0 + math.sqrt(n0)) * product) / n0
+    away = (2.0 * linear + math.sqrt(2.0 * n0 + 1.0) * product) / n0
+    return _of_rows(move, away, "Linf", adjacency, "docs/proofs/screening.md, Lemma 1")
 
 
 def class_counts(adjacency: str) -> Sensitivity:

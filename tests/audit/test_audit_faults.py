@@ -207,15 +207,15 @@ def half_the_tilt(patch):
 
 @fault("DPTwoStageClassifier", n_nonzero=3)
 def twice_the_temperature(patch):
-    def top_k(scores, k, kappa, rng, *, null=False):
-        return dpsparse.mechanisms.top_k.top_k(scores, k, 2 * kappa, rng, null=null)
+    def top_k(scores, k, kappa, rng):
+        return dpsparse.mechanisms.top_k.top_k(scores, k, 2 * kappa, rng)
 
     patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 
 
 @fault("DPTwoStageClassifier", n_nonzero=3)
 def largest_scores_without_noise(patch):
-    def top_k(scores, k, kappa, rng, *, null=False):
+    def top_k(scores, k, kappa, rng):
         return np.argsort(-scores)[:k]
 
     patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
@@ -225,10 +225,10 @@ def largest_scores_without_noise(patch):
 def unlikely_picks_are_impossible(patch):
     """One in a million of the likeliest, and less, is rounded down to never."""
 
-    def top_k(scores, k, kappa, rng, *, null=False):
+    def top_k(scores, k, kappa, rng):
         never = kappa * (scores.max() - scores) > np.log(1e6)
         scores = np.where(never, scores.min() - np.int64(2**50), scores)
-        return dpsparse.mechanisms.top_k.top_k(scores, k, kappa, rng, null=null)
+        return dpsparse.mechanisms.top_k.top_k(scores, k, kappa, rng)
 
     patch.setattr(dpsparse.mechanisms.picks, "top_k", top_k)
 

@@ -12,7 +12,6 @@ from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPLassoClassifier,
-    DPScreenedLassoClassifier,
 )
 from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
 from dpsparse.audit.replay import Subject, boundary_findings, check, worst_of
@@ -68,7 +67,6 @@ def test_every_estimator_is_audited_with_as_many_rows_as_it_has_a_proof_for():
     assert rows["DPGradientClassifier-0"] is None
     assert rows["DPLassoClassifier-0"] == 3
     assert rows["DPScreenedLassoRegressor-0"] == rows["DPScreenedLassoClassifier-1"] == 3
-    assert rows["DPScreenedLassoClassifier-2"] == 1  # rule="safe"
     assert set(rows.values()) == set(ROWS_OF_A_PERSON)
 
 
@@ -130,31 +128,3 @@ def test_rows_beyond_the_cap_are_found(monkeypatch):
     monkeypatch.setattr(Releases, "capped", lambda self, rows: rows)
     domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3, n_samples=12)
     assert found(DPLassoClassifier(domain, radius=2.0, n_iter=4)) != ""
-
-
-def test_persons_forgotten_by_a_working_set_are_found(monkeypatch):
-    """Columns that stay after a screening keep the persons of their rows, or a paid rule counts them row by row."""
-    from dataclasses import replace as changed
-
-    from dpsparse.rows import memory
-
-    take = memory._take
-
-    def forgetful(mask, n_kept, part):
-        return changed(take(mask, n_kept, part), persons=np.arange(len(part) + 1))
-
-    monkeypatch.setattr(memory, "_take", forgetful)
-    domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3, feature_bound=1.0, n_samples=12)
-    model = DPScreenedLassoClassifier(
-        domain,
-        n_iter=8,
-        n_blocks=4,
-        rule="budgeted",
-        n_drop=2,
-        screen_share=0.5,
-        level=0.9,
-        epsilon=20.0,
-    )
-    assert "too far" in found(model)
-    monkeypatch.undo()
-    assert found(model) == ""

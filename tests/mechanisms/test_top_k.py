@@ -3,7 +3,6 @@
 Seeds are fixed; a fresh seed would fail a chi-square test here with probability 1e-4.
 """
 
-import itertools
 import math
 
 import numpy as np
@@ -17,24 +16,19 @@ SCORES = np.array([0, 400, 900, 1300, 2000, -600], np.int64)
 KAPPA = 1e-3
 
 
-def law(scores, k, kappa, null=False):
+def law(scores, k, kappa):
     """Probability of every set of picks, by summing over their orders."""
     weights = np.exp(kappa * (scores - scores.max()))
     out = {}
-    n = len(scores) - null
 
     def walk(picked, p):
         left = [j for j in range(len(scores)) if j not in picked]
-        if len(picked) == min(k, n):
+        if len(picked) == min(k, len(scores)):
             out[frozenset(picked)] = out.get(frozenset(picked), 0.0) + p
             return
         total = weights[left].sum()
         for j in left:
-            q = p * weights[j] / total
-            if null and j == n:
-                out[frozenset(picked)] = out.get(frozenset(picked), 0.0) + q
-            else:
-                walk((*picked, j), q)
+            walk((*picked, j), p * weights[j] / total)
 
     walk((), 1.0)
     return out
@@ -48,13 +42,12 @@ def p_value(draws, expected):
     return stats.chisquare(counts, probabilities * len(draws)).pvalue
 
 
-@pytest.mark.parametrize("null", [False, True])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_law_is_accepted_and_five_percent_more_is_rejected(k, null):
+def test_law_is_accepted_and_five_percent_more_is_rejected(k):
     rng = make_generator(k)
-    draws = [frozenset(top_k(SCORES, k, KAPPA, rng, null=null).tolist()) for _ in range(25_000)]
-    assert p_value(draws, law(SCORES, k, KAPPA, null)) > 1e-4
-    assert p_value(draws, law(SCORES, k, 1.1 * KAPPA, null)) < 1e-6
+    draws = [frozenset(top_k(SCORES, k, KAPPA, rng).tolist()) for _ in range(25_000)]
+    assert p_value(draws, law(SCORES, k, KAPPA)) > 1e-4
+    assert p_value(draws, law(SCORES, k, 1.1 * KAPPA)) < 1e-6
 
 
 def test_after_the_best_are_gone_the_rest_are_drawn_by_their_own_law():
@@ -98,12 +91,11 @@ def test_unlikely_candidates_stay_possible():
 
 
 def test_without_noise_the_largest_are_taken():
-    for k, null in itertools.product((1, 3, 6), (False, True)):
-        picks = top_k(SCORES, k, math.inf, make_generator(0), null=null)
-        n = len(SCORES) - null
-        order = list(np.argsort(-SCORES, kind="stable"))
-        before = order[: order.index(n)] if null else order
-        assert picks.tolist() == before[: min(k, n)]  # in the order drawn
+    for k in (1, 3, 6):
+        picks = top_k(SCORES, k, math.inf, make_generator(0))
+        assert (
+            picks.tolist() == np.argsort(-SCORES, kind="stable")[:k].tolist()
+        )  # in the order drawn
 
 
 def test_all_candidates_when_k_is_large():

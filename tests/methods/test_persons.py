@@ -194,10 +194,6 @@ REFUSED = [
     (DPADMMClassifier(domain()), "public bound on their number"),
     (DPLassoClassifier(domain()), "public bound on their number"),
     (DPScreenedLassoClassifier(domain()), "public bound on their number"),
-    (
-        DPScreenedLassoClassifier(domain(rows_per_unit=2), rule="safe"),
-        "divides by the number of rows",
-    ),
     (WangGuHardThresholdClassifier(domain()), "published"),
 ]
 

@@ -20,8 +20,9 @@ from dpsparse.domain.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
 from dpsparse.methods.frank_wolfe import Problem, RowArrays, kernel
+from dpsparse.methods.frank_wolfe.defaults import choose_reach
 from dpsparse.methods.frank_wolfe.layout import lay_out
-from dpsparse.methods.frank_wolfe.scales import release_scales
+from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows, cells
@@ -70,13 +71,14 @@ def test_slopes_of_released_scales_reach_their_bound_and_not_more(make):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-3, 3, (2000, 300)), rng.integers(0, 2, 2000)
     plan = make(domain, epsilon=4.0).plan(300)
-    public = getattr(plan.settings, "ball", plan.settings)
     rows = Rows.clip(X, y, domain, labels=np.array([0, 1]) if classes else None)
-    mapped, ball, _ = release_scales(rows, public, public.scales, Releases(plan, make_generator(0)))
-    reach = public.scales.reach * (1.0 if classes else 2.5)
+    releases = Releases(plan, make_generator(0))
+    scaled = release_scales(rows, plan.settings, releases)
+    ball = make_problem(scaled, plan.settings, releases)
+    reach = plan.settings.reach * (1.0 if classes else 2.5)
     assert ball.radius * ball.feature_bound == pytest.approx(reach, rel=1e-12)
-    assert ball.feature_bound == mapped.domain.feature_bound
-    largest = 1.0 / (1.0 + math.exp(-reach)) if classes else 2.5
+    assert ball.feature_bound == scaled.rows.domain.feature_bound
+    largest = 1.0 / (1.0 + math.exp(-reach - max(map(abs, ball.offset)))) if classes else 2.5
     assert ball.slope_bound == pytest.approx(largest, rel=1e-12)
 
 
@@ -144,7 +146,7 @@ def test_small_is_about_non_zero_entries():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_replay_of_a_wide_regression(adjacency, monkeypatch):
     """The way that no audit case takes: numbers, and more columns than can be centred."""
-    monkeypatch.setattr("dpsparse.methods.frank_wolfe.scales_plan.MAX_COLUMNS", 2)
+    monkeypatch.setattr("dpsparse.methods.frank_wolfe.plan.MAX_COLUMNS", 2)
     model = DPLassoRegressor(
         Domain(target_bound=2.0, n_samples=4000), n_iter=3, adjacency=adjacency
     )
@@ -203,16 +205,14 @@ def test_it_learns_out_of_the_box():
     assert model.fit(X, (X[:, 3] > X[:, 20]).astype(int)).score(X, (X[:, 3] > X[:, 20])) > 0.85
 
 
-def test_screening_takes_the_same_scales_unless_its_rule_is_paid():
+def test_screening_takes_the_same_scales():
     domain = Domain(n_samples=6000, target_range=(-100.0, 100.0))
 
     def phases(**parameters):
         return [p.name for p in DPScreenedLassoRegressor(domain, **parameters).plan(30).phases]
 
-    released = ["mean", "spread", "length", "centre", "columns", "vertex selections"]
-    assert phases() == released
-    assert phases(rule="budgeted") == ["vertex selections", "screening draws"]
-    assert phases(radius=1.0) == ["vertex selections"]
+    assert phases() == ["mean", "spread", "length", "centre", "columns", "vertices"]
+    assert phases(radius=1.0) == ["vertices"]
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (6000, 30))
     y = 20.0 * (X[:, 3] - X[:, 20]) + 0.1 * rng.standard_normal(6000)
@@ -284,10 +284,9 @@ def test_the_intercept_is_inside_the_ball_and_a_default_learns_without_noise():
 
 def test_the_ball_of_numbers_grows_with_the_root_of_the_steps():
     """Early picks of a larger ball overshoot; classes keep a ball that grows with the steps."""
-    numbers = DPLassoRegressor(Domain(target_bound=1.0, n_samples=1000))
-    assert [numbers._ball_reach(t) for t in (1, 10, 90, 1000)] == [0.5, 1.0, 3.0, 10.0]
-    classes = DPLassoClassifier(Domain(classes=[0, 1], n_samples=1000))
-    assert [classes._ball_reach(t) for t in (1, 10, 90, 1000)] == [0.5, 1.0, 9.0, 30.0]
+    steps = (1, 10, 90, 1000)
+    assert [choose_reach(t, 1, of_numbers=True) for t in steps] == [0.5, 1.0, 3.0, 10.0]
+    assert [choose_reach(t, 1, of_numbers=False) for t in steps] == [0.5, 1.0, 9.0, 30.0]
 
 
 def test_hard_thresholding_without_noise_on_more_columns_than_a_table_has():

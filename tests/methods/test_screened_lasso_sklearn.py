@@ -5,11 +5,7 @@ import math
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpsparse import Domain
-from dpsparse.methods.frank_wolfe.screened import (
-    DPScreenedLassoClassifier,
-    DPScreenedLassoRegressor,
-)
+from dpsparse import Domain, DPScreenedLassoClassifier, DPScreenedLassoRegressor
 from dpsparse.published import RNMScreenRegressor
 
 # check_estimator invents data sets with labels of its own, hence "observed".
@@ -21,7 +17,7 @@ DOMAIN = Domain(feature_bound=10.0, target_bound=100.0, classes="observed", n_sa
 @parametrize_with_checks(
     [
         DPScreenedLassoClassifier(DOMAIN, n_iter=6),
-        DPScreenedLassoClassifier(DOMAIN, n_iter=6, epsilon=math.inf, rule="safe", n_blocks=3),
+        DPScreenedLassoClassifier(DOMAIN, n_iter=6, epsilon=math.inf, n_blocks=3),
         DPScreenedLassoRegressor(DOMAIN, n_iter=6, rule="top-k", n_nonzero=2, n_blocks=2),
         RNMScreenRegressor(DOMAIN, n_iter=6),
     ]

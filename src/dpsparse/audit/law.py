@@ -160,5 +160,4 @@ def _first_picks(entries: list[Release]) -> Iterator[tuple[np.ndarray, int]]:
     for entry in entries:
         if entry.kind == "picks":
             log_p = keys(entry) - logsumexp(keys(entry))
-            # Nothing picked: the null candidate, which stands last, came first.
-            yield log_p, int(entry.answer[0]) if len(entry.answer) else len(log_p) - 1
+            yield log_p, int(entry.answer[0])

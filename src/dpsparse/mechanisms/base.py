@@ -25,7 +25,7 @@ class Release:
     query: np.ndarray  # whole numbers: the exact answer
     answer: np.ndarray  # whole numbers that left, or the picks in the order drawn
     step: float  # what one whole number is worth in units of the noise
-    paid: int = 1  # picks paid for; fewer show where a null candidate ends them
+    paid: int = 1  # picks paid for
     bound: Fraction | None = None  # how far one row may move the query, in its own numbers
     norm: str = "L2"  # and how that is measured
     log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point

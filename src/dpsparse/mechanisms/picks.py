@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Picks(Answer):
-    """`k` entries of `scores`; with `null`, the public score of a null candidate, they end where it is drawn."""
+    """`k` entries of `scores`."""
 
     kind: ClassVar[str] = "picks"
     events: ClassVar[Any] = (Exponential,)
@@ -42,7 +42,6 @@ class Picks(Answer):
     k: int
     unit: float
     kappa: float  # for one whole number
-    null: float | None = None
 
     @staticmethod
     def kappa_for(moved: Sensitivity, event: Exponential) -> float:
@@ -58,11 +57,10 @@ class Picks(Answer):
         return self.kappa
 
     def question(self) -> np.ndarray:
-        whole = fresh(self.scores.whole(self.unit))
-        return whole if self.null is None else np.append(whole, round(self.null / self.unit))
+        return fresh(self.scores.whole(self.unit))
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
-        return top_k(question, self.k, self.kappa, rng, null=self.null is not None)
+        return top_k(question, self.k, self.kappa, rng)
 
     def bound(self, adjacency: str) -> tuple[Fraction, str]:
         moved = self.scores.sensitivity(adjacency)
@@ -173,14 +171,10 @@ def keys(release: Release) -> np.ndarray:
 
 
 def ranking(release: Release, picks: np.ndarray | None = None) -> float:
-    """Log-probability of drawing `picks` in this order, each ~ exp(key) among those left; where fewer
-    show than were paid for, the last candidate ended them."""
+    """Log-probability of drawing `picks` in this order, each ~ exp(key) among those left."""
     left = keys(release)
     total = 0.0
-    picks = release.answer if picks is None else picks
-    if len(picks) < min(release.paid, len(left) - 1):
-        picks = np.append(picks, len(left) - 1)
-    for pick in picks:
+    for pick in release.answer if picks is None else picks:
         total += float(left[pick] - logsumexp(left))
         left[pick] = -np.inf
     return total

@@ -7,7 +7,6 @@ not depend on rounding, and a candidate however unlikely stays possible. (Top-k 
 the same law in real arithmetic only.) If one row moves every score by at most D, up or down, each pick has
 range 2 kappa D and `Repeated(Exponential(2 kappa D), k)` pays for all (docs/proofs/two_stage.md, Lemma 2).
 
-A last candidate may be the null of a screening rule, with a public score: when it is drawn, the picks end.
 Cost: one pass and one exponential a candidate, O(sqrt n) a draw, and a new pass where the best are gone.
 """
 
@@ -34,34 +33,25 @@ _UNPROVEN = (
 )
 
 
-def top_k(
-    scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator, *, null: bool = False
-) -> np.ndarray:
-    """At most k candidates in the order drawn; `kappa=inf` takes the largest scores, first among equals.
-
-    With `null` the last score belongs to the null candidate, which is never returned.
-    """
-    n = len(scores) - null
-    k = min(k, n)
+def top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) -> np.ndarray:
+    """At most k candidates in the order drawn; `kappa=inf` takes the largest scores, first among equals."""
+    k = min(k, len(scores))
     if kappa == math.inf:
-        if k == 1 and not null:
+        if k == 1:
             return np.asarray(np.argmax(scores, keepdims=True))
-        best = np.argsort(-np.asarray(scores, np.int64), kind="stable")[: k + null]
-        ends = np.flatnonzero(best == n)
-        return best[: ends[0]] if len(ends) else best[:k]
+        return np.argsort(-np.asarray(scores, np.int64), kind="stable")[:k]
     if len(scores) > MOST_CANDIDATES or not kappa > 0.0:
         raise InternalError(_UNPROVEN)
     scores = np.ascontiguousarray(scores, np.int64)
     if scores.size and max(-int(scores.min()), int(scores.max())) > LARGEST_SCORE:
         raise InternalError(_UNPROVEN)
     picks = np.empty(k, np.int64)
-    count = _draw_without_replacement(scores, k, kappa, null, rng, picks)
-    if count < 0:
+    if not _draw_without_replacement(scores, k, kappa, rng, picks):
         raise InternalError(
             "A candidate cannot be drawn with its probability: its weight is below its share. Nothing was released. "
             "This is a bug."
         )
-    return picks[:count]
+    return picks
 
 
 @njit(cache=True)
@@ -91,8 +81,8 @@ def _zeros(rng, n):
 
 
 @njit(cache=True)
-def _draw_without_replacement(scores, k, kappa, null, rng, picks):
-    """How many were picked; -1 if a candidate would be accepted with a probability above one."""
+def _draw_without_replacement(scores, k, kappa, rng, picks):
+    """Fill `picks`; False if a candidate would be accepted with a probability above one."""
     side = max(1, int(math.sqrt(scores.size)))
     weights = np.zeros(scores.size, np.int64)
     sums = np.zeros(scores.size // side + 1, np.int64)
@@ -119,17 +109,15 @@ def _draw_without_replacement(scores, k, kappa, null, rng, picks):
             j += 1
         x = math.log(weights[j]) - B * LN2 + kappa * (top - scores[j])
         if not x >= 0.0:
-            return -1
+            return False
         n = np.int64(x / LN2)  # leading zero bits keep small probabilities precise
         if not (_zeros(rng, n) and rng.random() < math.exp(-(x - n * LN2))):
             rejected += 1
             continue
-        if null and j == scores.size - 1:
-            break
         picks[count] = j
         count += 1
         gone[j] = True
         sums[j // side] -= weights[j]
         total -= weights[j]
         weights[j] = 0
-    return count
+    return True

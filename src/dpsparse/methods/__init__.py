@@ -7,10 +7,10 @@ from dpsparse._lazy import names_on_first_use
 if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.methods.frank_wolfe.estimator import DPLassoClassifier as DPLassoClassifier
     from dpsparse.methods.frank_wolfe.estimator import DPLassoRegressor as DPLassoRegressor
-    from dpsparse.methods.frank_wolfe.screened import (
+    from dpsparse.methods.frank_wolfe.estimator import (
         DPScreenedLassoClassifier as DPScreenedLassoClassifier,
     )
-    from dpsparse.methods.frank_wolfe.screened import (
+    from dpsparse.methods.frank_wolfe.estimator import (
         DPScreenedLassoRegressor as DPScreenedLassoRegressor,
     )
     from dpsparse.methods.front import DPSparseClassifier as DPSparseClassifier
@@ -36,8 +36,9 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
 
 _HOMES = {
     "front": "DPSparseClassifier DPSparseRegressor",
-    "frank_wolfe.estimator": "DPLassoClassifier DPLassoRegressor",
-    "frank_wolfe.screened": "DPScreenedLassoClassifier DPScreenedLassoRegressor",
+    "frank_wolfe.estimator": (
+        "DPLassoClassifier DPLassoRegressor DPScreenedLassoClassifier DPScreenedLassoRegressor"
+    ),
     "gradient.estimator": "DPGradientClassifier DPGradientRegressor",
     "hard_threshold.estimator": "DPHardThresholdClassifier DPHardThresholdRegressor",
     "ridge.estimator": "DPRidgeRegressor",

@@ -4,7 +4,6 @@ from dpsparse.rows.columns import Names, NumberColumns, RawRows
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeProblem, RidgeRows
-from dpsparse.rows.screening import Point
 from dpsparse.rows.short import Margins
 from dpsparse.rows.unit import UnitRows
 
@@ -12,7 +11,6 @@ __all__ = [
     "Margins",
     "Names",
     "NumberColumns",
-    "Point",
     "Query",
     "RawRows",
     "RidgeProblem",

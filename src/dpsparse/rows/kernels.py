@@ -149,14 +149,6 @@ def totals(indptr, columns, z, fine, start, stop, out):
 
 
 @_jit
-def squares(indptr, columns, z, start, stop, out):
-    """out_j += Z_ij^2 in units of 2^26, rounded up: at most 2^32 a row."""
-    for p in range(indptr[start], indptr[stop]):
-        square = np.int64(z[p]) * np.int64(z[p])
-        out[columns[p]] += -((-square) >> 26)
-
-
-@_jit
 def margins(indptr, columns, z, constant, norm, weights, constant_weight, start, stop, out):
     """out_ik <- margin of row i on the original features: norm_i z_i.w_k."""
     for i in range(start, stop):

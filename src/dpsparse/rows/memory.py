@@ -27,7 +27,6 @@ from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.persons import at_most
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
-from dpsparse.rows.screening import Point, ScreenedRows
 from dpsparse.rows.short import count, short_sum
 from dpsparse.rows.standard import small, standardised, with_targets
 from dpsparse.rows.unit import UnitRows
@@ -244,15 +243,10 @@ class Rows:
         """Rows (D x, constant)/max(norm, shortest) for a released scaling D; features of scale 0 are gone."""
         return UnitRows(self, scaling, constant=constant, shortest=shortest)
 
-    def entries(self, bound: float, longest: float, constant: float = 0.0) -> UnitRows:
-        """Rows (x, constant)/bound with entries in [-1, 1] and norm at most `longest`: for entrywise
-        sensitivities."""
+    def entries(self, bound: float, longest: float) -> UnitRows:
+        """Rows x/bound with entries in [-1, 1] and norm at most `longest`: for entrywise sensitivities."""
         ones = np.ones(self.n_features, np.float32)
-        return UnitRows(self, ones, constant=constant, fixed=bound, longest=longest)
-
-    def screening(self, at: Point) -> ScreenedRows:
-        """Scores of features at released weights, for the rules that pay for them."""
-        return ScreenedRows(self, at)
+        return UnitRows(self, ones, fixed=bound, longest=longest)
 
 
 # ---- functions of one part -----------------------------------------------------------------------

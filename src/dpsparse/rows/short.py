@@ -85,10 +85,6 @@ class Margins:
         residuals = partial(_residuals, offset, reach)
         return short_sum(self._parts, residuals, 1, reach, partial(signed_sum, reach))
 
-    def squares(self, bound: float, unit: float) -> int:
-        """sum of min((margin/bound)^2, 1), each rounded up to `unit`; for the queries of this room."""
-        return int(self._parts.sum((1,), partial(_add_squares, bound, unit))[0])
-
 
 # ---- functions of one part -----------------------------------------------------------------------
 
@@ -133,8 +129,3 @@ def _label_cells(edges: np.ndarray, part: MarginPart) -> np.ndarray:
 
 def _residuals(offset: np.ndarray, reach: float, part: MarginPart) -> np.ndarray:
     return np.asarray(np.clip(part.targets[:, None] - part.values - offset, -reach, reach))
-
-
-def _add_squares(bound: float, unit: float, part: MarginPart, out: np.ndarray) -> None:
-    squares = np.ceil(np.minimum((part.values / bound) ** 2, 1.0) / unit)
-    out[0] += int(squares.astype(np.int64).sum())

@@ -112,10 +112,6 @@ class UnitRows:
 
         return Query((self.width,), lemma, whole)
 
-    def squares(self) -> np.ndarray:
-        """sum_i z_i^2 in units of 2^-32, rounded up row by row; for the queries of this room."""
-        return self._parts.sum((self.width,), partial(_add_rows, _squares))
-
     def count_shorter(self, length: float) -> Query:
         """Rows whose scaled length is at most `length`."""
         return count(self._lengths, partial(_shorter, length))
@@ -287,10 +283,6 @@ def _masses(fine: float, part: UnitPart, start: int, stop: int, out: np.ndarray)
 
 def _totals(fine: float, part: UnitPart, a: int, b: int, out: np.ndarray) -> None:
     kernels.totals(part.indptr, part.columns, part.z, fine, a, b, out)
-
-
-def _squares(part: UnitPart, start: int, stop: int, out: np.ndarray) -> None:
-    kernels.squares(part.indptr, part.columns, part.z, start, stop, out)
 
 
 def _slopes(at: _At, part: UnitPart) -> np.ndarray:

@@ -1,155 +1,152 @@
-"""DPLassoClassifier and DPLassoRegressor: Frank-Wolfe over the L1 ball with private selections."""
+"""DPLasso and DPScreenedLasso: Frank-Wolfe over the L1 ball with private selections."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
-from dpsparse.accounting import (
-    Event,
-    Exponential,
-    NonPrivate,
-    Phase,
-    Plan,
-    Repeated,
-    calibrate,
-)
-from dpsparse.accounting import Sequence as EventSequence
-from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Huber, Logistic, Loss, Softmax, get_loss, losses_of
-from dpsparse.mechanisms.top_k import ROUNDING_RANGE
+from dpsparse._checks import given
+from dpsparse.accounting import Budget, Plan
+from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.losses import losses_of
 from dpsparse.methods.base import (
     BaseDPClassifier,
+    BaseDPLinearModel,
     BaseDPRegressor,
     check_choice,
+    check_count,
     check_positive,
 )
-from dpsparse.methods.frank_wolfe import check_public, choose_resolution
-from dpsparse.methods.frank_wolfe.scales import Scales
-from dpsparse.methods.frank_wolfe.scales_plan import NOTES, ReleasesScales, beside, sizes_of
-from dpsparse.methods.frank_wolfe.solve import Ball
+from dpsparse.methods.frank_wolfe.defaults import fewest_effective_rows
+from dpsparse.methods.frank_wolfe.plan import choose, price, temperature
+from dpsparse.methods.frank_wolfe.screening import Counts, TopK
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
-from dpsparse.nonzeros import NNonzero, check_n_nonzero, count_event
+from dpsparse.nonzeros import NNonzero, check_n_nonzero
+from dpsparse.release import Releases
+from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
-from dpsparse.sensitivity import vertex_score_range
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Lasso(ReleasesScales):
-    """What both estimators share: the plan of T selections, and the solver."""
+class _FrankWolfe(BaseDPLinearModel):
+    """What all four estimators share: the plan of T selections."""
 
+    radius: float | None = None
+    n_iter: int | None = None
     fit_intercept: bool = True
-    n_nonzero: NNonzero = None
 
-    def _loss(self, labels: np.ndarray | None) -> Loss:
-        raise TypeError(f"{type(self).__name__} does not say which loss it fits.")
-
-    def _default_radius(self, feature_bound: float) -> float:
-        raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_iter", self.n_iter, optional=True)
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+            if math.isinf(self.radius):
+                raise ParameterError("radius must be finite; it is the size of the L1 ball.")
 
     def _why_one_row(self) -> str:
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
+
+    def _chosen(self) -> dict[str, Any]:
+        """What a user chose beside ball and steps."""
+        raise TypeError(f"{type(self).__name__} does not say what it keeps.")
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        if self.radius is None and self.n_iter is None:
+            mean = plan_mean_if_few_rows(self, fewest_effective_rows(n_features))
+            if mean is not None:
+                return mean
+        facts = self._facts(n_features, labels)
+        settings = choose(
+            facts,
+            radius=self.radius,
+            n_iter=self.n_iter,
+            fit_intercept=self.fit_intercept,
+            **self._chosen(),
+        )
+        budget = Budget(self.epsilon, self.delta)
+        price(settings, facts, budget)
+        eta, kappa, resolution = temperature(settings, facts, budget)
+        ball: dict[str, object] = {
+            "radius": settings.radius,
+            "kappa": kappa,  # with class counts: as if they were even, an offset makes slopes larger
+            "slope_bound": settings.slope_bound,
+            "feature_bound": settings.feature_bound,
+        }
+        if settings.scales != "declared":
+            ball = {**dict.fromkeys(ball, "released"), "reach": settings.reach}
+        return self._planned(
+            budget.phases(),
+            settings,
+            source="docs/proofs/frank_wolfe.md",
+            assumptions=("the stream of random bits is uniform", "running time is not observed"),
+            parameters={
+                "n_iter": settings.n_iter,
+                "eta": eta,
+                **ball,
+                "resolution": resolution,  # 0: no noise, as fine as the number of rows allows
+                "n_outputs": settings.n_outputs,
+                "loss": "huber" if "mean" in settings.looks else settings.loss.name,
+                "scales": settings.scales,
+            },
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Lasso(_FrankWolfe):
+    n_nonzero: NNonzero = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_n_nonzero(self.n_nonzero)
 
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
-        plain = self.radius is None and self.n_iter is None
-        fewest = plan_mean_if_few_rows(self, self._fewest(n_features)) if plain else None
-        if fewest is not None:
-            return fewest
-        domain = self._clipping(n_features)
-        bound = domain.entry_bound()
-        radius = float(self._default_radius(bound) if self.radius is None else self.radius)
-        loss = self._loss(labels)
-        n_outputs = 1 if loss.scalar_slope or labels is None else len(labels)
-        default = _default_n_iter(self._domain.n_samples, self.epsilon)
-        scales, n_iter = self._scales(n_features, bound, default, n_outputs)
-        slope_bound = loss.slope_bound(domain, radius)
-        prior = self.fit_intercept and not self._labels_are_numbers
-        count = count_event(self.n_nonzero)
-        extra = [] if count is None or isinstance(count, NonPrivate) else [count]
-        note = f"{n_iter} signed vertices of the L1 ball"
-        claimed, proven = float(self.epsilon), not isinstance(count, NonPrivate)
-        event: Event = NonPrivate()
-        sums: dict[str, Event] = {"prior": NonPrivate()} if prior else {}
-        kappa, resolution, eta = math.inf, 0, 0.0
-        if not math.isinf(self.epsilon):
-            sizes = {"prior": max(2, n_outputs)} if prior else {}
-            sizes |= sizes_of(scales, n_features)
-            sums, event, eta = self._selections(n_iter, sizes, extra)
-            per_kappa = vertex_score_range(1.0, slope_bound, bound, self.adjacency).value
-            kappa = (eta - ROUNDING_RANGE) / per_kappa
-        if not proven:
-            claimed = math.inf
-        if not math.isinf(self.epsilon):
-            resolution = choose_resolution(
-                self._domain.n_samples, 4.0 * kappa * bound * slope_bound
+    def _chosen(self) -> dict[str, Any]:
+        return {"n_nonzero": check_n_nonzero(self.n_nonzero)}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _ScreenedLasso(_FrankWolfe):
+    rule: Literal["counts", "top-k"] = "counts"
+    n_blocks: int = 1
+    level: float = 0.1
+    n_nonzero: int | None = None
+    n_live_: tuple[int, ...] = field(init=False)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_blocks", self.n_blocks)
+        check_count("n_nonzero", self.n_nonzero, optional=True)
+        if self.n_iter is not None and self.n_blocks > self.n_iter:
+            raise ParameterError(
+                f"n_blocks must be at most n_iter={self.n_iter}, got {given(self.n_blocks)}."
             )
-        # What floats cannot carry is refused here, before anything is spent.
-        units = (resolution or 1) * (self._domain.rows_per_unit or 1)
-        check_public(radius, bound, slope_bound, (), kappa * bound * slope_bound / units)
-        phases = [Phase(key, paid, NOTES[key]) for key, paid in sums.items()]
-        phases.append(Phase("vertices", event, note))
-        if count is not None:
-            phases.append(Phase("number of weights", count, "clipped count of a noiseless fit"))
-        public = Ball(
-            loss=loss,
-            radius=radius,
-            n_iter=n_iter,
-            slope_bound=slope_bound,
-            resolution=resolution,
-            feature_bound=bound,
-            n_outputs=n_outputs,
-            fit_intercept=self.fit_intercept,
-            n_nonzero=check_n_nonzero(self.n_nonzero),
-            prior=prior,
-            scales=scales,
-        )
-        return self._planned(
-            phases,
-            public,
-            epsilon=claimed,
-            proven=proven,
-            source="docs/proofs/frank_wolfe.md",
-            assumptions=("the stream of random bits is uniform", "running time is not observed"),
-            parameters={
-                "n_iter": n_iter,
-                "eta": eta,
-                # with class counts: as if they were even, an offset makes slopes larger and kappa smaller
-                **_told(
-                    scales, radius=radius, kappa=kappa, slope_bound=slope_bound, feature_bound=bound
-                ),
-                "resolution": resolution,  # 0: no noise, as fine as the number of rows allows
-                "n_outputs": n_outputs,
-                "loss": loss.name if scales is None or not scales.numbers else "huber",
-                "scales": "declared" if scales is None else scales.way,
-            },
-        )
+        check_positive("level", self.level)
+        if not self.level < 1:
+            raise ParameterError(f"level must be below 1, got {given(self.level)}.")
+        check_choice("rule", self.rule, ("counts", "top-k"))
+        if self.rule == "top-k" and self.n_nonzero is None:
+            raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
 
-    def _selections(
-        self, n_iter: int, sizes: dict[str, int], extra: list[Event]
-    ) -> tuple[dict[str, Event], Event, float]:
-        """The events of the sums before the steps, of all selections, and the eta of one of these."""
+    def _chosen(self) -> dict[str, Any]:
+        rule = Counts(self.level) if self.rule == "counts" else TopK(int(self.n_nonzero or 0))
+        return {"n_nonzero": self.n_nonzero, "rule": rule, "n_blocks": self.n_blocks}
 
-        def events(eta: float) -> tuple[dict[str, Event], Event]:
-            # T selections are about a Gaussian of mu = eta sqrt(T) / 2.
-            return beside(eta * math.sqrt(n_iter) / 2.0, sizes), Repeated(Exponential(eta), n_iter)
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        if labels is not None and len(labels) > 2:
+            raise SchemaError(
+                "Only binary classification is supported. The type of the target is multiclass; "
+                "use DPLassoClassifier for more than two classes."
+            )
+        return super()._make_plan(n_features, labels)
 
-        def paid(eta: float) -> Event:
-            sums, selections = events(eta)
-            return EventSequence((*sums.values(), selections, *extra))
-
-        # eta is linear in kappa: ask the accountant for eta, the lemma for kappa.
-        eta = calibrate(paid, self.epsilon, self.delta)
-        if eta <= 2.0 * ROUNDING_RANGE:
-            raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
-        return *events(eta), eta
+    def _carry_out(
+        self, rows: Rows, plan: Plan[Settings], releases: Releases, labels: np.ndarray | None
+    ) -> None:
+        self.n_live_ = (rows.n_features, 0)  # the mean alone keeps no feature
+        super()._carry_out(rows, plan, releases, labels)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -204,12 +201,6 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     (1, 20)
     """
 
-    def _loss(self, labels: np.ndarray | None) -> Loss:
-        return Logistic() if labels is None or len(labels) == 2 else Softmax(len(labels))
-
-    def _default_radius(self, feature_bound: float) -> float:
-        return 10.0 / feature_bound
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPLassoRegressor(_Lasso, BaseDPRegressor):
@@ -245,38 +236,96 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
     loss: str = "auto"
     cutoff: float | None = None
 
-    @property
-    def _free(self) -> bool:
-        return self.loss == "auto" and self.cutoff is None
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("loss", self.loss, ("auto", *losses_of("numbers")))
         if self.cutoff is not None:
             check_positive("cutoff", self.cutoff)
 
-    def _loss(self, labels: np.ndarray | None) -> Loss:
-        loss = get_loss("squared" if self.loss == "auto" else self.loss)
-        if not isinstance(loss, Huber):
-            return loss
-        target_bound = float(self._domain.require("target_bound", "DPLassoRegressor"))
-        return Huber(target_bound / 10.0 if self.cutoff is None else float(self.cutoff))
-
-    def _default_radius(self, feature_bound: float) -> float:
-        return float(self._domain.require("target_bound", "DPLassoRegressor")) / feature_bound
+    def _chosen(self) -> dict[str, Any]:
+        return {**super()._chosen(), "loss": self.loss, "cutoff": self.cutoff}
 
 
-def _told(scales: Scales | None, **declared: float) -> dict[str, Any]:
-    """Numbers of the plan that follow from declared scales; where scales are released, nobody knows them yet."""
-    if scales is None:
-        return dict(declared)
-    return {**dict.fromkeys(declared, "released"), "reach": scales.reach}
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
+    """L1-constrained logistic regression that drops features while it runs.
+
+    The run is cut into `n_blocks`. After a block the rule drops features for good, and the next
+    block works on what is left. Rules read released picks only and cost nothing.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `feature_bound` and two `classes`; `n_samples` helps the defaults.
+    epsilon, delta : float
+        The guarantee; ``epsilon=math.inf`` makes the same steps without noise.
+    radius : float or None
+        L1 bound on the weights. None: as in `DPLassoClassifier`.
+    n_iter : int or None
+        Number of private selections; more steps mean more noise in each. None: the default of
+        `DPLassoClassifier`.
+    rule : {"counts", "top-k"}, default="counts"
+        "counts" keeps features picked significantly often with one sign; "top-k" the `n_nonzero` largest weights.
+    n_blocks : int
+        Number of blocks. "counts" decides after the first one.
+    level : float
+        "counts": chance to keep a feature if all selections were uniform.
+    n_nonzero : int or None
+        Weights kept at the end; "top-k" needs it.
+    fit_intercept : bool, default=True
+        As in `DPLassoClassifier`. The constant column is never dropped.
+    adjacency : {"add-remove", "replace-one"}
+    ledger : Ledger or None
+        Account that pays for the fit.
+    random_state : int or None
+        None draws secure noise. An int is for experiments and voids the guarantee.
+    verbose : int, default=0
+        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+
+    Attributes
+    ----------
+    n_live_ : tuple of int
+        Features in the working set of each block, and after the last screening.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPScreenedLassoClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(500, 8)) / 8
+    >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
+    >>> model = DPScreenedLassoClassifier(domain, epsilon=2.0, n_iter=20).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.coef_.shape, model.privacy_.headline
+    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
-def _default_n_iter(n_samples: int | None, epsilon: float) -> int:
-    """Steps from public facts: the (n epsilon)^(2/3) of the utility bound of both papers."""
-    if math.isinf(epsilon):
-        return 1000
-    if n_samples is None:
-        return 100
-    return int(min(max(math.ceil((n_samples * epsilon) ** (2.0 / 3.0) / 4.0), 10), 1000))
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
+    """L1-constrained regression that drops features while it runs: least squares, or Huber's loss on released scales.
+
+    Parameters
+    ----------
+    domain : Domain
+        Needs `feature_bound` and `target_bound`; `n_samples` helps the defaults.
+    radius : float or None
+        L1 bound on the weights. None: as in `DPLassoRegressor`.
+
+    All other parameters and attributes are those of `DPScreenedLassoClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPScreenedLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(2000, 50))
+    >>> model = DPScreenedLassoRegressor(Domain(target_bound=1.0, n_samples=2000), n_iter=20)
+    >>> print(model.plan(n_features=50).guarantee.headline)
+    (1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven
+    >>> model.fit(X, X[:, 0]).coef_.shape
+    (50,)
+    """

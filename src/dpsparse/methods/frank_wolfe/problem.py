@@ -16,6 +16,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss
 
 INT32_MAX = 2**31 - 1
+GONE = -1  # name of a column that was dropped
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ def check_public(
 class History:
     """What a run releases: for each step a cell (feature, output) and the sign of its vertex."""
 
-    features: np.ndarray  # the number of features stands for the intercept
+    features: (
+        np.ndarray
+    )  # the number of features stands for the intercept, GONE for a step back towards zero
     outputs: np.ndarray
     signs: np.ndarray  # of the vertex moved to
     radius: float
@@ -100,10 +103,11 @@ class History:
         unit = 2.0 * self.radius / ((n_iter + 1.0) * (n_iter + 2.0))
         coef = np.zeros((self.n_outputs, self.n_features))
         intercept = np.zeros(self.n_outputs)
-        inside = self.features < self.n_features
+        inside = (self.features != GONE) & (self.features < self.n_features)
+        constant = self.features == self.n_features
         picked = self.outputs[inside], self.features[inside]
         np.add.at(coef, picked, steps[inside])
-        np.add.at(intercept, self.outputs[~inside], steps[~inside])
+        np.add.at(intercept, self.outputs[constant], steps[constant])
         coef[picked] = unit * coef[picked]  # millions of others stay untouched zeros
         intercept *= unit * self.intercept_value
         return coef, intercept + np.asarray(self.offset or 0.0)

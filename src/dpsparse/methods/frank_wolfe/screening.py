@@ -1,187 +1,176 @@
-"""Frank-Wolfe whose features leave the working set: free, paid and safe screening rules.
+"""Frank-Wolfe whose features leave the working set: free rules that read released picks.
 
 Papers: Khanna, Lu, Raff, "The Challenge of Differentially Private Screening Rules" (2023) and its anonymous sequel,
-"Differentially Private Iterative Screening Rules for Linear Regression", both after Raj et al. (2016), Theorem 11.
-The printed algorithms live in `published/`.
+"Differentially Private Iterative Screening Rules for Linear Regression". Their own rules are in `published/`.
 
-The run is cut into public blocks. Inside a block the exponential mechanism picks one signed
-vertex a step among the live features; after a block a rule drops features for good:
-
-    G = sum_i r_i x_i                                        sums, so 1/n never enters
-    (j, s) ~ exp(-kappa s G_j)                               range 2 kappa c L (AR), 4 (RP)
-    w <- (1 - step) w + step radius s e_j,  step = 2/(t+3)   t = 0, 1, ... over all blocks
-    free      keep j by |w_j| or by its net signed count     post-processing, costs nothing
-    paid      A_j = radius |G_j| + <w, G> < 0 drops j        exponential mechanism against a null
-    safe      A_j + b (radius |x_(j)| + |Xw|) sqrt(gap/mu) < 0   Raj et al. for this radius
-
-| symbol | variable | meaning |
-|---|---|---|
-| lambda | radius | L1 constraint |
-| b, mu | smoothness, strong_convexity | bounds on the second derivative of the loss in the margin |
-| gap | wolfe_gap | <w, G> + radius max_j |G_j| >= f(w) - f* |
-| L | slope_bound | bound on a row's slope while ||w||_1 <= radius |
-| c | feature_bound | bound on one entry of X |
-
-A step costs what plain Frank-Wolfe costs on the live columns; a paid screening one pass more.
-Deviations from the papers: Eq. (1) there is the rule for radius 1 and drops active features
-elsewhere (`rescaled=False` keeps it for comparison); a null candidate replaces the comparison of a
-noisy winner with 0, which report-noisy-max does not certify. Proofs: docs/proofs/screening.md.
+The run is cut into public blocks. Inside a block the exponential mechanism picks one signed vertex a step among the
+live features. After a block a rule drops features for good. It sees the released `Block` and nothing else, so it is
+post-processing and costs nothing. The next block is laid out without the dropped columns, and the released picks are
+replayed on what is left. Proof: docs/proofs/screening.md.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
+from scipy.stats import binom
 
-from dpsparse.methods.frank_wolfe import History
-from dpsparse.methods.frank_wolfe.scales import release_scales
-from dpsparse.methods.frank_wolfe.screening_rules import (
-    Block,
-    Counts,
-    FreeRule,
-    KeepAll,
-    PaidRule,
-    TopK,
-    draw_drops,
-)
-from dpsparse.methods.frank_wolfe.solve import Ball
+from dpsparse.methods.frank_wolfe.defaults import SCARCE_STEPS_FACTOR
+from dpsparse.methods.frank_wolfe.problem import GONE, History, Problem
 from dpsparse.methods.frank_wolfe.steps import Steps
-from dpsparse.methods.solution import Solution
 from dpsparse.release import Releases
-from dpsparse.rows import Point, Rows
-from dpsparse.sensitivity import vertex_score_range
-
-PICKS = "vertex selections"  # the phase that pays
-GONE = -1  # name of a column that left
+from dpsparse.rows import Rows
 
 
 @dataclass(frozen=True)
-class Screened:
-    """The public side of a fit: a ball, the steps of its blocks, and the rule between them."""
+class Block:
+    """What a block released, for the features live in it."""
 
-    ball: Ball
-    blocks: tuple[int, ...]
-    rule: FreeRule | PaidRule
+    net_counts: np.ndarray  # times picked with + minus times picked with -, in this block
+    late_counts: (
+        np.ndarray
+    )  # of all blocks: pick t = 0, 1, ... counts t + 2 times, as in the weights
+    n_steps: int
+    block: int
+    n_blocks: int
 
-    def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return solve(rows, self, releases)
+
+@dataclass(frozen=True)
+class TopK:
+    """The largest |w_j|. Between blocks the number kept falls geometrically to `n_nonzero`."""
+
+    n_nonzero: int
+
+    def keep(self, history: Block) -> np.ndarray:
+        m = history.late_counts.size
+        keep = np.zeros(m, dtype=bool)
+        left = history.n_blocks - history.block  # blocks still to come
+        share = min(self.n_nonzero / max(m, 1), 1.0) ** (1.0 / (left + 1))
+        k = max(self.n_nonzero, round(m * share))
+        keep[np.argsort(-np.abs(history.late_counts), kind="stable")[:k]] = True
+        return keep
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The net signed count of a feature against its law under uniform selection.
+
+    After the first block a feature stays if |net count| reaches the smallest s with
+    P(|net| >= s) <= level. If every selection were uniform, a feature would be kept with
+    probability at most `level`. Where steps are so few that s = 2 leaves most of that chance
+    unused and useful features are picked once, late single picks stay too (`late_threshold`).
+    Later blocks only fit what is left: there uniform selection is what a good working set looks
+    like, and testing against it again would drop true features.
+    """
+
+    level: float
+
+    def keep(self, history: Block) -> np.ndarray:
+        counts, n_features = np.abs(history.net_counts), history.net_counts.size
+        if history.block > 1:
+            return np.ones(n_features, dtype=bool)
+        keep = np.asarray(counts >= count_threshold(history.n_steps, n_features, self.level))
+        late = late_threshold(history.n_steps, n_features, self.level)
+        if late is not None:
+            keep |= (counts == 1) & (np.abs(history.late_counts) >= late)
+        return keep
+
+
+Rule = Counts | TopK
+
+
+def count_threshold(n_steps: int, n_features: int, level: float) -> int:
+    """Smallest s with P(|N+ - N-| >= s) <= level for n_steps uniform picks of 2 n_features vertices."""
+    s = 0
+    while net_tail(n_steps, n_features, s) > level and s <= n_steps:
+        s += 1
+    return s
+
+
+def net_tail(n_steps: int, n_features: int, s: int) -> float:
+    """P(|N+ - N-| >= s) of one feature for n_steps uniform picks of 2 n_features vertices."""
+    if s <= 0:
+        return 1.0
+    picks = np.arange(n_steps + 1)
+    chance = binom.pmf(picks, n_steps, 1.0 / n_features)
+    relevant = chance > 0.0
+    picks, chance = picks[relevant], chance[relevant]
+    # given N picks, N+ ~ Bin(N, 1/2): |2 N+ - N| >= s on two mirrored tails
+    return float(chance @ (2.0 * binom.sf(np.ceil((picks + s) / 2.0) - 1, picks, 0.5)))
+
+
+def late_threshold(n_steps: int, n_features: int, level: float) -> int | None:
+    """Smallest late count from which a single pick stays, where the threshold is two and picks are few; else None.
+
+    P(|net| >= 2) + P(|net| = 1 by three picks or more) + P(one pick, late) <= level, whatever the late counts of the
+    second kind are.
+    """
+    scarce = SCARCE_STEPS_FACTOR * n_steps < n_features
+    if not scarce or count_threshold(n_steps, n_features, level) != 2:
+        return None
+    once = float(binom.pmf(1, n_steps, 1.0 / n_features))
+    left = level - (net_tail(n_steps, n_features, 1) - once)
+    last = math.floor(n_steps * min(max(left / once, 0.0), 1.0))  # steps whose single picks stay
+    return n_steps - last + 2 if last > 0 else None
 
 
 @dataclass(frozen=True)
 class ScreenedRun:
-    """The released course of a run: picks, weights, and how many features were live when."""
+    """The released course of a run: its picks by the names of the original columns, and the live columns."""
 
-    weights: np.ndarray  # over all columns; the intercept's weight comes last
+    history: History
     live: np.ndarray  # columns that survived
-    n_live: tuple[int, ...]  # in each block, and after the last screening
-    features: np.ndarray  # column picked at each step; GONE for a step back towards zero
-    signs: np.ndarray
+    n_live: tuple[int, ...]  # in each block, and after the last one
+
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """coef (outputs, features), zero where a feature was dropped, and intercepts (outputs,)."""
+        coef, intercept = self.history.weights()
+        if self.live.size < coef.shape[1]:
+            coef[:, np.setdiff1d(np.arange(coef.shape[1]), self.live)] = 0.0
+        return coef, intercept
 
 
-def solve(rows: Rows, public: Screened, releases: Releases) -> Solution:
-    """Weights (1, d) and intercept (1,), zero where a feature was dropped."""
-    if public.ball.scales is not None:
-        mapped, ball, back = release_scales(rows, public.ball, public.ball.scales, releases)
-        found = solve(mapped, replace(public, ball=ball), releases)
-        coef, intercept = back(found.coef, found.intercept)
-        return found._replace(coef=coef, intercept=intercept)
-    run = screened_frank_wolfe(rows, public, releases)
-    intercept = run.weights[-1:] * public.ball.feature_bound
-    return Solution(run.weights[None, :-1], intercept, public.ball.n_iter, n_live=run.n_live)
-
-
-def screened_frank_wolfe(rows: Rows, public: Screened, releases: Releases) -> ScreenedRun:
-    """Blocks of private Frank-Wolfe steps, columns dropped for good after each.
-
-    A dropped column leaves the rows: the next block is laid out without it, and the released
-    picks are replayed on what is left.
-    """
-    ball, rule, d = public.ball, public.rule, rows.n_features
-    live = np.arange(d)
-    features, signs = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    n_live = []
-    for block, n_steps in enumerate(public.blocks, start=1):
+def draw_blocks(
+    rows: Rows, problem: Problem, blocks: tuple[int, ...], rule: Rule, releases: Releases
+) -> ScreenedRun:
+    """Blocks of private steps, columns dropped for good after each."""
+    d, live, n_live = rows.n_features, np.arange(rows.n_features), []
+    history: History | None = None
+    for block, n_steps in enumerate(blocks, start=1):
         part = rows if live.size == d else rows.columns(live)
-        steps = next_steps(part, public, releases, live, d, features, signs)
-        history = releases.vertices(PICKS, steps, n_steps)
-        features, signs = _names(live, part.n_features, d)[history.features], history.signs
+        steps = next_steps(part, problem, history, live)
+        drawn = releases.vertices("vertices", steps, n_steps)
+        names = np.full(part.n_features + 1, GONE)
+        names[: live.size], names[-1] = live, d
+        history = replace(drawn, features=names[drawn.features], n_features=d)
         n_live.append(live.size)
-        if isinstance(rule, (KeepAll, TopK, Counts)):
-            weights = history_weights(features, signs, ball.radius, d)
-            net = np.zeros(d + 1, np.int64)  # the last place takes intercept and step-back picks
-            np.add.at(net, features[-n_steps:], signs[-n_steps:])
-            late = _counts(features, signs, d + 1)[live]
-            keep = rule.keep(
-                Block(weights[live], net[live], n_steps, block, len(public.blocks), late)
-            )
-            live = live[keep]
-        else:
-            live = np.delete(
-                live, draw_drops(rule, part, _point(history, ball, live.size), live.size, releases)
-            )
-    n_live.append(live.size)
-    weights = history_weights(features, signs, ball.radius, d)
-    weights[np.setdiff1d(np.arange(d), live)] = 0.0
-    return ScreenedRun(weights, live, tuple(n_live), features, signs)
+        late = np.arange(len(history.signs)) + 2
+        recent = (late > late.size + 1 - n_steps).astype(np.int64)
+        net, late = (sum_over_features(history, values)[live] for values in (recent, late))
+        live = live[rule.keep(Block(net, late, n_steps, block, len(blocks)))]
+    assert history is not None
+    return ScreenedRun(history, live, (*n_live, live.size))
 
 
-def next_steps(
-    part: Rows,
-    public: Screened,
-    releases: Releases,
-    live: np.ndarray,
-    n_features: int,
-    features: np.ndarray,
-    signs: np.ndarray,
-) -> Steps:
-    """Steps on the live columns that go on from released picks, given by the names of their columns.
+def next_steps(part: Rows, problem: Problem, history: History | None, live: np.ndarray) -> Steps:
+    """Steps on the live columns that go on from released picks.
 
-    Picks of dropped columns become steps back towards zero: picks of a column without entries.
+    Picks of dropped columns become steps back towards zero: picks of the spare column, which has no entries.
     """
-    ball, width = public.ball, part.n_features
-    # All kept rows of a person move the scores (docs/proofs/persons.md, Lemma 2).
-    moved = partial(
-        vertex_score_range, float(part.rows_per_unit), ball.slope_bound, ball.feature_bound
+    if history is None:
+        return Steps(part, problem)
+    d, width = history.n_features, part.n_features
+    place = np.full(d + 2, live.size)  # the last place is that of GONE
+    place[live], place[d] = np.arange(live.size), width
+    return Steps(
+        part, problem, replace(history, features=place[history.features], n_features=width)
     )
-    problem = ball.problem(releases.kappa(PICKS, moved), releases.number_of_rows(part))
-    place = np.full(n_features + 2, live.size)  # the last place is that of GONE
-    place[live], place[n_features] = np.arange(live.size), width
-    past = History(
-        place[features], np.zeros(len(signs), np.int64), signs, ball.radius, width, 1,
-        ball.feature_bound,
-    )  # fmt: skip
-    return Steps(part, problem, past if len(signs) else None)
 
 
-def history_weights(features: np.ndarray, signs: np.ndarray, radius: float, d: int) -> np.ndarray:
-    """w_T = 2 radius/((T+1)(T+2)) sum_t (t+2) s_t e_{j_t}: steps 2/(t+3) from zero, in closed form."""
-    n_iter = features.size
-    return _counts(features, signs, d + 1) * (2.0 * radius / ((n_iter + 1.0) * (n_iter + 2.0)))
-
-
-def _counts(features: np.ndarray, signs: np.ndarray, width: int) -> np.ndarray:
-    """c = sum_t (t+2) s_t e_{j_t} in whole numbers; what was picked of columns that left is lost."""
-    counts = np.zeros(width, np.int64)
-    inside = features != GONE
-    np.add.at(counts, features[inside], (signs * (np.arange(features.size) + 2))[inside])
-    return counts
-
-
-def _point(history: History, ball: Ball, n_live: int) -> Point:
-    """The released weights on the columns of a part, for its scores."""
-    counts = _counts(history.features, history.signs, history.n_features + 1)
-    counts[n_live : history.n_features] = 0  # the column without entries
-    return Point(
-        counts, len(history.signs), ball.radius, ball.loss.name, ball.slope_bound,
-        ball.feature_bound, ball.fit_intercept,
-    )  # fmt: skip
-
-
-def _names(live: np.ndarray, width: int, n_features: int) -> np.ndarray:
-    """The released name of each column of a part: a live one's number, GONE, the intercept last."""
-    names = np.full(width + 1, GONE)
-    names[: live.size] = live
-    names[width] = n_features
-    return names
+def sum_over_features(history: History, values: np.ndarray) -> np.ndarray:
+    """Signed values of the picks, summed by feature in whole numbers; the last place takes intercept and GONE."""
+    sums = np.zeros(history.n_features + 1, np.int64)
+    np.add.at(sums, history.features, history.signs * values)
+    return sums

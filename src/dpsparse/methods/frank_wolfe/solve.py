@@ -1,124 +1,194 @@
-"""Frank-Wolfe as a private solver: where margins start, signed vertices, and perhaps a private count of weights.
+"""Frank-Wolfe as a private solver.
 
-    offset  = log-odds of noisy class counts, if the plan pays for them                             released
-    history = T signed vertices, each drawn by the exponential mechanism on whole-number scores     released
-    weights = a function of the history                                                            post-processing
+    scales  bound of entries, and of numbers mean and cutoff, where nobody declared them             released
+    offset  log-odds of noisy class counts, from which the margins of a classifier start             released
+    picks   T signed vertices, each drawn by the exponential mechanism on whole-number scores        released
+    weights = a function of the picks                                                                post-processing
 
-What a row adds to a score is a whole number of at most `resolution`, whatever its floats are
-(docs/proofs/fast_frank_wolfe.md).
+    "table"     x <- D (x - m) sqrt(d)/l, entries of typical size one (methods/look/table.py), clipped to 1.5
+    "entries"   b = median over the rows of |x_i|/sqrt(non-zeros of x_i), by noisy counts; the kernel cuts entries to b
+    numbers     y <- (y - mean)/c, Huber's loss with cutoff 1: slopes have a bound whatever the ball is
+    ball        radius reach/b: margins of at most `reach`, in cutoffs
+
+Noise is proportional to b times the largest slope. A declared bound is that of the largest entry there may ever be;
+the sums that a pick must see are made of typical ones. What a row adds to a score is a whole number of at most
+`resolution`, whatever its floats are. Proofs: docs/proofs/frank_wolfe.md, docs/proofs/fast_frank_wolfe.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from dpsparse import arithmetic
-from dpsparse.domain import Domain
-from dpsparse.losses import Loss
+from dpsparse.losses import Huber, Loss
+from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import Problem, choose_resolution
-from dpsparse.methods.frank_wolfe.scales import Scales, release_scales
+from dpsparse.methods.frank_wolfe.screening import Rule, draw_blocks
 from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.look.table import look_at_table, release_entry_size
+from dpsparse.methods.look.targets import contrasts, release_cutoff, release_mean
 from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
 
-MIN_SHARE = 1e-3  # a class is never taken to be rarer than this
-MADE_UP = 3.0  # rows of every class that are made up, in standard deviations of the noisy counts
-COUNT_STEPS = 5000  # noiseless steps behind a `PrivateCount` (Khanna, Lu and Raff use 50,000)
 
-
-@dataclass(frozen=True)
-class Ball:
-    """The public side of a fit."""
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The public side of a fit. Loss, radius and bounds are those of declared scales; released ones replace them."""
 
     loss: Loss
     radius: float
-    n_iter: int
+    feature_bound: float
     slope_bound: float
-    resolution: (
-        int  # units a row may add to a score; without noise as fine as the number of rows allows
-    )
-    feature_bound: float = 1.0
-    n_outputs: int = 1
-    fit_intercept: bool = True
-    n_nonzero: NNonzero = None
-    prior: bool = False  # whether the plan pays for class counts, from which margins start
-    offset: tuple[float, ...] = ()  # where they start: released, or nothing
-    scales: Scales | None = (
-        None  # what is released of bound, radius, loss and slopes; None: as they stand here
-    )
+    blocks: tuple[int, ...]  # steps; a rule may drop features after each block
+    n_outputs: int
+    fit_intercept: bool
+    n_nonzero: NNonzero
+    looks: Mapping[str, int]  # releases before the steps, with how many numbers each
+    n_samples: int | None  # declared
+    longest: float  # declared bound on the length of a row
+    reach: float  # largest margin of the ball on released scales
+    rule: Rule | None
 
-    def problem(self, kappa: float, n_rows: int | None) -> Problem:
-        """What the kernel is told; `n_rows` only where it is public."""
-        resolution = self.resolution
-        if math.isinf(kappa):  # nothing to hide: the rows may choose the units
-            resolution = max(choose_resolution(max(n_rows or 1, 1), 0.0), 2**16)
-        return Problem(
-            loss=self.loss, radius=self.radius, n_iter=self.n_iter, kappa=kappa,
-            slope_bound=self.slope_bound, resolution=resolution, feature_bound=self.feature_bound,
-            n_outputs=self.n_outputs, fit_intercept=self.fit_intercept, offset=self.offset,
-        )  # fmt: skip
+    @property
+    def n_iter(self) -> int:
+        return sum(self.blocks)
 
-    def starting_from(self, offset: tuple[float, ...], domain: Domain) -> Ball:
-        """The same from a released offset: larger margins have larger slopes."""
-        bound = self.loss.slope_bound(domain, self.radius, offset)
-        return replace(self, prior=False, offset=offset, slope_bound=bound)
+    @property
+    def scales(self) -> str:
+        """Where the scales come from: "declared", or what is released of them."""
+        if "entry" in self.looks:
+            return "entries"
+        return "table" if "centre" in self.looks else "declared"
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
         return solve(rows, self, releases)
 
 
-def solve(rows: Rows, public: Ball, releases: Releases) -> Solution:
+@dataclass(frozen=True)
+class ScaledRows:
+    """Rows as the steps see them, the ball on them, and the way back; all but the rows is released or public."""
+
+    rows: Rows
+    loss: Loss
+    radius: float
+    feature_bound: float
+    stretch: np.ndarray | None = None
+    centre: np.ndarray | None = None
+    middle: float = 0.0
+    unit: float = 1.0
+
+    def publish(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights on the rows as they are."""
+        if self.stretch is not None:
+            coef = coef * (self.stretch * self.unit)
+        elif self.unit != 1.0:
+            coef = coef * self.unit
+        intercept = intercept * self.unit + self.middle
+        if self.centre is not None:
+            intercept = intercept - np.sum(coef * self.centre, axis=1)
+        return coef, intercept
+
+
+def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
-    if public.scales is not None:
-        mapped, ball, back = release_scales(rows, public, public.scales, releases)
-        found = solve(mapped, ball, releases)
-        coef, intercept = back(found.coef, found.intercept)
-        return found._replace(coef=coef, intercept=intercept)
-    if public.prior:
-        public = public.starting_from(release_offset(rows, public, releases), rows.domain)
+    scaled = release_scales(rows, settings, releases)
+    problem = make_problem(scaled, settings, releases)
+    n_live = None
+    if settings.rule is None:
+        steps = Steps(scaled.rows, problem)
+        coef, intercept = releases.vertices("vertices", steps, settings.n_iter).weights()
+    else:
+        run = draw_blocks(scaled.rows, problem, settings.blocks, settings.rule, releases)
+        (coef, intercept), n_live = run.weights(), run.n_live
+    coef = keep_weights(coef, scaled.rows, problem, settings.n_nonzero, releases)
+    coef, intercept = scaled.publish(coef, intercept)
+    return Solution(coef, intercept, settings.n_iter, n_live=n_live)
+
+
+def release_scales(rows: Rows, settings: Settings, releases: Releases) -> ScaledRows:
+    """Rows on declared scales, or on released ones."""
+    declared = ScaledRows(rows, settings.loss, settings.radius, settings.feature_bound)
+    if settings.scales == "declared":
+        return declared
+    n, target = float(settings.n_samples or 0), 1.0
+    if of_numbers := "mean" in settings.looks:
+        _, middle = release_mean(rows, releases, settings.n_samples)
+        unit = release_cutoff(rows, releases, n, middle)
+        target = rows.domain.target_bound or 1.0  # kernels have targets in units of their bound
+        declared = replace(declared, loss=Huber(target), middle=middle * target, unit=unit)
+    if settings.scales == "table":
+        scales = "columns" in settings.looks
+        look = look_at_table(rows, releases, n, settings.longest, scales=scales)
+        stretch = look.scaling * (math.sqrt(rows.n_features) / look.length)
+        rows = rows.standardised(look.centre, stretch, middle=middle, unit=unit)
+        bound = defaults.CLIPPED_ENTRY_PER_TYPICAL
+        declared = replace(declared, stretch=stretch, centre=look.centre)
+    else:
+        bound = release_entry_size(rows, releases, n, settings.feature_bound)
+        rows = rows.standardised_targets(middle, unit) if of_numbers else rows
+    radius = settings.reach * target / bound
+    return replace(declared, rows=rows.bounded(bound), radius=radius, feature_bound=bound)
+
+
+def make_problem(scaled: ScaledRows, settings: Settings, releases: Releases) -> Problem:
+    """What the kernel is told: public and released numbers."""
+    rows, bound = scaled.rows, scaled.feature_bound
+    offset: tuple[float, ...] = ()
+    if "prior" in settings.looks:
+        offset = release_offset(rows, max(2, settings.n_outputs), releases)
+    slope_bound = scaled.loss.slope_bound(rows.domain, scaled.radius, offset)
     # A person is a group of rows, each of which moves every score (docs/proofs/persons.md).
-    moved = partial(
-        vertex_score_range, float(rows.rows_per_unit), public.slope_bound, public.feature_bound
-    )
+    moved = partial(vertex_score_range, float(rows.rows_per_unit), slope_bound, bound)
     kappa = releases.kappa("vertices", moved)
-    steps = Steps(rows, public.problem(kappa, releases.number_of_rows(rows)))
-    coef, intercept = releases.vertices("vertices", steps, public.n_iter).weights()
-    return Solution(sparse(coef, rows, public, releases), intercept, public.n_iter)
+    if math.isinf(kappa):
+        resolution = resolution_without_noise(releases.number_of_rows(rows))
+    else:
+        resolution = choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope_bound)
+    return Problem(
+        loss=scaled.loss, radius=scaled.radius, n_iter=settings.n_iter, kappa=kappa,
+        slope_bound=slope_bound, resolution=resolution, feature_bound=bound,
+        n_outputs=settings.n_outputs, fit_intercept=settings.fit_intercept, offset=offset,
+    )  # fmt: skip
 
 
-def release_offset(rows: Rows, public: Ball, releases: Releases) -> tuple[float, ...]:
+def resolution_without_noise(n_rows: int | None) -> int:
+    """Nothing is hidden, so the rows may choose the units."""
+    return max(choose_resolution(max(n_rows or 1, 1), 0.0), 2**16)
+
+
+def release_offset(rows: Rows, n_classes: int, releases: Releases) -> tuple[float, ...]:
     """Log-odds of the classes by noisy counts, drawn to even odds where there is more noise than rows.
 
     The constant column would have to chase them: a pick that touches every row, again and again.
     """
-    query = rows.class_counts(max(2, public.n_outputs))
-    counts = releases.gaussian("prior", query) + MADE_UP * releases.scale("prior", query)
-    share = np.maximum(counts, 1.0)
-    share = np.clip(share / share.sum(), MIN_SHARE, 1.0 - MIN_SHARE)
-    odds = arithmetic.log(share)
-    odds = odds[1:] - odds[:1] if public.n_outputs == 1 else odds - odds.mean()
-    return tuple(float(b) for b in odds)
+    query = rows.class_counts(n_classes)
+    added = defaults.ADDED_ROWS_PER_NOISE * releases.scale("prior", query)
+    share = np.maximum(releases.gaussian("prior", query) + added, 1.0)
+    least = defaults.MIN_CLASS_SHARE
+    share = np.clip(share / share.sum(), least, 1.0 - least)
+    return tuple(float(b) for b in contrasts(arithmetic.log(share)))
 
 
-def sparse(coef: np.ndarray, rows: Rows, public: Ball, releases: Releases) -> np.ndarray:
+def keep_weights(
+    coef: np.ndarray, rows: Rows, problem: Problem, rule: NNonzero, releases: Releases
+) -> np.ndarray:
     """The weights to keep, by the rule of the plan; a private count reads the rows once more."""
-    rule = public.n_nonzero
     if not isinstance(rule, PrivateCount):
         return keep_nonzeros(coef, rule)
-    noiseless = replace(
-        public,
-        n_iter=COUNT_STEPS,
-        n_nonzero=None,
-    )
 
-    def exact(silent: Releases) -> int:
-        return int(np.count_nonzero(solve(rows, noiseless, silent).coef))
+    def count_without_noise(silent: Releases) -> int:
+        resolution = resolution_without_noise(silent.number_of_rows(rows))
+        steps = defaults.COUNT_STEPS
+        exact = replace(problem, kappa=math.inf, n_iter=steps, resolution=resolution)
+        weights, _ = silent.vertices("vertices", Steps(rows, exact), steps).weights()
+        return int(np.count_nonzero(weights))
 
-    return top_k(coef, releases.count("number of weights", rule, exact, coef.size))
+    return top_k(coef, releases.count("number of weights", rule, count_without_noise, coef.size))

@@ -1,0 +1,134 @@
+"""The settings and the price of Frank-Wolfe, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpsparse.accounting import REST, Budget
+from dpsparse.exceptions import ParameterError
+from dpsparse.losses import Huber, Loss, Softmax, get_loss
+from dpsparse.mechanisms.top_k import ROUNDING_RANGE
+from dpsparse.methods.facts import Facts
+from dpsparse.methods.frank_wolfe import defaults
+from dpsparse.methods.frank_wolfe.problem import check_public, choose_resolution
+from dpsparse.methods.frank_wolfe.screening import Rule
+from dpsparse.methods.frank_wolfe.solve import Settings
+from dpsparse.methods.look.defaults import MAX_COLUMNS_WITH_SCALES, QUANTILE_COUNTS
+from dpsparse.methods.look.plan import add_look, table_looks
+from dpsparse.methods.look.table import ENTRY_HALVINGS
+from dpsparse.methods.ridge.defaults import MAX_COLUMNS, MAX_ENTRIES
+from dpsparse.nonzeros import NNonzero, count_event
+from dpsparse.sensitivity import vertex_score_range
+
+
+def choose(
+    facts: Facts,
+    *,
+    radius: float | None,
+    n_iter: int | None,
+    fit_intercept: bool,
+    n_nonzero: NNonzero,
+    loss: str = "auto",
+    cutoff: float | None = None,
+    rule: Rule | None = None,
+    n_blocks: int = 1,
+) -> Settings:
+    """The ball, the steps, and what is released of the scales that nobody declared."""
+    domain = replace(facts.domain, feature_bound=facts.domain.entry_bound())
+    bound, n, d = domain.entry_bound(), domain.n_samples, facts.n_features
+    released = radius is None and loss == "auto" and cutoff is None and n is not None
+    released = released and facts.effective_rows >= defaults.fewest_effective_rows(d)
+    if n_iter is None:
+        if released:
+            n_iter = defaults.choose_steps(facts.effective_rows, d)
+        else:
+            n_iter = defaults.choose_declared_steps(n, facts.epsilon)
+        n_iter = max(n_iter, n_blocks)
+    looks = {} if facts.of_numbers or not fit_intercept else {"prior": facts.n_classes}
+    if released:
+        looks |= choose_looks(facts)
+    if radius is None:
+        radius = (facts.target_bound if facts.of_numbers else 10.0) / bound
+    made = choose_loss(facts, loss, cutoff)
+    short, longer = divmod(n_iter, n_blocks)
+    return Settings(
+        loss=made,
+        radius=float(radius),
+        feature_bound=bound,
+        slope_bound=made.slope_bound(domain, float(radius)),
+        blocks=tuple(short + (block < longer) for block in range(n_blocks)),
+        n_outputs=facts.n_outputs,
+        fit_intercept=fit_intercept,
+        n_nonzero=n_nonzero,
+        looks=looks,
+        n_samples=n,
+        longest=min(domain.row_norm or math.inf, bound * math.sqrt(d)),
+        reach=defaults.choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
+        rule=rule,
+    )
+
+
+def choose_loss(facts: Facts, loss: str, cutoff: float | None) -> Loss:
+    """Declared scales have the squared loss unless a user says; released ones take Huber's with a released cutoff."""
+    if not facts.of_numbers:
+        return get_loss("logistic") if facts.n_outputs == 1 else Softmax(facts.n_classes)
+    if loss == "huber":
+        return Huber(facts.target_bound / 10.0 if cutoff is None else float(cutoff))
+    return get_loss("squared")
+
+
+def choose_looks(facts: Facts) -> dict[str, int]:
+    """Releases of scales, with how many numbers each.
+
+    Clipped columns fit whole ones badly where all entries are positive: a regression that is narrow enough to be
+    centred is centred first. All others release one typical size of entries.
+    """
+    d, n = facts.n_features, facts.domain.n_samples or 0
+    table = table_looks(d, entry=False, scales=d <= MAX_COLUMNS_WITH_SCALES, axes=False)
+    enough = defaults.MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_CENTRE * math.sqrt(d)
+    narrow = d <= MAX_COLUMNS and n * d <= MAX_ENTRIES and enough <= facts.effective_rows
+    if facts.of_numbers and narrow:
+        return table
+    first = {name: table[name] for name in ("mean", "spread") if facts.of_numbers}
+    return {**first, "entry": QUANTILE_COUNTS}
+
+
+def price(settings: Settings, facts: Facts, budget: Budget) -> None:
+    """Add the releases of `solve` to `budget`, and refuse what its arithmetic cannot carry."""
+    add_look(budget, settings.looks)
+    note = f"{settings.n_iter} signed vertices of the L1 ball"
+    budget.picks("vertices", REST, settings.n_iter, note)
+    count = count_event(settings.n_nonzero)
+    if count is not None:
+        budget.fixed("number of weights", count, "clipped count of a noiseless fit")
+    _, kappa, resolution = temperature(settings, facts, budget)
+    if facts.is_private and settings.scales != "declared":
+        check_released_scales(settings, facts.target_bound)
+    slope, bound = settings.slope_bound, settings.feature_bound
+    units = (resolution or 1) * (facts.domain.rows_per_unit or 1)
+    check_public(settings.radius, bound, slope, (), kappa * bound * slope / units)
+
+
+def check_released_scales(settings: Settings, target: float) -> None:
+    """Refuse what floats cannot carry, whatever will be released; `target` is the declared bound, or one."""
+    lowest, highest = settings.feature_bound / 2.0**ENTRY_HALVINGS, settings.feature_bound
+    bounds = (lowest, highest)
+    if settings.scales == "table":
+        bounds = (defaults.CLIPPED_ENTRY_PER_TYPICAL,) * 2
+    of_numbers = "mean" in settings.looks
+    for bound in bounds:
+        for slope in (target,) if of_numbers else (0.5, 1.0):  # ends of the logistic bound
+            check_public(settings.reach * target / bound, bound, slope)
+
+
+def temperature(settings: Settings, facts: Facts, budget: Budget) -> tuple[float, float, int]:
+    """The range that one pick pays for, and on declared scales its inverse temperature and the units of a row."""
+    if not facts.is_private:
+        return 0.0, math.inf, 0
+    slope, bound = settings.slope_bound, settings.feature_bound
+    eta = 2.0 * budget.parameter("vertices") / math.sqrt(settings.n_iter)
+    if eta <= 2.0 * ROUNDING_RANGE:
+        raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+    kappa = (eta - ROUNDING_RANGE) / vertex_score_range(1.0, slope, bound, facts.adjacency).value
+    return eta, kappa, choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope)
