@@ -22,9 +22,9 @@ from dpsparse.methods.frank_wolfe.estimator import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.frank_wolfe.screening import Block, Counts, TopK, sum_over_features
 from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
-from dpsparse.methods.frank_wolfe.steps import Steps
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     adp_scale,
     published_iterates,

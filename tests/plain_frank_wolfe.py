@@ -11,9 +11,16 @@ Scores are whole numbers by the same rule as in the solver, written with NumPy a
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.methods.frank_wolfe import History
+from dpsparse.methods.frank_wolfe import History, RowArrays, Run
 
 SLOPE_UNITS = 2.0**28
+
+
+def fast_frank_wolfe(data, problem, rng, progress=None):
+    """The solver itself on clipped data, or on arrays."""
+    run = Run(data if isinstance(data, RowArrays) else RowArrays.of(data), problem)
+    run.draw(rng, problem.n_iter, progress)
+    return run.history()
 
 
 def frank_wolfe(data, problem, rng):

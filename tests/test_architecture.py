@@ -106,10 +106,10 @@ def test_generators_are_made_in_one_place():
 
 # Files of methods that are algorithms, not prices or the scikit-learn face.
 SOLVERS = {
-    "look.py", "solve.py", "student.py", "screening.py", "problem.py", "layout.py", "scores.py",
+    "look.py", "solve.py", "student.py", "screening.py", "problem.py", "scores.py",
 }  # fmt: skip
 # Of Frank-Wolfe: noise and rows meet there.
-KERNELS = {"kernel.py", "curve.py", "run.py", "steps.py"}
+KERNELS = {"kernel.py", "curve.py", "run.py"}
 
 
 def is_solver(path: Path) -> bool:
@@ -275,7 +275,7 @@ def test_samplers_are_called_by_mechanisms_alone():
         modules = ("dpsparse.noise", "dpsparse.random", "dpsparse.mechanisms.top_k")
         return samplers & {alias.name for n in found if n.module in modules for alias in n.names}
 
-    own = {"kernel.py", "steps.py"}  # which draw vertices
+    own = {"kernel.py", "run.py"}  # which draw vertices
     others = [f for f in FILES if room(f) not in homes and f.name not in own]
     assert not offenders(taken, others)
 

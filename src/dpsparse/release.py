@@ -55,7 +55,7 @@ from dpsparse.threads import in_pieces
 
 if TYPE_CHECKING:
     from dpsparse.methods.frank_wolfe.problem import History
-    from dpsparse.methods.frank_wolfe.steps import Steps
+    from dpsparse.methods.frank_wolfe.run import Steps
     from dpsparse.nonzeros import PrivateCount
     from dpsparse.rows import Names, RidgeProblem, Rows
     from dpsparse.sensitivity import Sensitivity

@@ -582,21 +582,21 @@ def a_warning_counts_rows(patch):
 
 def with_problem(patch, **changes):
     """Steps are drawn for another problem than the one that is paid for."""
-    from dpsparse.methods.frank_wolfe import steps
+    from dpsparse.methods.frank_wolfe import Steps
 
-    honest = steps.extend
+    honest = Steps.draw
 
-    def extend(rows, problem, *rest):
-        wrong = {name: change(problem) for name, change in changes.items()}
-        return honest(rows, replace(problem, **wrong), *rest)
+    def draw(self, *how):
+        wrong = {name: change(self.problem) for name, change in changes.items()}
+        return honest(Steps(self.rows, replace(self.problem, **wrong), self.past), *how)
 
-    patch.setattr(steps, "extend", extend)
+    patch.setattr(Steps, "draw", draw)
 
 
 @fault("DPLassoClassifier", n_iter=8, radius=1.0)
 def the_exact_sign(patch):
     """Raff, Khanna and Lu (2023): the feature is drawn, the sign is read off the gradient."""
-    from dpsparse.methods.frank_wolfe.steps import Steps
+    from dpsparse.methods.frank_wolfe.run import Steps
 
     original = Steps.draw
 
@@ -621,7 +621,7 @@ def a_sampler_with_twice_the_temperature(patch):
 @fault("DPLassoClassifier", n_iter=8, radius=1.0, epsilon=8.0)
 def unlikely_vertices_are_impossible(patch):
     """A vertex 64 times less likely than the likeliest is drawn again."""
-    from dpsparse.methods.frank_wolfe.steps import Steps
+    from dpsparse.methods.frank_wolfe.run import Steps
 
     original = Steps.draw
 

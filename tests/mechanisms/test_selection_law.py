@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from dpsparse.mechanisms.top_k import top_k
 from dpsparse.methods.frank_wolfe import kernel
-from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import NoisyMaxSteps
 from dpsparse.random import make_generator
 from hot_cold import HotColdSampler

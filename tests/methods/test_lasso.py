@@ -108,7 +108,7 @@ def test_a_released_offset_raises_the_slope_bound_and_lowers_kappa(
         np.logaddexp.reduce(np.delete(b, k)) - b[k] for k in range(n_classes)
     ]  # fmt: skip
     assert problem.slope_bound == pytest.approx(1 / (1 + np.exp(-reach - np.max(gaps))))
-    assert problem.slope_bound > 1.2 * model._loss(np.arange(n_classes)).slope_bound(domain, 1.0)
+    assert problem.slope_bound > 1.2 * model.plan(X.shape[1]).settings.slope_bound
     if n_classes == 2:
         assert b[0] == pytest.approx(math.log(0.02 / 0.98), abs=1.5)  # shrunk, noisy
 
@@ -377,12 +377,12 @@ def test_all_forms_of_the_same_rows_give_the_same_model():
 
 @not_private
 def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
-    from dpsparse.methods.frank_wolfe import steps
+    from dpsparse.methods.frank_wolfe import Run
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(steps, "extend", interrupted)
+    monkeypatch.setattr(Run, "draw", interrupted)
     model = DPLassoClassifier(BINARY, n_iter=5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*small_data())

@@ -11,7 +11,7 @@ from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor, DPScreenedLass
 from dpsparse.domain import Domain as _Domain
 from dpsparse.losses import get_loss
 from dpsparse.methods.frank_wolfe import Problem
-from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
 from rows.test_engines import Apart, Cut, Scattered, assert_same, table

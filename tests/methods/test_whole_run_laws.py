@@ -24,7 +24,7 @@ from dpsparse.accounting.rdp import leaves
 from dpsparse.audit.law import rare_p_value, selection_p_value
 from dpsparse.audit.replay import Subject
 from dpsparse.mechanisms import Release
-from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from plain_frank_wolfe import scores_along

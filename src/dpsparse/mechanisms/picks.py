@@ -26,7 +26,7 @@ from dpsparse.sensitivity import Sensitivity, vertex_score
 
 if TYPE_CHECKING:
     from dpsparse.methods.frank_wolfe.problem import History
-    from dpsparse.methods.frank_wolfe.steps import Steps
+    from dpsparse.methods.frank_wolfe.run import Steps
     from dpsparse.rows import Query
 
 

@@ -27,7 +27,7 @@ from dpsparse.accounting import epsilon as spent_epsilon
 from dpsparse.losses import Logistic, Loss, Squared
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor, output_count
 from dpsparse.methods.frank_wolfe import Problem, choose_resolution
-from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.solution import Solution
 from dpsparse.published._base import Printed, PrintedFit, PublishedModel, with_constant_column
 from dpsparse.release import Releases

@@ -295,7 +295,7 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     >>> domain = Domain(classes=[0, 1], row_norm=1.0, feature_bound=1.0, n_samples=500)
     >>> model = DPScreenedLassoClassifier(domain, epsilon=2.0, n_iter=20).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.coef_.shape, model.privacy_.headline
-    ((1, 8), '(2.0, 1e-06)-DP of the table given to fit, add/remove one row, proven')
+    ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -325,7 +325,7 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     >>> X = rng.uniform(-1, 1, size=(2000, 50))
     >>> model = DPScreenedLassoRegressor(Domain(target_bound=1.0, n_samples=2000), n_iter=20)
     >>> print(model.plan(n_features=50).guarantee.headline)
-    (1.0, 1e-06)-DP of the table given to fit, add/remove one row, proven
+    (1, 1e-6)-DP of the table given to fit, add/remove one row, proven
     >>> model.fit(X, X[:, 0]).coef_.shape
     (50,)
     """

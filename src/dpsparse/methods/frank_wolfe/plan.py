@@ -14,10 +14,9 @@ from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import check_public, choose_resolution
 from dpsparse.methods.frank_wolfe.screening import Rule
 from dpsparse.methods.frank_wolfe.solve import Settings
-from dpsparse.methods.look.defaults import MAX_COLUMNS_WITH_SCALES, QUANTILE_COUNTS
+from dpsparse.methods.look.defaults import QUANTILE_COUNTS
 from dpsparse.methods.look.plan import add_look, table_looks
 from dpsparse.methods.look.table import ENTRY_HALVINGS
-from dpsparse.methods.ridge.defaults import MAX_COLUMNS, MAX_ENTRIES
 from dpsparse.nonzeros import NNonzero, count_event
 from dpsparse.sensitivity import vertex_score_range
 
@@ -84,11 +83,10 @@ def choose_looks(facts: Facts) -> dict[str, int]:
     Clipped columns fit whole ones badly where all entries are positive: a regression that is narrow enough to be
     centred is centred first. All others release one typical size of entries.
     """
-    d, n = facts.n_features, facts.domain.n_samples or 0
-    table = table_looks(d, entry=False, scales=d <= MAX_COLUMNS_WITH_SCALES, axes=False)
-    enough = defaults.MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_CENTRE * math.sqrt(d)
-    narrow = d <= MAX_COLUMNS and n * d <= MAX_ENTRIES and enough <= facts.effective_rows
-    if facts.of_numbers and narrow:
+    table = table_looks(facts.n_features, entry=False, axes=False)
+    width = math.sqrt(facts.planned_features)
+    enough = defaults.MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_CENTRE * width
+    if facts.of_numbers and facts.fits_in_memory and enough <= facts.effective_rows:
         return table
     first = {name: table[name] for name in ("mean", "spread") if facts.of_numbers}
     return {**first, "entry": QUANTILE_COUNTS}

@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from dpsparse.methods.frank_wolfe.defaults import SCARCE_STEPS_FACTOR
 from dpsparse.methods.frank_wolfe.problem import GONE, History, Problem
-from dpsparse.methods.frank_wolfe.steps import Steps
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 

@@ -28,8 +28,8 @@ from dpsparse import arithmetic
 from dpsparse.losses import Huber, Loss
 from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import Problem, choose_resolution
+from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.frank_wolfe.screening import Rule, draw_blocks
-from dpsparse.methods.frank_wolfe.steps import Steps
 from dpsparse.methods.look.table import look_at_table, release_entry_size
 from dpsparse.methods.look.targets import contrasts, release_cutoff, release_mean
 from dpsparse.methods.solution import Solution
@@ -125,8 +125,7 @@ def release_scales(rows: Rows, settings: Settings, releases: Releases) -> Scaled
         target = rows.domain.target_bound or 1.0  # kernels have targets in units of their bound
         declared = replace(declared, loss=Huber(target), middle=middle * target, unit=unit)
     if settings.scales == "table":
-        scales = "columns" in settings.looks
-        look = look_at_table(rows, releases, n, settings.longest, scales=scales)
+        look = look_at_table(rows, releases, n, settings.longest)
         stretch = look.scaling * (math.sqrt(rows.n_features) / look.length)
         rows = rows.standardised(look.centre, stretch, middle=middle, unit=unit)
         bound = defaults.CLIPPED_ENTRY_PER_TYPICAL
