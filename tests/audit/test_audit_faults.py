@@ -59,9 +59,9 @@ def fault(needs, **parameters):
 
 @pytest.fixture(autouse=True)
 def short_counts(monkeypatch):
-    from dpsparse.methods.frank_wolfe import solve
+    from dpsparse.methods.frank_wolfe import defaults
 
-    monkeypatch.setattr(solve, "COUNT_STEPS", 30)
+    monkeypatch.setattr(defaults, "COUNT_STEPS", 30)
 
 
 def make(name, parameters):
@@ -343,7 +343,6 @@ def clip_after_summing(patch):
 def one_side_of_the_range_only(patch):
     """A vertex and its mirror image move in opposite directions: the range is twice the move."""
     from dpsparse.methods.frank_wolfe import estimator as lasso
-    from dpsparse.methods.frank_wolfe import solve
 
     def vertex_score_range(*facts):
         true = dpsparse.sensitivity.vertex_score_range(*facts)

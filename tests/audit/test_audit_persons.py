@@ -31,9 +31,9 @@ FIRST = [case for case in ALL if "-0-" in case.id]
 
 @pytest.fixture(autouse=True)
 def short_counts(monkeypatch):
-    from dpsparse.methods.frank_wolfe import solve
+    from dpsparse.methods.frank_wolfe import defaults
 
-    monkeypatch.setattr(solve, "COUNT_STEPS", 30)
+    monkeypatch.setattr(defaults, "COUNT_STEPS", 30)
 
 
 def test_the_neighbours_are_those_of_the_proof():

@@ -119,7 +119,8 @@ def test_class_counts_are_paid_for(adjacency):
     assert [phase.name for phase in plan.phases] == ["prior", "vertices"]
     prior, eta = plan.phases[0].event, plan.phases[1].event.event.eta
     mu = prior.sensitivity / prior.scale
-    assert mu**2 == pytest.approx(0.02 / 0.98 * eta**2 * 200 / 4)
+    share = BUDGET_SHARES["prior"]
+    assert mu**2 == pytest.approx(share / (1.0 - share) * eta**2 * 200 / 4)
     assert spent_epsilon(plan.event, 1e-6) == pytest.approx(1.0, rel=1e-6)
     dearer = Sequence((replace(prior, scale=0.9 * prior.scale), plan.phases[1].event))
     assert spent_epsilon(dearer, 1e-6) > 1.0  # the accountant sees them
@@ -377,7 +378,8 @@ def test_all_forms_of_the_same_rows_give_the_same_model():
 
 @not_private
 def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
-    from dpsparse.methods.frank_wolfe import Run
+    from dpsparse.methods.look.defaults import BUDGET_SHARES
+from dpsparse.methods.frank_wolfe import Run
 
     def interrupted(*args):
         raise KeyboardInterrupt
