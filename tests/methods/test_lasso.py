@@ -27,6 +27,7 @@ from dpsparse.methods import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
+from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.nonzeros import PrivateCount
 from dpsparse.private_run import releases_made_by
 from dpsparse.published import KhannaLuRaffLassoClassifier, RaffKhannaLuLassoClassifier
@@ -378,8 +379,7 @@ def test_all_forms_of_the_same_rows_give_the_same_model():
 
 @not_private
 def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
-    from dpsparse.methods.look.defaults import BUDGET_SHARES
-from dpsparse.methods.frank_wolfe import Run
+    from dpsparse.methods.frank_wolfe import Run
 
     def interrupted(*args):
         raise KeyboardInterrupt

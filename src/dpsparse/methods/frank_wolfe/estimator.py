@@ -171,7 +171,7 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
         d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples * epsilon)**(2/3) / 4`` between 10 and
         1000, and 100 where `n_samples` is not declared. Without noise 1000.
     fit_intercept : bool, default=True
-        Margins start from the log-odds of noisy class counts (2 % of the budget), and a constant column
+        Margins start from the log-odds of noisy class counts (3 % of the budget), and a constant column
         inside the ball corrects them. Regression has the column only.
     n_nonzero : None, int, "mass" or PrivateCount, default=None
         Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
