@@ -162,7 +162,7 @@ class Releases:
     def names(self, phase: str, names: Names) -> tuple[tuple[str, ...], np.ndarray]:
         """Names whose noisy weight is above the threshold of the phase, in their own order, and these weights.
 
-        Only names that occur get noise; which ones occur is told by nothing but the threshold.
+        Only names that occur get noise; only the threshold reveals which ones occur.
         """
         self._use(phase, 1.0)
         event = None if self.exact(phase) else self._event(phase)

@@ -217,7 +217,7 @@ def shared_names(adjacency: str) -> Sensitivity:
 
 
 def name_threshold(scale: float, most: int, leak: float, adjacency: str) -> float:
-    """Above it a name may be told: that one row's own names, at most `most` of them, get there has probability
+    """Above it a name may be released: that one row's own names, at most `most` of them, get there has probability
     at most `leak`, over both tables together (two rows have names of their own under replace-one)."""
     _require_positive(scale=scale, most=most, leak=leak)
     own = _of_rows(leak, leak / 2.0, "abs", adjacency, "docs/proofs/preparation.md, Lemma 3").value

@@ -101,7 +101,7 @@ def attack(
 
 
 def _learn_direction(models: np.ndarray, models2: np.ndarray) -> np.ndarray:
-    """Of a linear score: difference of means over pooled variances, sparse weights told apart first."""
+    """Of a linear score: difference of means over pooled variances, after sparse weights are separated."""
     shift = models2.mean(axis=0) - models.mean(axis=0)
     spread = models.var(axis=0) + models2.var(axis=0)
     direction = np.divide(shift, spread, out=np.zeros_like(shift), where=spread > 0)

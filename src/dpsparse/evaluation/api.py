@@ -58,7 +58,8 @@ def dp_evaluate(
     ----------
     model : fitted classifier, regressor, pipeline or search, of dpsparse or any other with scikit-learn's methods
         It is taken as public. A model that was fitted on the same rows without privacy is not.
-    X, y : the private rows and their targets
+    X, y : arrays or data frame
+        Private rows and their targets.
     epsilon, delta : float
         The guarantee of the whole report; ``epsilon=math.inf`` is the exact evaluation.
     ledger : Ledger or None
@@ -66,14 +67,15 @@ def dp_evaluate(
     groups : array of shape (n_samples,) or None
         The person of every row. The report then protects a person with all of their rows, and every metric is
         a mean over persons (each counts once, however many rows they have).
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours.
     metrics : list of str or None
         Which metrics to pay for: fewer are sharper. None takes all that the model allows.
     target_bound, error_bound : float or None
         Regressors: targets and predictions are clipped to +-target_bound (None: to the range of the model's domain) and
         errors count as at most error_bound (None: target_bound, half the width of a declared range).
-    level : float
-        Of the intervals.
+    level : float, default=0.95
+        Probability with which each interval covers.
     one_by_one : bool, default=False
         Show a model that is not of dpsparse one row at a time. Slower (about 0.1 ms a row and method), and then nothing
         has to be assumed about how it treats rows together: a dense matrix product may add in an order that depends

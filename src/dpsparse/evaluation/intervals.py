@@ -5,7 +5,7 @@ homogeneous of degree 0 in the cells, where multinomial and Poisson sampling agr
 
     {t : (S - t N)^2 <= z^2 (v0 + v1 t + v2 t^2)}                                     (Fieller, Wilson)
 
-is one quadratic in t. Where it has no end (N is not told from 0), the interval is everything possible:
+is one quadratic in t. Where it has no end (N cannot be distinguished from 0), the interval is everything possible:
 "not measurable" is an honest answer and Wald's symmetric interval is not.
 """
 

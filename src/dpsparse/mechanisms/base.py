@@ -29,7 +29,7 @@ class Release:
     bound: Fraction | None = None  # how far one row may move the query, in its own numbers
     norm: str = "L2"  # and how that is measured
     log_volume: float = 0.0  # of an objective: log det of the Hessian at the released point
-    # What each number of the query belongs to, where tables differ in that; told if its answer is above `limit`.
+    # What each number of the query belongs to, where tables differ in that; released if its answer is above `limit`.
     names: tuple[str, ...] = ()
     limit: int = 0
 
@@ -97,7 +97,7 @@ def fresh(whole: np.ndarray) -> np.ndarray:
 
 
 class Mechanism(ABC):
-    """A law and its price: what pays for a release, what it may cost, what it told. The audit tries both."""
+    """A law and its price: what pays for a release, what it may cost, what it revealed. The audit tests both."""
 
     kind: ClassVar[str]
     events: ClassVar[tuple[type[Event], ...]]  # what may pay for it

@@ -33,7 +33,7 @@ _UNREADABLE = (
     "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
 )
 _ENCODE = (
-    "prepare text, dates and gaps privately, DPPipeline([('table', DPTablePreparer(rest='auto')), ('model', model)]), "
+    "prepare text, dates and missing values: DPPipeline([('table', DPTablePreparer(rest='auto')), ('model', model)]), "
     "or encode them with a public vocabulary (sklearn's FeatureHasher) and fill missing cells with a public constant"
 )
 
@@ -164,7 +164,7 @@ def _fault(estimator: Any, X: Any, *, reset: bool) -> Exception:
 
 
 def _not_numeric(X: Any) -> Exception | None:
-    """Complex numbers, and what cannot become a number; where it stands is not told."""
+    """Complex numbers, and what cannot become a number; its place is not named."""
     if _kind(X) == "c":
         return SchemaError("Complex data not supported; pass real numbers in X.")
     if _converts(X):

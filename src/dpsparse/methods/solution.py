@@ -28,5 +28,5 @@ class Settings(Protocol):
     """The public constants of a fit, and the solver that they are for."""
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        """Fit `rows`; whatever leaves them goes through `releases`."""
+        """Fit `rows`; everything that leaves them goes through `releases`."""
         ...

@@ -377,7 +377,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
 
 def _match_width(search: Search, rows: RawRows, width: int) -> tuple[Search, RawRows]:
-    """Search and prepared rows of one width: the search is told of fewer columns, or the rows get empty ones."""
+    """Search and prepared rows of one width: the search gets fewer columns, or the rows get empty ones."""
     planned = search.setting.n_features
     if width == planned:
         return search, rows

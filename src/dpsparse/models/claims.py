@@ -27,7 +27,7 @@ SAME_PRICE = 1e-6  # relative: a calibration on another processor differs by les
 
 
 def check_fitted(model: BaseDPLinearModel, shape: tuple[int, int], *, flat: bool) -> None:
-    """Refuse attributes that a fit of this model on so many columns does not leave behind."""
+    """Refuse attributes that a fit of this model on that many columns does not leave behind."""
     check(isinstance(model.domain, Domain))
     check(is_int(model.n_features_in_, 1) and model.n_features_in_ == shape[1])
     check(is_int(model.n_iter_))

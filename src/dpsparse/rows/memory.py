@@ -53,7 +53,7 @@ class Rows:
     def __init__(
         self, parts: Parts | Sequence[Part], domain: Domain, n_features: int | None = None
     ) -> None:
-        """Parts of one width; an engine that has not looked at them is told `n_features`."""
+        """Parts of one width; an engine that has not read them needs `n_features`."""
         if isinstance(parts, Sequence) and not isinstance(parts, InMemory):
             parts = InMemory(parts)
         self._parts: Parts = parts
@@ -118,7 +118,7 @@ class Rows:
         return OnCluster(X, y, client, step_timeout, retries, sources.read_size(memory))
 
     def __len__(self) -> int:
-        """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it may be told."""
+        """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it is public."""
         return sum(self._parts.collect(n_units))
 
     def _made_of(self, parts: Parts) -> Rows:

@@ -192,7 +192,7 @@ def _commonest_first(kept: np.ndarray, scaling: np.ndarray) -> np.ndarray:
     near, far = scales[places]
     del scales
     groups: tuple[list[np.ndarray], ...] = ([], [], [])
-    for start in range(0, len(kept), _PIECE):  # what is made on the way takes no memory to speak of
+    for start in range(0, len(kept), _PIECE):  # temporary arrays stay small
         some = kept[start : start + _PIECE]
         rank = (scaling[some] >= near).astype(np.int8) + (scaling[some] >= far)
         for k, group in enumerate(groups):

@@ -156,33 +156,41 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     Every step draws one signed vertex of the ball ``sum |w| <= radius`` with the exponential
     mechanism on the exact gradient, in time proportional to the non-zeros it touches.
 
+    **When to use.** If the weights must lie in an L1 ball, or with tens of millions of columns: a step touches only the
+    rows that have the drawn column. It needs more rows than `DPGradientClassifier`.
+
     Parameters
     ----------
     domain : Domain
-        Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
-    epsilon, delta : float, default=1.0, 1e-6
-        The guarantee; ``epsilon=math.inf`` makes the same steps without noise (for a model without privacy take
-        scikit-learn).
-    radius : float or None, default=None
-        L1 norm of the weights (intercept included). None: where `n_samples` is declared and large enough, a typical
-        size of entries is released (2 % of the budget) and the ball grows with the steps; else ``10 / feature_bound``.
-    n_iter : int or None, default=None
-        Number of private selections; more steps mean more noise in each. None: with a released scale (N / (30 log 2
-        d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples * epsilon)**(2/3) / 4`` between 10 and
-        1000, and 100 where `n_samples` is not declared. Without noise 1000.
-    fit_intercept : bool, default=True
-        Margins start from the log-odds of noisy class counts (3 % of the budget), and a constant column
-        inside the ball corrects them. Regression has the column only.
-    n_nonzero : None, int, "mass" or PrivateCount, default=None
-        Keep all weights; the k largest; the fewest that hold 90 % of the norm; or as many as a
-        private count says. Only the last one costs budget.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
+        Public facts. Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
     verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    radius : float or None, default=None
+        Bound on the L1 norm of the weights, intercept included; costs nothing. None: if `n_samples` is declared and
+        large enough, a typical size of entries is released (2 % of the budget) and the ball grows with the steps; else
+        ``10 / feature_bound``.
+    n_iter : int or None, default=None
+        Number of private selections. They share one budget, so more steps mean more noise in each. None: with a
+        released scale (N / (30 log 2 d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples *
+        epsilon)**(2/3) / 4`` between 10 and 1000, and 100 if `n_samples` is not declared. Without noise 1000.
+    fit_intercept : bool, default=True
+        Margins start from the log-odds of noisy class counts (3 % of the budget), and a constant column inside the ball
+        corrects them. Regression has the column only.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Number of weights to keep: the largest (free), "mass" for the fewest with 90 % of the norm (free), or a private
+        count (paid). None keeps all.
 
     Attributes
     ----------
@@ -206,21 +214,45 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
 class DPLassoRegressor(_Lasso, BaseDPRegressor):
     """L1-constrained squared or Huber regression by private Frank-Wolfe.
 
+    **When to use.** If the weights must lie in an L1 ball, or with tens of millions of columns. It needs more rows than
+    `DPGradientRegressor`.
+
     Parameters
     ----------
     domain : Domain
-        Needs `feature_bound` and `target_bound`; `n_samples` helps the defaults.
-    loss : {"auto", "squared", "huber"}, default="auto"
-        The squared loss has slopes up to ``feature_bound * radius + target_bound`` and needs that
-        much noise; Huber has slopes up to `cutoff`. "auto" is Huber with a released cutoff, on privately centred and
-        scaled columns, where `radius` is None and `n_samples` is declared and large enough; else squared.
-    cutoff : float or None, default=None
-        Residual beyond which Huber's loss is linear. None: ``target_bound / 10``.
+        Public facts. Needs `feature_bound` and `target_range` or `target_bound`; `n_samples` helps the defaults.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
     radius : float or None, default=None
-        L1 norm of the weights (intercept included). None: see `loss`; else ``target_bound / feature_bound``. With too
-        few effective rows for ten picks the mean of the targets is all that is released.
-
-    All other parameters and attributes are those of `DPLassoClassifier`.
+        Bound on the L1 norm of the weights, intercept included; costs nothing. None: see `loss`; else ``target_bound /
+        feature_bound``. With too few effective rows for ten selections only the mean of the targets is released.
+    n_iter : int or None, default=None
+        Number of private selections. They share one budget, so more steps mean more noise in each. None: with a
+        released scale (N / (30 log 2 d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples *
+        epsilon)**(2/3) / 4`` between 10 and 1000, and 100 if `n_samples` is not declared. Without noise 1000.
+    fit_intercept : bool, default=True
+        Whether a constant column lies inside the ball; costs nothing.
+    n_nonzero : int, "mass", PrivateCount or None, default=None
+        Number of weights to keep: the largest (free), "mass" for the fewest with 90 % of the norm (free), or a private
+        count (paid). None keeps all.
+    loss : {"auto", "squared", "huber"}, default="auto"
+        The squared loss has slopes up to ``feature_bound * radius + target_bound`` and needs that much noise; Huber has
+        slopes up to `cutoff`. "auto" is Huber with a released cutoff, on privately centred and scaled columns, where
+        `radius` is None and `n_samples` is declared and large enough; else squared.
+    cutoff : float or None, default=None
+        Residual, in units of the target, beyond which Huber's loss is linear. None: ``target_bound / 10``.
 
     Examples
     --------
@@ -253,34 +285,43 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     The run is cut into `n_blocks`. After a block the rule drops features for good, and the next
     block works on what is left. Rules read released picks only and cost nothing.
 
+    **When to use.** To drop columns while a LASSO is fitted, or to compare with screening rules. It gives a smaller
+    model and saves no time.
+
     Parameters
     ----------
     domain : Domain
-        Needs `feature_bound` and two `classes`; `n_samples` helps the defaults.
-    epsilon, delta : float
-        The guarantee; ``epsilon=math.inf`` makes the same steps without noise.
-    radius : float or None
-        L1 bound on the weights. None: as in `DPLassoClassifier`.
-    n_iter : int or None
-        Number of private selections; more steps mean more noise in each. None: the default of
+        Public facts. Needs `feature_bound` and two `classes`; `n_samples` helps the defaults.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    radius : float or None, default=None
+        Bound on the L1 norm of the weights. None: as in `DPLassoClassifier`.
+    n_iter : int or None, default=None
+        Number of private selections. They share one budget, so more steps mean more noise in each. None: as in
         `DPLassoClassifier`.
-    rule : {"counts", "top-k"}, default="counts"
-        "counts" keeps features picked significantly often with one sign; "top-k" the `n_nonzero` largest weights.
-    n_blocks : int
-        Number of blocks. "counts" decides after the first one.
-    level : float
-        "counts": chance to keep a feature if all selections were uniform.
-    n_nonzero : int or None
-        Weights kept at the end; "top-k" needs it.
     fit_intercept : bool, default=True
         As in `DPLassoClassifier`. The constant column is never dropped.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    rule : {"counts", "top-k"}, default="counts"
+        "counts" keeps columns that were drawn significantly often with one sign, "top-k" the `n_nonzero` largest
+        weights. Both read released draws only and cost nothing.
+    n_blocks : int, default=1
+        Number of blocks of steps, with a screening after each. "counts" decides after the first one.
+    level : float, default=0.1
+        Rule "counts": probability to keep a column if all draws were uniform. Smaller keeps fewer.
+    n_nonzero : int or None, default=None
+        Number of weights kept at the end; "top-k" needs it. None keeps all that the rule left.
 
     Attributes
     ----------
@@ -308,14 +349,43 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
 class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     """L1-constrained regression that drops features while it runs: least squares, or Huber's loss on released scales.
 
+    **When to use.** To drop columns while a LASSO is fitted, or to compare with screening rules. It gives a smaller
+    model and saves no time.
+
     Parameters
     ----------
     domain : Domain
-        Needs `feature_bound` and `target_bound`; `n_samples` helps the defaults.
-    radius : float or None
-        L1 bound on the weights. None: as in `DPLassoRegressor`.
-
-    All other parameters and attributes are those of `DPScreenedLassoClassifier`.
+        Public facts. Needs `feature_bound` and `target_range` or `target_bound`; `n_samples` helps the defaults.
+    epsilon : float, default=1.0
+        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
+        runs the same algorithm without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails. Keep it far below one over the number of rows.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
+        the noise and makes the number of rows public.
+    ledger : Ledger or None, default=None
+        Account that pays epsilon and delta before noise is drawn. None keeps no account.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
+    verbose : int, default=0
+        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    radius : float or None, default=None
+        Bound on the L1 norm of the weights. None: as in `DPLassoRegressor`.
+    n_iter : int or None, default=None
+        Number of private selections. They share one budget, so more steps mean more noise in each. None: as in
+        `DPLassoRegressor`.
+    fit_intercept : bool, default=True
+        As in `DPLassoRegressor`. The constant column is never dropped.
+    rule : {"counts", "top-k"}, default="counts"
+        "counts" keeps columns that were drawn significantly often with one sign, "top-k" the `n_nonzero` largest
+        weights. Both read released draws only and cost nothing.
+    n_blocks : int, default=1
+        Number of blocks of steps, with a screening after each. "counts" decides after the first one.
+    level : float, default=0.1
+        Rule "counts": probability to keep a column if all draws were uniform. Smaller keeps fewer.
+    n_nonzero : int or None, default=None
+        Number of weights kept at the end; "top-k" needs it. None keeps all that the rule left.
 
     Examples
     --------

@@ -109,7 +109,7 @@ def price(settings: Settings, facts: Facts, budget: Budget) -> None:
 
 
 def check_released_scales(settings: Settings, target: float) -> None:
-    """Refuse what floats cannot carry, whatever will be released; `target` is the declared bound, or one."""
+    """Refuse what floats cannot hold, for every possible release; `target` is the declared bound, or one."""
     lowest, highest = settings.feature_bound / 2.0**ENTRY_HALVINGS, settings.feature_bound
     bounds = (lowest, highest)
     if settings.scales == "table":
@@ -127,6 +127,6 @@ def temperature(settings: Settings, facts: Facts, budget: Budget) -> tuple[float
     slope, bound = settings.slope_bound, settings.feature_bound
     eta = 2.0 * budget.parameter("vertices") / math.sqrt(settings.n_iter)
     if eta <= 2.0 * ROUNDING_RANGE:
-        raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+        raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
     kappa = (eta - ROUNDING_RANGE) / vertex_score_range(1.0, slope, bound, facts.adjacency).value
     return eta, kappa, choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope)

@@ -1,4 +1,4 @@
-"""What a Frank-Wolfe run is told, and what it releases: both public.
+"""What a Frank-Wolfe run gets, and what it releases: both public.
 
     w_T = 2 radius / ((T+1)(T+2)) * sum_t (t+2) (-s_t) e_{j_t}        t = 0 .. T-1
 
@@ -21,7 +21,7 @@ GONE = -1  # name of a column that was dropped
 
 @dataclass(frozen=True)
 class Problem:
-    """The public side of a run: everything the solver is told beside the rows.
+    """The public side of a run: everything the solver gets besides the rows.
 
     `offset` is a public margin per output that every row starts from, for instance the log-odds of
     a noisy class count; empty means zero. It must be known when `slope_bound` is chosen
@@ -76,7 +76,7 @@ def check_public(
                 f"{name} must be between 2^-100 and 2^100, got {number!r}; rescale the features."
             )
     if not unit_kappa >= 2.0**-56:  # a depth of the sampler must be a 64-bit number
-        raise ParameterError("epsilon is too small for so many steps; lower n_iter.")
+        raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
     if not all(abs(b) <= 2.0**100 for b in offset):
         raise ParameterError("offset must be finite and at most 2^100.")
 

@@ -57,7 +57,7 @@ class RowArrays:
         return cls(X.indptr, X.indices, X.data, data.y, X.shape[1])
 
 
-# Entries go to buckets of so many, each of which is sorted within the caches, and columns to at most so many groups.
+# Entries go to buckets of this size, each sorted within the caches, and columns to at most this many groups.
 _BUCKET, _GROUPS = 2**15, 2**12
 # Without boxes: the kappa * slack up to which rejecting and verifying costs less than a pull.
 _DOUBT = 1.75

@@ -7,7 +7,7 @@
 
     "table"     x <- D (x - m) sqrt(d)/l, entries of typical size one (methods/look/table.py), clipped to 1.5
     "entries"   b = median over the rows of |x_i|/sqrt(non-zeros of x_i), by noisy counts; the kernel cuts entries to b
-    numbers     y <- (y - mean)/c, Huber's loss with cutoff 1: slopes have a bound whatever the ball is
+    numbers     y <- (y - mean)/c, Huber's loss with cutoff 1: slopes have a bound for any ball
     ball        radius reach/b: margins of at most `reach`, in cutoffs
 
 Noise is proportional to b times the largest slope. A declared bound is that of the largest entry there may ever be;
