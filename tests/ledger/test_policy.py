@@ -16,7 +16,6 @@ from dpsparse import (
     Ledger,
 )
 from dpsparse.exceptions import BudgetError, LedgerError
-from dpsparse.ledger.policy import VARIABLE
 
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
 POLICY = """
@@ -118,7 +117,7 @@ def test_nobody_escapes_by_bringing_another_policy_a_link_or_a_pickle(book, tmp_
         assert not account.would_allow(plan(epsilon=2.0))
     strict = tmp_path / "strict.toml"
     strict.write_text("[release]\nepsilon = 0.1\n")
-    monkeypatch.setenv(VARIABLE, str(strict))
+    monkeypatch.setenv("DPSPARSE_POLICY", str(strict))
     assert not ledger.would_allow(plan(epsilon=0.5))
     memory = Ledger(epsilon=3.0, delta=1e-6)
     assert not memory.would_allow(plan(epsilon=0.5))

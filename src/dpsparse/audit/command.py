@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 TERMS = ("epsilon", "delta", "adjacency")
 WORKFLOWS = ("columns", "search", "evaluate", "infer", "look")
-KEYS = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
 # What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
 OWN = {"X", "y", "model", "estimator", "groups", "ledger", "random_state", "domain", "adjacency"}
 
@@ -74,10 +73,11 @@ class _Config:
                 f"{path} cannot be read as TOML: audit takes a file that names an estimator and its parameters "
                 "(docs/audit.md). What a model file claims is checked by dpsparse inspect."
             ) from None
-        unknown = sorted(set(tables) - KEYS)
+        known = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
+        unknown = sorted(set(tables) - known)
         if unknown:
             raise ParameterError(
-                f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(KEYS))}."
+                f"{path}: unknown {', '.join(unknown)}; use {', '.join(sorted(known))}."
             )
         return cls(path, tables)
 

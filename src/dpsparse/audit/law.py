@@ -34,6 +34,8 @@ from dpsparse.mechanisms import MECHANISMS, Release
 from dpsparse.mechanisms.picks import keys
 from dpsparse.random import make_generator
 
+NOISE_LEVEL = 1e-6  # of the tests that noise follows its law
+
 
 def loss(a: Release, b: Release) -> float:
     """log p(answer | D) - log p(answer | D') of one answer, its history fixed: the law of its mechanism."""

@@ -23,9 +23,8 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import TINY
 from dpsparse.random import make_generator
 
-CROWD = 30  # rows of a crowd for each row of an ordinary table
 HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
-FEW, MANY = 4, 10_000  # rows of a person where the domain does not bound them
+MANY = 10_000  # rows of a person where the domain does not bound them
 SHAPES = ("equal", "many", "opposite", "contrary", "one more", "cancelling", "one")
 
 
@@ -99,7 +98,7 @@ def _person(
     row: np.ndarray, target: Any, shape: str, domain: Domain
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and targets of a person who says one thing in several ways."""
-    m = max(2, domain.rows_per_unit or FEW)
+    m = max(2, domain.rows_per_unit or 4)
     n = {"one": 1, "one more": m + 1, "many": MANY}.get(shape, m)
     rows, targets = np.tile(row, (n, 1)), np.full(n, target)
     turn = np.where(np.arange(n) % 2 == 1, -1.0, 1.0)
@@ -133,7 +132,7 @@ def crowd(
     domain: Domain, n_rows: int, n_features: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that all say the same: weights grow, and whoever disagrees has the largest slope."""
-    size = CROWD * n_rows
+    size = 30 * n_rows
     X = np.zeros((size, n_features))
     X[:, 0] = domain.entry_bound()
     targets = _targets(domain, np.ones(1))
@@ -255,7 +254,7 @@ def boundary_magnitudes(bound: float) -> list[float]:
         float(double.smallest_normal), float(single.smallest_normal), TINY, bound,
         float(single.smallest_subnormal), 2.0**-29,
     ]  # fmt: skip
-    around = [f(e) for e in edges for f in (_below, float, _above)]
+    around = [float(f) for e in edges for f in (np.nextafter(e, 0.0), e, np.nextafter(e, np.inf))]
     special = [
         0.0, 5e-324, 1e-320, 1e-310, 1.5e-154,  # vanish, or their squares do
         0.5001 * 2.0**-149, 7.0065e-46, 2.0**-148, 1e-40,  # round up, or far, as float32
@@ -303,7 +302,13 @@ def boundary_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair
     if domain.unit == "person":
         dense = [of_persons(pair, domain, number) for number, pair in enumerate(dense)]
     out = []
-    for form, cast in _FORMS.items():
+    forms: dict[str, Callable[[np.ndarray], Any]] = {
+        "dense": np.asarray,
+        "float32": lambda X: X.astype(np.float32),
+        "stored": _stored,
+        "stale": _stale,
+    }
+    for form, cast in forms.items():
         first = cast(X)
         for number, pair in enumerate(dense):
             if form != "dense" and number % 4:
@@ -328,22 +333,6 @@ def _stale(X: np.ndarray) -> Any:
     out = sp.csr_array((np.repeat(X.ravel(), 2), places, 2 * d * np.arange(n + 1)), X.shape)
     out.has_canonical_format = True
     return out
-
-
-_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
-    "dense": np.asarray,
-    "float32": lambda X: X.astype(np.float32),
-    "stored": _stored,
-    "stale": _stale,
-}
-
-
-def _below(x: float) -> float:
-    return float(np.nextafter(x, 0.0))
-
-
-def _above(x: float) -> float:
-    return float(np.nextafter(x, np.inf))
 
 
 def climb(

@@ -28,11 +28,6 @@ from dpsparse.release import Releases
 from dpsparse.rows import Query
 from dpsparse.sensitivity import signed_sum
 
-LEVEL = 1e-6
-RARE = 22  # bits by which the choir is less likely than the soloist
-CHOIR, DRAWS = 2**14, 6000  # 6000 * 2^(14 - 22) = 23 expected picks; none has probability 7e-11
-LONG = 2**16  # longer than what one thread draws
-
 
 def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
     """What the door of an estimator does wrong; empty if nothing. Wrong with probability below 1e-5."""
@@ -50,17 +45,18 @@ def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
         entries = long_noise(seed)
         if reused(entries):
             return "threads of one release draw the same noise"
-        if law.noise_p_value(entries, "gaussian") <= LEVEL:
+        if law.noise_p_value(entries, "gaussian") <= law.NOISE_LEVEL:
             return "the noise of long vectors does not follow its law"
-    if kinds["picks"] and rare_p_value(seed) <= LEVEL:
+    if kinds["picks"] and rare_p_value(seed) <= law.NOISE_LEVEL:
         return "unlikely candidates are picked more rarely than they should be, or never"
     return ""
 
 
 def long_noise(seed: int) -> list[Release]:
     """Two releases of a long vector of zeros."""
-    query = _query(np.zeros(LONG, np.int64))
-    plan = _plan(Repeated(RoundedGaussian(1.0, 1.0, LONG), 2))
+    length = 2**16  # longer than what one thread draws
+    query = _query(np.zeros(length, np.int64))
+    plan = _plan(Repeated(RoundedGaussian(1.0, 1.0, length), 2))
     releases = RecordedReleases(plan, make_generator(seed))
     for _ in range(2):
         releases.gaussian("probe", query, 0.5)
@@ -69,13 +65,15 @@ def long_noise(seed: int) -> list[Release]:
 
 def rare_p_value(seed: int) -> float:
     """p-value of how often one of the choir is picked instead of the soloist."""
-    releases = Releases(_plan(Repeated(Exponential(1.0), DRAWS)), make_generator(seed))
+    bits = 22  # by which one of the choir is less likely than the soloist
+    choir, draws = 2**14, 6000  # 6000 * 2^(14 - 22) = 23 expected picks; none has probability 7e-11
+    releases = Releases(_plan(Repeated(Exponential(1.0), draws)), make_generator(seed))
     unit = 2.0**-20
-    gap = math.ceil(RARE * math.log(2.0) * 2.0 / unit)  # one row moves scores by 1: kappa is 1/2
-    query = _query(np.append(np.int64(gap), np.zeros(CHOIR, np.int64)))
-    seen = sum(int(releases.top_k("probe", query, 1, unit)[0]) > 0 for _ in range(DRAWS))
-    weight = CHOIR * 2.0**-RARE
-    return float(stats.binomtest(seen, DRAWS, weight / (1.0 + weight)).pvalue)
+    gap = math.ceil(bits * math.log(2.0) * 2.0 / unit)  # one row moves scores by 1: kappa is 1/2
+    query = _query(np.append(np.int64(gap), np.zeros(choir, np.int64)))
+    seen = sum(int(releases.top_k("probe", query, 1, unit)[0]) > 0 for _ in range(draws))
+    weight = choir * 2.0**-bits
+    return float(stats.binomtest(seen, draws, weight / (1.0 + weight)).pvalue)
 
 
 def _secure(estimator: Any) -> bool:

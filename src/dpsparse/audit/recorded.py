@@ -36,11 +36,6 @@ from dpsparse.rows import Names, Query, Rows
 if TYPE_CHECKING:
     from dpsparse.methods.frank_wolfe.problem import History
 
-_END = 2**62  # a sum this long is close to wrapping around, or was cast from what is not a number
-
-
-_READS = ("map", "sum", "collect")  # of parts of rows
-
 
 @dataclass(frozen=True)
 class _Told:
@@ -116,7 +111,8 @@ class RecordedReleases(Releases):
             raise ControlFlowError(f"a query of {phase} is not answered in whole numbers")
         if not mechanism.step > 0.0:
             raise ControlFlowError(f"the grid or the noise of {phase} is not a positive number")
-        if (np.abs(asked // 2) >= _END // 2).any():
+        # Such a sum is close to wrapping around, or was cast from what is not a number.
+        if (np.abs(asked // 2) >= 2**61).any():
             raise ControlFlowError(f"a query of {phase} leaves the range of whole numbers")
         if not mechanism.certified():
             self._gave_up(phase)
@@ -156,7 +152,9 @@ class RecordedReleases(Releases):
             elif isinstance(value, Names):
                 blind[field.name] = _Told(value.known, value.most, partial(watched, value.weights))
             elif isinstance(value, Rows):
-                reads = {m: partial(watched, getattr(value._parts, m)) for m in _READS}
+                reads = {
+                    m: partial(watched, getattr(value._parts, m)) for m in ("map", "sum", "collect")
+                }
                 blind[field.name] = copy(value)
                 blind[field.name]._parts = SimpleNamespace(**reads)
         return replace(mechanism, **blind)  # type: ignore[type-var]

@@ -48,8 +48,6 @@ from dpsparse.random import make_generator
 from dpsparse.release import Releases
 
 ROUNDING = 1e-9  # of the float64 sums of costs; the moves themselves are compared exactly
-# Two rounded Gaussian integers of scale 2^28 are equal with probability 1/(2 sqrt(pi) 2^28).
-_EQUAL = 2.0**-29.8
 
 
 @dataclass(frozen=True)
@@ -321,7 +319,8 @@ def reused(entries: list[Release]) -> list[str]:
             drawn[size] += [w.tobytes() for w in windows]
     for size, words in drawn.items():
         again = len(words) - len(Counter(words))
-        expected = len(words) ** 2 / 2.0 * _EQUAL**size
+        # Two rounded Gaussian integers of scale 2^28 are equal with probability 1/(2 sqrt(pi) 2^28).
+        expected = len(words) ** 2 / 2.0 * 2.0 ** (-29.8 * size)
         # The probability of so many coincidences is at most expected^again / again!.
         if again and again * math.log(expected) - math.lgamma(again + 1.0) < math.log(1e-8):
             return [f"the same noise is used {again + 1} times"]

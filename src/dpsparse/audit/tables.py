@@ -16,10 +16,7 @@ from dpsparse.audit.neighbours import HUGE, Pair, pairs
 from dpsparse.domain import Domain
 from dpsparse.random import make_generator
 
-GAPS = 0.1  # share of cells without a value
-DATES = ("1970-01-31", "1980-05-02", "1999-12-24")
 WORDS = ("red", "green", "blue", "sky", "sea", "sun")
-LOUDNESS = (1.0, 1e3, 0.0)  # of a table and of two strangers
 Arguments = tuple[Any, ...]  # X, y and, where persons are protected, groups
 
 
@@ -37,7 +34,9 @@ class Schema:
         sizes = [n_rows] * 3
         if self.adjacency == "add-remove":
             sizes = [n_rows, 2 * n_rows // 3, n_rows // 2]
-        made = zip(sizes, LOUDNESS, strict=True)
+        made = zip(
+            sizes, (1.0, 1e3, 0.0), strict=True
+        )  # loudness of the table and of two strangers
         table, *strangers = [self.table(n, loud, seed + k) for k, (n, loud) in enumerate(made)]
         return table, strangers
 
@@ -102,11 +101,11 @@ def _cells(role: Any, n: int, loudness: float, rng: np.random.Generator) -> np.n
     out = np.empty(n, object)
     if loudness == 0.0:
         return out  # gaps alone
-    for i in np.flatnonzero(rng.random(n) >= GAPS):
+    for i in np.flatnonzero(rng.random(n) >= 0.1):  # a tenth are gaps
         if kind == "number" or (kind == "auto" and rng.random() < 0.9):
             out[i] = loudness * float(rng.lognormal(3.0, 1.0))
         elif kind == "date":
-            out[i] = str(rng.choice(DATES))
+            out[i] = str(rng.choice(("1970-01-31", "1980-05-02", "1999-12-24")))
         elif kind in ("text", "words"):
             out[i] = " ".join(rng.choice(_known(WORDS, loudness), 4))
         else:

@@ -44,8 +44,6 @@ from dpsparse.audit.transcript import rebuild
 from dpsparse.mechanisms import Release
 from dpsparse.models.files import dumps
 
-NOISE_LEVEL = 1e-6  # of the tests that noise follows its law
-
 
 @dataclass(frozen=True)
 class Row:
@@ -159,7 +157,7 @@ def first_complaint(estimator: Any, n_features: int = 7, *, n_runs: int = 30, se
     # Together as well, for power.
     together = samples[0] + samples[1]
     kind, p_value = _worst_p_value(*samples, together, _choir(subject, n_runs, seed))
-    if p_value <= NOISE_LEVEL:
+    if p_value <= law.NOISE_LEVEL:
         return f"{kind} noise does not follow its law (p = {p_value:.1g})"
     return first_failure(estimator, subject.plan, seed)
 
@@ -235,7 +233,7 @@ def _law_rows(
         there += subject.record(pair.swapped(), seed + run).entries
     kind, p_value = _worst_p_value(here, there, _choir(subject, max(1, n_runs // 4), seed))
     failure = first_failure(subject.estimator, subject.plan, seed)
-    fine = p_value > NOISE_LEVEL and not failure
+    fine = p_value > law.NOISE_LEVEL and not failure
     detail = failure or f"smallest p-value {p_value:.2g} ({kind})"
     yield Row("noise", claimed, 0.0 if fine else math.inf, fine, detail)
     grid = claimed * np.array([0.25, 0.5, 0.75, 1.0])

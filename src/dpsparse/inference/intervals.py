@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
     from dpsparse.preprocessing import DPPipeline
 
-NAME = "dp_inference"
-MOST_COLUMNS = WIDEST - 2  # beside the constant and the label
-
 
 @dataclass(frozen=True, eq=False)
 class Inference:
@@ -115,11 +112,12 @@ def inference_plan(
     random_state: int | None = None,
 ) -> Plan:
     """What `dp_inference` on a support of `n_columns` will spend, without any data."""
-    planning.check(domain, epsilon, delta, adjacency, None, random_state, NAME)
-    if not 1 <= n_columns <= MOST_COLUMNS:
-        raise ParameterError(f"support must name between 1 and {MOST_COLUMNS} columns.")
+    planning.check(domain, epsilon, delta, adjacency, None, random_state, "dp_inference")
+    most = WIDEST - 2  # beside the constant and the label
+    if not 1 <= n_columns <= most:
+        raise ParameterError(f"support must name between 1 and {most} columns.")
     return planning.price(
-        NAME, INTERVAL_SHARES, {phase: _size(phase, n_columns + 1) for phase in INTERVAL_SHARES}, domain,
+        "dp_inference", INTERVAL_SHARES, {phase: _size(phase, n_columns + 1) for phase in INTERVAL_SHARES}, domain,
         epsilon=epsilon, delta=delta, adjacency=adjacency, seed=random_state,
         assumptions=("the support is public or was released before",), table=ANALYSED,
     )  # fmt: skip
@@ -194,7 +192,7 @@ def dp_inference(
     if pipeline is not None:
         X, domain = _prepare(pipeline, X, domain)
     columns, names = _columns(support, X)
-    domain = planning.check(domain, epsilon, delta, adjacency, ledger, random_state, NAME)
+    domain = planning.check(domain, epsilon, delta, adjacency, ledger, random_state, "dp_inference")
     plan = inference_plan(
         len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, random_state=random_state,
     )  # fmt: skip

@@ -48,16 +48,6 @@ from dpsparse.ledger.filter import Terms, price_of
 from dpsparse.ledger.policy import policies
 from dpsparse.ledger.store import open_store
 
-_OPEN = "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)"
-
-
-# What to do where a plan protects rows and the account persons, and the reverse.
-_FOR_ROWS = "Say whose row each one is, with groups=ids, on the command line with --person COLUMN."
-_FOR_PERSONS = (
-    "Open an account for persons: Ledger(path, dataset='persons', epsilon=..., delta=..., unit='person'), "
-    "on the command line `dpsparse budget create --unit person`."
-)
-
 
 class Ledger(Chain):
     """A persistent privacy budget for one data set.
@@ -158,7 +148,10 @@ class Ledger(Chain):
                         "open one by stating epsilon and delta."
                     )
                 text = write_terms(self.dataset, wanted, secrets.token_hex(8))
-                session.change(_OPEN, (self.dataset, text, digest_of("", text)))
+                session.change(
+                    "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)",
+                    (self.dataset, text, digest_of("", text)),
+                )
                 self._seen = 0, digest_of("", text)
                 return read_terms(text)
             terms = read_terms(rows[0][0])
@@ -286,9 +279,15 @@ class Ledger(Chain):
                 f"spent. Fit with adjacency={self.terms.adjacency!r}."
             )
         if plan.unit != self.terms.unit:
+            remedy = (
+                "Say whose row each one is, with groups=ids, on the command line with --person COLUMN."
+                if plan.unit == ROW
+                else "Open an account for persons: Ledger(path, dataset='persons', epsilon=..., delta=..., "
+                "unit='person'), on the command line `dpsparse budget create --unit person`."
+            )
             raise BudgetError(
                 f"The plan protects {plan.unit}, and the ledger {self.terms.unit}; neither implies the other. "
-                f"Nothing was spent. {_FOR_ROWS if plan.unit == ROW else _FOR_PERSONS}"
+                f"Nothing was spent. {remedy}"
             )
 
     def spent(self) -> float:

@@ -30,10 +30,6 @@ from dpsparse.ledger.filter import (
 )
 
 FORMAT = 1  # of the terms and entries of an account
-LONGEST_NAME = 100  # characters
-_NAME = re.compile(rf"[A-Za-z0-9_.:-]{{1,{LONGEST_NAME}}}", re.ASCII)
-# Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
-SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,8 @@ class Book:
 
     def allows(self, partition: str | None, extra: Event | None = None) -> bool:
         """Whether the filter lets the entries, and `extra` after them, pass."""
-        limit = self.terms.epsilon * (1 + SLACK)
+        # Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
+        limit = self.terms.epsilon * (1 + 1e-9)
         return all(view.filtered() <= limit for view in self._views(partition, extra))
 
     def has_room(self, partition: str | None, extra: Event) -> bool:
@@ -154,11 +151,11 @@ def check_name(argument: str, name: Any) -> str:
 
     Other alphabets are refused, because they have letters and digits that look like those of ASCII.
     """
-    if isinstance(name, str) and _NAME.fullmatch(name):
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_.:-]{1,100}", name, re.ASCII):
         return name.lower()
-    shown = ascii(name) if isinstance(name, str) and len(name) <= LONGEST_NAME else given(name)
+    shown = ascii(name) if isinstance(name, str) and len(name) <= 100 else given(name)
     raise LedgerError(
-        f"{argument} must be a name of 1 to {LONGEST_NAME} plain letters (a to z), digits and - _ . : such as "
+        f"{argument} must be a name of 1 to 100 plain letters (a to z), digits and - _ . : such as "
         f"{argument}='2024', got {shown}. Names that only look alike would have a budget each."
     )
 

@@ -20,14 +20,6 @@ READ_ACCOUNT = "SELECT terms, n_entries, head FROM dpsparse_account WHERE datase
 _READ_ENTRIES = (
     "SELECT seq, body, hash FROM dpsparse_entry WHERE dataset = ? AND seq > ? ORDER BY seq"
 )
-_READ_HASH = "SELECT hash FROM dpsparse_entry WHERE dataset = ? AND seq = ?"
-_APPEND = "INSERT INTO dpsparse_entry (dataset, seq, body, hash) VALUES (?, ?, ?, ?)"
-_ADVANCE = (
-    "UPDATE dpsparse_account SET n_entries = ?, head = ? "
-    "WHERE dataset = ? AND n_entries = ? AND head = ?"
-)
-# Two ways to add up the same book may differ by this much: long ones are folded (book.py).
-_SAME_TOTAL = 2e-3
 
 
 class Chain:
@@ -60,7 +52,8 @@ class Chain:
 
     def _require(self, session: Session, seq: int, digest: str) -> None:
         """Raise unless entry `seq` is in the book with this hash."""
-        if session.execute(_READ_HASH, (self.dataset, seq)) != [(digest,)]:
+        read_hash = "SELECT hash FROM dpsparse_entry WHERE dataset = ? AND seq = ?"
+        if session.execute(read_hash, (self.dataset, seq)) != [(digest,)]:
             raise LedgerRolledBackError(
                 f"The ledger no longer holds entry {seq}, which this process has seen: the book "
                 "was rewritten, or rolled back to an older copy that has forgotten what was spent "
@@ -97,8 +90,14 @@ class Chain:
         text = canonical(body)
         seq, digest = book.n_entries + 1, digest_of(book.head, text)
         book.copy().read(seq, text, digest)  # nothing is written that could not be read again
-        session.change(_APPEND, (self.dataset, seq, text, digest))
-        moved = session.change(_ADVANCE, (seq, digest, self.dataset, book.n_entries, book.head))
+        session.change(
+            "INSERT INTO dpsparse_entry (dataset, seq, body, hash) VALUES (?, ?, ?, ?)",
+            (self.dataset, seq, text, digest),
+        )
+        moved = session.change(
+            "UPDATE dpsparse_account SET n_entries = ?, head = ? WHERE dataset = ? AND n_entries = ? AND head = ?",
+            (seq, digest, self.dataset, book.n_entries, book.head),
+        )
         if moved != 1:
             raise LedgerError("The ledger changed under its own lock. Nothing was spent.")
         return seq, digest
@@ -214,7 +213,8 @@ def _check_total(seq: int, body: dict[str, Any], total: float) -> None:
         recorded = float(body["total"])
     except (KeyError, TypeError, ValueError):
         recorded = math.nan
-    low, high = total * (1.0 - _SAME_TOTAL), total * (1.0 + _SAME_TOTAL)
+    # Two ways to add up the same book may differ by this much: long ones are folded (filter.py).
+    low, high = total * (1.0 - 2e-3), total * (1.0 + 2e-3)
     if body.get("version") != version():
         high = math.inf
     if not low <= recorded <= high:

@@ -36,10 +36,6 @@ from dpsparse.exceptions import LedgerError
 from dpsparse.ledger.book import UNITS, check_name, is_proven
 from dpsparse.ledger.filter import Terms
 
-VARIABLE = "DPSPARSE_POLICY"
-_RELEASE = {"epsilon", "delta", "methods"}
-_DATASET = {"epsilon", "delta", "adjacency", "unit"}
-
 
 @dataclass(frozen=True)
 class Policy:
@@ -62,7 +58,9 @@ class Policy:
             ) from None
         except ValueError as error:
             raise LedgerError(f"The policy {place.name} is no TOML: {error}") from None
-        tables = {"release": _RELEASE, "dataset": _DATASET, "datasets": None}
+        account = {"epsilon", "delta", "adjacency", "unit"}
+        release = {"epsilon", "delta", "methods"}
+        tables = {"release": release, "dataset": account, "datasets": account}
         for table, part in record.items():
             if table not in tables or not isinstance(part, dict):
                 raise LedgerError(
@@ -70,7 +68,7 @@ class Policy:
                 )
             parts = part if table == "datasets" else {table: part}
             for where, limits in parts.items():
-                _check_limits(place.name, where, limits, tables[table] or _DATASET)
+                _check_limits(place.name, where, limits, tables[table])
         accounts = record.pop("datasets", {})
         named = {_account_name(place.name, name): limits for name, limits in accounts.items()}
         if len(named) < len(accounts):
@@ -128,7 +126,7 @@ def policies(
     book: str | os.PathLike[str] | None, given: str | os.PathLike[str] | None
 ) -> list[Policy]:
     """Every policy that binds a ledger: given, named by the environment, beside its file."""
-    places = [Path(place) for place in (given, os.environ.get(VARIABLE)) if place]
+    places = [Path(place) for place in (given, os.environ.get("DPSPARSE_POLICY")) if place]
     if book is not None and "://" not in str(book) and str(book) != ":memory:":
         beside = Path(f"{os.path.realpath(book)}.policy.toml")  # of the file, by any of its names
         places += [beside] if beside.exists() else []

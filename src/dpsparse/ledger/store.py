@@ -207,7 +207,10 @@ class MemoryStore:
     @contextmanager
     def transaction(self, *, write: bool, create: bool = False) -> Iterator[Session]:
         if os.getpid() != self._pid:
-            raise LedgerError(SEALED)
+            raise LedgerError(
+                "This in-memory ledger is sealed: it is a copy in another process or from a pickle, and would be a "
+                "second account. To spend from several processes use a file: Ledger('budget.db', ...)."
+            )
         if not self._lock.acquire(timeout=LOCK_SECONDS):
             raise LedgerError(
                 f"Another thread held the lock of this in-memory ledger for {LOCK_SECONDS:.0f} s; see what it waits "
@@ -218,12 +221,6 @@ class MemoryStore:
                 yield session
         finally:
             self._lock.release()
-
-
-SEALED = (
-    "This in-memory ledger is sealed: it is a copy in another process or from a pickle, and would "
-    "be a second account. To spend from several processes use a file: Ledger('budget.db', ...)."
-)
 
 
 class PostgresStore:

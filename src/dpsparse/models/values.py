@@ -31,7 +31,6 @@ _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 _OWN_FORM = {
     "coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "scales_", "search_", "steps_", "model_",
 }  # fmt: skip
-_NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 # Types of Python that stand for the items of an array, by NumPy's letter.
 _ITEMS: dict[str, tuple[type, ...]] = {
     "b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "U": (str,), "O": (str, int, float, bool, type(None)),
@@ -95,7 +94,7 @@ def decoded(value: Any) -> Any:
         return value
     kind = value["type"]
     if kind == "float":
-        return _NOT_FINITE[value["value"]]
+        return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[value["value"]]
     if kind == "omitted":
         check(are_numbers(value["shape"], (int,)) and len(value["shape"]) == 2)
         return sp.coo_array(tuple(value["shape"]))  # which takes no memory, and has the shape

@@ -20,8 +20,6 @@ from dpsparse.accounting.guarantee import ROW, TRUST_MODEL
 from dpsparse.accounting.html import describe, likelihood_factor
 from dpsparse.ledger import Ledger
 
-_OPEN = "**to be filled in by the operator**"
-
 
 def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -> str:
     """The technical annex of a data protection impact assessment (Article 35(7) GDPR) of a published model.
@@ -55,7 +53,7 @@ def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -
         "version": dpsparse.__version__,
         "n_nonzero": f"{_inner(model).n_nonzero_:,}",
         "n_weights": f"{math.prod(_inner(model).coef_.shape):,}",
-        "open": _OPEN,
+        "open": "**to be filled in by the operator**",
         "epsilon": rounded_up(g.epsilon),
         "delta": rounded_up(g.delta),
         "unit": g.unit,

@@ -37,10 +37,6 @@ from dpsparse.report.weights import (
 if TYPE_CHECKING:
     from dpsparse.evaluation.report import Report
 
-SHOWN_WEIGHTS = 25
-PLOTTED_WEIGHTS = 15
-SHOWN_ENTRIES = 50  # of a ledger
-
 
 def privacy_card(
     model: Any,
@@ -231,7 +227,7 @@ def _domain_rows(model: Any) -> list[tuple[str, str]]:
 def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:
     """The weights that the card shows, and how many there are."""
     reach = _reach(model)
-    rows = largest_weights(model, SHOWN_WEIGHTS, reach, drowned)
+    rows = largest_weights(model, 25, reach, drowned)
     positive = positive_label(model)
     total = int(
         np.prod(
@@ -242,7 +238,7 @@ def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:
     )
     return {
         "rows": rows,
-        "plot": plots.weight_dots(rows[:PLOTTED_WEIGHTS], positive) if rows else "",
+        "plot": plots.weight_dots(rows[:15], positive) if rows else "",
         "nonzero": model.n_nonzero_,
         "total": total,
         "bar": noise_bar(total),
@@ -276,7 +272,7 @@ def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:
         "spent": spent,
         "remaining": ledger.remaining(),
         "percent": min(100.0, 100.0 * spent / ceiling),
-        "entries": entries[-SHOWN_ENTRIES:],
+        "entries": entries[-50:],
         "paid": paid,
         "n_entries": len(entries),
         "plot": plots.budget_steps([e.total for e in entries], ceiling) if len(entries) > 1 else "",

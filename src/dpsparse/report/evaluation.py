@@ -29,14 +29,15 @@ _TITLES = {
     "mse": "MSE",
     "r2": "R2",
 }
-_OF_ONE_LABEL = ("precision", "recall", "f1")
 
 
 def _title(name: str, report: Report) -> str:
     """With the label that a metric is about."""
     positive = report.subject.positive
     return (
-        f"{_TITLES[name]} (of {positive})" if positive and name in _OF_ONE_LABEL else _TITLES[name]
+        f"{_TITLES[name]} (of {positive})"
+        if positive and name in ("precision", "recall", "f1")
+        else _TITLES[name]
     )
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 INK, CLEAR, FAINT, WRONG = "#1f2933", "#1a6b6b", "#b8c4cc", "#b3261e"
 # The page gives every colour a second value for dark screens (page.html); elsewhere the first one holds.
 _VARIABLES = {INK: "--ink", "#000000": "--ink", CLEAR: "--clear", FAINT: "--faint", WRONG: "--bad"}
-_WIDTH = 4.8  # inches: narrow, so that text keeps its size on a phone
 
 
 def _figure(height: float) -> tuple[Any, Any]:
@@ -26,7 +25,8 @@ def _figure(height: float) -> tuple[Any, Any]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ModuleNotFoundError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    # Narrow, in inches, so that text keeps its size on a phone.
+    figure = Figure(figsize=(4.8, height), layout="constrained")
     axes = figure.subplots()
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
