@@ -25,6 +25,13 @@ def forget_kernels_older_than_the_losses() -> None:
 forget_kernels_older_than_the_losses()
 
 
+@pytest.fixture(autouse=True)
+def no_words_of_slow_machines(monkeypatch):
+    """What is said on the way because a machine is busy, or compiles, is the business of test_progress.py."""
+    monkeypatch.setattr("dpsparse.progress._SILENCE", 3600.0)
+    monkeypatch.setattr("dpsparse.progress._PATIENCE", 3600.0)
+
+
 @pytest.fixture
 def run(capsys, monkeypatch):
     """dpsparse ARGS -> (exit code, stdout, stderr), through the real entry point but in this process: to start

@@ -60,7 +60,6 @@ CASES = [
     (2, f"{FIT} --drop who,amount,sex,day --prepare private"),
     (2, f"{FIT} --fill amount --prepare private"),
     (2, f"{FIT} --fill nothing=3 --prepare private"),
-    (2, f"{FIT} --scale amount=3 --prepare private"),
     (2, f"{FIT} --prepare private --epsilon 0"),
     (2, f"{FIT} --prepare private --epsilon -1"),
     (2, f"{FIT} --prepare private --epsilon nan"),
@@ -129,11 +128,9 @@ def frames():
 
 BAD_PREPARERS = [
     {}, {"columns": []}, {"columns": 3}, {"columns": {"amount": "guess"}}, {"columns": {3: "auto"}},
-    {"rest": "guess"}, {"rest": 3}, {"rest": "drop"}, {"rest": "auto", "kind_share": 0},
-    {"rest": "auto", "kind_share": 2},
-    {"rest": "auto", "number_share": 0.9, "category_share": 0.9}, {"columns": {"nothing": "auto"}, "rest": "auto"},
+    {"rest": "guess"}, {"rest": 3}, {"rest": "drop"}, {"columns": {"nothing": "auto"}, "rest": "auto"},
     {"columns": {"amount": (1, 0)}, "rest": "auto"}, {"columns": {"name": []}, "rest": "auto"},
-    {"rest": "auto", "epsilon": 1.0}, {"rest": "auto", "max_categories": 0}, {"columns": {"amount": "number"}},
+    {"rest": "auto", "epsilon": 1.0}, {"columns": {"amount": "number"}},
     {"rest": "auto", "delta": 0}, {"rest": "auto", "adjacency": "none"}, {"rest": "auto", "random_state": "x"},
 ]  # fmt: skip
 

@@ -52,7 +52,7 @@ def test_three_commands_from_a_csv_to_model_card_and_budget(run, folder):
     assert "epsilon 0 of 3" in out
     code, out, _ = run(
         "fit", "people.csv", "--target", "label", "--classes", "no,yes", "--drop", "id",
-        "--scale", "age=100", "--scale", "visits=10", "--row-norm", "1", "--n-samples", "200",
+        "--row-norm", "100", "--n-samples", "200",
         "--epsilon", "1", "--ledger", "budget.db", "-o", "model.json",
     )  # fmt: skip
     assert code == 0
@@ -90,8 +90,6 @@ REFUSALS = {
     "one class": (2, ["fit", "rows.svm", "-o", "m.json", "--classes", "1"]),
     "no domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "no.toml"]),
     "bad domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "rows.svm"]),
-    "scaled svmlight": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--scale", "a=1"]),
-    "zero scale": (2, ["fit", "people.csv", "-o", "m.json", *FACTS, "--scale", "age=0"]),
     "lone partition": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--partition", "a"]),
     "no data": (3, ["fit", "none.svm", "-o", "m.json", *FACTS]),
     "unknown format": (3, ["fit", "budget.db", "-o", "m.json", *FACTS]),
@@ -228,46 +226,6 @@ def test_an_edited_ledger_is_exit_5(run, folder):
         code, _, err = run("budget", *command)
         assert code == 5
         assert_one_line(err)
-
-
-def test_scaled_columns_give_weights_for_the_file_as_it_is(run, folder):
-    """Without noise: a scaled fit on raw columns predicts what a fit on scaled columns does."""
-    common = ["--classes", "no,yes", "--row-norm", "1", "--n-samples", "200", "--target", "label",
-              "--epsilon", "inf", "--drop", "id"]  # fmt: skip
-    lines = Path("people.csv").read_text().splitlines()
-    rows = [line.split(",") for line in lines[1:]]
-    scaled = [f"{i},{int(a) / 100!r},{int(v) / 10!r},{y}" for i, a, v, y in rows]
-    Path("scaled.csv").write_text("\n".join([lines[0], *scaled]) + "\n")
-    Path("facts.toml").write_text("[scale]\nage = 100\nvisits = 5\n")
-    scale = ["--domain", "facts.toml", "--scale", "visits=10"]
-    assert run("fit", "people.csv", *common, *scale, "-o", "raw.json")[0] == 0
-    assert run("fit", "scaled.csv", *common, "-o", "ready.json")[0] == 0
-    raw, ready = load("raw.json"), load("ready.json")
-    assert np.allclose(raw.coef_ * [100, 10], ready.coef_, rtol=1e-9)
-
-
-def test_scaled_columns_have_scaled_noise(run, folder):
-    """13-C4: the weight was rescaled and coef_noise_ was not; a weight of 18 sd was called noise."""
-    common = ["--classes", "no,yes", "--row-norm", "1", "--n-samples", "200", "--target", "label",
-              "--drop", "id", "--random-state", "1", "--n-iter", "3"]  # fmt: skip
-    scales = ["--scale", "age=-128", "--scale", "visits=0.5"]
-    lines = Path("people.csv").read_text().splitlines()
-    rows = [line.split(",") for line in lines[1:]]
-    scaled = [f"{i},{int(a) / -128!r},{int(v) / 0.5!r},{y}" for i, a, v, y in rows]
-    Path("scaled.csv").write_text("\n".join([lines[0], *scaled]) + "\n")
-    assert run("fit", "people.csv", *common, *scales, "-o", "raw.json")[0] == 0
-    assert run("fit", "scaled.csv", *common, "-o", "ready.json")[0] == 0
-    raw, ready = load("raw.json"), load("ready.json")
-    assert np.allclose(raw.coef_ * [-128, 0.5], ready.coef_, rtol=1e-9)
-    assert np.allclose(raw.coef_noise_ * [128, 0.5], ready.coef_noise_, rtol=1e-5)
-    assert (raw.coef_noise_ > 0).all()
-    assert raw.scales_ == {"age": -128.0, "visits": 0.5}
-    assert ready.scales_ is None
-    assert json.loads(run("inspect", "raw.json", "--json")[1])["scales"]["age"] == -128.0
-    assert run("report", "raw.json", "-o", "card.html")[0] == 0
-    assert "scale of age" in Path("card.html").read_text()
-    for scale in ("1e-310", "1e101", "inf", "nan", "0"):
-        assert run("fit", "people.csv", *common, "--scale", f"age={scale}", "-o", "x.json")[0] == 2
 
 
 @pytest.mark.parametrize("alias", ["same", "dotted", "symlink", "hard link", "link to folder"])

@@ -72,7 +72,6 @@ def test_column_names_do_not_steer_the_terminal(run, more):
         run("domain", "init", "t.csv", "--target", "label", "--no-ask", "-o", "f.yaml"),
         run("domain", "check", "f.yaml"),
         run("fit", "t.csv", "-o", "n.json", *FIT[:4], "--prepare", "declared"),
-        run("fit", "t.csv", "-o", "n.json", *FIT, "--scale", f"{name}x=2"),
         run("fit", "t.csv", "-o", "n.json", *FIT, "--drop", f"{name}x"),
         run("report", "m.json", "-o", "card.html"),
     ]

@@ -188,7 +188,7 @@ def test_methods_that_clip_ask_for_scales_by_name(run, folder, frame):
     assert code == 2
     assert "income" in err
     assert "Nothing was spent" in err
-    assert run(*arguments, "--scale", "income=100000")[0] == 0
+    assert run(*arguments, "--bounds", "income=0..100000")[0] == 0
 
 
 def test_yes_and_no_in_a_file_are_labels_and_not_truth_values():

@@ -41,7 +41,7 @@ def weights(path):
 
 def test_several_files_and_a_cap_give_the_same_model(run, tables):
     whole, parts, capped = (tables / f"{name}.json" for name in ("whole", "parts", "capped"))
-    scale = ("--scale", "q=2")
+    scale = ("--feature-bound", "2")
     assert run("fit", tables / "all.csv", "-o", whole, *COMMON, *scale)[0] == 0
     assert run("fit", tables / "a.csv", tables / "b.csv", "-o", parts, *COMMON, *scale)[0] == 0
     assert run("fit", tables / "all.csv", "-o", capped, "--memory", "1MB", *COMMON, *scale)[0] == 0

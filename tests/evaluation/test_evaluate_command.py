@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch, run):
         label = np.where(age + rng.normal(0, 10, n) > 54, "yes", "no")
         lines = [f"p{i // 3},{a},{y}" for i, (a, y) in enumerate(zip(age, label, strict=True))]
         Path(name).write_text("person,age,label\n" + "\n".join(lines) + "\n")
-    facts = ["--classes", "no,yes", "--feature-bound", "1", "--scale", "age=100"]
+    facts = ["--classes", "no,yes", "--feature-bound", "100"]
     options = ["--target", "label", "--drop", "person", "--epsilon", "20", "--n-iter", "3"]
     assert run("fit", "train.csv", "-o", "m.json", *options, *facts)[0] == 0
     return tmp_path

@@ -378,7 +378,6 @@ def cli_cases(model, sign):
     add(
         "no such column to scale",
         2,
-        ["fit", "x.csv", *target, "--scale", "aeg=2", *classify],
         x__csv=table(good),
     )
     add("no target", 3, ["fit", "x.csv", *classify], x__csv=table(good))

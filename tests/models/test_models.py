@@ -229,13 +229,6 @@ def test_an_unproven_model_cannot_be_edited_into_a_proven_one(tmp_path):
     refused(tmp_path, edited(good, ["guarantee"], proven=True, epsilon=1.0, events=[]))
 
 
-def test_scales_are_kept(tmp_path):
-    model = fitted()
-    assert load(save(model, tmp_path / "a.json")).scales_ is None
-    model.scales_ = {"age": 100.0}
-    assert load(save(model, tmp_path / "b.json")).scales_ == {"age": 100.0}
-
-
 def test_the_text_of_a_model_is_its_file(tmp_path, monkeypatch):
     text = models.dumps(MODELS["words"])
     assert text == save(MODELS["words"], tmp_path / "m.json").read_text()

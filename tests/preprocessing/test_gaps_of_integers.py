@@ -14,7 +14,7 @@ from dpsparse import (
 )
 from dpsparse.exceptions import SchemaError
 from dpsparse.io import read_columns
-from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+from dpsparse.preprocessing import DPCategoryEncoder, DPPipeline, DPTablePreparer
 from dpsparse.preprocessing._tables import days, kinds, numbers, read_table, texts
 
 IDS = [2**53, 2**53 + 1, 2**60 + 3]
@@ -154,7 +154,7 @@ def test_a_narrower_table_than_reserved_is_still_fitted(n_rows, most, tmp_path):
     ledger = Ledger(tmp_path / "b.db", epsilon=3.0, delta=1e-5)
     pipe = DPPipeline(
         [
-            ("prepare", DPTablePreparer(rest="category", max_categories=most)),
+            ("prepare", DPCategoryEncoder(max_categories=most)),
             ("model", DPRidgeRegressor(Domain(target_range=(-1.0, 2.0), n_samples=n_rows))),
         ],
         epsilon=1.0,

@@ -130,13 +130,6 @@ def test_promised_numbers_are_rounded_up():
     assert "more than 75.1 % certain" in text  # 0.75026...
 
 
-def test_declared_scales_are_on_the_card():
-    model = fitted()
-    assert "scale of" not in text_of(privacy_card(model))
-    model.scales_ = {"age": 100.0}
-    assert "scale of age divided by 100 before training" in text_of(privacy_card(model))
-
-
 def test_many_classes_and_constant_models():
     rng = np.random.default_rng(0)
     domain = Domain(row_norm=1.0, classes=["a", "b", "c"], n_samples=400)

@@ -111,8 +111,8 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, options: opt.Options
     text = f"{path}: {files.summary(model)}\n{model.privacy_.headline}"
     if score_plan is not None:
         ledger.reserve(score_plan)  # not before the fit, which may refuse the data
-    if reveal_training_score:  # weights are for the columns as they are in the file
-        exact = model.score(rows.X if rows.unscaled is None else rows.unscaled, rows.y)
+    if reveal_training_score:
+        exact = model.score(rows.X, rows.y)
         record["training_score"] = exact
         text += f"\nscore on the private training rows, NOT covered: {exact:.4f}"
     emit_paid(record, text, ledger, options.as_json)
@@ -175,7 +175,6 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
         ),
     ]
     record = facts_of(fitted) | {
-        "scales": getattr(fitted, "scales_", None),
         "parameters": {
             k: v for k, v in fitted.get_params(deep=False).items() if k not in ("ledger", "steps")
         },

@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dpsparse._checks import did_you_mean, no_column
 from dpsparse._text import show_name
 from dpsparse.cli.options import (
@@ -77,14 +75,8 @@ class Job:
         """Whether anything was said about columns that needs preparation."""
         domain = self.facts.domain
         stated = any(getattr(self.options, name) for name in _PREPARES) or self.missing_words
-        raw = bool(stated) or bool(
-            self.facts.roles or domain.bounds or domain.categories or domain.fill
-        )
-        if raw and self.facts.scales:
-            raise click.UsageError(
-                "--scale is for tables that are not prepared; state --bounds instead."
-            )
-        return raw
+        declared = self.facts.roles or domain.bounds or domain.categories or domain.fill
+        return bool(stated or declared)
 
     @property
     def missing_words(self) -> tuple[str, ...]:

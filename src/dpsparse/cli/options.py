@@ -107,8 +107,6 @@ class Options:
         about="Column with the person of every row: persons are protected, with all of their rows.")
     rows_per_unit: int | None = _fact("--rows-per-unit", type=int,
         about="Use at most this number of rows of a person, chosen at random.")
-    scales: tuple[str, ...] = _fact("--scale", default=(), multiple=True, metavar="COLUMN=NUMBER",
-        about="Divide a column by a public constant before clipping; repeatable.")
 
     # How the file is written.
     target: str | None = _data("--target", about="Column to predict.")
@@ -282,16 +280,6 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _scale(text: str) -> tuple[str, float]:
-    name, sign, value = text.rpartition("=")
-    try:
-        if not sign or not name:
-            raise ValueError
-        return name.strip(), float(value)
-    except ValueError:
-        raise ParameterError(f"--scale {text!r} must be written like --scale age=100.") from None
-
-
 # ---- the estimators by name -----------------------------------------------------------------------
 
 
@@ -413,15 +401,7 @@ def read_facts(options: Options) -> tuple[Options, Facts]:
         raise ParameterError(
             "--target and --person name the same column; a target names no person."
         )
-    scales = facts.scales | dict(map(_scale, options.scales))
-    for name, scale in scales.items():
-        # Beyond these the weights for the unscaled column may overflow, after they were paid for.
-        if not 1e-100 <= abs(scale) <= 1e100:
-            raise ParameterError(
-                f"The scale of column {name!r} must be a number between 1e-100 and 1e100 "
-                "(or minus that)."
-            )
-    return options, replace(facts, scales=scales)
+    return options, facts
 
 
 def open_ledger(options: Options) -> Any:

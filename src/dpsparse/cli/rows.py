@@ -12,7 +12,6 @@ import numpy as np
 
 import dpsparse
 from dpsparse._cells import mark_missing, person_names
-from dpsparse._checks import did_you_mean
 from dpsparse._files import keep_elsewhere
 from dpsparse._text import show_name
 from dpsparse.cli.job import Job, check_scales, undecided
@@ -29,18 +28,16 @@ _NAMES = ("category", "hash", "text", "words")
 
 @dataclass(frozen=True)
 class Training:
-    """What a method is fitted to, and what takes its weights back to the columns of the file."""
+    """What a method is fitted to."""
 
     X: Any
     y: Any = None
     persons: np.ndarray | None = None
     feature_names: Any = None
-    factors: np.ndarray | None = None  # that the columns of the file were multiplied by
-    unscaled: Any = None
 
 
 def read_rows(job: Job, model: Any) -> Training:
-    """The rows of one file, raw where a pipeline prepares them, else numbers scaled by public constants."""
+    """The rows of one file, raw where a pipeline prepares them, else numbers."""
     with stage(f"reading {Path(str(job.data)).name}"):
         return _read_raw(job) if job.prepares else _read_numbers(job, model)
 
@@ -119,12 +116,8 @@ def _read_numbers(job: Job, model: Any) -> Training:
         raise undecided(names or []) from None
     if names is not None and not np.isfinite(table.X.data).all():
         raise undecided(names)
-    factors = _factors(table.feature_names, job.facts.scales, model)
-    X = table.X
-    if factors is not None:
-        X = X.copy()
-        X.data *= factors[X.indices]
-    return Training(X, table.y, table.persons, table.feature_names, factors, table.X)
+    check_scales(model, table.feature_names)
+    return Training(table.X, table.y, table.persons, table.feature_names)
 
 
 def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Training:
@@ -153,8 +146,8 @@ def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Training:
     else:
         chosen = Chosen(options.needed_target, None, tuple(options.dropped))
         source = of_files(paths, options.layout, chosen, memory)
-    source.factors = _factors(source.feature_names, job.facts.scales, model)
-    return Training(source, feature_names=source.feature_names, factors=source.factors)
+    check_scales(model, source.feature_names)
+    return Training(source, feature_names=source.feature_names)
 
 
 def rows_for(fitted: Any, data: str, options: Options) -> Any:
@@ -233,30 +226,12 @@ def _missing_words(fitted: Any) -> list[str]:
     return [word for table in _table_steps(fitted) for word in table.missing_values]
 
 
-def _factors(names: Any, scales: dict[str, float], model: Any) -> np.ndarray | None:
-    """One factor per column. Without any, named columns are not clipped to a bound that nobody stated."""
-    if not scales:
-        check_scales(model, names)
-        return None
-    if names is None:
-        raise ParameterError("Only named columns (CSV, Parquet) can be scaled.")
-    for unknown in (name for name in scales if name not in names):
-        near = did_you_mean(unknown, names, names)
-        raise ParameterError(f"There is no feature column {unknown!r} to scale.{near}")
-    return np.array([1.0 / scales.get(name, 1.0) for name in names])
-
-
 # ---- the way out --------------------------------------------------------------------------------
 
 
 def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, Any]]:
-    """The model in its file, with weights for the columns as they are in the data, and the record about it."""
+    """The model in its file, and the record about it."""
     options = job.options
-    if rows.factors is not None:
-        model.coef_ = model.coef_ * rows.factors
-        if hasattr(model, "coef_noise_"):
-            model.coef_noise_ = model.coef_noise_ * abs(rows.factors)
-        model.scales_ = job.facts.scales
     # What the card calls the data and the target: names that were typed, nothing of the rows.
     model.about_ = {
         "data": options.data_name or Path(str(job.data)).name,

@@ -30,19 +30,18 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError
 
 _BY_COLUMN = ("bounds", "categories", "fill", "sources")
-_OF_A_COLUMN = ("bounds", "categories", "fill", "source", "prepare", "scale")
+_OF_A_COLUMN = ("bounds", "categories", "fill", "source", "prepare")
 _KNOWN = tuple(part.name for part in fields(Domain) if part.name not in _BY_COLUMN)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a file states: the domain, and for the command line target, persons, roles and scales of columns."""
+    """What a file states: the domain, and for the command line target, persons and roles of columns."""
 
     domain: Domain
     target: str | None = None
     person: str | None = None
     roles: dict[str, str] = field(default_factory=dict)
-    scales: dict[str, float] = field(default_factory=dict)
     missing_values: tuple[str, ...] = ()
 
 
@@ -57,19 +56,15 @@ def facts_of(content: Any, name: str) -> Facts:
     if not isinstance(content, dict):
         raise ParameterError(f"{name} must state facts by name, such as classes: [0, 1].")
     content = dict(content)
-    columns, scales = content.pop("columns", None) or {}, content.pop("scale", None) or {}
+    columns = content.pop("columns", None) or {}
     target, person = content.pop("target", None), content.pop("person", None)
     sources, missing = content.pop("sources", None) or {}, content.pop("missing_values", None) or []
     unknown = [key for key in content if key not in _KNOWN]
     if unknown:
         raise ParameterError(
             f"{name} states {str(unknown[0])!r}; known facts are: {', '.join(_KNOWN)}, target, person, "
-            "missing_values, and tables columns and scale."
+            "missing_values, and a table columns."
         )
-    if not isinstance(scales, dict) or not all(
-        isinstance(v, (int, float)) and not isinstance(v, bool) for v in scales.values()
-    ):
-        raise ParameterError(f"In {name}, scale must list columns and numbers.")
     if not isinstance(columns, dict) or not isinstance(sources, dict):
         raise ParameterError(f"In {name}, columns must list facts by name of the column.")
     by_column: dict[str, dict[str, Any]] = {fact: {} for fact in (*_OF_A_COLUMN, "source")}
@@ -94,7 +89,6 @@ def facts_of(content: Any, name: str) -> Facts:
     )  # fmt: skip
     if target is not None and target == person:
         raise ParameterError(f"In {name}, target and person must be different columns.")
-    scales = {**scales, **by_column["scale"]}
     texts = [t for t in (target, person, *by_column["prepare"].values()) if t is not None]
     if not all(isinstance(text, str) for text in texts):
         raise ParameterError(f"In {name}, target, person and prepare must be texts.")
@@ -103,7 +97,6 @@ def facts_of(content: Any, name: str) -> Facts:
         target,
         person,
         dict(by_column["prepare"]),
-        {str(column): float(scale) for column, scale in scales.items()},
         tuple(map(str, missing)) if isinstance(missing, list) else (str(missing),),
     )
 

@@ -74,7 +74,6 @@ class FittedLinearModel(BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     feature_names_: tuple[str, ...] | None  # of a model from a file
-    scales_: dict[str, float] | None  # constants by which columns were divided before training
     about_: dict[str, str]  # what the command line calls data and target
     search_: dict[str, Any]  # the settings of the search that chose it
     _planned_width: int | None = None  # columns that a fit on fewer was priced for

@@ -1,7 +1,7 @@
 """Model files that outlive Python versions: JSON, or NPZ above 1e5 non-zeros; never a pickle.
 
 A file holds what a fitted model publishes: estimator and parameters, weights, guarantee, plan,
-feature names and declared scales, library version, and a checksum of all that. Numbers come back
+feature names, library version, and a checksum of all that. Numbers come back
 bit for bit. Of a `DPPipeline` it holds the steps as well, each with its parameters and what it
 released, so that one file predicts from raw rows. The checksum finds damage; it is no signature.
 What a file claims is therefore recomputed: its guarantee from the events of its plan, and its plan
@@ -108,8 +108,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     """The fitted model of a file; refuses what is damaged, foreign or newer than this library,
     and a guarantee that its own plan and parameters do not bear out.
 
-    The model has no ledger. Column names, if the file has any, are in `feature_names_`, the public
-    constants by which columns were divided before training in `scales_`.
+    The model has no ledger. Column names, if the file has any, are in `feature_names_`.
 
     Examples
     --------
@@ -175,7 +174,6 @@ def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str,
         **facts_of(model, without={"ledger"}),  # the account belongs to the place of training
         **_search_of(model),
         "feature_names": names,
-        "scales": getattr(model, "scales_", None),
         "guarantee": model.privacy_.to_dict(),
         "plan": encoded_plan(model.plan_),
         "coef": {
@@ -237,7 +235,7 @@ _OF_ALL = {
     "plan",
     "coef",
 }
-_OF_A_MODEL = _OF_ALL | {"feature_names", "scales"}
+_OF_A_MODEL = _OF_ALL | {"feature_names"}
 _OF_A_PIPELINE = _OF_ALL | {"steps", "model_name", "domain", "model"}
 
 
@@ -368,13 +366,10 @@ def _rebuild_model(file: str, header: dict[str, Any], coef: sp.csr_array) -> Bas
     if "noise" in record and coef.shape[1] <= MOST_DENSE:
         model.coef_noise_ = np.zeros(coef.shape[1], dtype=np.float32)
         model.coef_noise_[coef.indices] = record["noise"]
-    names, scales = header["feature_names"], header["scales"]
+    names = header["feature_names"]
     check(names is None or (type(names) is list and all(type(each) is str for each in names)))
     check(names is None or len(names) == coef.shape[1])
-    check(scales is None or (type(scales) is dict and are_numbers(list(scales.values()))))
-    check(all(scale != 0.0 and math.isfinite(scale) for scale in (scales or {}).values()))
     model.feature_names_ = tuple(names) if names is not None else None
-    model.scales_ = scales
     check_fitted(model, coef.shape, flat=record["flat"])
     _add_claims(file, model, header)
     return model

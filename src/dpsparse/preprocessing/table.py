@@ -11,7 +11,8 @@
     "drop"              left out
 
 All private numbers share one release, all private categories another. Where kinds are learnt, both are paid for
-before it is known which columns they are for.
+before it is known which columns they are for. In a `DPPipeline` two small counts are paid as well: how much declared
+bounds clip, and which gaps and values outside declared categories occur. A step of one's own sets anything else.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dpsparse._cells import mark_missing
-from dpsparse._checks import check_positive, did_you_mean, given
+from dpsparse._checks import did_you_mean, given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
@@ -42,7 +43,7 @@ from dpsparse.preprocessing._tables import (
     kinds,
 )
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
-from dpsparse.preprocessing.defaults import KIND_SHARE, MAX_CATEGORIES, MIN_BUCKETS, STEP_SHARE
+from dpsparse.preprocessing.defaults import KIND_SHARE, MIN_BUCKETS
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
 from dpsparse.release import Releases
@@ -67,18 +68,6 @@ class DPTablePreparer(PrivateStep):
         ``DPTablePreparer(rest="auto")`` needs no other fact.
     fill : dict or None, default=None
         Public constants for gaps, by column. Without one a gap is the centre, or a category of its own.
-    flag_gaps : bool, default=True
-        A column of its own for the gaps of numbers; of private ones where gaps are frequent.
-    number_share, category_share, word_share : float, default=0.1
-        Shares of the pipeline's budget for all private numbers, all private categories, each vocabulary.
-    count_declared : bool, default=True
-        In a `DPPipeline`, count for a hundredth of the budget each how much declared bounds clip (much is a warning),
-        and which gaps and values outside declared categories occur (others get no column).
-    kind_share : float, default=0.01
-        Share of the budget for what kind of cells each column of role "auto" has.
-    max_categories : int, default=64
-    hash_features : int, default=64
-        Columns for each hashed column; texts have 2**18.
     missing_values : tuple of str, default=()
         Words and numbers that stand for a missing value, such as ``("none", "-9")``, besides an empty cell, NA, NaN and
         null. Declared categories come first.
@@ -106,14 +95,6 @@ class DPTablePreparer(PrivateStep):
     _: KW_ONLY
     rest: str | None = None
     fill: Any = None
-    flag_gaps: bool = True
-    number_share: float = STEP_SHARE
-    category_share: float = STEP_SHARE
-    word_share: float = STEP_SHARE
-    count_declared: bool = True
-    kind_share: float = KIND_SHARE
-    max_categories: int = MAX_CATEGORIES
-    hash_features: int = 64
     missing_values: tuple[str, ...] = ()
     kinds_: dict[str, str] = field(init=False)
     parts_: list[Part] = field(init=False)
@@ -133,7 +114,6 @@ class DPTablePreparer(PrivateStep):
             raise DomainError(
                 f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {given(self.rest)}."
             )
-        check_positive("kind_share", self.kind_share)
         words = self.missing_values
         if not isinstance(words, (tuple, list)) or not all(isinstance(word, str) for word in words):
             raise ParameterError('missing_values must list texts, such as ("none", "-9").')
@@ -196,25 +176,16 @@ class DPTablePreparer(PrivateStep):
         lists = {n: list(r) for n, r in roles.items() if isinstance(r, (list, np.ndarray))}
         hashed = tuple(name for name, role in roles.items() if _is(role, "hash"))
         fills = {n: f for n, f in dict(self.fill or {}).items() if n in bounds}
-        flags = "auto" if self.flag_gaps else False
         parts: list[Part] = []
         if bounds:
-            scaler = PublicScaler(
-                bounds, fill=fills, flag_gaps=self.flag_gaps, count_clipped=self.count_declared
-            )
+            scaler = PublicScaler(bounds, fill=fills, flag_gaps=True, count_clipped=True)
             parts.append(("bounds", scaler, tuple(bounds)))
         if numbers:
-            parts.append(
-                ("numbers", DPStandardizer(share=self.number_share, flag_gaps=flags), numbers)
-            )
+            parts.append(("numbers", DPStandardizer(), numbers))
         if lists:
-            parts.append(
-                ("lists", PublicEncoder(lists, count_rows=self.count_declared), tuple(lists))
-            )
+            parts.append(("lists", PublicEncoder(lists, count_rows=True), tuple(lists)))
         if categories:
             encoder = DPCategoryEncoder(
-                share=self.category_share,
-                max_categories=self.max_categories,
                 n_buckets={
                     name: MIN_BUCKETS  # of kind "auto" a column may number the rows
                     for name in categories
@@ -224,13 +195,13 @@ class DPTablePreparer(PrivateStep):
             )
             parts.append(("categories", encoder, categories))
         if hashed:
-            parts.append(("hash", HashingEncoder(self.hash_features), hashed))
+            parts.append(("hash", HashingEncoder(), hashed))
         for name, role in roles.items():
             if isinstance(role, Step):
                 parts.append((name, clone(role), (name,)))
             elif _is(role, "text", "words"):
                 mode = "hash" if role == "text" else "vocabulary"
-                parts.append((name, DPVectorizer(mode, share=self.word_share), (name,)))
+                parts.append((name, DPVectorizer(mode), (name,)))
         return parts
 
     def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
@@ -239,7 +210,7 @@ class DPTablePreparer(PrivateStep):
         wants = []
         if autos:
             note = "rows by kind of cell of each column: numbers, dates or names"
-            wants.append(Want("kinds", self.kind_share, len(KINDS) * autos, note))
+            wants.append(Want("kinds", KIND_SHARE, len(KINDS) * autos, note))
         return wants + [
             Want(f"{label} {want.name}", want.share, want.size, want.note, want.names)
             for label, step, names in self._parts(roles)

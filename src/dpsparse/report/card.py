@@ -96,7 +96,6 @@ def privacy_card(
         cost_plot=_cost_plot(guarantee),
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
         domain=_domain_rows(model),
-        scales=getattr(model, "scales_", None) or {},
         quality=how_good(inner, evaluation, drowned),
         weights=_weights(inner, drowned),
         evaluation="" if evaluation is None else evaluation_section(evaluation),
@@ -251,13 +250,13 @@ def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:
 def _reach(model: Any) -> np.ndarray | None:
     """The declared size of each raw column, which makes weights comparable; None where columns have one scale."""
     names = feature_names(model)
-    scales, bounds = getattr(model, "scales_", None) or {}, model.domain.bounds
+    bounds = model.domain.bounds
     if bounds is not None and not isinstance(bounds, dict):
         return np.asarray(np.abs(np.array(bounds)).max(axis=1))
-    if names is None or not (scales or bounds):
+    if names is None or not bounds:
         return None
-    sizes = {name: max(map(abs, pair)) for name, pair in (bounds or {}).items()}
-    return np.array([abs(scales.get(n, sizes.get(n, 1.0))) for n in map(str, names)])
+    sizes = {name: max(map(abs, pair)) for name, pair in bounds.items()}
+    return np.array([sizes.get(name, 1.0) for name in map(str, names)])
 
 
 def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:

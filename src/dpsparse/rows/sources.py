@@ -85,9 +85,6 @@ class Blocks(Source):
     directory: Directory = None
     feature_names: tuple[str, ...] | None = None
     n_bytes: int = 0  # of all files, for the progress line
-    factors: np.ndarray | None = (
-        None  # a public number for every column, by which entries are multiplied
-    )
     _known: list[tuple[Any, Rows]] = field(default_factory=list)
 
     def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
@@ -110,8 +107,6 @@ class Blocks(Source):
         progress = _Reading(self.n_bytes)
         n_rows = 0
         for X, y, position in self.blocks(labels):
-            if self.factors is not None:
-                X.data *= self.factors[X.indices]
             part = domain.part(X, y, labels=labels)
             n_rows += len(part)
             waiting.append(part)
