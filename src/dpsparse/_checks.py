@@ -36,9 +36,12 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
     header only if one of the names that the user `said` stands among them, in capitals or not, and all read like names
     (letters first, no number, no gap).
     """
-    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+    named = list(
+        names[1:] if list(names[:1]) == [""] else names
+    )  # pandas gives row numbers no name
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in named):
         return ""
-    plain = {name.casefold(): name for name in names}
+    plain = {name.casefold(): name for name in named}
     if not {name.casefold() for name in said if isinstance(name, str)} & set(plain):
         return ""
     near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)

@@ -44,11 +44,13 @@ def test_a_german_file_predicts_what_a_plain_one_predicts(run):
     )
     how = ["--sep", ";", "--decimal", ",", "--encoding", "latin-1"]
     assert run("fit", "german.csv", *FIT, *how, "-o", "m.json")[0] == 0
-    code, plain, _ = run("predict", "m.json", "plain.csv", "--proba")
+    code, plain, _ = run("predict", "m.json", "plain.csv", "--proba", "--sep", ",")
     assert code == 0
     assert run("predict", "m.json", "german.csv", *how, "--proba")[1] == plain
     report = ["--target", "ill", "--epsilon", "inf", "--json"]
-    exact = json.loads(run("evaluate", "m.json", "plain.csv", *report)[1])["estimates"]
+    exact = json.loads(run("evaluate", "m.json", "plain.csv", *report, "--sep", ",")[1])[
+        "estimates"
+    ]
     assert (
         json.loads(run("evaluate", "m.json", "german.csv", *report, *how)[1])["estimates"] == exact
     )
@@ -164,10 +166,57 @@ def test_check_forecasts_where_the_number_of_rows_is_declared(run):
 
 @pytest.mark.parametrize("typed", ["Ill", "ILL"])
 def test_capitals_are_guessed(run, typed):
+    for index in (False, True):  # with the row numbers of pandas, which have no name
+        FRAME.to_csv("t.csv", index=index)
+        code, _, err = run("check", "t.csv", "--target", typed, *FIT[2:])
+        assert code == 3
+        assert "Did you mean 'ill'?" in err
+
+
+def test_predictions_read_a_file_as_the_fit_did(run):
+    """Without --decimal a model took "1,5" for a gap and said nothing."""
+    FRAME.to_csv("t.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    how = ["--sep", ";", "--decimal", ",", "--encoding", "latin-1"]
+    assert run("fit", "t.csv", *FIT, *how, "-o", "m.json")[0] == 0
+    assert run("predict", "m.json", "t.csv", "--proba") == run(
+        "predict", "m.json", "t.csv", "--proba", *how
+    )
+    FRAME.to_csv("plain.csv", index=False)
+    plain = run(
+        "predict",
+        "m.json",
+        "plain.csv",
+        "--proba",
+        "--sep",
+        ",",
+        "--decimal",
+        ".",
+        "--encoding",
+        "utf-8",
+    )
+    assert plain == run("predict", "m.json", "t.csv", "--proba")
+    assert run("evaluate", "m.json", "t.csv", "--target", "ill", "--epsilon", "3")[0] == 0
+
+
+def test_semicolons_without_a_decimal_comma_get_a_hint(run):
+    FRAME.to_csv("t.csv", index=False, sep=";", decimal=",")
+    assert "--decimal" in run("check", "t.csv", *FIT, "--sep", ";")[1]
+    assert "--decimal" not in run("check", "t.csv", *FIT, "--sep", ";", "--decimal", ".")[1]
+
+
+def test_a_look_counts_rows_labels_and_cells_and_is_paid(run):
     FRAME.to_csv("t.csv", index=False)
-    code, _, err = run("check", "t.csv", "--target", typed, *FIT[2:])
-    assert code == 3
-    assert "Did you mean 'ill'?" in err
+    ledger = Ledger("book.db", epsilon=60.0, delta=1e-6)
+    words = ["check", "t.csv", *FIT, "--ledger", "book.db"]
+    code, out, _ = run(*words, "--look", "5")
+    assert code == 0
+    assert "look      about " in out
+    assert "(5, 1e-6)-DP of the raw table" in out
+    assert [(entry.method, entry.committed) for entry in ledger.history()] == [("dp_look", True)]
+    record = json.loads(run(*words, "--look", "5", "--json")[1])
+    assert set(record["look"]["columns"]["age"]) == {"number", "date", "category", "missing"}
+    assert run(*words, "--look", "100")[0] == 4
+    assert run("check", "t.svm", "--classes", "0,1", "--look", "1", "--n-features", "3")[0] == 2
 
 
 def test_tune_proposes_candidates_and_says_so(run):

@@ -184,4 +184,5 @@ def _expected(job: Job, record: dict[str, Any]) -> str:
     except DPSparseError:
         return "a forecast is made for two classes, or for numbers, at a finite epsilon"
     record["expected"] = str(forecast)
-    return ", ".join(" ".join(line.split()) for line in str(forecast).splitlines())
+    head, *lines = (" ".join(line.split()) for line in str(forecast).splitlines())
+    return f"{head} {'; '.join(lines)}"

@@ -125,7 +125,10 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, options: opt.Options
 @opt.flag("--proba", about="Also the probability of each class.")
 @opt.takes("target", "drop", "n_features", "zero_based", "file_format", "sep", "decimal", "encoding")  # fmt: skip
 def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
-    """Predictions of MODEL for the rows of DATA, as CSV."""
+    """Predictions of MODEL for the rows of DATA, as CSV.
+
+    Without --sep, --decimal and --encoding a text file is read as the one that MODEL was fitted to.
+    """
     from dpsparse.cli.rows import rows_for
     from dpsparse.models.files import load
 
@@ -134,7 +137,7 @@ def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
     fitted: Any = load(model)
     if proba and not hasattr(fitted, "classes_"):
         raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
-    X = rows_for(fitted, data, options)
+    X = rows_for(fitted, data, options.as_fitted(fitted))
     buffer = io.StringIO()
     rows = csv.writer(buffer, lineterminator="\n")
     labels = fitted.predict(X).tolist()

@@ -47,7 +47,9 @@ def init(data: str, ask: bool | None, options: opt.Options) -> None:
     output, target, person = options.output, options.target, options.person
     assert output is not None
     check_output(output, options.overwrite, (data,))
-    names = column_names(data, options.file_format, sep=options.sep, encoding=options.encoding)
+    names = column_names(
+        data, options.file_format, sep=options.sep, encoding=options.encoding or "utf-8"
+    )
     if len(set(names)) < len(names):
         raise SchemaError(
             "Two columns have the same name; rename one. The first line of a file must name the columns."

@@ -59,7 +59,7 @@ def evaluate(
     described = describe_model(getattr(fitted, "model_", fitted), None, error_bound)
     described.check(metrics or None)  # before a long read
     with stage(f"reading {Path(data).name}"):
-        rows = labelled_rows(fitted, data, options)
+        rows = labelled_rows(fitted, data, options.as_fitted(fitted))
     with stage("evaluating"):
         report = dp_evaluate(
             fitted,

@@ -88,8 +88,10 @@ class Job:
         """The names of the columns, among them the target. Before the target is found among them they are not shown:
         the first line of a file without a header is a row."""
         options = self.options
-        how: dict[str, Any] = {"sep": options.sep, "encoding": options.encoding}
-        names = column_names(str(self.data), options.file_format, **how)
+        encoding = options.encoding or "utf-8"
+        names = column_names(
+            str(self.data), options.file_format, sep=options.sep, encoding=encoding
+        )
         said = [options.needed_target, options.person, *options.dropped]
         for name in said[:2]:
             if name is not None and name not in names:
@@ -153,6 +155,10 @@ class Job:
         if index:
             shown = ", ".join(show_name(name) or "the first column, which has no name" for name in index)  # fmt: skip
             found.append(f"left out, as pandas numbers rows so: {shown}")
+        if self.options.sep in (";", "semicolon") and self.options.decimal is None:
+            found.append(
+                "if its numbers have a decimal comma, add --decimal , or they count as names"
+            )
         numbers = [name for name in self.features if _IDENTIFIER.fullmatch(name)]
         if numbers:
             found.append(

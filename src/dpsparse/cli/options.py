@@ -120,9 +120,10 @@ class Options:
         about="If the file's name does not say it.")
     sep: str | None = _data("--sep", metavar="CHARACTER",
         about="What separates cells: ';' or '|' or tab.  [default: a comma, in .tsv files a tab]")
-    decimal: str = _data("--decimal", default=".", type=click.Choice([".", ","]),
-        about="What separates decimals in text; with a comma 31.015,50 is 31015.5.")
-    encoding: str = _data("--encoding", default="utf-8", about="Of a text file, such as latin-1, cp1252 or utf-16.")
+    decimal: str | None = _data("--decimal", type=click.Choice([".", ","]),
+        about="What separates decimals in text; with a comma 31.015,50 is 31015.5.  [default: a point]")
+    encoding: str | None = _data("--encoding",
+        about="Of a text file, such as latin-1, cp1252 or utf-16.  [default: utf-8]")
     drop_missing_target: bool = _data("--drop-missing-target", default=False, is_flag=True,
         about="Leave out rows without a target, instead of refusing the table. Their number is not shown.")
 
@@ -174,17 +175,24 @@ class Options:
         """How the file is written."""
         from dpsparse.io.streams import Layout
 
-        return Layout(self.file_format, self.sep, self.decimal, self.encoding)
+        return Layout(**self.reading)
 
     @property
     def reading(self) -> dict[str, Any]:
         """The same as arguments of `read_table` and `read_columns`."""
-        return {
-            "format": self.file_format,
-            "sep": self.sep,
-            "decimal": self.decimal,
-            "encoding": self.encoding,
-        }
+        return {"format": self.file_format, **self.written}
+
+    @property
+    def written(self) -> dict[str, str]:
+        """How a text file is written, as far as it was stated."""
+        stated = {name: getattr(self, name) for name in ("sep", "decimal", "encoding")}
+        return {name: value for name, value in stated.items() if value is not None}
+
+    def as_fitted(self, model: Any) -> Options:
+        """Where nothing is stated, the file is written like the one that the model was fitted to."""
+        about = getattr(model, "about_", {})
+        known = {name: about[name] for name in ("sep", "decimal", "encoding") if name in about}
+        return self if self.written else replace(self, **known)
 
     @property
     def dropped(self) -> list[str]:

@@ -232,11 +232,12 @@ def _missing_words(fitted: Any) -> list[str]:
 def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, Any]]:
     """The model in its file, and the record about it."""
     options = job.options
-    # What the card calls the data and the target: names that were typed, nothing of the rows.
+    # What the card calls the data and the target, and how the next file is read: words that were typed.
     model.about_ = {
         "data": options.data_name or Path(str(job.data)).name,
         "target": options.target or "",
         "fitted": datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
+        **options.written,
     }
     assert options.output is not None
     path = _save_paid(model, options.output, rows.feature_names, options.overwrite)
