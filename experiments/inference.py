@@ -1,4 +1,4 @@
-"""Coverage of private intervals on real tables (docs/inference.md).
+"""Coverage of private intervals on real tables (experiments/notebook/inference.md, in short docs/inference.md).
 
     nice -n 15 python experiments/inference.py              an hour on one core
     nice -n 15 python experiments/inference.py --quick      20 draws a cell, nothing kept

@@ -4,7 +4,7 @@ For a pair of tables (D, D') a fit on D is recorded, then run again on D' with e
 the recorded one. Both go through `fit` itself. If the guarantee is true, then
 
     1. both runs meet the same releases with the same public scales                   control flow
-    2. whatever `fit` leaves behind is the same bit for bit                           nothing bypasses the door
+    2. everything `fit` leaves behind is the same bit for bit                           nothing bypasses the door
     3. no whole-number query moves by more than its lemma says, in exact arithmetic   sensitivity
     4. each phase costs at most what the plan declares for the phase of that name     accounting
     5. no noise is used twice                                                         independence
@@ -321,7 +321,7 @@ def reused(entries: list[Release]) -> list[str]:
         again = len(words) - len(Counter(words))
         # Two rounded Gaussian integers of scale 2^28 are equal with probability 1/(2 sqrt(pi) 2^28).
         expected = len(words) ** 2 / 2.0 * 2.0 ** (-29.8 * size)
-        # The probability of so many coincidences is at most expected^again / again!.
+        # The probability of that many coincidences is at most expected^again / again!.
         if again and again * math.log(expected) - math.lgamma(again + 1.0) < math.log(1e-8):
             return [f"the same noise is used {again + 1} times"]
     return []
@@ -374,7 +374,7 @@ def _over(
 
 
 def _leaks(events: Mapping[str, Event], first: list[Release], second: list[Release]) -> list[str]:
-    """Names that one table alone has are told with the declared probability, at most."""
+    """Names that only one table has are released with the declared probability, at most."""
     for a, b in zip(first, second, strict=True):
         allowed = getattr(events.get(a.phase), "leak", 0.0)
         if a.kind == "names" and (

@@ -69,11 +69,18 @@ def save(
     Parameters
     ----------
     model : fitted estimator or pipeline of dpsparse
+        What to write. Its ledger is not written.
     path : path
+        Where; a new file unless `overwrite`.
     feature_names : sequence of str or None
         Names of the columns; None takes those the model was fitted with, if any.
     overwrite : bool
         Whether an existing file may be replaced.
+
+    Returns
+    -------
+    Path
+        The file that was written.
 
     Examples
     --------
@@ -105,10 +112,20 @@ def dumps(model: Model, *, feature_names: Any = None) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """The fitted model of a file; refuses what is damaged, foreign or newer than this library,
-    and a guarantee that its own plan and parameters do not bear out.
+    """The fitted model of a file.
 
-    The model has no ledger. Column names, if the file has any, are in `feature_names_`.
+    A file that is damaged, foreign or newer than this library is refused, and so is a guarantee that its own plan and
+    parameters contradict. The model has no ledger. Column names, if the file has any, are in `feature_names_`.
+
+    Parameters
+    ----------
+    path : path
+        A file that `save` or the command line wrote.
+
+    Returns
+    -------
+    estimator or DPPipeline
+        Fitted, without a ledger.
 
     Examples
     --------
@@ -144,6 +161,16 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def to_sklearn(model: Model) -> Any:
     """A plain scikit-learn model (or pipeline) with the same predictions, for deployment.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline of dpsparse
+        Its released weights are copied; nothing is fitted.
+
+    Returns
+    -------
+    estimator or Pipeline of scikit-learn
+        Fitted.
 
     Examples
     --------

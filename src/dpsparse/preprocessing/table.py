@@ -1,7 +1,7 @@
 """`DPTablePreparer`: a table of mixed columns, each prepared as its declared fact says.
 
     "auto"              whether its cells are numbers, dates or names is learnt privately, then as below
-    "number", "date"    scale, centre and gaps learnt privately
+    "number", "date"    scale, centre and missing values learnt privately
     (low, high)         a number with public bounds
     "category"          categories learnt privately
     ["f", "m"]          public categories
@@ -55,7 +55,7 @@ Part = tuple[str, Step, tuple[str, ...]]
 
 @dataclass(eq=False, repr=False)
 class DPTablePreparer(PrivateStep):
-    """Numbers, categories, texts and gaps of a table to rows of bounded length.
+    """Numbers, categories, texts and missing values of a table to rows of bounded length.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ class DPTablePreparer(PrivateStep):
         The role of all columns that `columns` does not name. None refuses a table that has such columns, by name;
         ``DPTablePreparer(rest="auto")`` needs no other fact.
     fill : dict or None, default=None
-        Public constants for gaps, by column. Without one a gap is the centre, or a category of its own.
+        Public constants for missing values, by column. Without one it is the centre, or a category of its own.
     missing_values : tuple of str, default=()
         Words and numbers that stand for a missing value, such as ``("none", "-9")``, besides an empty cell, NA, NaN and
         null. Declared categories come first.
-    epsilon, delta, adjacency, ledger, n_samples, random_state
+    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
@@ -157,7 +157,7 @@ class DPTablePreparer(PrivateStep):
         return self.columns or {}
 
     def _planned(self, n_columns: int) -> dict[str, Any]:
-        """Roles of so many columns; those that `columns` does not name are known by their number only."""
+        """Roles of that many columns; those that `columns` does not name are known by their number only."""
         named = {name: role for name, role in self._named.items() if not _is(role, "drop")}
         more = n_columns - len(named) if self.rest not in (None, "drop") else 0
         return {**named, **{f"\0{k}": self.rest for k in range(more)}}

@@ -51,6 +51,7 @@ def privacy_card(
     Parameters
     ----------
     model : fitted estimator or pipeline of dpsparse, or a search for one
+        What the page is about.
     title : str
         Heading, for instance the file name; the estimator's name by default.
     ledger : Ledger or None
@@ -59,6 +60,11 @@ def privacy_card(
         Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
     checksum : str
         Of the model file (SHA-256), so that a reader can tell that the page is about that file.
+
+    Returns
+    -------
+    str
+        HTML.
 
     Examples
     --------

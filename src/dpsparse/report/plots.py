@@ -36,7 +36,7 @@ def _figure(height: float) -> tuple[Any, Any]:
 
 
 def _name_rows(axes: Any, names: Sequence[str]) -> None:
-    """One label for each row; a name is no formula, whatever dollars it has."""
+    """One label for each row; a name is no formula, even with dollar signs."""
     axes.set_yticks(range(len(names)), [show_name(name) for name in names], parse_math=False)
 
 
