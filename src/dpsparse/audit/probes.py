@@ -34,11 +34,11 @@ def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
     secure = _secure(estimator)
     keys = [make_releases(plan, estimator.random_state).rng for _ in range(2)] if secure else []
     # Twice, since the streams of threads are kept: the second look must find where the first one ended.
-    told = [rng.bytes(16) for rng in keys for _ in range(2)]
+    drawn = [rng.bytes(16) for rng in keys for _ in range(2)]
     for rng in (*keys, *keys):
         with streams(rng, 2) as parts:
-            told += [part.bytes(16) for part in parts]
-    if len(set(told)) < len(told):
+            drawn += [part.bytes(16) for part in parts]
+    if len(set(drawn)) < len(drawn):
         return "two secure fits draw from the same stream of noise"
     kinds = declared_costs(plan.event)
     if kinds["gaussian"]:

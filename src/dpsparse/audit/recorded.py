@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _NamesWithoutRows:
     """Names without the rows that have them: a draw may tell some of them."""
 
     known: tuple[str, ...]
@@ -150,7 +150,9 @@ class RecordedReleases(Releases):
             if isinstance(value, Query):
                 blind[field.name] = replace(value, whole=partial(watched, value.whole))
             elif isinstance(value, Names):
-                blind[field.name] = _Told(value.known, value.most, partial(watched, value.weights))
+                blind[field.name] = _NamesWithoutRows(
+                    value.known, value.most, partial(watched, value.weights)
+                )
             elif isinstance(value, Rows):
                 reads = {
                     m: partial(watched, getattr(value._parts, m)) for m in ("map", "sum", "collect")

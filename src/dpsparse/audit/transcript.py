@@ -64,7 +64,7 @@ class Transcript:
     entries: list[tuple[str, str, Any]] = field(default_factory=list)  # kind, name, answer
     script: Iterator[tuple[str, str, Any]] | None = None
 
-    def told(self, kind: str, name: str, answer: Callable[[], Any]) -> Any:
+    def answer_or_repeat(self, kind: str, name: str, answer: Callable[[], Any]) -> Any:
         """The answer: made now and written down, or the next of the script without a look at rows."""
         if self.script is None:
             found = answer()
@@ -80,7 +80,7 @@ class Transcript:
 
     def same(self, kind: str, name: str, fact: Any) -> None:
         """A public fact that must not differ between the runs."""
-        past = self.told(kind, name, lambda: fact)
+        past = self.answer_or_repeat(kind, name, lambda: fact)
         for wrong in differences(past, fact, name):
             raise NotInTranscriptError(f"{kind}: {wrong} differs from that of the recorded run")
 
@@ -113,24 +113,28 @@ class TranscribedReleases(Releases):
 
     def number_of_rows(self, rows: Any) -> int | None:
         ask = super().number_of_rows
-        found: int | None = self._book.told("fact", "number of rows", lambda: ask(rows))
+        found: int | None = self._book.answer_or_repeat("fact", "number of rows", lambda: ask(rows))
         return found
 
     def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
-        return np.asarray(self._book.told("draw", what, lambda: draw(self.rng)))
+        return np.asarray(self._book.answer_or_repeat("draw", what, lambda: draw(self.rng)))
 
     def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
         ask = super()._release
-        return np.asarray(self._book.told(mechanism.kind, phase, lambda: ask(phase, mechanism)))
+        return np.asarray(
+            self._book.answer_or_repeat(mechanism.kind, phase, lambda: ask(phase, mechanism))
+        )
 
     def _vertices(self, phase: str, vertices: Vertices) -> History:
         ask = super()._vertices
-        picks = self._book.told(vertices.kind, phase, lambda: vertices.picks(ask(phase, vertices)))
+        picks = self._book.answer_or_repeat(
+            vertices.kind, phase, lambda: vertices.picks(ask(phase, vertices))
+        )
         return vertices.history(picks)
 
     def _tilted(self, phase: str, tilt: Tilt) -> np.ndarray:
         ask = super()._tilted
-        return np.asarray(self._book.told(tilt.kind, phase, lambda: ask(phase, tilt)))
+        return np.asarray(self._book.answer_or_repeat(tilt.kind, phase, lambda: ask(phase, tilt)))
 
 
 @dataclass(frozen=True)
@@ -226,5 +230,5 @@ def _carried_out(run: Callable[..., Any], table: Sequence[Any], book: Transcript
         # How many fits this process has made is a fact about the process, and the second run is one more.
         warnings.simplefilter("ignore", UnpaidFitsWarning)
         result = run(*table)
-    told = [(w.category.__name__, str(w.message)) for w in said]
-    return {"result": result, "warnings": told, "printed": printed.getvalue()}
+    messages = [(w.category.__name__, str(w.message)) for w in said]
+    return {"result": result, "warnings": messages, "printed": printed.getvalue()}

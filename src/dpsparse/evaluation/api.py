@@ -108,7 +108,7 @@ def dp_evaluate(
     check_share("level", level, "try 0.95")
     seeded = is_seeded(random_state)
     model = getattr(model, "best_estimator_", model)  # of a search: its winner speaks for it
-    told = name_of(model)
+    model_name = name_of(model)
     if isinstance(getattr(model, "model_", None), BaseDPLinearModel):
         model, X = model.model_, prepared(model, X)  # of a DPPipeline: its maps are of single rows
     subject = describe_model(model, target_bound, error_bound)
@@ -129,7 +129,7 @@ def dp_evaluate(
     labels = model.classes_.tolist() if subject.n_classes else []
 
     def measure(releases: Releases) -> Report:
-        return report_on(releases.admit(scored), told, plan, labels, level, releases)
+        return report_on(releases.admit(scored), model_name, plan, labels, level, releases)
 
     return private_run(plan, None, measure, ledger=ledger, random_state=random_state)
 

@@ -156,8 +156,8 @@ class Report:
         head = f"Evaluation of {self.model}: {self.privacy_.headline}"
         note = f'<p style="font-size:85%;opacity:.8">{escape(self.covers)}</p>'
         g = self.privacy_
-        told = [("caution", text) for text in g.cautions]
-        return guarantee_html(head, g.proven, [*told, *rows], caution=bool(told)) + note
+        cautions = [("caution", text) for text in g.cautions]
+        return guarantee_html(head, g.proven, [*cautions, *rows], caution=bool(cautions)) + note
 
 
 def _estimate(record: Mapping[str, Any]) -> Estimate:

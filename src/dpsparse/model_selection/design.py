@@ -158,8 +158,8 @@ class Search:
     def for_width(self, width: int) -> Search | None:
         """The same search for fewer columns with the noise that was reserved, or None if a fit has no such plan."""
         all_fits = (*self.fits, *self.finals)
-        told = [fit.for_width(self.setting, width) for fit in all_fits]
-        known = tuple(fit for fit in told if fit is not None)
+        replanned = [fit.for_width(self.setting, width) for fit in all_fits]
+        known = tuple(fit for fit in replanned if fit is not None)
         if len(known) < len(all_fits):
             return None
         k = len(self.fits)

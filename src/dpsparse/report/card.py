@@ -152,9 +152,9 @@ def _drowned_columns(model: Any) -> frozenset[str]:
 def _fact(part: Any, j: int) -> str:
     if hasattr(part, "categories_"):
         known = part.categories_[j]
-        told = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         how = "declared" if part._declares else "released"
-        return f"{how} categories: {told or 'none'}; all others count as an average row or share columns"
+        return f"{how} categories: {listed or 'none'}; all others count as an average row or share columns"
     if hasattr(part, "center_"):
         low, high = part.center_[j] - part.reach_[j], part.center_[j] + part.reach_[j]
         how = "declared bounds" if part._declares else "released range"

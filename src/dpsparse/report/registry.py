@@ -100,22 +100,22 @@ def registry_entry(
     wrong = problems(answers) + ([f"please answer {', '.join(absent)}"] if absent else [])
     if wrong:
         raise ParameterError(f"The entry is not complete: {'; '.join(wrong)}.")
-    told = {name: text.strip() for name, text in answers.items() if text.strip()}
-    complete = all(name in told for name in ("actors", "tuning", "justification"))
+    answered = {name: text.strip() for name, text in answers.items() if text.strip()}
+    complete = all(name in answered for name in ("actors", "tuning", "justification"))
     entry = {
-        "url_slug": re.sub(r"[^a-z0-9]+", "-", told["name"].lower()).strip("-") or "entry",
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", answered["name"].lower()).strip("-") or "entry",
         "status": "Draft",
         "tier": 3 if complete else 2,
         "deployment": {
             "basic": {
-                "name": told["name"],
-                "data_curators": _several(told["curators"]),
-                "intended_use": told["intended_use"],
+                "name": answered["name"],
+                "data_curators": _several(answered["curators"]),
+                "intended_use": answered["intended_use"],
                 "data_product_type": "Machine learning model",
-                "data_product_region": told["region"],
-                "description": told["description"],
-                "publication_date": told["publication_date"],
-                "data_product_sector": told.get("sector"),
+                "data_product_region": answered["region"],
+                "description": answered["description"],
+                "publication_date": answered["publication_date"],
+                "data_product_sector": answered.get("sector"),
             },
             "dp_variant": {
                 "variant_name": "Pure DP" if g.delta == 0 else "Approximate DP",
@@ -137,9 +137,9 @@ def registry_entry(
             "deployment_model": {
                 "model_name": "Central",
                 "model_name_details": TRUST_MODEL,
-                "actors": told.get("actors"),
+                "actors": answered.get("actors"),
                 "release_type": "One release",
-                "release_type_details": told.get("future"),
+                "release_type_details": answered.get("future"),
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
@@ -149,13 +149,13 @@ def registry_entry(
                 "composition": _composition(model, ledger),
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": told.get("tuning"),
+                "preprocessing_and_hyperparameter_tuning": answered.get("tuning"),
                 "mechanisms": _mechanisms(model),
-                "justification": told.get("justification"),
+                "justification": answered.get("justification"),
             },
             "administrative": {
-                "sources": told.get("sources"),
-                "registry_authors": _several(told["authors"]),
+                "sources": answered.get("sources"),
+                "registry_authors": _several(answered["authors"]),
             },
         },
     }
