@@ -87,12 +87,18 @@ def evaluation_plan(
     n_samples : int
         Rows (or persons) to come.
     epsilon, delta, adjacency, metrics, level : see `dp_evaluate`
+        Price of the whole report, and what it holds.
     n_classes : int
         0 for a regressor, whose targets and errors are then in units of their bound.
     positive_rate : float
         Share of the second of two classes.
     assumed : float or None
         AUC of two classes (None: 0.8), accuracy of several (0.8), R2 of a regressor (0.5).
+
+    Returns
+    -------
+    Forecast
+        Widths to expect, with and without privacy.
 
     Examples
     --------

@@ -63,7 +63,8 @@ class DPFeatureTest(_Fitted):
         Bound on the expected share of false discoveries among the features found.
     control : {"bh", "by"}, default="bh"
         Benjamini-Hochberg, or Benjamini-Yekutieli, which allows for any dependence and finds less.
-    epsilon, delta, adjacency, ledger, random_state : as in every estimator.
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator
+        Price of the test, the account that pays it, and its noise.
 
     Attributes
     ----------

@@ -106,14 +106,21 @@ def expected_accuracy(
         With its domain (two classes, or a target bound) and parameters; delta is its own.
     n_samples, n_features : int
         Shape of the table to come.
-    epsilon : float or sequence of float
+    epsilon : float or sequence of float, default=(0.1, 0.3, 1, 3, 10)
+        Privacy losses to try, in natural log odds.
     reachable : float
         Best possible accuracy (or R^2) you would expect of the data. Take it from experience or public data.
     informative, entries : int
         Features that matter; non-zeros of a row (with as many columns or fewer, rows are dense).
     repeats : int
         Made-up tables; the spread over them is shown.
-    seed : int
+    seed : int, default=0
+        Of the made-up tables and their noise.
+
+    Returns
+    -------
+    Forecast
+        Scores by epsilon; `plot` draws them.
 
     Examples
     --------

@@ -105,7 +105,7 @@ class DPStandardizer(_Scaled, SharingStep):
     flag_gaps : bool or "auto", default="auto"
         A further column that tells where a number is missing: for all, none, or the columns whose released share of
         gaps is above 1 % and above its noise.
-    epsilon, delta, adjacency, ledger, n_samples, random_state
+    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
