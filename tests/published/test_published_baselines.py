@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from dpsparse import Domain
 from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.losses import Logistic, Squared
-from dpsparse.published import WangGuHardThresholdClassifier, _minimum, wang_zhang_2020_admm
+from dpsparse.published import WangGuHardThresholdClassifier, _base, wang_zhang_2020_admm
 from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
     default_ridge,
     noisy_winners,
@@ -31,7 +31,7 @@ def rows_and_labels(n=200, d=5):
 def test_tilted_minimum_is_stationary(ridge):
     rows, y = rows_and_labels()
     tilt, centre = np.linspace(-3, 3, 5), np.full(5, 0.3)
-    theta = _minimum.tilted_minimum(rows, y, Logistic(), ridge=ridge, tilt=tilt, centre=centre)
+    theta = _base.tilted_minimum(rows, y, Logistic(), ridge=ridge, tilt=tilt, centre=centre)
     gradient = rows.T @ Logistic().slope(rows @ theta, y) + ridge * (theta - centre) + tilt
     assert np.linalg.norm(gradient) < 1e-4
 

@@ -1,4 +1,7 @@
-"""What the estimators of printed papers share: a plan that promises nothing, and the rows as plain arrays."""
+"""What the estimators of printed papers share: a plan that promises nothing, and the rows as plain arrays.
+
+The one numerical tool of several fits is here too: the minimum of a tilted ridge problem, to rounding.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import fmin_l_bfgs_b
 
+from dpsparse._checks import check_count, check_positive
 from dpsparse.accounting import NonPrivate, Phase, Plan
+from dpsparse.losses import Loss, get_loss
 from dpsparse.methods.base import BaseDPLinearModel, output_count
 from dpsparse.methods.solution import Solution
 from dpsparse.release import Releases
@@ -58,6 +64,10 @@ class PublishedModel(BaseDPLinearModel):
         """Weights of all columns, and the intercept."""
         raise TypeError(f"{type(self).__name__} does not say how it fits.")
 
+    @property
+    def _loss(self) -> Loss:
+        return get_loss("squared" if self._labels_are_numbers else "logistic")
+
     def _why_one_row(self) -> str:
         return "the published form sees rows only."
 
@@ -85,6 +95,53 @@ class PublishedModel(BaseDPLinearModel):
         return Solution(np.array(weights), np.array(intercepts), printed.n_iter)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class PublishedBall(PublishedModel):
+    """What papers on the L1 ball share: its radius, the steps, and a constant column."""
+
+    radius: float | None = None
+    n_iter: int = 100
+    fit_intercept: bool = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_iter", self.n_iter)
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+
+    def _radius(self, feature_bound: float) -> float:
+        """The given one; else margins reach 10, or the bound of the targets."""
+        if self.radius is not None:
+            return float(self.radius)
+        reach = 10.0
+        if self._labels_are_numbers:
+            reach = float(self._domain.require("target_bound", type(self).__name__))
+        return reach / feature_bound
+
+
 def with_constant_column(X: Any, value: float) -> sp.csr_array:
     """The rows with a last column of `value`: the intercept inside the ball."""
     return sp.csr_array(sp.hstack([X, sp.csr_array(np.full((X.shape[0], 1), value))], format="csr"))
+
+
+def tilted_minimum(
+    rows: Any,
+    y: np.ndarray,
+    loss: Loss,
+    *,
+    ridge: float,
+    tilt: np.ndarray,
+    centre: np.ndarray | None = None,
+) -> np.ndarray:
+    """argmin of sum_i l(f_i.theta, y_i) + ridge/2 |theta - centre|^2 + tilt.theta."""
+    centre = np.zeros(rows.shape[1]) if centre is None else centre
+
+    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        margin, away = rows @ theta, theta - centre
+        value = float(loss.value(margin, y).sum()) + 0.5 * ridge * away @ away + tilt @ theta
+        return value, rows.T @ loss.slope(margin, y) + ridge * away + tilt
+
+    found, _, _ = fmin_l_bfgs_b(
+        objective, centre, maxiter=2000, factr=10.0, pgtol=1e-7 * max(ridge, 1e-3)
+    )
+    return np.asarray(found)

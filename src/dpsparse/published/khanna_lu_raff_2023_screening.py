@@ -36,9 +36,9 @@ from scipy.special import expit
 from dpsparse._checks import check_count, check_positive, given
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.losses import Logistic, Loss, Squared
+from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.published._base import Printed, PublishedModel, with_constant_column
+from dpsparse.published._base import Printed, PublishedBall, with_constant_column
 from dpsparse.sensitivity import raj_sensitivity
 
 
@@ -219,9 +219,6 @@ def _make_oracle(X: sp.csr_array, y: np.ndarray, loss: Loss) -> _Rows | _Moments
 
 # ---- the estimators ------------------------------------------------------------------------------
 
-# Share of delta that goes to the screening: "adp" splits evenly, "rnm" gives it a quarter.
-_DELTA_SHARE = {"adp": 0.5, "rnm": 0.25}
-
 
 def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
     """Lower bound on the loss's second derivative while ||w||_1 <= radius."""
@@ -248,22 +245,15 @@ class ScreenConstants(Printed):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Screen(PublishedModel):
+class _Screen(PublishedBall):
     """What the four estimators share; loss and rule differ."""
 
-    radius: float | None = None
-    n_iter: int = 100
     screen_share: float = 0.1
-    fit_intercept: bool = True
 
-    _loss: ClassVar[Loss]
     _rule: ClassVar[str]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_iter", self.n_iter)
-        if self.radius is not None:
-            check_positive("radius", self.radius)
         check_positive("screen_share", self.screen_share)
         if not self.screen_share < 1:
             raise ParameterError(f"screen_share must be below 1, got {given(self.screen_share)}.")
@@ -271,10 +261,6 @@ class _Screen(PublishedModel):
     def _screen_steps(self) -> tuple[int, ...]:
         """The steps after which features are screened."""
         raise TypeError(f"{type(self).__name__} does not say when it screens.")
-
-    def _reach(self) -> float:
-        """Largest margin of the default ball."""
-        raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
 
     def _paper(self, printed: Any) -> str:
         return "Khanna, Lu and Raff (2023) and its sequel"
@@ -285,11 +271,12 @@ class _Screen(PublishedModel):
         domain, loss = self._clipping(n_features), self._loss
         n = int(domain.require("n_samples", type(self).__name__))
         bound, d = domain.entry_bound(), n_features + self.fit_intercept
-        radius = self._reach() / bound if self.radius is None else float(self.radius)
+        radius = self._radius(bound)
         curvature = strong_convexity(loss, domain, radius)
         slope = loss.slope_bound(domain, radius)
         own, rest = self.screen_share * self.epsilon, (1.0 - self.screen_share) * self.epsilon
-        delta = self.delta * _DELTA_SHARE[self._rule]
+        # "adp" gives half of delta to the screening, "rnm" a quarter.
+        delta = self.delta * (0.5 if self._rule == "adp" else 0.25)
         claimed = published_sensitivity(loss.name, radius, n)
         if self._rule == "adp":
             scale = adp_scale(math.sqrt(d) * claimed, own, delta, len(self._screen_steps()))
@@ -355,23 +342,8 @@ class _RNMScreen(_Screen):
         return tuple(range(1, self.n_iter + 1))
 
 
-class _Logistic:
-    _loss: ClassVar[Loss] = Logistic()
-
-    def _reach(self) -> float:
-        return 10.0
-
-
-class _SquaredLoss:
-    _loss: ClassVar[Loss] = Squared()
-    _domain: Domain
-
-    def _reach(self) -> float:
-        return float(self._domain.require("target_bound", type(self).__name__))
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class ADPScreenClassifier(_Logistic, BaseDPClassifier, _ADPScreen):
+class ADPScreenClassifier(BaseDPClassifier, _ADPScreen):
     """NOT PRIVATE. ADP-Screen (Khanna, Lu and Raff 2023) with the logistic loss, as printed.
 
     The sensitivity of its scores is O(1/sqrt n) and not O(1/n). `DPScreenedLassoClassifier` screens for free.
@@ -403,7 +375,7 @@ class ADPScreenClassifier(_Logistic, BaseDPClassifier, _ADPScreen):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ADPScreenRegressor(_SquaredLoss, BaseDPRegressor, _ADPScreen):
+class ADPScreenRegressor(BaseDPRegressor, _ADPScreen):
     """NOT PRIVATE. ADP-Screen (Khanna, Lu and Raff 2023) with the squared loss, as printed.
 
     The sensitivity of its scores is O(1/sqrt n) and not O(1/n). `DPScreenedLassoRegressor` screens for free.
@@ -412,30 +384,15 @@ class ADPScreenRegressor(_SquaredLoss, BaseDPRegressor, _ADPScreen):
     ----------
     domain : Domain
         Needs `target_bound` and `n_samples`.
-    epsilon, delta : float
-        What the noise is computed from; the guarantee says infinity.
     radius : float or None, default=None
         L1 norm of the weights. None: ``target_bound / feature_bound``.
-    n_iter : int, default=100
-        Steps.
-    n_screens : int, default=1
-        Screenings, evenly spread over the steps.
-    screen_share : float, default=0.1
-        Share of epsilon that the screening gets.
-    fit_intercept : bool, default=True
-        Add a constant column inside the ball.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+
+    All other parameters are those of `ADPScreenClassifier`.
     """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RNMScreenClassifier(_Logistic, BaseDPClassifier, _RNMScreen):
+class RNMScreenClassifier(BaseDPClassifier, _RNMScreen):
     """NOT PRIVATE. RNM-Screen, the rule of the sequel, with the logistic loss, as printed.
 
     Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
@@ -445,28 +402,15 @@ class RNMScreenClassifier(_Logistic, BaseDPClassifier, _RNMScreen):
     ----------
     domain : Domain
         Needs `classes` and `n_samples`.
-    epsilon, delta : float
-        What the noise is computed from; the guarantee says infinity.
     radius : float or None, default=None
         L1 norm of the weights. None: ``10 / feature_bound``.
-    n_iter : int, default=100
-        Steps.
-    screen_share : float, default=0.1
-        Share of epsilon that the screening gets.
-    fit_intercept : bool, default=True
-        Add a constant column inside the ball.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+
+    All other parameters are those of `ADPScreenClassifier`; it screens after every step, so there is no `n_screens`.
     """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RNMScreenRegressor(_SquaredLoss, BaseDPRegressor, _RNMScreen):
+class RNMScreenRegressor(BaseDPRegressor, _RNMScreen):
     """NOT PRIVATE. RNM-Screen, the rule of the sequel, with the squared loss, as printed.
 
     Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
@@ -476,21 +420,8 @@ class RNMScreenRegressor(_SquaredLoss, BaseDPRegressor, _RNMScreen):
     ----------
     domain : Domain
         Needs `target_bound` and `n_samples`.
-    epsilon, delta : float
-        What the noise is computed from; the guarantee says infinity.
     radius : float or None, default=None
         L1 norm of the weights. None: ``target_bound / feature_bound``.
-    n_iter : int, default=100
-        Steps.
-    screen_share : float, default=0.1
-        Share of epsilon that the screening gets.
-    fit_intercept : bool, default=True
-        Add a constant column inside the ball.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+
+    All other parameters are those of `RNMScreenClassifier`.
     """

@@ -21,15 +21,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from dpsparse._checks import check_count, check_positive
 from dpsparse.accounting import Event, Phase, Plan, Pure, Repeated
 from dpsparse.accounting import epsilon as spent_epsilon
-from dpsparse.losses import Logistic, Loss, Squared
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor, output_count
 from dpsparse.methods.frank_wolfe import Problem, choose_resolution
 from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.solution import Solution
-from dpsparse.published._base import Printed, PrintedFit, PublishedModel, with_constant_column
+from dpsparse.published._base import Printed, PrintedFit, PublishedBall, with_constant_column
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
@@ -88,24 +86,8 @@ class LassoConstants(Printed):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Lasso(PublishedModel):
+class _Lasso(PublishedBall):
     """The plan that says what the noise of Algorithm 1 is worth."""
-
-    radius: float | None = None
-    n_iter: int = 100
-    fit_intercept: bool = True
-
-    _loss: ClassVar[Loss]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_iter", self.n_iter)
-        if self.radius is not None:
-            check_positive("radius", self.radius)
-
-    def _reach(self) -> float:
-        """Largest margin of the default ball."""
-        raise TypeError(f"{type(self).__name__} does not say how large its ball is.")
 
     def _paper(self, printed: Any) -> str:
         return f"Khanna, Lu and Raff (2023), Algorithm {1 if printed.n_outputs == 1 else 3}"
@@ -113,7 +95,7 @@ class _Lasso(PublishedModel):
     def _constants(self, n_features: int, n_outputs: int) -> LassoConstants:
         domain = self._clipping(n_features)
         bound, K = domain.entry_bound(), n_outputs
-        radius = self._reach() / bound if self.radius is None else float(self.radius)
+        radius = self._radius(bound)
         # The paper takes slopes of at most 1 for two classes, whatever the ball is, and 2 for more.
         slope = 1.0 if self._loss.labels == "classes" else self._loss.slope_bound(domain, radius)
         if K == 1:
@@ -203,11 +185,6 @@ class KhannaLuRaffLassoClassifier(_Lasso, BaseDPClassifier):
         1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
     """
 
-    _loss: ClassVar[Loss] = Logistic()
-
-    def _reach(self) -> float:
-        return 10.0
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KhannaLuRaffLassoRegressor(_Lasso, BaseDPRegressor):
@@ -222,8 +199,3 @@ class KhannaLuRaffLassoRegressor(_Lasso, BaseDPRegressor):
 
     All other parameters are those of `KhannaLuRaffLassoClassifier`.
     """
-
-    _loss: ClassVar[Loss] = Squared()
-
-    def _reach(self) -> float:
-        return float(self._domain.require("target_bound", type(self).__name__))

@@ -21,8 +21,7 @@ import scipy.sparse as sp
 from dpsparse._checks import check_count
 from dpsparse.losses import Logistic
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.published._base import Printed, PublishedModel
-from dpsparse.published._minimum import tilted_minimum
+from dpsparse.published._base import Printed, PublishedModel, tilted_minimum
 
 
 def voted_support(

@@ -33,12 +33,11 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import check_count, check_positive
 from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
 from dpsparse.losses import Logistic
 from dpsparse.methods.base import BaseDPClassifier
-from dpsparse.published._base import Printed, PublishedModel, with_constant_column
+from dpsparse.published._base import Printed, PublishedBall, with_constant_column
 
 B = 24  # 2^24 a feature: sums over fewer than 2^29 features stay below 2^53
 PATIENCE = 10_000  # rejections before the weights are taken anew
@@ -285,7 +284,7 @@ class LassoConstants(Printed):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedModel):
+class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedBall):
     """NOT PRIVATE. Frank-Wolfe on the L1 ball (Raff, Khanna and Lu 2023), logistic loss, as printed.
 
     The sign of every chosen gradient is read off the rows, which gives back the label of a row that owns a feature, at
@@ -312,20 +311,10 @@ class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedModel):
         1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
     """
 
-    radius: float | None = None
-    n_iter: int = 100
-    fit_intercept: bool = True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_iter", self.n_iter)
-        if self.radius is not None:
-            check_positive("radius", self.radius)
-
     def _constants(self, n_features: int, n_outputs: int) -> LassoConstants:
         domain = self._clipping(n_features)
         bound = domain.entry_bound()
-        radius = 10.0 / bound if self.radius is None else float(self.radius)
+        radius = self._radius(bound)
         # The paper's epsilon' of a step by advanced composition, over twice the sensitivity of a gradient.
         share = self.epsilon / math.sqrt(8.0 * self.n_iter * math.log(1.0 / self.delta))
         return LassoConstants(

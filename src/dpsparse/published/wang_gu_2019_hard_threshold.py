@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse._checks import check_count, check_positive
-from dpsparse.losses import Loss, get_loss
+from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.methods.minimisers import longest_row
 from dpsparse.published._base import Printed, PublishedModel
@@ -101,16 +101,13 @@ class _HardThreshold(PublishedModel):
         if self.step_size is not None:
             check_positive("step_size", self.step_size)
 
-    def _loss(self) -> Loss:
-        return get_loss("squared" if self._labels_are_numbers else "logistic")
-
     def _constants(self, n_features: int, n_outputs: int) -> HardThresholdConstants:
         bound = longest_row(self._domain, n_features)
         return HardThresholdConstants(
             n_outputs=n_outputs,
             n_iter=self.n_iter,
             n_nonzero=self.n_nonzero,
-            step=self.step_size or 1.0 / (self._loss().smoothness * bound**2),
+            step=self.step_size or 1.0 / (self._loss.smoothness * bound**2),
             gradient_bound=bound,
             rho=math.inf if math.isinf(self.epsilon) else concentrated(self.epsilon, self.delta),
         )
@@ -123,7 +120,7 @@ class _HardThreshold(PublishedModel):
     ) -> tuple[np.ndarray, float]:
         """No clipping and no intercept."""
         weights = private_hard_threshold(
-            X, y, self._loss(), rng, n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, step=printed.step,
+            X, y, self._loss, rng, n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, step=printed.step,
             epsilon=self.epsilon, delta=self.delta, gradient_bound=printed.gradient_bound,
         )  # fmt: skip
         return weights, 0.0

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 
 from dpsparse._checks import check_count, given
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Loss, Squared, get_loss
+from dpsparse.losses import Loss, Squared
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.published._base import Printed, PublishedModel
 
@@ -267,7 +267,7 @@ class _Transfer(PublishedModel):
             public_rows = sp.csr_array(self.public_X)
             variance = top_eigenvalue(public_rows)
         weights = transfer(
-            X, y, public_rows, get_loss("squared" if self._labels_are_numbers else "logistic"), rng,
+            X, y, public_rows, self._loss, rng,
             n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, ridge=printed.ridge,
             epsilon=printed.epsilon, delta=self.delta, public_variance=variance,
         )  # fmt: skip

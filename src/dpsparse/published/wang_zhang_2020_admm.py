@@ -22,8 +22,7 @@ from dpsparse._checks import check_choice, check_count, check_positive
 from dpsparse.losses import Logistic, Loss
 from dpsparse.methods.base import BaseDPClassifier
 from dpsparse.nonzeros import top_k
-from dpsparse.published._base import Printed, PublishedModel
-from dpsparse.published._minimum import tilted_minimum
+from dpsparse.published._base import Printed, PublishedModel, tilted_minimum
 
 
 def admm(
