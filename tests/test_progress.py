@@ -48,7 +48,8 @@ def test_every_phase_is_told_once_if_asked(model, capsys):
     model.fit(X, Y)
     assert capsys.readouterr().err == ""  # not a terminal, not asked
     model.set_params(verbose=1).fit(X, Y)
-    lines = capsys.readouterr().err.splitlines()
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert last.endswith(f": kept {model.n_nonzero_} of {model.coef_.size} weights")
     told = [line.split(": ")[1].rsplit(",", 1)[0] for line in lines]
     assert set(told) == {phase.name for phase in model.plan_.phases}
 

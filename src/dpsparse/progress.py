@@ -42,6 +42,11 @@ def _write(text: str) -> None:
     sys.stderr.flush()
 
 
+def tell(text: str) -> None:
+    """One line on the terminal or in the log, away from results."""
+    _write(f"{text}\n")
+
+
 class FitProgress:
     """Called by `Releases` with a phase and the share of it that is done; used as a context."""
 

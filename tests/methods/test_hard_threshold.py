@@ -49,18 +49,24 @@ def test_private_fits_keep_their_number_of_weights(adjacency, n_iter, classes):
     assert model.plan_.guarantee.recompute() <= 1.0 + 1e-9
 
 
-def test_steps_follow_from_public_facts():
-    def steps(n_samples, n_features=100, **parameters):
-        domain = Domain(classes=[0, 1], n_samples=n_samples)
-        return DPHardThresholdClassifier(domain, **parameters).plan(n_features).parameters["n_iter"]
+@pytest.mark.parametrize("declared", [True, False])
+def test_steps_grow_with_rows_and_budget(declared):
+    """From the released number of rows where none is declared."""
 
-    found = [steps(n) for n in (100, 5000, 10**6)]
+    def steps(n, n_features=20, **parameters):
+        X, y = np.ones((n, n_features)), np.arange(n) % 2
+        domain = Domain(classes=[0, 1], n_samples=n if declared else None)
+        model = DPHardThresholdClassifier(domain, random_state=0, **parameters)
+        assert "n_iter" in model.plan(n_features).parameters
+        return model.fit(X, y).n_iter_
+
+    found = [steps(2000, epsilon=epsilon) for epsilon in (0.1, 0.5, 2.0, 100.0, math.inf)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (10, 100)
-    assert steps(5000) > steps(5000, 10_000)
-    assert steps(None) == 10
-    assert steps(None, epsilon=math.inf) == 100
-    assert steps(5000, n_iter=7) == 7
+    assert 10 < found[1] < found[2]
+    assert steps(400) < steps(4000)
+    assert steps(4000, 20) > steps(4000, 200)
+    assert steps(400, n_iter=7) == 7
 
 
 def test_without_noise_the_run_is_that_of_a_huge_budget():

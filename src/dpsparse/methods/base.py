@@ -46,7 +46,7 @@ from dpsparse.methods.schema import (
 )
 from dpsparse.methods.solution import Settings
 from dpsparse.private_run import private_run
-from dpsparse.progress import FitProgress
+from dpsparse.progress import FitProgress, tell
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -424,6 +424,10 @@ class BaseDPLinearModel(FittedLinearModel):
             self.drowned_ = solution.drowned
         self.plan_ = plan
         self.privacy_ = plan.guarantee
+        if self.verbose > 0:
+            tell(
+                f"{type(self).__name__}: kept {self.n_nonzero_:,} of {solution.coef.size:,} weights"
+            )
 
     def _source_labels(self, source: Source, y: Any) -> np.ndarray | None:
         """The declared labels; what scikit-learn's checks would note of a table is noted of its source."""

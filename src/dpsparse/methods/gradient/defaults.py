@@ -8,7 +8,7 @@ from __future__ import annotations
 
 MOMENTUM = 0.9  # of the velocity that noisy gradients move
 MIN_STEPS, MAX_STEPS = 3, 2000  # the plan charges the sampler's slack for the latter
-STEPS_PER_ROOT_OF_SIGNAL = 1.0  # signal: rows times budget, which is what a mean is seen by
+# Of the root of rows times budget, which is what a mean is seen by; narrow tables take all of it.
 STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE = 0.3
 SIGNAL_PER_STEP = 10.0  # where noise would drown the rows, steps are shorter
 MAX_STEP_SIZE = 20.0

@@ -49,7 +49,6 @@ from dpsparse.methods.gradient.defaults import (
     ROUND_SHARES,
     ROUND_SHARES_FOR_FEW,
     SIGNAL_PER_STEP,
-    STEPS_PER_ROOT_OF_SIGNAL,
     STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE,
     SURE_SIGNAL,
     TRUST_IN_EARLIER_ROUNDS,
@@ -121,7 +120,7 @@ def schedule(settings: Settings, wide: bool, n: float, budget: float) -> tuple[i
     """Number of steps and step size, in units of that of the loss, from n and the budget alone."""
     signal = n * min(budget, NOISELESS_BUDGET)
     most = min(MAX_STEPS, max(MIN_STEPS_OF_MANY_ROWS, int(MAX_READS_OF_ROWS / n)))
-    factor = STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE if wide else STEPS_PER_ROOT_OF_SIGNAL
+    factor = STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE if wide else 1.0
     steps = math.ceil(min(factor * math.sqrt(signal), most))
     n_iter = settings.n_iter or max(MIN_STEPS, steps)
     return n_iter, min(signal / (SIGNAL_PER_STEP * n_iter), MAX_STEP_SIZE)

@@ -7,18 +7,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsparse.accounting import Plan
+from dpsparse.accounting import REST, Budget, Plan
 from dpsparse.methods.base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
     check_count,
 )
-from dpsparse.methods.hard_threshold.defaults import MIN_SIGNAL_OF_REGRESSION
-from dpsparse.methods.hard_threshold.plan import choose, price
+from dpsparse.methods.hard_threshold.defaults import (
+    LINE_BUDGET_SHARE,
+    MAX_STEPS,
+    MIN_SIGNAL_OF_REGRESSION,
+)
+from dpsparse.methods.hard_threshold.solve import HardThreshold
 from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_FOR_REGRESSION
+from dpsparse.methods.look.plan import add_look
+from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
+
+
+def price(settings: HardThreshold, budget: Budget) -> None:
+    """Add the releases of a run to `budget`."""
+    look, steps = settings.look, settings.n_iter or MAX_STEPS
+    add_look(budget, look.looks)
+    line = "one noisy number a step: how far its step may go"
+    budget.gaussian("line", LINE_BUDGET_SHARE, steps, line)
+    entries = steps * (look.n_features + 1) * look.n_outputs
+    budget.gaussian("gradients", REST, entries, "all steps together")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,10 +59,10 @@ class _DPHardThreshold(BaseDPLinearModel):
         mean = plan_mean_if_few_rows(self, too_few) if self.n_iter is None else None
         if mean is not None:
             return mean
-        settings = choose(
-            self._facts(n_features, labels), n_iter=self.n_iter, n_nonzero=int(self.n_nonzero)
-        )
-        shown = {"n_iter": settings.n_iter, "n_outputs": settings.look.n_outputs}
+        look = choose_rows(self._facts(n_features, labels))
+        kept = min(int(self.n_nonzero), n_features * look.n_outputs)
+        settings = HardThreshold(look=look, n_iter=self.n_iter, n_nonzero=kept)
+        shown = {"n_iter": self.n_iter or "from released counts", "n_outputs": look.n_outputs}
         return self._budgeted(settings, price, shown, source="docs/proofs/noisy_gradient.md")
 
 

@@ -17,7 +17,7 @@ nothing moves, and the model is the mean or the class prior.
 | symbol | variable | meaning |
 |---|---|---|
 | k | n_nonzero | weights kept, all classes together |
-| T | n_iter | steps: a privacy parameter |
+| T | n_iter | steps; by default n over sd of one gradient for all of the budget and over 2 sqrt d, from 10 to 100 |
 
 A step costs two passes over the non-zeros of kept features. Without noise the steps are the same. Deviations from the
 papers: n is declared or released, never read; rows are clipped to a released length where the papers assume a bound;
@@ -35,8 +35,11 @@ from dpsparse.losses import get_loss
 from dpsparse.methods.hard_threshold.defaults import (
     CURVATURE_PER_NOISE,
     MAX_NOISE_GAIN,
+    MAX_STEPS,
+    MIN_STEPS,
     SEARCH_BUDGET_SHARE,
     SEARCH_WEIGHTS_FACTOR,
+    SIGNAL_PER_STEP,
 )
 from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
 from dpsparse.methods.solution import Solution
@@ -46,28 +49,29 @@ from dpsparse.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The public side of a run."""
+class HardThreshold:
+    """The public side of a run. No number of steps: chosen from released numbers, as documented above."""
 
     look: RowSettings
-    n_iter: int
+    n_iter: int | None
     n_nonzero: int
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
         return solve(rows, self, releases)
 
 
-def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
+def solve(rows: Rows, settings: HardThreshold, releases: Releases) -> Solution:
     """Weights (K, d) on the original features and offsets (K,)."""
     targets = look_at_targets(rows, settings.look, releases)
     scaled = ScaledRows(rows, settings.look, targets, releases)
     weights = np.zeros(
         (scaled.units.width + 1, settings.look.n_outputs)
     )  # the constant's come last
-    searching = math.ceil(settings.n_iter / 2)
-    fitting = settings.n_iter - searching
+    n_iter = settings.n_iter or choose_steps(scaled, releases)
+    searching = math.ceil(n_iter / 2)
+    fitting = n_iter - searching
     many, few = SEARCH_WEIGHTS_FACTOR * settings.n_nonzero, settings.n_nonzero
-    of_line = 1.0 / settings.n_iter
+    of_line = 1.0 / n_iter
     for _ in range(searching):
         share = SEARCH_BUDGET_SHARE / searching
         weights = step(scaled, weights, many, share, of_line, releases)
@@ -78,7 +82,17 @@ def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     for _ in range(fitting):
         share = (1.0 - SEARCH_BUDGET_SHARE) / fitting
         weights = step(scaled, weights, few, share, of_line, releases)
-    return scaled.publish(weights[:-1], weights[-1], settings.n_iter, None)
+    return scaled.publish(weights[:-1], weights[-1], n_iter, None)
+
+
+def choose_steps(scaled: ScaledRows, releases: Releases) -> int:
+    """A step along one of d columns is seen in n/(sd of a slope)/sqrt(d) units of noise: more signal pays for more
+    steps."""
+    clip, width = scaled.targets.clip, scaled.units.width
+    start = np.zeros((width + 1, scaled.settings.n_outputs))
+    noise = releases.scale("gradients", scaled.gradient(start[:-1], start[-1], clip)) / clip
+    signal = scaled.targets.n / noise if noise > 0.0 else math.inf
+    return int(min(max(signal / (SIGNAL_PER_STEP * math.sqrt(scaled.width)), MIN_STEPS), MAX_STEPS))
 
 
 def step(

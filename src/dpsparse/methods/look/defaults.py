@@ -26,8 +26,7 @@ MIN_CLASS_SHARE = 0.01  # of the rows: a class is never taken to be rarer
 MIN_EFFECTIVE_ROWS_FOR_REGRESSION = 60.0  # below it a regression is the mean of its targets
 
 MIN_MASS_PER_NOISE = 2.0  # a mass is never taken to be smaller, in standard deviations of its noise
-DROPPED_MASS_PER_NOISE = 1.0  # a column of a smaller mass is dropped from a wide table
-MANY_COLUMNS = 2**17  # from which such columns are dropped from tall tables too, for their cost
+MANY_COLUMNS = 2**17  # from which columns below their noise are dropped from tall tables too
 UNKNOWN_UNIT_FACTOR = 2.0**45  # how far from 1 entries may be that nobody has bounded
 CLIPPED_LENGTH_PER_MEDIAN = 1.5  # where rows that keep their length are shortened
 CUTOFF_PER_SPREAD = 1.5  # where residuals begin to count linearly, in .75-quantiles of |y - mean|

@@ -24,7 +24,6 @@ import numpy as np
 from dpsparse.methods.facts import Facts
 from dpsparse.methods.look.defaults import (
     CLIPPED_LENGTH_PER_MEDIAN,
-    DROPPED_MASS_PER_NOISE,
     MANY_COLUMNS,
     MIN_MASS_PER_NOISE,
     MIN_SQUARED_MEAN_OF_TABLE,
@@ -158,7 +157,7 @@ class ScaledRows:
         noisy = self.releases.gaussian("masses", query)
         del query  # and with it rows on all columns
         drops = self.wide or self.width > MANY_COLUMNS
-        least = DROPPED_MASS_PER_NOISE * scale if drops else -np.inf
+        least = scale if drops else -np.inf
         floor = max(MIN_MASS_PER_NOISE * scale, 1e-6)
         self.drowned_scale = np.float32(1.0 / math.sqrt(floor))
         scaling = np.empty(self.width, np.float32)

@@ -35,12 +35,11 @@ class Standardisation:
     scaling: np.ndarray
     axes: np.ndarray | None
     length: float
-    median: float  # length of a row before it is centred and scaled
 
 
 def declared_standardisation(n_columns: int, length: float) -> Standardisation:
     """Rows as they are; `length` is declared."""
-    return Standardisation(np.zeros(n_columns), np.ones(n_columns), None, length, length)
+    return Standardisation(np.zeros(n_columns), np.ones(n_columns), None, length)
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,7 @@ class Columns:
     centre: np.ndarray | None  # None: rows of few entries, which are not centred
     scaling: np.ndarray
     drowned_scale: float  # that of a column that noise hides
-    median: float  # length of a row before it is centred and scaled
-    typical: float  # and about what it is afterwards
+    typical: float  # about the length of a row after that
 
 
 def look_at_columns(
@@ -68,7 +66,7 @@ def look_at_columns(
     low, high, prior = lengths
     length = release_quantile(
         releases, "length", rows.unit(ones).count_shorter, n, 0.5, low, high,
-        share=0.5, prior=prior, sure=0.8,
+        share=0.5, prior=prior, sure=0.8, if_below=high,
     )  # fmt: skip
     total = rows.unit(ones, shortest=length).total()
     noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
@@ -77,11 +75,11 @@ def look_at_columns(
     if float(centre @ centre) < min_squared_mean * length**2:
         sizes, least = believable_sizes(rows.unit(ones).masses(), releases, n)
         scaling = np.sqrt(sizes.mean() / sizes)
-        return Columns(None, scaling, math.sqrt(sizes.mean() / least), length, length)
+        return Columns(None, scaling, math.sqrt(sizes.mean() / least), length)
     query = squares(rows.standardised(centre, np.ones(len(found))).unit(ones, shortest=length))
     sizes, least = believable_sizes(query, releases, n)
     scaling, drowned = np.sqrt(sizes.mean() / sizes), math.sqrt(sizes.mean() / least)
-    return Columns(centre, scaling, drowned, length, length * math.sqrt(float(sizes.sum()) / n))
+    return Columns(centre, scaling, drowned, length * math.sqrt(float(sizes.sum()) / n))
 
 
 def believable_sizes(query: Query, releases: Releases, n: float) -> tuple[np.ndarray, float]:
@@ -104,14 +102,14 @@ def look_at_table(
         turn = even_axes(matrix(second), noise, MIN_SHARE_OF_MEAN_SIZE * n / rows.n_features)
     mapped = rows.standardised(centre, scaling, axes=turn).unit(ones)
     final = release_final_length(mapped, releases, n, typical)
-    return Standardisation(centre, scaling, turn, final, columns.median)
+    return Standardisation(centre, scaling, turn, final)
 
 
 def release_final_length(units: UnitRows, releases: Releases, n: float, typical: float) -> float:
     """The median length of standardised rows; `typical` is about what it will be."""
     return release_quantile(
         releases, "length", units.count_shorter, n, 0.5, typical / 16.0, typical * 16.0,
-        share=0.5, sure=0.7,
+        share=0.5, sure=0.7, if_below=typical,
     )  # fmt: skip
 
 

@@ -45,16 +45,18 @@ from dpsparse.rows import Margins, Query, Rows
 if TYPE_CHECKING:
     from dpsparse.methods.base import BaseDPLinearModel
 
-LEAST_NOISE = 1e-9  # of a share of the rows: a count without noise leaves no doubt about the side
+
+def middles_of(edges: np.ndarray) -> np.ndarray:
+    """Between neighbouring edges of one sign their geometric mean, beside zero half of the edge."""
+    low, high = edges[:-1], edges[1:]
+    return np.asarray(
+        np.where(low * high > 0.0, np.sign(low) * np.sqrt(np.abs(low * high)), (low + high) / 2.0)
+    )
+
+
 # Bins of margins between EDGES, and the margin that stands for each.
 EDGES = np.concatenate([-np.array(MARGIN_EDGES[::-1]), [0.0], MARGIN_EDGES])
-_INNER = np.sqrt(np.array(MARGIN_EDGES[1:]) * np.array(MARGIN_EDGES[:-1]))
-_HALF = np.concatenate([[MARGIN_EDGES[0] / 2.0], _INNER, [1.25 * MARGIN_EDGES[-1]]])
-MIDDLES = np.concatenate([-_HALF[::-1], _HALF])
-GRID, GRID_ROUNDS = (
-    33,
-    4,
-)  # of the search for slope and offset; a round is eight times as fine as the one before
+MIDDLES = np.concatenate([[-1.25 * MARGIN_EDGES[-1]], middles_of(EDGES), [1.25 * MARGIN_EDGES[-1]]])
 ClassWeight = tuple[float, ...] | str | None  # public, or "balanced": from the released counts
 
 
@@ -265,6 +267,7 @@ def release_quantile(
     share: float = 1.0,
     prior: float = 0.0,
     sure: float = 0.5,
+    if_below: float | None = None,
 ) -> float:
     """The `level`-quantile between `low` and `high`, for `share` of what the phase pays.
 
@@ -273,6 +276,10 @@ def release_quantile(
     believed in proportion to its power `prior` (0: every octave alike). The result is large enough with probability
     `sure`: rows that are taken to be too short make weights out of noise, rows that are taken to be too long only
     waste a part of the budget.
+
+    Most rows may lie below `low`, as empty rows do, and tell nothing of the others. Where `if_below` is given this is
+    believed to be as likely as not, so the first count is taken at `low`, and `if_below` is the result unless there is
+    another that is large enough.
     """
     share /= QUANTILE_COUNTS
     # Powers of NumPy differ from machine to machine in their last digits; a released length must not.
@@ -282,14 +289,21 @@ def release_quantile(
     edges = low * arithmetic.exp(logs)
     belief = arithmetic.exp(prior * logs[:-1])
     belief /= belief.sum()
+    if if_below is not None:
+        edges, belief = np.append(0.0, edges), np.append(1.0, belief) / 2.0
     for _ in range(QUANTILE_COUNTS):
         i = int(np.argmin(np.abs(np.cumsum(belief)[:-1] - 0.5))) + 1
         query = count_below(float(edges[i]))
-        noise = max(releases.scale(phase, query, share) / n_rows, LEAST_NOISE)
+        # A count without noise leaves no doubt about the side, and no division by zero.
+        noise = max(releases.scale(phase, query, share) / n_rows, 1e-9)
         found = float(releases.gaussian(phase, query, share)[0]) / n_rows
         likelihoods = side_likelihoods(min(max(found, 0.0), 1.0), noise, level)
         belief *= np.repeat(likelihoods, (i, len(belief) - i))
         belief /= belief.sum()
+    if if_below is not None:
+        if 1.0 - belief[0] <= sure:
+            return if_below
+        belief[0] = 0.0
     i = int(np.searchsorted(np.cumsum(belief), sure))
     return math.sqrt(float(edges[i]) * float(edges[i + 1]))
 
@@ -349,8 +363,8 @@ def likeliest_slope_and_offset(
         return np.asarray(seen.sum(axis=2) + total + believed)
 
     octaves, shift, reach = 0.0, 0.0, 4.0
-    for _ in range(GRID_ROUNDS):
-        grid = np.linspace(-reach, reach, GRID)
+    for _ in range(4):  # a round is eight times as fine as the one before
+        grid = np.linspace(-reach, reach, 33)
         found = badness(octaves + grid, shift + grid)
         i, j = np.unravel_index(int(np.argmin(found)), found.shape)
         octaves, shift, reach = octaves + float(grid[i]), shift + float(grid[j]), reach / 8.0

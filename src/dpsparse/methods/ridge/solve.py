@@ -72,6 +72,11 @@ def row_clip(way: str) -> float:
     return defaults.ROW_CLIP if way == "released" else defaults.DECLARED_ROW_CLIP
 
 
+def typical_length(way: str) -> float:
+    """Of a standardised row without its constant."""
+    return defaults.MEDIAN_LENGTH if way == "released" else 1.0
+
+
 def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     """Weights (1, d) and the intercept (1,)."""
     n, mean, cutoff = settings.n_samples, 0.0, defaults.DECLARED_CUTOFF
@@ -79,8 +84,7 @@ def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
         mean = release_mean(rows, releases, n)[1]
         cutoff = release_cutoff(rows, releases, n, mean, settings.cutoff)
     standard = look_at_rows(rows, settings, releases)
-    median = defaults.MEDIAN_LENGTH if settings.way == "released" else 1.0
-    stretch = standard.scaling * (median / standard.length)
+    stretch = standard.scaling * (typical_length(settings.way) / standard.length)
     theta = fit(rows, settings, standard, stretch, mean, cutoff, releases)
     if settings.n_nonzero is not None:
         theta[:-1] = keep(theta[:-1], standard, settings.n_nonzero)

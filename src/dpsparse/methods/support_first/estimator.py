@@ -17,11 +17,11 @@ from dpsparse.methods.base import (
     BaseDPLinearModel,
     BaseDPRegressor,
 )
-from dpsparse.methods.look.targets import plan_mean_if_few_rows
+from dpsparse.methods.look.targets import plan_mean, plan_mean_if_few_rows
 from dpsparse.methods.minimisers import check_range, noise_of_the_fit
 from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first import defaults
-from dpsparse.methods.support_first.plan import choose, price
+from dpsparse.methods.support_first.plan import choose, drowns, price
 from dpsparse.methods.support_first.solve import Admm
 from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS, ONE_ROW
 
@@ -50,9 +50,11 @@ class _SupportFirst(BaseDPLinearModel):
             check_count("n_nonzero", self.n_nonzero)
 
     def _why_one_row(self) -> str:
-        if self._fit_kind() == "objective":
-            return ONE_ROW
-        return MANY_ROWS if self._domain.rows_per_unit is None else ""
+        tilted, many = self._fit_kind() == "objective", self._domain.rows_per_unit is None
+        if not tilted and not many:
+            return ""
+        gap = " No support-first method takes persons with any number of rows; DPGradient* and DPHardThreshold* do."
+        return (ONE_ROW if tilted else MANY_ROWS) + (gap if many else "")
 
     def _most_rows(self, n_features: int) -> int | None:
         return LARGEST_TABLE
@@ -73,13 +75,16 @@ class _SupportFirst(BaseDPLinearModel):
         budget = Budget(self.epsilon, self.delta)
         price(settings, self.adjacency, budget, name)
         phases = budget.phases()
+        noise = noise_of_the_fit(phases)
+        if fit == "output" and settings.of_numbers and drowns(noise["scale"], settings.way):
+            return plan_mean(self, facts.effective_rows)
         return self._planned(
             phases,
             settings,
             source=self._source,
             parameters={
                 "n_iter": 1 if settings.admm is None else settings.admm.n_iter,
-                **noise_of_the_fit(phases),
+                **noise,
                 "n_nonzero": settings.n_nonzero,
                 "scales": settings.way,
                 "effective_rows": facts.effective_rows,

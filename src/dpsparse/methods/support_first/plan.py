@@ -22,7 +22,7 @@ from dpsparse.methods.minimisers import (
     tilted_fit,
 )
 from dpsparse.methods.ridge.plan import choose_ridge, choose_way, has_axes
-from dpsparse.methods.ridge.solve import row_clip
+from dpsparse.methods.ridge.solve import row_clip, typical_length
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.solve import Admm, SupportFirst
 from dpsparse.sensitivity import ridge_minimiser
@@ -120,6 +120,12 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
         check_grid(method, ratio * math.sqrt(BLUR_SHARE if tilted else 1.0), size)
         if tilted:
             check_tilt(method, ratio, size, adjacency)
+
+
+def drowns(noise: float, way: str) -> bool:
+    """Whether the noise of weights moves the prediction of a typical row by more than a cutoff of the residuals: no
+    weights are worth that, whatever the rows say."""
+    return noise * math.hypot(typical_length(way), 1.0) > 1.0
 
 
 def fit_event(settings: SupportFirst, adjacency: str, size: int, ratio: float) -> Event:

@@ -46,7 +46,7 @@ from dpsparse.methods.look.table import (
 )
 from dpsparse.methods.look.targets import look_at_classes, release_cutoff, release_mean
 from dpsparse.methods.ridge import defaults as ridge_defaults
-from dpsparse.methods.ridge.solve import LONGEST
+from dpsparse.methods.ridge.solve import LONGEST, typical_length
 from dpsparse.methods.solution import Solution
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.student import learn
@@ -103,7 +103,6 @@ class Run:
         self.share = 1.0 / settings.n_outputs  # of a phase that every output draws on
         self.priors = np.zeros(settings.n_outputs)
         self.mean, self.spread, self.cutoff = 0.0, 1.0, 1.0  # of classes
-        self.typical_entry = settings.feature_bound
         self.columns = np.arange(rows.n_features)  # of all outputs together
         self.standard = declared_standardisation(rows.n_features, settings.longest_on_support)
         self.stretch = np.ones(rows.n_features)
@@ -116,8 +115,7 @@ class Run:
         if len(self.columns) < d:
             self.rows = self.rows.columns(self.columns, spare=False)
         self.standard = self.look_at_rows()
-        median = ridge_defaults.MEDIAN_LENGTH if self.released else 1.0
-        self.stretch = self.standard.scaling * (median / self.standard.length)
+        self.stretch = self.standard.scaling * (typical_length(settings.way) / self.standard.length)
         rows = self.rows.standardised(
             self.standard.centre, self.stretch, axes=self.standard.axes, middle=self.mean,
             unit=self.cutoff,
@@ -160,8 +158,8 @@ class Run:
         bound = settings.feature_bound
         if self.released:
             n = settings.n_samples
-            self.typical_entry = release_entry_size(self.rows, self.releases, n, bound)
-            bound = min(defaults.ENTRY_CUTOFF * self.typical_entry, bound)
+            typical = release_entry_size(self.rows, self.releases, n, bound)
+            bound = min(defaults.ENTRY_CUTOFF * typical, bound)
         return [self.find_columns(k, bound) for k in range(settings.n_outputs)]
 
     def find_columns(self, output: int, bound: float) -> np.ndarray:
@@ -180,19 +178,12 @@ class Run:
         return self.releases.top_k("support", scores, settings.n_nonzero, unit)
 
     def look_at_rows(self) -> Standardisation:
-        """Released numbers, or what is declared. Where most rows are empty on the columns found (of a category each, or
-        rare words), the median row tells nothing of the others, which may be as long as the bound of an entry."""
+        """Released numbers, or what is declared."""
         settings, d, longest = self.settings, len(self.columns), self.settings.longest_on_support
         if not self.released:
             return declared_standardisation(d, longest / 2.0 / math.sqrt(2.0))
-        standard = look_at_table(
-            self.rows, self.releases, settings.n_samples, longest,
-            axes="axes" in settings.looks,
-        )  # fmt: skip
-        empty = standard.median < defaults.MIN_LENGTH_IN_ENTRIES * self.typical_entry
-        if settings.split == 0.0 or not empty:
-            return standard
-        return declared_standardisation(d, min(settings.feature_bound, longest))
+        axes = "axes" in settings.looks
+        return look_at_table(self.rows, self.releases, settings.n_samples, longest, axes=axes)
 
     def rows_of(self, rows: Rows, output: int) -> Rows:
         """Targets 1 for the class of an output (the second of two) and 0 for all others."""
