@@ -55,7 +55,7 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
             FINDINGS, _book()[""].replace("](figures/", "](../experiments/book/figures/")
         )
     text = re.sub(
-        r"\]\((?:reproduction\.md)?#((?:\d{3}|screening)-[a-z]+\d*|leaks|frontier)-[^)]*\)",
+        r"\]\((?:reproduction\.md)?#(\d{3}-[a-z]+\d*|leaks)-[^)]*\)",
         r"](book/\1.md)",
         text,
     )

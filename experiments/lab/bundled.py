@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from lab.tasks import Data, Task
-
-Span = tuple[float, float]
 
 
 def load_bundled(name: str) -> Data:
@@ -73,76 +73,25 @@ def load_made(name: str) -> Data:
     return Data(*make_sparse_classification(50_000, 100_000, seed=1))
 
 
-# name -> (range of the targets or None, most entries of a row that are not 0, what it is)
-_TABLES: dict[str, tuple[Span | None, int, str]] = {
-    "a9a": (None, 14, "Adult: income above 50,000 dollars"),
-    "phishing": (None, 30, "web sites: which steal passwords"),
-    "mushrooms": (None, 22, "mushrooms: which are poisonous"),
-    "w8a": (None, 40, "web pages: one category against the rest"),
-    "covtype": (None, 12, "forest plots: one kind of tree against the rest"),
-    "kddcup99": (None, 41, "connections: normal or an attack"),
-    "splice": (None, 60, "DNA: one kind of splice junction against the other"),
-    "colon-cancer": (None, 2000, "62 tissues, 2,000 genes: which are tumours"),
-    "abalone": ((0.0, 30.0), 8, "abalone: rings of the shell"),
-    "housing": ((0.0, 50.0), 13, "Boston: median value of homes in thousand dollars"),
-    "bodyfat": ((0.9, 1.2), 14, "men: density of the body"),
-    "communities": ((0.0, 1.0), 122, "communities: violent crimes"),
-    "blogfeedback": ((0.0, 8.0), 280, "blogs: logarithm of the comments of the next day"),
-}
-# name -> (classes, declared weights, what it is)
-_TEXTS = {
-    "news-bigrams": (2, 100, "20 Newsgroups, 1.39 million words and pairs: ten groups against ten"),
-    "news20-halves": (2, 100, "news20: every other group against the rest"),
-    "news20-one": (2, 100, "news20: one group against the rest"),
-    "news20": (20, 2000, "news20: 20 groups"),
-}
-# name -> (range of the targets or None, true weights, length of a row or None, what it is)
-_MADE: dict[str, tuple[Span | None, int, float | None, str]] = {
-    "easy": ((-5.0, 5.0), 5, None, "25,000 x 400, five true weights"),
-    "papers-3000x600": ((-4.0, 4.0), 70, None, "the screening papers' regression, 70 true weights"),
-    "papers-800x1000": ((-8.0, 8.0), 10, None, "the transfer paper's regression, ten true weights"),
-    "papers-10000x100": (None, 8, None, "the Sparsifier paper's classes, eight true weights"),
-    "wide-40000x100000": (None, 50, 1.0, "sparse rows, 100,000 columns, 50 true weights"),
-}
-
-
 def bundled_tasks(*tracks: str) -> list[Task]:
-    """Tasks of these tracks: tables, regression, text, classes, support."""
-    found = [
-        Task(
-            name,
-            "regression" if span else "tables",
-            partial(load_bundled, name),
-            classes=None if span else (0, 1),
-            target_range=span,
-            row_norm=math.sqrt(entries),
-            about=about,
+    """Tasks of these tracks (tables, regression, text, classes, support), by the public facts of bundled.toml."""
+    found = []
+    listed = tomllib.loads(Path(__file__).with_name("bundled.toml").read_text("utf-8"))
+    for name, facts in listed.items():
+        span, many = facts.get("target_range"), facts.get("classes")
+        labels = tuple(range(1, many + 1)) if many else (0, 1)
+        norm = math.sqrt(facts["entries"]) if "entries" in facts else facts.get("row_norm")
+        load = load_made if facts["track"] == "support" else load_bundled
+        found.append(
+            Task(
+                name,
+                facts["track"],
+                partial(load, name),
+                classes=None if span else labels,
+                target_range=tuple(span) if span else None,
+                n_nonzero=facts.get("weights"),
+                row_norm=norm,
+                about=facts["about"],
+            )
         )
-        for name, (span, entries, about) in _TABLES.items()
-    ]
-    found += [
-        Task(
-            name,
-            "text" if classes == 2 else "classes",
-            partial(load_bundled, name),
-            classes=(0, 1) if classes == 2 else tuple(range(1, classes + 1)),
-            n_nonzero=weights,
-            row_norm=1.0,
-            about=about,
-        )
-        for name, (classes, weights, about) in _TEXTS.items()
-    ]
-    found += [
-        Task(
-            name,
-            "support",
-            partial(load_made, name),
-            classes=None if span else (0, 1),
-            target_range=span,
-            n_nonzero=weights,
-            row_norm=length,
-            about=about,
-        )
-        for name, (span, weights, length, about) in _MADE.items()
-    ]
     return [task for task in found if task.track in tracks]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import papers_data
 from lab.engine import key_of, pack_rows, read_rows, run_cells
 from lab.report import Table, markdown
 from lab.suites import SUITES, Suite
@@ -52,11 +53,15 @@ def lab() -> None:
 
 @lab.command("list")
 def list_suites() -> None:
-    """Suites with their tasks and methods."""
+    """Suites with their tasks and methods, and the chapters of the papers."""
+    from lab.papers.chapter import chapters
+
     for suite in SUITES.values():
         click.echo(f"{suite.name}: {suite.title}")
         click.echo(f"  tasks: {', '.join(task.name for task in suite.tasks)}")
         click.echo(f"  methods: {'; '.join(suite.methods)}")
+    for name, chapter in chapters().items():
+        click.echo(f"papers {name}: {chapter.title}")
 
 
 @lab.command()
@@ -78,7 +83,7 @@ def run(jobs: int, limit: float | None, patience: float | None, **options: Any) 
 def table(measure: str, **options: Any) -> None:
     """Means over splits, as Markdown."""
     suite, path = _chosen(options)
-    keys = {cell.key for cell in suite.cells(options["training"])}
+    keys = {key_of(cell.as_row()) for cell in suite.cells(options["training"])}
     rows = [row for row in read_rows(path) if key_of(row) in keys]
     click.echo(
         markdown(Table(rows), list(suite.tasks), list(suite.methods), list(suite.epsilons), measure)
@@ -86,10 +91,12 @@ def table(measure: str, **options: Any) -> None:
 
 
 @lab.command()
-@click.argument("name", type=click.Choice([*SUITES, "papers"]))
-def pack(name: str) -> None:
-    """Compress the rows of a suite for the repository."""
-    pack_rows(RESULTS / f"{name}.jsonl")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def pack(names: tuple[str, ...]) -> None:
+    """Compress rows for the repository: of these files of results/, or of all."""
+    for path in sorted(RESULTS.parent.glob("*/*.jsonl")):
+        if path.parent.name != "quick" and (not names or path.stem in names):
+            pack_rows(path)
 
 
 @lab.command("page")
@@ -100,25 +107,69 @@ def write(path: Path | None, **options: Any) -> None:
     from lab.page import write_page
 
     suite, rows_path = _chosen(options)
-    keys = {cell.key for cell in suite.cells(options["training"])}
+    keys = {key_of(cell.as_row()) for cell in suite.cells(options["training"])}
     rows = [row for row in read_rows(rows_path) if key_of(row) in keys]
     reasons = tomllib.loads(REASONS.read_text()) if REASONS.exists() else {}
     click.echo(f"wrote {write_page(suite, rows, reasons, path or PAGE)}")
 
 
 @lab.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--quick/--full", default=True, help="A smoke run (default) or the real one.")
 @click.option("--jobs", "-j", default=1, show_default=True, help="Processes.")
-@click.option("--limit", type=float, help="Seconds after which no further fit starts.")
-def papers(jobs: int, limit: float | None) -> None:
-    """Our defaults at the papers' own epsilon and delta: the second page of the book."""
-    from lab.papers import cells, page
+@click.option(
+    "--limit", type=float, help="Seconds after which no further trial of a chapter starts."
+)
+@click.option(
+    "--trials", type=int, help="At most so many trials of each cell; later runs add more."
+)
+@click.option("--results", type=click.Path(path_type=Path), help="Folder of rows.")
+def papers(
+    names: tuple[str, ...],
+    quick: bool,
+    jobs: int,
+    limit: float | None,
+    trials: int | None,
+    results: Path | None,
+) -> None:
+    """Run published tables and figures, and show them beside the published numbers.
 
-    rows = run_cells(cells(), RESULTS / "papers.jsonl", jobs=jobs, limit=limit)
-    book = RESULTS.parents[1]
-    (book / "second_page.md").write_text(
-        page(rows, book / "book" / "figures" / "papers.svg") + "\n"
-    )
-    click.echo(f"wrote {book / 'second_page.md'} from {len(rows)} rows")
+    NAME is for instance 004-table1; without a name every chapter runs. `lab list` shows them all. A smoke run shows no
+    verdict.
+    """  # fmt: skip
+    from lab.papers.book import chapter_text, draw
+    from lab.papers.chapter import chapters
+    from lab.papers.summary import summarise
+
+    known = chapters()
+    if unknown := [name for name in names if name not in known]:
+        raise click.ClickException(f"no chapter {unknown[0]!r}; `dpsparse lab list` shows them all")
+    folder = results or RESULTS.parent / ("quick" if quick else "papers")
+    failed = []
+    for name in names or known:
+        if absent := [data for data in known[name].needs if not papers_data.is_here(data)]:
+            click.echo(f"skipped {name}: set DPSPARSE_DATA to the folder of {absent[0]}", err=True)
+            continue
+        path = folder / f"{known[name].rows_name}.jsonl"
+        rows = run_cells(known[name].cells(quick, trials), path, jobs=jobs, limit=limit)
+        failed += [f"{name}: {row['error']}" for row in rows if "error" in row]
+        summary = summarise(known[name], rows)
+        click.echo(chapter_text(summary, None if quick else draw(summary, folder), quick=quick))
+    if failed:
+        raise click.ClickException("; ".join(failed))
+
+
+@lab.command()
+def book() -> None:
+    """Write the book, its figures and its two pages from the rows."""
+    from lab.papers.book import write_book
+    from lab.papers.chapter import chapters
+    from lab.papers.claims import page
+
+    folder = RESULTS.parents[1]
+    rows = read_rows(RESULTS / "claims.jsonl")
+    (folder / "second_page.md").write_text(page(rows, folder / "book" / "figures" / "papers.svg"))
+    click.echo(f"wrote {write_book(chapters(), folder / 'results' / 'papers', folder / 'book')}")
 
 
 @lab.command()
@@ -132,6 +183,27 @@ def speed(write: bool, only: str) -> None:
         click.echo(f"slower by more than 30 %: {name}", err=True)
     if worse:
         raise SystemExit(1)
+
+
+@lab.command()
+@click.option("--rows", default=5_000_000, show_default=True)
+def scaling(rows: int) -> None:
+    """Memory and time of a fit on rows in files, beside the same fit in memory."""
+    from lab.scaling import measure_out_of_core
+
+    measure_out_of_core(rows, click.echo)
+
+
+@lab.command()
+def figures() -> None:
+    """The figures of the home page and of choosing_epsilon.md."""
+    from lab.figures import draw_expected_accuracy, draw_home
+
+    folder = RESULTS.parents[1] / "book" / "figures"
+    table = Table(read_rows(RESULTS / "defaults.jsonl"))
+    for name in ("light", "dark"):
+        draw_home(table, folder / f"home-{name}.svg", dark=name == "dark")
+    draw_expected_accuracy(folder / "choosing-epsilon.svg")
 
 
 @lab.command()

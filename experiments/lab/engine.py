@@ -1,7 +1,7 @@
 """The engine: cells (task, method, setting, split) to rows of measures, resumable, on several cores.
 
 A row is one line of JSON: the cell, measures, hash of the data, versions, guarantee. A cell whose row is in the file is
-not run again. A fit that fails is a row with its error.
+not run again. A fit that fails is a row with its error. Trials of the papers are cells, too (papers/chapter.py).
 """
 
 from __future__ import annotations
@@ -21,13 +21,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lab.measures import measured, score_model, support_f1
 from lab.methods import Method, Setting, find_method
 from lab.tasks import Split, Task, split_rows, truth_of
 
 Row = dict[str, Any]
+
+
+class Job(Protocol):
+    """What the engine runs: it names its row, and makes it."""
+
+    def as_row(self) -> Row: ...
+
+    def run(self) -> Row: ...
 
 
 @dataclass(frozen=True)
@@ -40,10 +48,6 @@ class Cell:
     split: int
     training: bool = False
 
-    @property
-    def key(self) -> str:
-        return key_of(self.as_row())
-
     def as_row(self) -> Row:
         found = {
             "task": self.task.name,
@@ -53,31 +57,35 @@ class Cell:
         }
         return found | {"training": True} if self.training else found
 
+    def run(self) -> Row:
+        """Fit, score, and what it cost. The seed of the noise is the number of the split."""
+        split = split_rows(self.task, self.split, self.training)
+        row: Row = {"data": split.digest, "shape": [int(v) for v in split.X.shape]}
+        method = find_method(self.method)
+        _warm_up(self, method, split)
+        with measured() as cost:
+            fitted = method.fit(self.task, split, self.setting, self.split)
+        found: dict[str, Any] = dict(fitted.extra)
+        if fitted.model is not None:
+            found |= score_model(self.task, fitted.model, split.X_test, split.y_test)
+            truth = truth_of(self.task)
+            if truth is not None and hasattr(fitted.model, "coef_"):
+                found["F1"] = support_f1(fitted.model.coef_, truth)
+        return row | {"measures": {**found, **cost}, "guarantee": fitted.guarantee}
+
 
 def key_of(row: Row) -> str:
     names = ("task", "method", "setting", "split", "training")
     return json.dumps({name: row[name] for name in names if name in row}, sort_keys=True)
 
 
-def run_cell(cell: Cell) -> Row:
-    """Fit, score, and what it cost. The seed of the noise is the number of the split."""
+def run_job(job: Job) -> Row:
+    """The row of a job, with versions; an error is a result, too."""
     warnings.simplefilter("ignore")
-    row = cell.as_row()
+    row = job.as_row()
     try:
-        split = split_rows(cell.task, cell.split, cell.training)
-        row |= {"data": split.digest, "shape": [int(v) for v in split.X.shape]}
-        method = find_method(cell.method)
-        _warm_up(cell, method, split)
-        with measured() as cost:
-            fitted = method.fit(cell.task, split, cell.setting, cell.split)
-        found: dict[str, Any] = dict(fitted.extra)
-        if fitted.model is not None:
-            found |= score_model(cell.task, fitted.model, split.X_test, split.y_test)
-            truth = truth_of(cell.task)
-            if truth is not None and hasattr(fitted.model, "coef_"):
-                found["F1"] = support_f1(fitted.model.coef_, truth)
-        row |= {"measures": {**found, **cost}, "guarantee": fitted.guarantee}
-    except Exception as error:  # a rival that cannot fit a task is a result, too
+        row |= job.run()
+    except Exception as error:
         row["error"] = f"{type(error).__name__}: {error}"[:300]
     return row | {"versions": versions()}
 
@@ -122,12 +130,16 @@ def versions() -> dict[str, str]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """All rows of a file and of its packed form; of several for one cell the last one."""
+    """All rows of a file and of its packed form; of several for one cell the last one. A line cut short is left out."""
     packed = path.with_name(path.name + ".xz")
     text = lzma.decompress(packed.read_bytes()).decode() if packed.exists() else ""
     text += path.read_text() if path.exists() else ""
-    rows = map(json.loads, text.splitlines())
-    return list({key_of(row): row for row in rows}.values())
+    rows = {}
+    for line in text.splitlines():
+        with suppress(json.JSONDecodeError):
+            row = json.loads(line)
+            rows[key_of(row)] = row
+    return list(rows.values())
 
 
 def pack_rows(path: Path) -> None:
@@ -139,7 +151,7 @@ def pack_rows(path: Path) -> None:
 
 
 def run_cells(
-    cells: Iterable[Cell],
+    cells: Iterable[Job],
     path: Path,
     *,
     jobs: int = 1,
@@ -152,20 +164,22 @@ def run_cells(
     After `limit` seconds no further cell is started; more splits of a method that took more than `patience` processor
     seconds on a task are left out.
     """
-    cells = list({cell.key: cell for cell in cells}.values())
+    wanted = {key_of(cell.as_row()): cell for cell in cells}
     done = {key_of(row): row for row in read_rows(path) if "error" not in row}
-    todo = _cheapest_first([cell for cell in cells if cell.key not in done], done.values())
+    todo = _cheapest_first([c for key, c in wanted.items() if key not in done], done.values())
     start, slow, failed = time.time(), set(), 0
 
-    def waiting() -> Iterator[Cell]:
+    def waiting() -> Iterator[Job]:
         for cell in todo:
             if limit and time.time() - start > limit:
                 return
-            if (cell.task.name, cell.method) not in slow:
+            if (cell.as_row()["task"], cell.as_row()["method"]) not in slow:
                 yield cell
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    cut_short = path.exists() and not path.read_bytes().endswith(b"\n")
     with path.open("a") as file:
+        file.write("\n" if cut_short else "")
         for number, row in enumerate(_results(waiting(), jobs), 1):
             file.write(json.dumps(row) + "\n")
             file.flush()
@@ -179,18 +193,18 @@ def run_cells(
                 sys.stderr.flush()
     if not quiet and todo:
         sys.stderr.write("\n")
-    return [done[cell.key] for cell in cells if cell.key in done]
+    return [done[key] for key in wanted if key in done]
 
 
-def _results(cells: Iterator[Cell], jobs: int) -> Iterator[Row]:
+def _results(cells: Iterator[Job], jobs: int) -> Iterator[Row]:
     """Rows as they are made; at most two cells a process wait, so that limits are obeyed."""
     if jobs <= 1:
-        yield from map(run_cell, cells)
+        yield from map(run_job, cells)
         return
     with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
         waiting = []
         for cell in cells:
-            waiting.append(pool.submit(run_cell, cell))
+            waiting.append(pool.submit(run_job, cell))
             if len(waiting) >= 2 * jobs:
                 yield waiting.pop(0).result()
         for future in waiting:
@@ -205,19 +219,16 @@ def _one_thread() -> None:
     os.environ["NUMBA_NUM_THREADS"] = "1"
 
 
-def _cheapest_first(cells: list[Cell], done: Iterable[Row]) -> list[Cell]:
+def _cheapest_first(cells: list[Job], done: Iterable[Row]) -> list[Job]:
     """Split by split, and task by task, so that data is loaded once; what took least in earlier rows first."""
-    by_task, by_method = defaultdict(list), defaultdict(list)
+    spent = defaultdict(list)
     for row in done:
-        by_task[row["task"]].append(row["measures"].get("seconds", 0.0))
-        by_method[row["method"]].append(row["measures"].get("seconds", 0.0))
+        for kind in ("task", "method"):
+            spent[row[kind]].append(row["measures"].get("seconds", 0.0))
 
-    def mean(found: list[float]) -> float:
-        return sum(found) / len(found) if found else 0.0
+    def order(cell: Job) -> tuple[Any, ...]:
+        row = cell.as_row()
+        means = [sum(spent[row[k]]) / max(len(spent[row[k]]), 1) for k in ("task", "method")]
+        return row["split"], means[0], row["task"], means[1], row["method"], str(row["setting"])
 
-    return sorted(
-        cells,
-        key=lambda c: (
-            c.split, mean(by_task[c.task.name]), c.task.name, mean(by_method[c.method]), c.method, c.setting.epsilon,
-        ),
-    )  # fmt: skip
+    return sorted(cells, key=order)

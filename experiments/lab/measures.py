@@ -22,8 +22,9 @@ MEASURES = {
     "slope": (".2f", None),  # of the calibration: 1 is best, below 1 is overconfident
     "R2": (".3f", True),
     "F1": (".2f", True),  # of the support
-    "coverage": (".3f", None),
-    "half width": (".3f", False),
+    "constant": (".3f", None),  # accuracy of the commonest class
+    "blank": (".3f", True),  # accuracy with one column blank, lowest of all columns
+    "new": (".3f", True),  # accuracy with one column of values that no training row had
     "false discoveries": (".3f", False),
     "power": (".3f", True),
     "nonzero": (".0f", None),
@@ -81,18 +82,19 @@ def measured() -> Iterator[dict[str, float]]:
     before, start = _reset_peak(), time.process_time()
     yield cost
     cost["seconds"] = round(time.process_time() - start, 4)
-    cost["megabytes"] = round((_peak() - before) / 2**20, 1)
+    cost["megabytes"] = round((peak_memory() - before) / 2**20, 1)
 
 
 def _reset_peak() -> float:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        return _peak()
-    return _peak()
+        return peak_memory()
+    return peak_memory()
 
 
-def _peak() -> float:
+def peak_memory() -> float:
+    """Bytes; the mark of the kernel, because that of `getrusage` begins with the parent's."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

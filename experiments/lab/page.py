@@ -30,26 +30,6 @@ TRACKS = {
     "classes": "Many classes",
     "support": "Support recovery",
 }
-STYLE = """<style>
-main { max-width: 84rem; } th, td { overflow-wrap: normal; } td:first-child, th { white-space: nowrap; } svg { max-width: none; }
-th.sort { cursor: pointer; } th.sort::after { content: " \\2195"; color: var(--faint); }
-td.best { font-weight: 700; } tr.grey td { color: var(--soft); } tr.refuted td { text-decoration: line-through; font-weight: 400; color: var(--bad); } tr.refuted td.why { text-decoration: none; }
-tr.ours td:first-child { border-left: .25rem solid #0072B2; padding-left: .4rem; } td:first-child { padding-left: .65rem; }
-.choices label { margin-right: 1rem; } .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
-</style>"""
-SCRIPT = """<script>
-for (const head of document.querySelectorAll("th.sort")) head.addEventListener("click", () => {
-  const table = head.closest("table"), place = [...head.parentNode.children].indexOf(head);
-  const rows = [...table.tBodies[0].rows], down = head.dataset.down = head.dataset.down === "1" ? "" : "1";
-  const value = row => { const text = row.cells[place]?.dataset.v ?? row.cells[place]?.textContent ?? ""; const number = parseFloat(text); return isNaN(number) ? text : number; };
-  rows.sort((a, b) => { const [x, y] = [value(a), value(b)]; const order = typeof x === typeof y ? (x > y) - (x < y) : (typeof x === "number" ? 1 : -1); return down ? -order : order; });
-  table.tBodies[0].append(...rows);
-});
-const show = () => { const wanted = document.querySelector("input[name=epsilon]:checked").value;
-  for (const part of document.querySelectorAll("[data-epsilon]")) part.hidden = part.dataset.epsilon !== wanted; };
-for (const button of document.querySelectorAll("input[name=epsilon]")) button.addEventListener("change", show);
-show();
-</script>"""
 
 
 @dataclass(frozen=True)
@@ -135,9 +115,14 @@ def write_page(suite: Suite, rows: list[Row], reasons: dict[str, str], path: Pat
 
     board = Board(Table(rows), suite, {name: check_entry(entry) for name, entry in ENTRIES.items()})
     refuted = check_entry(halved_copy(ENTRIES["GradientDescent"]))
-    body = [STYLE, "<h1>Private linear models, compared fairly</h1>", _summary(board, rows)]
+    style, script = (Path(__file__).with_name(f"page.{end}").read_text() for end in ("css", "js"))
+    body = [
+        f"<style>\n{style}</style>",
+        "<h1>Private linear models, compared fairly</h1>",
+        _summary(board, rows),
+    ]
     body += [_losses(board, reasons), _ranking(board, refuted), _figures(board), _details(board)]
-    body += [_errors(board), SCRIPT]
+    body += [_errors(board), f"<script>\n{script}</script>"]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page("dpsparse: leaderboard", "\n".join(body)))
     return path

@@ -29,7 +29,7 @@ class Table:
                 continue
             where = row["task"], row["method"], str(row["setting"]["epsilon"])
             self.values[where][row["split"]] = row["measures"]
-            self.shapes[row["task"]] = row["shape"]
+            self.shapes[row["task"]] = row.get("shape", [])
             self.seconds += row["measures"].get("seconds", 0.0)
 
     def splits(self, task: str, method: str, epsilon: Any, measure: str) -> dict[int, float]:
@@ -38,8 +38,9 @@ class Table:
         return {k: v[measure] for k, v in found.items() if measure in v}
 
     def mean(self, task: str, method: str, epsilon: Any, measure: str) -> float:
+        """Over splits; of a measure with several entries the lowest."""
         found = list(self.splits(task, method, epsilon, measure).values())
-        return float(np.mean(found)) if found else math.nan
+        return float(np.min(np.mean(found, axis=0))) if found else math.nan
 
     def difference(
         self, task: str, first: str, second: str, epsilon: Any, measure: str

@@ -1,15 +1,15 @@
-"""Methods that are not one estimator as it comes: persons, tuning, students on public rows, intervals and tests.
+"""Methods that are not one estimator as it comes: persons, tuning, tests of features.
 
 Persons(way="cap 5")                    ways to protect a person with all of their rows
 Search(search="step", who="tuned")    a private search, beside no tuning and tuning that nobody paid for
-Student(public="half", learns="student")   DPTransfer* with public rows
-Intervals(steps=2), FeatureTest()       coverage, half width; false discoveries, power
+FeatureTest()                           false discoveries, power
+Prepared, Text, AbsentValues      of workflow.py
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
+from lab import workflow
 from lab.methods import Fitted, Method, Setting, our_estimator
 from lab.tasks import Data, Split, Task
 
@@ -71,7 +72,7 @@ def _persons(way: str = "clipped sum") -> Any:
             return Fitted(model.fit(split.X[kept], split.y[kept]), setting.as_row())
         model = our_estimator("DPGradient", task, split.X.shape[0], setting, seed)
         if way == "one row":
-            model.domain = _replaced(model.domain, rows_per_unit=1)
+            model.domain = replace(model.domain, rows_per_unit=1)
         plain = Persons.sums
 
         def divided(
@@ -95,12 +96,6 @@ def _some_rows(persons: Any, m: int, seed: int) -> np.ndarray:
     sizes = np.unique(persons, return_counts=True)[1]
     place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return np.sort(order[place < m])
-
-
-def _replaced(domain: Any, **facts: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(domain, **facts)
 
 
 # ---- tuning --------------------------------------------------------------------------------------
@@ -152,44 +147,9 @@ def _search(search: str = "step", who: str = "tuned") -> Any:
     return fit
 
 
-# ---- students ------------------------------------------------------------------------------------
-
-MOST_PUBLIC_ROWS = 2000
-
-
-def _student(public: str = "half", learns: str = "student") -> Any:
-    """Half of the rows are private; the others are public without labels, or public rows are drawn ("uniform")."""
-
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        solve: Any = importlib.import_module("dpsparse.methods.support_first.solve")
-
-        def least_squares(rows: Any, answers: Any, sd: Any, constant: Any, prior: Any) -> Any:
-            return np.linalg.lstsq(rows, answers, rcond=None)[0]
-
-        X, half = sp.csr_array(split.X), split.X.shape[0] // 2
-        rows: Any = X[half:][:MOST_PUBLIC_ROWS]
-        if public == "uniform":
-            from dpsparse.random import make_generator
-
-            rows = make_generator(seed).uniform(-1.0, 1.0, rows.shape)
-        asked = {} if learns == "direct" else {"public_X": rows}
-        model = our_estimator("DPTransfer", task, half, setting, seed, **asked)
-        with patch.object(
-            solve, "learn", least_squares if learns == "least squares" else solve.learn
-        ):
-            return Fitted(model.fit(X[:half], split.y[:half]), setting.as_row())
-
-    return fit
-
-
 # ---- feature tests -------------------------------------------------------------------------------
 
 FRESH = 26_000  # seeds that no earlier table of the docs has used
-
-
-def no_rows() -> Data:
-    """A task whose rows are drawn anew for every split."""
-    return Data(np.zeros((10, 1)), np.zeros(10))
 
 
 def _feature_test(rows: int = 20_000, width: int = 500, control: str = "bh") -> Any:
@@ -217,8 +177,10 @@ def _feature_test(rows: int = 20_000, width: int = 500, control: str = "bh") -> 
 MAKERS: dict[str, Callable[..., Any]] = {
     "Persons": _persons,
     "Search": _search,
-    "Student": _student,
     "FeatureTest": _feature_test,
+    "Prepared": workflow.prepared,
+    "Text": workflow.text,
+    "AbsentValues": workflow.absent_values,
 }
 
 

@@ -1,27 +1,32 @@
-"""The lists: which tasks, methods and settings belong together. A suite is all there is to an experiment."""
+"""Suites: lists of tasks, methods and settings (suites.toml). A suite is all there is to an experiment."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from lab.bundled import bundled_tasks
 from lab.engine import Cell
 from lab.methods import Setting, find_method
+from lab.papers.claims import CLAIMS
 from lab.rivals import ENTRIES
-from lab.special import SEARCHES, load_persons, no_rows
+from lab.special import load_persons
 from lab.tables import table_tasks
 from lab.tasks import Task
+from lab.workflow import ABSENT, drawn_task
 
 EPSILONS = (0.3, 1.0, 3.0)
 NOT_PRIVATE = ("constant", "sklearn")
+OURS = ("DPSparse", "DPGradient", "DPRidge", "DPTwoStage", "DPHardThreshold", "DPLasso")
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Tasks x methods x epsilons x splits; references are fitted once for every split."""
+    """Tasks x methods x epsilons x splits; references are fitted once a split. A task may have a setting of its own."""
 
     name: str
     title: str
@@ -30,12 +35,16 @@ class Suite:
     epsilons: tuple[float, ...] = EPSILONS
     splits: int = 5
     delta: float = 1e-6
+    settings: dict[str, Setting] = field(default_factory=dict)
 
     def cells(self, training: bool = False) -> Iterator[Cell]:
         for task in self.tasks:
             for split in range(self.splits):
                 for text in self.methods:
                     if not find_method(text).can_fit(task):
+                        continue
+                    if task.name in self.settings:
+                        yield Cell(task, text, self.settings[task.name], split, training)
                         continue
                     for epsilon in (math.inf,) if text in NOT_PRIVATE else self.epsilons:
                         setting = Setting(epsilon, self.delta, n_nonzero=task.n_nonzero)
@@ -58,90 +67,33 @@ class Suite:
         )  # fmt: skip
 
 
-OURS = ("DPSparse", "DPGradient", "DPRidge", "DPTwoStage", "DPHardThreshold", "DPLasso")
-RIVALS = tuple(ENTRIES)
-TABLES = tuple(table_tasks())
-BUNDLED = tuple(bundled_tasks("tables", "regression"))
-PERSONS = tuple(
-    Task(
-        name,
-        "persons",
-        partial(load_persons, name),
-        classes=None if span else (0, 1),
-        target_range=span,
-    )
-    for name, span in (("lecturers", None), ("films", None), ("wages", (0.0, 4.0)))
-)
-STUDENT_TASKS = (
-    "abalone",
-    "housing",
-    "bodyfat",
-    "communities",
-    "papers-800x1000",
-    "papers-3000x600",
-    "phishing",
-    "mushrooms",
-)
-WIDE = tuple(bundled_tasks("text", "classes", "support"))
+def _tasks() -> dict[str, list[Task]]:
+    """Tasks of a suite by their name, their track, or the list they belong to."""
+    wide = bundled_tasks("text", "classes", "support")
+    bundled = bundled_tasks("tables", "regression")
+    persons = [
+        Task(name, "persons", partial(load_persons, name), None if span else (0, 1), span)
+        for name, span in (("lecturers", None), ("films", None), ("wages", (0.0, 4.0)))
+    ]
+    found = {
+        "bundled": bundled + wide, "persons": persons, "claims": [claim.task for claim in CLAIMS],
+        "absent": [drawn_task(name) for name in ABSENT],
+    }  # fmt: skip
+    drawn = [drawn_task(name) for name in ("drawn anew", "nassCDS, drawn", "texts")]
+    for task in [*table_tasks(), *bundled, *wide]:
+        found.setdefault(task.track, []).append(task)
+    return {task.name: [task] for task in [*bundled, *wide, *drawn]} | found
 
-SUITES = {
-    suite.name: suite
-    for suite in (
-        Suite("tables", "Ordinary tables", TABLES + BUNDLED, (*NOT_PRIVATE, *OURS)),
-        Suite("board", "The leaderboard", TABLES + BUNDLED + WIDE, (*NOT_PRIVATE, *OURS, *RIVALS)),
-        Suite(
-            "defaults",
-            "Every estimator with its defaults",
-            BUNDLED + WIDE,
-            ("sklearn", *OURS, "DPTransfer", "DPScreenedLasso", "DPADMM"),
-            (0.1, 0.5, 1.0, 3.0, math.inf),
-        ),
-        Suite(
-            "persons",
-            "Four ways to protect a person with all of their rows",
-            PERSONS,
-            tuple(
-                f"Persons(way={way!r})"
-                for way in ("clipped sum", "person mean", "one row", "cap 2", "cap 5", "cap 20")
-            ),
-            (0.5, 1.0, 3.0),
-            splits=8,
-        ),
-        Suite(
-            "tuning",
-            "When private tuning pays",
-            tuple(t for t in BUNDLED if t.name in ("mushrooms", "phishing", "a9a", "w8a")),
-            tuple(
-                f"Search(search={s!r}, who={w!r})"
-                for s in SEARCHES
-                for w in ("not tuned", "tuned", "unpaid")
-            ),
-            (1.0,),
-            splits=3,
-        ),
-        Suite(
-            "students",
-            "Students of DPTransfer* on public rows",
-            tuple(t for t in BUNDLED + WIDE if t.name in STUDENT_TASKS),
-            tuple(
-                f"Student(public={p!r}, learns={s!r})"
-                for p in ("half", "uniform")
-                for s in ("least squares", "student", "direct")
-                if (p, s) != ("uniform", "direct")
-            ),
-            (0.5, 1.0, 3.0, 10.0),
-        ),
-        Suite(
-            "discoveries",
-            "False discoveries of private tests; intervals: experiments/inference.py",
-            (Task("drawn anew", "inference", no_rows, classes=(0, 1)),),
-            tuple(
-                f"FeatureTest(rows={n}, width={d}, control={c!r})"
-                for n, d in ((20_000, 500), (5000, 2000))
-                for c in ("bh", "by")
-            ),
-            (0.3, 1.0),
-            splits=100,
-        ),
-    )
-}
+
+def _read_suites() -> Iterator[Suite]:
+    tasks, methods = _tasks(), {"ours": OURS, "rivals": tuple(ENTRIES)}
+    settings = {claim.task.name: claim.setting for claim in CLAIMS}
+    listed = tomllib.loads(Path(__file__).with_name("suites.toml").read_text("utf-8"))
+    for name, facts in listed.items():
+        facts["tasks"] = tuple(task for words in facts["tasks"] for task in tasks[words])
+        facts["methods"] = tuple(m for word in facts["methods"] for m in methods.get(word, (word,)))
+        facts["epsilons"] = tuple(facts.get("epsilons", EPSILONS))
+        yield Suite(name, **facts, settings=settings if name == "claims" else {})
+
+
+SUITES = {suite.name: suite for suite in _read_suites()}

@@ -4,10 +4,11 @@
 says where it comes from.
 """
 
-from papers_data.loaders import data_folder, load
+from papers_data.loaders import data_folder, is_here, load
 from papers_data.newsgroups import load_newsgroups_bigrams
 from papers_data.registry import Dataset, info, names
 from papers_data.synthetic import (
+    GAUSSIAN_BOUND,
     make_screening_regression,
     make_sparsifier_classification,
     make_transfer_data,
@@ -15,9 +16,11 @@ from papers_data.synthetic import (
 )
 
 __all__ = [
+    "GAUSSIAN_BOUND",
     "Dataset",
     "data_folder",
     "info",
+    "is_here",
     "load",
     "load_newsgroups_bigrams",
     "make_screening_regression",

@@ -33,7 +33,7 @@ from dpsparse.accounting.dominance import (
 
 
 def _script():
-    path = Path(__file__).parents[2] / "benchmarks" / "gaussian_table.py"
+    path = Path(__file__).with_name("gaussian_table.py")
     spec = importlib.util.spec_from_file_location("gaussian_table", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from _one_run import one_run_epsilon, one_run_p_value
 from dpsparse import Domain
 from dpsparse.accounting import Exponential, Gaussian, calibrate
 from dpsparse.audit import blackbox
@@ -18,6 +17,7 @@ from dpsparse.audit.neighbours import add_row
 from dpsparse.audit.replay import Subject
 from dpsparse.methods import DPGradientClassifier, DPLassoClassifier
 from dpsparse.random import make_generator
+from lab.papers.one_run import one_run_epsilon, one_run_p_value
 
 # A fit that is one sum of rows of length one with slopes of at most one.
 

@@ -1,13 +1,10 @@
-"""One table in all forms of experiments/forms.py: the same model bit for bit, or a refusal that names the option."""
+"""One table in all forms of tests/forms.py: the same model bit for bit, or a refusal that names the option."""
 
-import sys
 from pathlib import Path
 
 import pandas as pd
 import polars as pl
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 
 from dpsparse import load
 from forms import FIT, FORMS, make_table, run_form

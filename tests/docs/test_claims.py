@@ -12,8 +12,8 @@ FILES = [file.as_posix() for top in FOLDERS for file in (DOCS.parent / top).rglo
 CODE = re.compile(r"```.*?```|`[^`\n]+`|^ {4}.*$", re.DOTALL | re.MULTILINE)
 # What makes a number: a script, a test, a paper's table, a plan or a check of the project; not `dpsparse fit`.
 COMMAND = re.compile(
-    r"python (-m |-c )?[\w./\"]|pytest tests/|benchmarks/\w+\.py|experiments/[\w/]+\.py|print\("
-    r"|dpsparse (reproduce|lab|demo|plan|tune|audit)\b|make (demo|docs|wheel|bench-check|test[\w-]*)\b"
+    r"python (-m |-c )?[\w./\"]|pytest tests/|experiments/[\w/]+\.py|print\("
+    r"|dpsparse (lab|demo|plan|tune|audit)\b|make (demo|docs|wheel|bench-check|test[\w-]*)\b"
 )
 DECIMAL = re.compile(r"(?<![\w./-])\d*\.\d+\b(?!\.\d)")
 

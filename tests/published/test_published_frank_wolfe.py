@@ -1,4 +1,4 @@
-"""Raff, Khanna and Lu (2023) as printed: the heap, Algorithm 2 with it, and the sampler that does not return."""
+"""Raff, Khanna and Lu (2023) as printed: Algorithm 2 with the heap of Algorithm 3, and the sampler of Algorithm 4."""
 
 import math
 
@@ -7,13 +7,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from _raff_khanna_lu import (
-    FibonacciHeap,
-    HeapQueue,
-    expected_sparsity,
-    fast_frank_wolfe,
-    printed_sampler,
-)
 from dpsparse.published.raff_khanna_lu_2023_lasso import (
     add_up_groups,
     big_step_little_step,
@@ -21,42 +14,7 @@ from dpsparse.published.raff_khanna_lu_2023_lasso import (
     update_weight,
 )
 from dpsparse.random import make_generator
-
-
-def test_heap_pops_in_order_after_random_operations():
-    """Against a plain dictionary: 3,000 operations, half of them decrease-key."""
-    rng = make_generator(0)
-    keys = rng.random(200)
-    heap, known = FibonacciHeap(keys), dict(enumerate(keys))
-    for _ in range(3000):
-        action = rng.random()
-        if action < 0.5 and known:
-            item = int(rng.choice(list(known)))
-            known[item] -= rng.random()
-            heap.decrease(item, known[item])
-        elif action < 0.75 and known:
-            item = heap.pop()
-            assert known.pop(item) == min([known.get(item, math.inf), heap.key[item]])
-            assert all(heap.key[item] <= key for key in known.values())
-        else:
-            absent = [i for i in range(200) if i not in known]
-            if absent:
-                known[absent[0]] = rng.random()
-                heap.insert(absent[0], known[absent[0]])
-    assert len(known) > 0
-
-
-def test_queue_finds_the_largest_magnitude_from_stale_keys():
-    rng = make_generator(1)
-    alpha = rng.standard_normal(50)
-    queue = HeapQueue(np.abs(alpha))
-    for _ in range(200):
-        changed = rng.integers(50, size=8)
-        alpha[changed] = rng.standard_normal(8)
-        for k in changed:
-            queue.update(int(k), abs(alpha[k]))
-        assert abs(alpha[queue.next(alpha)]) == np.abs(alpha).max()
-    assert queue.pops < 200 * 50 / 2
+from lab.papers.operations import fast
 
 
 def test_algorithms_2_and_3_take_the_steps_of_algorithm_1_on_full_rows():
@@ -69,9 +27,65 @@ def test_algorithms_2_and_3_take_the_steps_of_algorithm_1_on_full_rows():
         j = int(np.argmax(np.abs(alpha)))
         w *= 1 - 2 / (t + 2)
         w[j] -= 2 / (t + 2) * 5.0 * np.sign(alpha[j])
-    found, chosen, pops = fast_frank_wolfe(sp.csr_array(X), y, 5.0, 40)
+    found, _, _, pops = fast(sp.csr_array(X), y, 5.0, 40)
     assert found == pytest.approx(w, abs=1e-9)
-    assert pops >= len(chosen) == 40
+    assert pops.min() >= 1
+
+
+def test_the_heap_of_algorithm_3_takes_the_largest_magnitude_from_stale_keys():
+    """On sparse rows the weights are those of Algorithm 2 with a look at every feature; few items are popped."""
+    rng = make_generator(5)
+    X = sp.random_array((300, 80), density=0.1, format="csr", rng=rng)
+    y = (rng.random(300) < 0.5).astype(int)
+    heap, _, _, pops = fast(X, y, 5.0, 200)
+    largest = stale_lasso(X, y, rng, radius=5.0, n_iter=200, kappa=math.inf)
+    assert heap == pytest.approx(largest, abs=1e-9)
+    assert pops.mean() < 80 / 2
+
+
+def printed_sampler(
+    v: np.ndarray, c: np.ndarray, rng: np.random.Generator, max_steps: int = 10_000
+) -> int:
+    """Algorithm 4, GETNEXT, line by line: log-weights `v`, log-sums `c` of groups of sqrt(N). It does not return.
+
+    Line 4 divides log U by exp(v_j - z): a negative threshold. Line 21 multiplies exp(exp(.)) by that negative
+    number, where A-ExpJ has exp(w_j log T_w), so that t_w is below 0, and the next U(t_w, 1) may be negative:
+    its logarithm is not a number (2000 of 2000 draws). The group of item c is read at c mod sqrt(N) where it is
+    c div sqrt(N), the walk starts at item 0, which line 2 has drawn already, and lines 23 to 26 keep the offset
+    where a group begins and drop it inside. `dpsparse.published.raff_khanna_lu_2023_lasso` has the sampler it means.
+    Raises FloatingPointError where the printed algorithm takes the logarithm of a negative number, IndexError where
+    it leaves the table, RuntimeError where it has walked `max_steps` steps.
+    """
+    n = len(v)
+    size = math.isqrt(n)
+    z = float(np.logaddexp.reduce(v))
+
+    def uniform_log(low: float) -> float:
+        u = low + (1.0 - low) * rng.random()
+        if u <= 0.0:
+            raise FloatingPointError("logarithm of a negative number (lines 21 and 22)")
+        return math.log(u)
+
+    j, offset = 0, math.exp(v[0] - z)  # lines 2, 3
+    log_t = uniform_log(0.0) / math.exp(v[j] - z)  # line 4
+    at = steps = 0  # line 5
+    while at < n:  # line 6
+        x = uniform_log(0.0) / log_t  # line 7
+        while math.exp(c[at % size] - z) - offset < x:  # lines 8-12
+            x -= math.exp(c[at % size] - z) - offset
+            offset, at, steps = 0.0, size - at % size, steps + 1
+            if steps > max_steps:
+                raise RuntimeError("the walk over groups goes round in circles (line 11)")
+        while math.exp(v[at] - z) < x:  # lines 13-17
+            x -= math.exp(v[at] - z)
+            offset += math.exp(v[at] - z)
+            at += 1
+        if at < n:  # lines 18-28
+            j, at = at, at + 1
+            t_w = math.exp(math.exp(v[j] - z)) * log_t
+            log_t = uniform_log(t_w) / math.exp(v[j] - z)
+            offset = 0.0 if j % size else offset + math.exp(v[j] - z)
+    return j
 
 
 def test_the_printed_sampler_never_returns():
@@ -82,13 +96,6 @@ def test_the_printed_sampler_never_returns():
     for _ in range(200):
         with pytest.raises((FloatingPointError, IndexError, RuntimeError)):
             printed_sampler(v, c, rng)
-
-
-def test_expected_sparsity_of_uniform_draws():
-    rng = make_generator(4)
-    share = [100.0 * (1 - len(np.unique(rng.integers(500, size=700))) / 500) for _ in range(200)]
-    assert expected_sparsity(500, 700) == pytest.approx(np.mean(share), abs=0.6)
-    assert expected_sparsity(500, 700, 0.5) == pytest.approx(50 + np.mean(share) / 2, abs=0.6)
 
 
 def draws_of(v, side, n_draws, seed=0):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from lab.engine import Cell, read_rows, run_cells
+from lab.engine import Cell, key_of, read_rows, run_cells
 from lab.measures import calibration_slope, support_f1
 from lab.methods import Setting, find_method
 from lab.report import Table
@@ -111,4 +111,4 @@ def test_measures():
 def test_every_suite_lists_cells_of_methods_that_exist():
     for suite in SUITES.values():
         cells = list(suite.cells())
-        assert len({cell.key for cell in cells}) == len(cells)
+        assert len({key_of(cell.as_row()) for cell in cells}) == len(cells)

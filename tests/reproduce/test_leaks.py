@@ -1,21 +1,10 @@
 """The table of leaks keeps step and whole, algorithm and listing apart."""
 
 import math
-import sys
 
 import pytest
 
-from engine import experiments_folder
-
-
-@pytest.fixture(scope="module")
-def leaks():
-    folder = str(experiments_folder())
-    sys.path.insert(0, folder)
-    import paper_leaks
-
-    yield paper_leaks
-    sys.path.remove(folder)
+from lab.papers import leaks
 
 
 @pytest.mark.parametrize(
@@ -28,12 +17,12 @@ def leaks():
         (1.0, math.nan, 1.733, "open"),
     ],
 )
-def test_what_a_row_says(leaks, claimed, attacked, proven, state):
+def test_what_a_row_says(claimed, attacked, proven, state):
     found = {("published", "claimed"): claimed, ("published", "attacked"): attacked}
     assert leaks._state(found | {("published", "proven"): proven}) == state
 
 
-def test_private_lasso_is_wrong_in_a_step_and_right_as_a_whole(leaks):
+def test_private_lasso_is_wrong_in_a_step_and_right_as_a_whole():
     """At epsilon 1, delta 1e-4, T = 1000: 2 eps' a step where eps' is charged; 0.716 proven for the whole."""
     rows = {(of, adjacency): row for _, adjacency, of, *row in leaks.noisy_max(True)}
     claimed, refuted, proven = rows["one step", "add-remove"]
@@ -44,7 +33,7 @@ def test_private_lasso_is_wrong_in_a_step_and_right_as_a_whole(leaks):
     assert rows["whole", "replace-one"][2] > 1.0
 
 
-def test_the_listing_is_not_the_algorithm(leaks):
+def test_the_listing_is_not_the_algorithm():
     """Appendix B releases the exact count; Algorithm 2's noisy count is not refuted (400 draws each, 99.9 %)."""
     (_, _, _, claimed, printed, _), (_, _, _, _, listed, _) = leaks.counts(True)
     assert printed["published"] <= claimed

@@ -1,5 +1,7 @@
-"""Loaders on tiny files of every format, the registry, the generators, the resuming download."""
+"""Loaders on tiny files of every format, the registry, the generators, downloads."""
 
+import dataclasses
+import functools
 import http.server
 import lzma
 import threading
@@ -11,7 +13,6 @@ import scipy.sparse as sp
 import papers_data as datasets
 from dpsparse.exceptions import ParameterError, SchemaError
 from papers_data import loaders, synthetic
-from papers_data.download import ResumingDownloader
 from papers_data.newsgroups import bigram_features
 
 
@@ -232,49 +233,26 @@ def test_generators_repeat():
 
 # ---- download -------------------------------------------------------------------------------------
 
-CONTENT = bytes(range(256)) * 64
 
-
-class Server(http.server.BaseHTTPRequestHandler):
-    asked: list = []  # noqa: RUF012
-
-    def do_GET(self):
-        header = self.headers.get("Range")
-        self.asked.append(header)
-        begin = int(header.removeprefix("bytes=").rstrip("-")) if header else 0
-        if begin >= len(CONTENT):
-            self.send_error(416)
-            return
-        self.send_response(206 if header else 200)
-        self.send_header("Content-Length", str(len(CONTENT) - begin))
-        self.end_headers()
-        self.wfile.write(CONTENT[begin:])
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture
-def url():
-    server = http.server.HTTPServer(("127.0.0.1", 0), Server)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    Server.asked.clear()
-    yield f"http://127.0.0.1:{server.server_address[1]}/file"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-@pytest.mark.parametrize("have", [0, 1000, len(CONTENT)])
-def test_download_resumes(tmp_path, url, have):
-    part = tmp_path / "x.part"
-    if have:
-        part.write_bytes(CONTENT[:have])
-    ResumingDownloader(part)(url, str(tmp_path / "x"), None)
-    assert (tmp_path / "x").read_bytes() == CONTENT
-    assert Server.asked == ([f"bytes={have}-"] if have else [None])
-    assert not part.exists()
+def test_a_download_is_kept_and_another_file_under_its_name_is_refused(tmp_path):
+    pytest.importorskip("pooch")
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "x.csv").write_text("1,2\n")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=served)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        home = f"http://127.0.0.1:{server.server_address[1]}/x.csv"
+        facts = dataclasses.replace(datasets.info("a9a"), file="x.csv", sha256=None, home=home)
+        path = loaders.fetch(facts, tmp_path)
+        assert path.read_text() == "1,2\n"
+        path.unlink()
+        assert loaders.fetch(facts, tmp_path) == path
+        (served / "x.csv").write_text("another\n")
+        path.unlink()
+        with pytest.raises(ValueError, match="hash"):
+            loaders.fetch(facts, tmp_path)
+        server.shutdown()
 
 
 @pytest.mark.realdata

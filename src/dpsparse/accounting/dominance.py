@@ -9,7 +9,7 @@ order and interleaved; a `slack` d is the probability that a run reveals everyth
     pure                    bounded range 2 epsilon covers it
     Gaussian                mu = sensitivity/scale
 
-The table (gaussian_table.json, made by benchmarks/gaussian_table.py) holds c and k for some K, certified for
+The table (gaussian_table.json, made by tests/accounting/gaussian_table.py) holds c and k for some K, certified for
 eta on a grid; from the grid point below to eta itself the scaling lemma pays. Proofs:
 docs/proofs/accounting.md, section 8.
 """

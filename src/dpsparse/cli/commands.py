@@ -21,6 +21,7 @@ from dpsparse.cli.budget import budget
 from dpsparse.cli.check import check, describe
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
+from dpsparse.cli.lab import lab
 from dpsparse.cli.officer import annex, registry
 from dpsparse.cli.output import (
     Group,
@@ -33,7 +34,6 @@ from dpsparse.cli.output import (
     say,
     stage,
 )
-from dpsparse.cli.reproduce import lab, reproduce
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
 
@@ -54,7 +54,6 @@ for _command in (
     budget,
     check,
     domain_command,
-    reproduce,
     lab,
     audit,
     registry,

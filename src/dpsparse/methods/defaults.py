@@ -1,6 +1,6 @@
 """Every tuned number behind the choice of DPSparseRegressor. N: effective rows, that is rows times mu.
 
-Chosen on training splits: python experiments/defaults_grid.py run --training.
+Chosen on training splits: dpsparse lab run defaults --training.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
 The algorithms are functions of arrays, numbers and a generator that depend on nothing but the losses: the proven
 solvers may change without moving a printed number. The estimators have the guarantee epsilon = infinity, or what
 their noise is proven to be worth. What each paper gets wrong is said in its file and attacked in
-experiments/paper_leaks.py.
+experiments/lab/papers/leaks.py.
 """
 
 from typing import TYPE_CHECKING

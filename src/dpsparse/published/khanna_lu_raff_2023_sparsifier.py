@@ -8,7 +8,7 @@
 
 Alg. 1 costs twice what the paper counts for a step under add-remove, and is proven at an epsilon computed anew
 (docs/proofs/frank_wolfe.md). Alg. 3 makes p selections a step and pays for K: no guarantee. Alg. 2 is in
-experiments/_sparsifier.py.
+experiments/lab/papers/sparsifier.py.
 """
 
 from __future__ import annotations

@@ -9,18 +9,18 @@ any noise level. Rows that do not own j keep stale slopes although the shrinking
 is not Alg. 1. Both are kept, because they are what the paper states. Repaired: line 20 of Alg. 2 lacks a plus, lines 24
 and 25 index q by j for i, the output is w_m * w.
 
-Alg. 4 to the letter never returns (experiments/_raff_khanna_lu.py). `big_step_little_step` is its repaired form, a
-valid sampler (A-ExpJ of Efraimidis and Spirakis 2006). Repaired: it starts at item 1, groups are `div` and not `mod`,
-line 11 moves to the next group, the bracket of line 21 is exp(w log T), the offset is that of the group at hand. A
-threshold below zero in line 4 is no fault: it is the logarithm of a key. Running log-sums (lines 34 and 35) lose all
-digits when a large item shrinks; a group is added up anew then.
+Alg. 4 to the letter never returns (tests/published/test_published_frank_wolfe.py). `big_step_little_step` is its
+repaired form, a valid sampler (A-ExpJ of Efraimidis and Spirakis 2006). Repaired: it starts at item 1, groups are `div`
+and not `mod`, line 11 moves to the next group, the bracket of line 21 is exp(w log T), the offset is that of the group
+at hand. A threshold below zero in line 4 is no fault: it is the logarithm of a key. Running log-sums (lines 34 and 35)
+lose all digits when a large item shrinks; a group is added up anew then.
 
     draw="printed"   Alg. 2 + 4, repaired
     draw="scan"      Alg. 2 alone: Gumbel noise on every feature
     draw="groups"    our groups of whole numbers, W_j = ceil(2^B e^{kappa (|alpha_j| - top)}): propose j ~ W_j, accept
                      with e^{kappa (|alpha_j| - top)} 2^B / W_j
 
-Alg. 3, which has no noise, is in experiments/_raff_khanna_lu.py.
+Alg. 3, which has no noise, is in experiments/lab/papers/operations.py.
 """
 
 # mypy: disable-error-code="no-untyped-def"

@@ -17,7 +17,7 @@ Both gamma and mu read the private rows, which the paper's conditions allow. mu 
 supports and all theta in Condition 4.2, which nobody can compute; the teacher's own support is the natural
 stand-in, and it gives less noise. No privacy: over |theta|_0 <= s the teacher is not a continuous
 function of the rows. One row can switch its support, and the theorem bounds its movement as if it
-could not (docs/proofs/transfer.md, experiments/paper_leaks.py).
+could not (docs/proofs/transfer.md, experiments/lab/papers/leaks.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every tuned number of the look at targets and rows.
 
-Chosen on training splits: python experiments/defaults_grid.py run --training.
+Chosen on training splits: dpsparse lab run defaults --training.
 """
 
 from __future__ import annotations

@@ -1,0 +1,318 @@
+"""Raff, Khanna and Lu (2023, 002): Tables 3 and 4, Figures 1 to 4. One run per data set serves all four figures."""
+
+import math
+import time
+
+import numpy as np
+from scipy.special import expit
+
+from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier
+from dpsparse.published import RaffKhannaLuLassoClassifier
+from dpsparse.published.raff_khanna_lu_2023_lasso import stale_lasso
+from dpsparse.random import make_generator
+from lab.papers.chapter import derive_seed
+from lab.papers.common import WIDE, axes, classifier_scores, promise, split, thinned, wide
+from lab.papers.operations import exact_gap, fast, standard
+from lab.papers.sparsifier import laplace_scale
+
+DELTA, RADIUS = 1e-6, 50.0
+
+
+def lasso(kind, X, epsilon, n_iter, radius, seed):
+    domain = Domain(classes=[0, 1], n_samples=X.shape[0])
+    return kind(
+        domain, epsilon=epsilon, delta=DELTA, radius=radius, n_iter=n_iter, fit_intercept=False,
+        random_state=seed,
+    )  # fmt: skip
+
+
+# ---- Table 3 -------------------------------------------------------------------------------------
+
+ORDER = ("rcv1", "news20", "kdda", "url", "web")
+TIMED = ("rcv1", "kdda", "url", "web")  # shapes on which all forms end within seconds
+SCAN, HEAP, SAMPLER, OURS = "Alg. 2", "Alg. 2 + 3", "Alg. 2 + 4 (repaired)", "ours"
+SPEED_FRACTION = {"kdda": 0.1, "url": 0.1, "web": 0.1}  # of the stand-ins of the figures
+# Every step of Algorithm 1, and of Algorithm 2 with noise on all features, costs the same: so many are timed.
+FEW_STEPS = {"Alg. 1": 20, SCAN: 100}
+
+
+def speed_configurations(quick):
+    if quick:
+        small = {"n_iter": 200, "fraction": 0.1, "mode": "published"}
+        return [{"dataset": "rcv1", "epsilon": 1.0, **small}]
+    return [
+        {"dataset": d, "epsilon": e, "n_iter": 4000, "mode": "published", "fraction": SPEED_FRACTION.get(d, 1.0)}
+        for d in TIMED
+        for e in (1.0, 0.1)
+    ]  # fmt: skip
+
+
+def speed_trial(config, seed, number):
+    """Seconds of all forms in one run on the same rows; each has run on a few rows before, so that nothing compiles."""
+    X, y = wide(config["dataset"], config.get("fraction", 1.0))
+    epsilon, n_iter = config["epsilon"], config["n_iter"]
+    rng = make_generator(seed)
+    scale = laplace_scale(RADIUS, n_iter, X.shape[0], epsilon, DELTA)
+    kappa = epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / DELTA)) / 2.0
+    model = lasso(DPLassoClassifier, X, epsilon, n_iter, RADIUS, derive_seed(seed, OURS))
+
+    def stale(draw):
+        return lambda A, b, steps: stale_lasso(
+            A, b, rng, radius=RADIUS, n_iter=steps, kappa=kappa, draw=draw
+        )
+
+    forms = {
+        "Alg. 1": lambda A, b, steps: noisy_frank_wolfe(A, b, scale, rng, steps),
+        SCAN: stale("scan"),
+        HEAP: lambda A, b, steps: fast(A, b, RADIUS, steps),
+        SAMPLER: stale("printed"),
+        OURS: lambda A, b, steps: model.fit(A, b),
+    }
+    few = np.r_[np.flatnonzero(y == 0)[:32], np.flatnonzero(y == 1)[:32]]
+
+    def seconds(name, steps):
+        began = time.process_time()
+        forms[name](X, y, steps)
+        return time.process_time() - began
+
+    took = {}
+    for name, form in forms.items():
+        form(X[few], y[few], 2)
+        if steps := FEW_STEPS.get(name):
+            start = seconds(name, 1)
+            took[name] = start + (seconds(name, steps + 1) - start) / steps * (n_iter - 1)
+        else:
+            took[name] = seconds(name, n_iter)
+    out = []
+    for name, spent in took.items():
+        mode = {OURS: "proven", HEAP: "nonprivate"}.get(name, "published")
+        cell = {"variant": name, "mode": mode}
+        part = {"cell": cell, "speed-up": took["Alg. 1"] / spent, "seconds": spent}
+        out.append(part | ({"guarantee": promise(model, X.shape[1])} if name == OURS else {}))
+    return out
+
+
+def noisy_frank_wolfe(X, y, scale, rng, n_iter):
+    """Algorithm 1 as printed, in SciPy: two products with the matrix and O(D) work in every step."""
+    Xt = X.T.tocsr()
+    n, d = X.shape
+    w = np.zeros(d)
+    for t in range(1, n_iter + 1):
+        gradient = (Xt @ (expit(X @ w) - y)) / n
+        j = int(np.argmax(np.abs(gradient + rng.laplace(0.0, scale, d))))
+        step = 2.0 / (t + 2.0)
+        w *= 1.0 - step
+        w[j] -= step * RADIUS * np.sign(gradient[j])
+    return w
+
+
+def speed_facts(summary):
+    found = {}
+    for name, variant in (("scan", SCAN), ("heap", HEAP), ("sampler", SAMPLER), ("ours", OURS)):
+        values = [
+            summary.mean("speed-up", None, **c) for c in summary.cells if c["variant"] == variant
+        ]
+        found[name] = f"{min(values):.3g} to {max(values):.3g}"
+    return found
+
+
+def speed_table(summary):
+    """One line a data set and epsilon: seconds of Algorithm 1, and how many times faster the others are."""
+    head = ["data", "epsilon", "Alg. 1, seconds", "Alg. 2, printed", SCAN, f"{HEAP} (no noise)",
+            "Alg. 2 + 4, printed", SAMPLER, f"{OURS} (proven)"]  # fmt: skip
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for data, epsilon in dict.fromkeys((c["dataset"], c["epsilon"]) for c in summary.cells):
+        cell = {"dataset": data, "epsilon": epsilon}
+
+        def ratio(variant, cell=cell):
+            return f"{summary.mean('speed-up', None, variant=variant, **cell):.3g}"
+
+        def printed(variant, cell=cell):
+            number = summary.published("speed-up", variant=variant, **cell)
+            return "" if number is None else f"{number.value:g}"
+
+        seconds = summary.mean("seconds", None, variant="Alg. 1", **cell)
+        shown = [data, f"{epsilon:g}", f"{seconds:.0f}", printed(SCAN), ratio(SCAN), ratio(HEAP),
+                 printed(SAMPLER), ratio(SAMPLER), ratio(OURS)]  # fmt: skip
+        lines.append("| " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+# ---- Table 4 -------------------------------------------------------------------------------------
+
+LASSO, GRADIENT = "private LASSO", "noisy gradients (ours)"
+WORDS = "private LASSO, entries 0/1"  # a reading: whether a word occurs, not how often
+
+
+def accuracy_configurations(quick):
+    if quick:
+        small = {"dataset": "rcv1", "method": LASSO, "n_iter": 2000, "fraction": 0.1}
+        return [small | {"mode": m} for m in ("published", "proven")]
+    return [
+        {"dataset": d, "method": LASSO, "n_iter": 400_000, "mode": m}
+        for d in ORDER
+        for m in ("published", "proven")
+    ] + [
+        {"dataset": "news20", "method": WORDS, "n_iter": 400_000, "mode": "published"},
+        *({"dataset": d, "method": GRADIENT, "mode": "proven", "n_iter": 0} for d in ORDER),
+    ]
+
+
+def accuracy_trial(config, seed, number):
+    X, y = wide(config["dataset"], config.get("fraction", 1.0))
+    if config["method"] == WORDS:
+        X = X.copy()
+        X.data[:] = 1.0
+    train, test = split(X.shape[0], seed)
+    noise = derive_seed(seed, config["dataset"], config["mode"])
+    if config["method"] == GRADIENT:
+        domain = Domain(row_norm=1.0, classes=[0, 1], n_samples=len(train))
+        model = DPGradientClassifier(domain, epsilon=0.1, delta=DELTA, random_state=noise)
+    else:
+        kind = {"published": RaffKhannaLuLassoClassifier, "proven": DPLassoClassifier}
+        model = lasso(kind[config["mode"]], X[train], 0.1, config["n_iter"], 5000.0, noise)
+    model.fit(X[train], y[train])
+    found = classifier_scores(model.decision_function(X[test]), y[test])
+    found["sparsity"] = 100.0 * (1.0 - model.n_nonzero_ / X.shape[1])
+    return found | {"guarantee": promise(model, X.shape[1])}
+
+
+def accuracy_facts(summary):
+    """The one table that is not a stand-in first."""
+
+    def reached(method, mode):
+        auc = {d: summary.mean("AUC", mode, dataset=d, method=method) for d in ORDER}
+        own, others = auc.pop("news20"), [v for v in auc.values() if v == v]
+        accuracy = summary.mean("accuracy", mode, dataset="news20", method=method)
+        return f"{accuracy:.1f} % (AUC {own:.0f}; stand-ins {min(others):.0f} to {max(others):.0f})"
+
+    return {
+        "published": reached(LASSO, "published"), "proven": reached(LASSO, "proven"),
+        "gradient": reached(GRADIENT, "proven"),
+    }  # fmt: skip
+
+
+# ---- Figures 1 to 4 ------------------------------------------------------------------------------
+
+
+def figure_configurations(quick):
+    if quick:
+        return [{"dataset": "rcv1", "n_iter": 300, "fraction": 0.1, "mode": "nonprivate"}]
+    return [{"dataset": name, "n_iter": 4000, "mode": "nonprivate"} for name in WIDE]
+
+
+def figure_trial(config, seed, number):
+    X, y = wide(config["dataset"], config.get("fraction", 1.0))
+    train, test = split(X.shape[0], seed)
+    A, labels = X[train], y[train]
+    w1, gaps1, ops1 = standard(A, labels, RADIUS, config["n_iter"])
+    w2, gaps2, ops2, pops = fast(A, labels, RADIUS, config["n_iter"])
+    at = thinned(config["n_iter"])
+    at_1000 = min(1000, config["n_iter"]) - 1
+    scores1, scores2 = (classifier_scores(X[test] @ w, y[test]) for w in (w1, w2))
+    nonzeros = max(np.count_nonzero(w2), 1)
+    return {
+        "iterations": at + 1.0,
+        "gap 1": gaps1[at],
+        "gap 2": gaps2[at],
+        "operations 1": ops1[at],
+        "operations 2": ops2[at],
+        "pops": pops[at],
+        "final gap, Alg. 1": gaps1[-1],
+        "final gap, Alg. 1 (recomputed)": exact_gap(A, labels, w1, RADIUS),
+        "final gap, Alg. 2 (own account)": gaps2[-1],
+        "final gap, Alg. 2 (recomputed)": exact_gap(A, labels, w2, RADIUS),
+        "relative L1 distance of solutions": np.abs(w1 - w2).sum() / np.abs(w1).sum(),
+        "accuracy, Alg. 1": scores1["accuracy"],
+        "accuracy, Alg. 2": scores2["accuracy"],
+        "fewer operations": ops1[-1] / ops2[-1],
+        "fewer operations at iteration 1000": ops1[at_1000] / ops2[at_1000],
+        "pops per draw / non-zeros, mean": pops.mean() / nonzeros,
+        "pops per draw / non-zeros, largest": pops.max() / nonzeros,
+        "non-zeros": nonzeros,
+    }
+
+
+def figure_facts(summary):
+    """Operations and pops are judged on the one real table: counts on stand-ins follow from how they were made."""
+
+    def each(metric):
+        return {c["dataset"]: summary.mean(metric, dataset=c["dataset"]) for c in summary.cells}
+
+    def span(metric):
+        return f"{min(each(metric).values()):.2g} to {max(each(metric).values()):.2g}"
+
+    distance, first, second = map(
+        each, ("relative L1 distance of solutions", "accuracy, Alg. 1", "accuracy, Alg. 2")
+    )
+    far = [name for name, v in distance.items() if v >= 0.01]
+    return {
+        "near": len(distance) - len(far), "all": len(distance), "far": ", ".join(far),
+        "distance": span("relative L1 distance of solutions"),
+        "points": max(abs(first[name] - second[name]) for name in first),
+        "fewer": each("fewer operations")["news20"], "fewer_span": span("fewer operations"),
+        "worst": each("pops per draw / non-zeros, largest")["news20"],
+        "pops": span("pops per draw / non-zeros, mean"),
+    }  # fmt: skip
+
+
+def plot_gap(summary, path):
+    found, save = axes(path, 2, xscale="log", yscale="log", xlabel="iteration", ylabel="gap")
+    titles = ("Algorithm 1", "Algorithm 2, its own account")
+    for axis, which, style, title in zip(found, ("1", "2"), ("-", "--"), titles, strict=True):
+        for cell in summary.cells:
+            gap = np.abs(summary.curve(f"gap {which}", **cell))
+            axis.plot(summary.curve("iterations", **cell), gap, style, label=cell["dataset"])
+        axis.set_title(title)
+    save()
+
+
+def plot_ratio(summary, path):
+    (axis,), save = axes(path, xscale="log", yscale="log", xlabel="iteration", ylabel="times fewer")
+    for cell in summary.cells:
+        ratio = summary.curve("operations 1", **cell) / summary.curve("operations 2", **cell)
+        axis.plot(summary.curve("iterations", **cell), ratio, label=cell["dataset"])
+    save()
+
+
+def plot_pops(summary, path):
+    (axis,), save = axes(path, xscale="log", xlabel="iteration", ylabel="pops / final non-zeros")
+    for cell in summary.cells:
+        pops = summary.curve("pops", **cell) / summary.mean("non-zeros", **cell)
+        axis.plot(summary.curve("iterations", **cell), pops, label=cell["dataset"])
+    save()
+
+
+def plot_operations(summary, path):
+    (axis,), save = axes(path, xscale="log", yscale="log", xlabel="operations", ylabel="gap")
+    for k, cell in enumerate(summary.cells):
+        for which, style in (("1", "--"), ("2", "-")):
+            axis.plot(
+                summary.curve(f"operations {which}", **cell), np.abs(summary.curve(f"gap {which}", **cell)),
+                style, color=f"C{k}", label=cell["dataset"] if which == "2" else None,
+            )  # fmt: skip
+    save()
+
+
+FIGURES = {
+    "configurations": figure_configurations,
+    "trial": figure_trial,
+    "facts": figure_facts,
+}
+CHAPTERS = {
+    "002-table3": {
+        "configurations": speed_configurations,
+        "trial": speed_trial,
+        "facts": speed_facts,
+        "table": speed_table,
+    },
+    "002-table4": {
+        "configurations": accuracy_configurations,
+        "trial": accuracy_trial,
+        "facts": accuracy_facts,
+    },
+    "002-figure1": FIGURES | {"plot": plot_gap},
+    "002-figure2": FIGURES | {"plot": plot_ratio},
+    "002-figure3": FIGURES | {"plot": plot_pops},
+    "002-figure4": FIGURES | {"plot": plot_operations},
+}
