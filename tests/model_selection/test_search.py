@@ -91,9 +91,9 @@ class Ears:
                 ).value / math.sqrt(share * _squares(self._event(phase))) * (1 - 1e-12)
                 return super().gaussian(phase, query, share)
 
-            def top_k(self, phase, scores, k, unit, null=None):
+            def top_k(self, phase, scores, k, unit):
                 ears.heard.append(("choice", phase, self._event(phase).eta))
-                return super().top_k(phase, scores, k, unit, null)
+                return super().top_k(phase, scores, k, unit)
 
         monkeypatch.setattr(private_run, "Releases", Listening)  # and what is made under it
 

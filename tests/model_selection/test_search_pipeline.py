@@ -89,9 +89,9 @@ def test_what_is_released_is_what_is_charged(monkeypatch, kind):
             heard.append(share * _squares(self._event(phase)))
             return super().gaussian(phase, query, share)
 
-        def top_k(self, phase, scores, k, unit, null=None):
+        def top_k(self, phase, scores, k, unit):
             ranges.append(self._event(phase).eta)
-            return super().top_k(phase, scores, k, unit, null)
+            return super().top_k(phase, scores, k, unit)
 
         def names(self, phase, *given, **more):
             heard.append(_squares(self._event(phase)))

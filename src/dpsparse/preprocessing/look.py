@@ -153,8 +153,8 @@ def dp_look(
     --------
     >>> from dpsparse import Domain
     >>> from dpsparse.preprocessing import dp_look
-    >>> table = {"age": [40, 50, None, 60] * 5_000, "sex": ["f", "m", "f", "f"] * 5_000}
-    >>> look = dp_look(table, [0, 1, 1, 1] * 5_000, domain=Domain(classes=[0, 1]), epsilon=1.0)
+    >>> table = {"age": [40, 50, 30, 60, None] * 4_000, "sex": ["f", "m", "f", "f", "m"] * 4_000}
+    >>> look = dp_look(table, [0, 1, 1, 1, 0] * 4_000, domain=Domain(classes=[0, 1]), epsilon=1.0)
     >>> {kind: round(share, 1) for kind, share in look.shares("age").items()}
     {'number': 0.8, 'missing': 0.2}
     """
