@@ -180,7 +180,7 @@ def test_canaries_are_heard_and_do_not_refute(seed):
 
 def test_canaries_are_heard_as_well_as_the_law_allows():
     """Right guesses of 40 models against the plan's noise of gradients drawn by NumPy: the audit loses nothing on the
-    way. It may hear more, as the released masses tell of canaries too."""
+    way. It may hear more, as the released sizes of columns tell of canaries too."""
     rng = np.random.default_rng(0)
     domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
     model = DPGradientClassifier(domain, epsilon=8.0, n_iter=1)
@@ -191,9 +191,11 @@ def test_canaries_are_heard_as_well_as_the_law_allows():
         share = ones[entered].mean()  # the start of the fit, up to noise that hardly matters here
         clip = np.sqrt(share * (1.0 - share))
         slope = np.minimum(np.where(ones, 1.0 - share, share) / clip, 1.0)
-        mass = np.maximum(entered + rng.normal(0.0, scale["masses"], 1000), 2.0 * scale["masses"])
-        weight = entered * slope + rng.normal(0.0, scale["gradients"], 1000)
-        weight /= np.sqrt(mass)
+        mass = np.maximum(entered + rng.normal(0.0, scale["columns"], 1000), 2.0 * scale["columns"])
+        length = 1.0 / np.sqrt(mass)  # of a scaled row; shorter ones than the median add less
+        share_of_row = np.minimum(length / np.median(length[entered]), 1.0)
+        weight = entered * slope * share_of_row + rng.normal(0.0, scale["gradients"], 1000)
+        weight *= length
         order = np.argsort(weight)
         ideal.append(np.sum(~entered[order[:125]]) + np.sum(entered[order[-125:]]))
     heard = [canary_run(seed)[1] for seed in range(40)]
