@@ -32,8 +32,6 @@ _UNIT = r"(?:[%$€£]|USD|EUR|GBP)?"
 _DECIMAL_COMMA = re.compile(
     rf"(\s*{_UNIT}\s*[-+]?)([0-9]{{1,3}}(?:\.[0-9]{{3}})+|[0-9]+)(?:,([0-9]+))?((?:[eE][-+]?[0-9]+)?\s*{_UNIT}\s*)"
 )
-_LARGEST_KEY = 2.0**53  # from here on floats do not tell whole numbers apart
-_NOT_ONE_COLUMN = "y should be a 1d array: one target per row of X."
 
 
 def _no_target() -> SchemaError:
@@ -69,7 +67,9 @@ def mark_missing(
     return objects_of(None if cell_name(cell) in names else cell for cell in cells.tolist())
 
 
-def column_cells(y: Any, otherwise: str = _NOT_ONE_COLUMN) -> np.ndarray:
+def column_cells(
+    y: Any, otherwise: str = "y should be a 1d array: one target per row of X."
+) -> np.ndarray:
     """The cells of one column, given as a list, an array, a series of pandas or polars, or an Arrow array; what is no
     column is refused with the sentence `otherwise`.
 
@@ -350,7 +350,8 @@ def _number_key(cell: Any) -> Any:
         return None
     if math.isnan(number):
         return "nan"
-    return number if math.isinf(number) or abs(number) < _LARGEST_KEY else None
+    # From 2^53 on floats do not tell whole numbers apart.
+    return number if math.isinf(number) or abs(number) < 2.0**53 else None
 
 
 def _plain_number(key: Any) -> str:

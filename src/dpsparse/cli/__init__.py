@@ -15,15 +15,6 @@ from typing import NoReturn
 
 from dpsparse import exceptions as ex
 
-EXIT_CODES: dict[type[ex.DPSparseError], int] = {
-    ex.InternalError: 1,
-    ex.SchemaError: 3,
-    ex.BudgetError: 4,
-    ex.LedgerError: 5,
-    ex.ModelFileError: 6,
-    ex.DPSparseError: 2,
-}
-
 
 def main() -> NoReturn:
     """Entry point of the console script."""
@@ -54,7 +45,15 @@ def main() -> NoReturn:
 
 def explain(error: Exception) -> tuple[str, int]:
     """One line and an exit code. The text of a foreign error is not shown: it may quote a private cell."""
-    for kind, code in EXIT_CODES.items():
+    codes: dict[type[ex.DPSparseError], int] = {
+        ex.InternalError: 1,
+        ex.SchemaError: 3,
+        ex.BudgetError: 4,
+        ex.LedgerError: 5,
+        ex.ModelFileError: 6,
+        ex.DPSparseError: 2,
+    }
+    for kind, code in codes.items():
         if isinstance(error, kind):
             return " ".join(error.in_options.split()) or type(error).__name__, code
     if isinstance(error, MemoryError):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dpsparse.cli.job import Job
     from dpsparse.preprocessing import TableLook
 
-MOST_NAMES = 12  # columns of a role that are listed
-
 
 @click.command()
 @click.argument("data")
@@ -104,7 +102,7 @@ def describe(job: Job, *, forecast: bool = True) -> tuple[dict[str, Any], str]:
     record: dict[str, Any] = {"data": job.data, "notes": job.notes(), "roles": roles(job)}
     lines = [("table", _table(job)), ("target", _target(job)), ("persons", _persons(job))]
     lines += [
-        (role, f"{len(names)}: {', '.join(map(show_name, names[:MOST_NAMES]))}{', ...' * (len(names) > MOST_NAMES)}")
+        (role, f"{len(names)}: {', '.join(map(show_name, names[:12]))}{', ...' * (len(names) > 12)}")
         for role, names in record["roles"].items()
     ]  # fmt: skip
     lines += [("note", line) for line in record["notes"]]

@@ -37,14 +37,13 @@ from dpsparse.cli.output import (
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
 
-EXIT_HELP = (
-    "Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not "
-    "readable; 4 budget refused, nothing spent; 5 ledger unusable or edited; 6 model or output "
-    "file; 7 refuted by an audit."
+
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done; 1 unexpected error; 2 wrong options or missing public facts; 3 data not readable; 4 "
+    "budget refused, nothing spent; 5 ledger unusable or edited; 6 model or output file; 7 refuted by an audit.",
 )
-
-
-@click.group(cls=Group, epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(dpsparse.__version__, prog_name="dpsparse")
 def program() -> None:
     """Differentially private sparse linear models, from files."""

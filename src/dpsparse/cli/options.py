@@ -377,8 +377,6 @@ def _hyper_parameters(options: Options, method: str, kind: Any) -> dict[str, Any
 
 # ---- public facts and accounts --------------------------------------------------------------------
 
-_DOMAIN = ("target_bound", "target_range", "feature_bound", "row_norm", "n_samples", "rows_per_unit")  # fmt: skip
-
 
 def read_facts(options: Options) -> tuple[Options, Facts]:
     """The declared facts, from the file and the options, and the options with target and person of the file."""
@@ -386,8 +384,9 @@ def read_facts(options: Options) -> tuple[Options, Facts]:
     from dpsparse.domain.file import Facts, read
     from dpsparse.io.tables import label_list
 
+    names = ("target_bound", "target_range", "feature_bound", "row_norm", "n_samples", "rows_per_unit")  # fmt: skip
     stated: dict[str, Any] = {
-        name: getattr(options, name) for name in _DOMAIN if getattr(options, name) is not None
+        name: getattr(options, name) for name in names if getattr(options, name) is not None
     }
     if options.person is not None:
         stated["unit"] = "person"

@@ -29,9 +29,12 @@ from dpsparse._json import parsed, plain, readable
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError
 
-_BY_COLUMN = ("bounds", "categories", "fill", "sources")
 _OF_A_COLUMN = ("bounds", "categories", "fill", "source", "prepare")
-_KNOWN = tuple(part.name for part in fields(Domain) if part.name not in _BY_COLUMN)
+_KNOWN = tuple(
+    part.name
+    for part in fields(Domain)
+    if part.name not in ("bounds", "categories", "fill", "sources")  # stated by column
+)
 
 
 @dataclass(frozen=True)
@@ -105,9 +108,6 @@ def _value(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-_BOOL = "tag:yaml.org,2002:bool"
-
-
 def _parsed(path: Path) -> Any:
     try:
         text = path.read_text("utf-8")
@@ -143,9 +143,11 @@ def _loader() -> Any:
     truth values, as in YAML 1.2."""
     yaml = _yaml()
 
+    truth = "tag:yaml.org,2002:bool"
+
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-            first: [(tag, pattern) for tag, pattern in kinds if tag != _BOOL or first in "tTfF"]
+            first: [(tag, pattern) for tag, pattern in kinds if tag != truth or first in "tTfF"]
             for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 

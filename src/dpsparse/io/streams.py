@@ -43,7 +43,6 @@ FORMATS = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
 }
-SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 _NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?", re.IGNORECASE)
 
 Columns = dict[str, np.ndarray]
@@ -78,8 +77,10 @@ class Layout:
         return self.format or format_of(path)
 
     def separator(self, kind: str) -> str:
-        default = "\t" if kind == "tsv" else ","
-        return default if self.sep is None else SEPARATORS.get(self.sep, self.sep)
+        if self.sep is None:
+            return "\t" if kind == "tsv" else ","
+        words = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+        return words.get(self.sep, self.sep)
 
 
 @dataclass(frozen=True)

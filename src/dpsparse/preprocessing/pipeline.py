@@ -10,7 +10,7 @@ number of rows, what is protected. The model's own epsilon is what its share of 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -50,12 +50,6 @@ from dpsparse.rows import RawRows, Rows
 
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
-
-
-# Facts about raw columns are for the steps; the model sees prepared ones.
-_NO_COLUMNS: dict[str, Any] = {
-    fact.name: None for fact in fields(Domain) if fact.name in ("bounds", "categories", "fill")
-}
 
 
 def _model_has(name: str) -> Any:
@@ -240,7 +234,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         domain = model.domain
         if isinstance(domain, Domain):
             norm = min(norm, domain.row_norm or norm)
-            domain = replace(domain, feature_bound=1.0, row_norm=norm, **_NO_COLUMNS)
+            # Facts about raw columns are for the steps; the model sees prepared ones.
+            domain = replace(
+                domain, feature_bound=1.0, row_norm=norm, bounds=None, categories=None, fill=None
+            )
         model.set_params(domain=domain, epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
         return model
 

@@ -40,7 +40,6 @@ from dpsparse.rows.spool import Stored
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 # A part is this share of the memory a fit may use: beside it stand the part made of it and one block of text.
 _SHARE = 1 / 24
 _SMALLEST, _LARGEST = 2**20, 2**26
@@ -65,7 +64,7 @@ def read_size(size: Size) -> int:
     """Bytes: a number, or a text such as "2GB" or "500 MB" (decimal units)."""
     found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", str(size).lower())
     try:
-        amount = float(found[1]) * _UNITS[found[2]] if found else 0.0
+        amount = float(found[1]) * 1000.0 ** " kmgt".find(found[2] or " ") if found else 0.0
     except ValueError:
         amount = 0.0
     if not amount >= 10**6:

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-_ALIGN = 64
 _SMALL = 4  # what is this many times smaller than what it is made of is stored at once
 COPIES = 2  # of the rows in memory, where they are not streamed: as they are, and by columns
 
@@ -108,7 +107,7 @@ class Stored(Streamed):
         for field in fields(part):
             value = getattr(part, field.name)
             if isinstance(value, np.ndarray):
-                at = -(-at // _ALIGN) * _ALIGN
+                at = -(-at // 64) * 64  # aligned
                 values[field.name] = _Array(at, value.dtype, value.shape)
                 self._file.seek(start + at)
                 self._file.write(np.ascontiguousarray(value).data)
