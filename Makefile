@@ -94,9 +94,9 @@ $(DOCS_STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@touch $@
 
-# Every example runs; unchanged ones are kept between builds.
+# Every example runs; unchanged ones are kept between builds. Pages are read anew (-E): the search index needs all of them.
 docs: $(DOCS_STAMP)
-	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -E -b html -W --keep-going -q docs docs/_build/html
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
 clean:
