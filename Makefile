@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest test-newest clean
+.PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest test-newest integrations clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
@@ -18,6 +18,7 @@ help:
 	@echo "make wheel      build sdist and wheel, check and use them in clean environments"
 	@echo "make test-oldest  a fast selection of tests with the oldest supported versions"
 	@echo "make test-newest  the same with the newest versions on another Python (NEWEST_PYTHON=python3.13)"
+	@echo "make integrations  other tools with our estimators, in environments of their own; writes the table of docs/neighbours.md"
 	@echo "make docs       the site, offline, warnings as errors: docs/_build/html/index.html"
 
 $(BIN)/python:
@@ -88,6 +89,10 @@ $(NEWEST)/.installed: pyproject.toml
 test-newest: $(NEWEST)/.installed
 	NUMBA_CACHE_DIR=$(abspath $(NEWEST))/numba $(NEWEST)/bin/python -m pytest -q -n auto tests/golden tests/test_domain.py tests/test_random.py tests/test_losses.py \
 	  tests/methods/test_base.py tests/schema/test_missing_values.py tests/preprocessing/test_tables.py
+
+# Takes minutes and some gigabytes: not part of CI.
+integrations: $(DEV_STAMP)
+	cd experiments && ../$(BIN)/python -m integrations --write
 
 DOCS_STAMP := $(VENV)/.installed-docs
 $(DOCS_STAMP): pyproject.toml | $(BIN)/python

@@ -1,0 +1,9 @@
+"""What other tools do with our estimators: every integration is a short function in an environment of its own.
+
+    python -m integrations                 all of them; run it in the folder experiments
+    python -m integrations polars mlflow   those whose name holds one of these words
+    python -m integrations --write         and the table of docs/neighbours.md
+
+A function that returns has passed; what it returns is printed beside its name. A refusal that says what to do
+instead is a result too (`refusal`). Recipes are the blocks of Python in docs/neighbours.md, run as they stand.
+"""
