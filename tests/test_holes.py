@@ -81,11 +81,8 @@ WHERE = {
         "test_no_plan_of_frank_wolfe_assumes_ideal_arithmetic",
         "test_nonzeros.py": "test_small_numpy_integers_do_not_overflow",
     },
-    "C4 scales, overwriting, full disk": {
-        "cli/test_cli.py": "test_scaled_columns_have_scaled_noise test_an_input_is_never_overwritten "
-        "test_a_full_disk_after_a_paid_fit_keeps_the_model",
-        "models/test_models.py": "test_scales_are_kept",
-        "report/test_card.py": "test_declared_scales_are_on_the_card",
+    "C4 overwriting, full disk": {
+        "cli/test_cli.py": "test_an_input_is_never_overwritten test_a_full_disk_after_a_paid_fit_keeps_the_model",
     },
     "D boundary floats": {
         "audit/test_audit_estimators.py": "test_there_are_many_boundary_rows "

@@ -163,5 +163,5 @@ def test_bad_facts_are_refused_by_name(facts):
 
 def test_counted():
     assert len(CASES) >= 60
-    assert len(BAD_PREPARERS) + len(BAD_DOMAINS) >= 35
+    assert len(BAD_PREPARERS) + len(BAD_DOMAINS) >= 33
     json.dumps(FILES)

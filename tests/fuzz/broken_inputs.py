@@ -375,11 +375,6 @@ def cli_cases(model, sign):
         ["fit", "x.csv", *target, "--drop", "aeg", *classify],
         x__csv=HEADED,
     )
-    add(
-        "no such column to scale",
-        2,
-        x__csv=table(good),
-    )
     add("no target", 3, ["fit", "x.csv", *classify], x__csv=table(good))
     add("table as svmlight", 3, ["fit", "x.csv", "--format", "svmlight", *classify], x__csv=HEADED)
     add(
