@@ -16,8 +16,8 @@ from lab.tasks import TEST_SHARE, Data, Task, held_out, split_rows
 
 def load_small():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (400, 5))
-    return Data(X, (X[:, 0] + 0.3 * rng.standard_normal(400) > 0).astype(int))
+    X = rng.uniform(-1, 1, (2000, 5))
+    return Data(X, (X[:, 0] + 0.3 * rng.standard_normal(2000) > 0).astype(int))
 
 
 SMALL = Task("small", "tables", load_small, classes=(0, 1))
