@@ -119,7 +119,6 @@ def test_replay_replace_one(classes):
         assert again.of(phase) == pytest.approx([mu * math.sqrt(BUDGET_SHARES[phase])], rel=1e-2)
 
 
-@pytest.mark.nojit
 def test_replay_replace_one_attains_twice_the_clip():
     """The same features, the other label: slopes +c and -c, where both classes are as common and nothing is learnt."""
     X, y = make_table(20_000)
