@@ -20,6 +20,7 @@ from dpsparse.random import make_generator
 from lab.papers.chapter import derive_seed
 from lab.papers.common import axes, plot_by_epsilon, promise
 from lab.papers.sparsifier import keep_largest, laplace_scale, noisy_count, parts, private_lasso
+from lab.papers.sparsifier_tables import proven_sparsifier
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0)
 RADII = tuple(round(r, 4) for r in np.geomspace(1.0, 50.0, 5))
@@ -210,10 +211,8 @@ def kdd_proven(A, a, epsilon, seed):
         yield fitted(name, "proven", model, A, a)
     model = dp.DPGradientClassifier(n_nonzero=s, **common)
     yield fitted("noisy gradients (ours)", "proven", model, A, a)
-    count = dp.PrivateCount(math.isqrt(p), int(2.0 * math.sqrt(p)), COUNT_EPSILON)
-    common["domain"] = dp.Domain(classes=[0, 1], n_samples=n)
-    lasso = {"radius": 10.0, "n_iter": N_ITER, "fit_intercept": False, "n_nonzero": count}
-    yield fitted(READING, "proven", dp.DPLassoClassifier(**lasso, **common), A, a)
+    w, guarantee = proven_sparsifier(A, a, epsilon, make_generator(derive_seed(seed, epsilon)))
+    yield READING, "proven", "", w, 0.0, guarantee
 
 
 def kdd_printed(A, a, epsilon, seed, measure, quick):

@@ -43,9 +43,8 @@ def configurations(quick):
         values = ("shipped", "divided") if name in AS_SHIPPED else ("divided",)
         splits = ("random", "fixed", *(("official",) if name in OFFICIAL else ()))
         for value, step, cut in product(values, STEPS, splits):
-            out.append(
-                {"dataset": name, "values": value, "step": step, "split": cut, "mode": "published"}
-            )
+            cell = {"dataset": name, "values": value, "step": step, "split": cut}
+            out.append(cell | {"mode": "published"} | ({"quick": True} if quick else {}))
     return out
 
 
@@ -67,13 +66,13 @@ def parts(name, values, cut, seed):
 
 def trial(config, seed, number):
     name, step, cut = config["dataset"], config["step"], config["split"]
-    batches = 5 if cut == "random" else 1
+    runs, n_iter = (1, 50) if config.get("quick") else (RUNS, N_ITER)
+    batches = 5 if cut == "random" and runs == RUNS else 1
     out = []
     for batch in range(batches):
         A, a, B, b = parts(name, config["values"], cut, derive_seed("readings", name, batch))
         n, p = A.shape
         rng = make_generator(derive_seed(seed, *config.values(), batch))
-        runs = RUNS // batches
         how = {"exact_sign": step == "exact sign", "uniform": step == "uniform"}
         matched = MATCHED[name][1 if step == "printed" else 0]
 
@@ -84,13 +83,13 @@ def trial(config, seed, number):
                     {"cell": cell, "non-zeros": np.count_nonzero(w), **classifier_scores(B @ w, b)}
                 )
 
-        def weights(steps, scale, A=A, a=a, rng=rng, runs=runs, how=how):
+        def weights(steps, scale, A=A, a=a, rng=rng, runs=runs // batches, how=how):
             for _ in range(runs):
                 yield private_lasso(A, a, RADIUS, steps, scale, rng, **how)
 
-        scale = laplace_scale(RADIUS, N_ITER, n, EPSILON - COUNT_EPSILON, 1.0 / n)
+        scale = laplace_scale(RADIUS, n_iter, n, EPSILON - COUNT_EPSILON, 1.0 / n)
         thinned = (
-            keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) for w in weights(N_ITER, scale)
+            keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) for w in weights(n_iter, scale)
         )
         add(SPARSIFIER, "", thinned)
         for noise, steps in (("own", matched), ("1000", N_ITER)):
