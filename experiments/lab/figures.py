@@ -13,15 +13,14 @@ from lab import look as style
 from lab.report import Table
 
 SHOWN = {
-    "DPSparse": ("DPSparse", "#0072B2", "#56B4E9"),
-    "DPGradient": ("DPGradient", "#009E73", "#2fd0a5"),
+    "DPGradient": ("DPGradient, DPSparse", "#0072B2", "#56B4E9"),
     "DPHardThreshold": ("DPHardThreshold", "#D55E00", "#ff8f45"),
     "DPLasso": ("private LASSO", "#A0527F", "#e59cc8"),
 }
 
 
 def draw_home(table: Table, path: Path, dark: bool) -> None:
-    """AUC of four methods on 20 Newsgroups."""
+    """AUC of three methods on 20 Newsgroups."""
     style.use()
     ink = "#d7dde1" if dark else "#1f2933"
     colours = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")

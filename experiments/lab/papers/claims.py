@@ -174,6 +174,6 @@ def _draw(lines: list[Any], path: Path) -> None:
     ]
     axis.set_yticks(range(len(lines)), names)
     axis.set_xlim(0.0, 1.0)
-    axis.set_title("Best printed numbers, and our defaults at the same epsilon and delta", pad=28)
+    axis.set_title("Best printed numbers, and our defaults", pad=28)
     axis.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3)
     save()
