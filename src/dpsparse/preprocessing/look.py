@@ -155,8 +155,8 @@ def dp_look(
     >>> from dpsparse.preprocessing import dp_look
     >>> table = {"age": [40, 50, 30, 60, None] * 4_000, "sex": ["f", "m", "f", "f", "m"] * 4_000}
     >>> look = dp_look(table, [0, 1, 1, 1, 0] * 4_000, domain=Domain(classes=[0, 1]), epsilon=1.0)
-    >>> {kind: round(share, 1) for kind, share in look.shares("age").items()}
-    {'number': 0.8, 'missing': 0.2}
+    >>> round(look.shares("age")["missing"], 1)
+    0.2
     """
     if not isinstance(domain, Domain):
         raise ParameterError(
