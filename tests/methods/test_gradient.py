@@ -84,16 +84,18 @@ def test_replay_add_remove(which, classes, wide):
             )
 
 
-def test_replay_of_the_length_counts():
-    """A row shorter than every point, and after centring as short: each of the first counts moves by 1."""
+@pytest.mark.parametrize("bound, searches", [(None, 1), (4.0, 2)])
+def test_replay_of_the_length_counts(bound, searches):
+    """A row shorter than every point: each count of the first search moves by 1. Rows without a declared bound are
+    searched for once, over a range so wide that nothing is left for a second search."""
     X, y = make_table(3000)
-    domain = Domain(classes=[0, 1], n_samples=3000)
+    domain = Domain(classes=[0, 1], n_samples=3000, feature_bound=bound)
     model = DPGradientClassifier(domain, epsilon=4.0, n_iter=5, random_state=1)
     near = np.vstack([X, 1e-20 * np.eye(40)[0]]), np.append(y, 1)
     again = replay(model, (X, y), near)
     counts = again.of("length")
-    assert len(counts) == 2 * QUANTILE_COUNTS
-    share = BUDGET_SHARES["length"] / 2.0
+    assert len(counts) == searches * QUANTILE_COUNTS
+    share = BUDGET_SHARES["length"] / searches
     assert np.sum(counts[:QUANTILE_COUNTS] ** 2) == pytest.approx(
         share * model.plan_.parameters["mu"] ** 2, rel=1e-6
     )

@@ -75,7 +75,13 @@ class RowSettings:
         else:
             looks["masses"] = self.n_features
         final = 2 * len(MIDDLES) if self.n_classes == 2 else OFFSET_ROUNDS * max(self.n_classes, 1)
-        return looks | {"length": (1 + self.table) * QUANTILE_COUNTS, "intercept": final}
+        searches = 2 if self.table and self.is_bounded else 1
+        return looks | {"length": searches * QUANTILE_COUNTS, "intercept": final}
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether something declared bounds the length of a row."""
+        return math.isfinite(self.longest)
 
 
 def choose_rows(facts: Facts, class_weight: ClassWeight = None) -> RowSettings:
@@ -133,6 +139,7 @@ class ScaledRows:
         n, releases = self.targets.n, self.releases
         columns = look_at_columns(
             self.rows, releases, n, self.length_range(self.width),
+            share=0.5 if self.settings.is_bounded else 1.0,
             min_squared_mean=MIN_SQUARED_MEAN_OF_TABLE,
         )  # fmt: skip
         self.typical, self.drowned_scale = columns.typical, np.float32(columns.drowned_scale)
@@ -144,7 +151,7 @@ class ScaledRows:
     def length_range(self, squared: float) -> tuple[float, float, float]:
         """Where the typical length of a row is sought, and the power that it is believed in proportion to. Of a unit
         that nobody knows (seconds, bytes, cents) it is sought on both sides."""
-        if math.isfinite(self.settings.longest):
+        if self.settings.is_bounded:
             longest = self.settings.longest * math.sqrt(squared / self.width)
             return longest / 2.0**20, longest, 0.5
         longest = math.sqrt(squared)
@@ -175,6 +182,8 @@ class ScaledRows:
         kept = self.scales.astype(np.float64)
         if not len(kept):
             return 1.0
+        if self.settings.table and not self.settings.is_bounded:
+            return self.typical  # the wide search took all that lengths may cost
         if self.settings.table:
             return release_final_length(self.units, self.releases, self.targets.n, self.typical)
         # A row as long as its bound, its squares spread over the columns like the masses.

@@ -58,6 +58,7 @@ def look_at_columns(
     n: float,
     lengths: tuple[float, float, float],
     *,
+    share: float = 0.5,
     min_squared_mean: float = 0.0,
 ) -> Columns:
     """Centre and scales of the columns; `lengths` are the public range of the length of a row, and its prior. Rows
@@ -66,7 +67,7 @@ def look_at_columns(
     low, high, prior = lengths
     length = release_quantile(
         releases, "length", rows.unit(ones).count_shorter, n, 0.5, low, high,
-        share=0.5, prior=prior, sure=0.8, if_below=high,
+        share=share, prior=prior, sure=0.8, if_below=high,
     )  # fmt: skip
     total = rows.unit(ones, shortest=length).total()
     noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
