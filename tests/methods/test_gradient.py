@@ -84,7 +84,7 @@ def test_replay_add_remove(which, classes, wide):
             )
 
 
-@pytest.mark.parametrize("bound, searches", [(None, 1), (4.0, 2)])
+@pytest.mark.parametrize(("bound", "searches"), [(None, 1), (4.0, 2)])
 def test_replay_of_the_length_counts(bound, searches):
     """A row shorter than every point: each count of the first search moves by 1. Rows without a declared bound are
     searched for once, over a range so wide that nothing is left for a second search."""
