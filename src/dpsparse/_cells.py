@@ -17,7 +17,7 @@ from uuid import UUID
 
 import numpy as np
 
-from dpsparse._checks import array_of, decoded, objects_of, quietly
+from dpsparse._checks import array_of, decoded, objects_of, without_leaking_errors
 from dpsparse.exceptions import NotNumericError, SchemaError
 
 # The only list of words that stand for a missing value, in every reader and in Python. Declared labels and categories
@@ -76,7 +76,7 @@ def column_cells(
     NumPy would turn 1 beside "unknown" into a text, and 2**53 + 1 beside a float into another number. So lists are
     taken cell by cell.
     """
-    return quietly(otherwise, _column_cells, y)
+    return without_leaking_errors(otherwise, _column_cells, y)
 
 
 def _column_cells(y: Any) -> np.ndarray:
@@ -257,7 +257,9 @@ def read_targets(cells: Any, classes: Any) -> np.ndarray:
 def observed_labels(cells: np.ndarray) -> np.ndarray:
     """The sorted labels of a column whose set of labels was declared public."""
     refuse_complex(cells)
-    labels = quietly("The labels of y are of mixed types.", np.unique, natural_type(cells))
+    labels = without_leaking_errors(
+        "The labels of y are of mixed types.", np.unique, natural_type(cells)
+    )
     if any(is_missing(label) for label in labels.tolist()):
         raise _no_target()
     return labels

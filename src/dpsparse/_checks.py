@@ -1,7 +1,7 @@
 """Checks every room uses: what is a number, and how foreign errors about private data are silenced.
 
 scikit-learn, NumPy, pandas and pyarrow quote cells and count rows in their messages. So everything
-touches private rows runs through `quietly`: any error or warning of others ends there, and what
+touches private rows runs through `without_leaking_errors`: any error or warning of others ends there, and what
 leaves is a sentence of ours, chosen by the types and shapes of the input, never by their text.
 """
 
@@ -56,7 +56,7 @@ def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> Schem
     )
 
 
-def given(value: object) -> str:
+def safe_repr(value: object) -> str:
     """A parameter as refusals show it: plain numbers and short texts as they are, anything else by its type.
 
     `plan(X)` for `plan(n_features)` is a slip of the first hour, and the repr of a table shows rows and counts them.
@@ -66,7 +66,7 @@ def given(value: object) -> str:
     if isinstance(value, str) and len(value) <= 80:
         return repr(value)
     if type(value) is tuple and len(value) <= 3:
-        return f"({', '.join(map(given, value))})"
+        return f"({', '.join(map(safe_repr, value))})"
     return f"an object of type {type(value).__name__}"
 
 
@@ -105,7 +105,7 @@ def check_positive(name: str, value: Any, remedy: str = "") -> None:
     """Refuse anything but a number above zero (infinity included)."""
     if not is_number(value) or not value > 0:
         hint = f"; {remedy}" if remedy else ""
-        raise ParameterError(f"{name} must be a positive number, got {given(value)}{hint}.")
+        raise ParameterError(f"{name} must be a positive number, got {safe_repr(value)}{hint}.")
 
 
 def check_count(name: str, value: Any, *, optional: bool = False) -> None:
@@ -115,7 +115,7 @@ def check_count(name: str, value: Any, *, optional: bool = False) -> None:
     if not is_whole(value) or value < 1:
         also = " or None" if optional else ""
         raise ParameterError(
-            f"{name} must be a whole number of at least 1{also}, got {given(value)}."
+            f"{name} must be a whole number of at least 1{also}, got {safe_repr(value)}."
         )
 
 
@@ -132,16 +132,18 @@ def check_share(name: str, value: Any, remedy: str = "") -> None:
     """Refuse anything but a number strictly between 0 and 1."""
     if not is_number(value) or not 0.0 < value < 1.0:
         hint = f"; {remedy}" if remedy else ""
-        raise ParameterError(f"{name} must lie strictly between 0 and 1, got {given(value)}{hint}.")
+        raise ParameterError(
+            f"{name} must lie strictly between 0 and 1, got {safe_repr(value)}{hint}."
+        )
 
 
 def check_epsilon(value: Any, exact: str = "non-private model") -> None:
     """Refuse what is no price; `exact` is what epsilon = infinity gives."""
     low, high = EPSILONS
     if not is_number(value) or not value > 0:
-        rest = f"epsilon must be a positive number, got {given(value)}"
+        rest = f"epsilon must be a positive number, got {safe_repr(value)}"
     elif not low <= value <= high and not math.isinf(value):
-        rest = f"epsilon must lie between {show_number(low)} and {show_number(high)}, got {given(value)}"
+        rest = f"epsilon must lie between {show_number(low)} and {show_number(high)}, got {safe_repr(value)}"
     else:
         return
     raise ParameterError(
@@ -156,7 +158,7 @@ def check_delta(value: Any) -> None:
     low, high = DELTAS
     if not low <= value <= high:
         raise ParameterError(
-            f"delta must lie between {show_number(low)} and {show_number(high)}, got {given(value)}; try 1e-6."
+            f"delta must lie between {show_number(low)} and {show_number(high)}, got {safe_repr(value)}; try 1e-6."
         )
 
 
@@ -186,11 +188,11 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse anything that is not one of the named choices."""
     if not isinstance(value, str) or value not in choices:
         raise ParameterError(
-            f"{name} must be one of {', '.join(map(repr, choices))}; got {given(value)}."
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {safe_repr(value)}."
         )
 
 
-def quietly(
+def without_leaking_errors(
     explain: str | Callable[[], Exception],
     work: Callable[P, T],
     *args: P.args,

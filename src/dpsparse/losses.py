@@ -23,7 +23,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from dpsparse._checks import given
+from dpsparse._checks import safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 
@@ -118,7 +118,7 @@ class Softmax:
 
     def __post_init__(self) -> None:
         if self.n_classes is not None and self.n_classes < 2:
-            raise ParameterError(f"n_classes must be at least 2, got {given(self.n_classes)}.")
+            raise ParameterError(f"n_classes must be at least 2, got {safe_repr(self.n_classes)}.")
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         # relative to the true class: log(1 + sum of e^{m_k - m_y}) keeps its digits near 0
@@ -193,7 +193,7 @@ class Huber:
     def __post_init__(self) -> None:
         if not 0 < self.cutoff < math.inf:
             raise ParameterError(
-                f"cutoff must be a positive finite number, got {given(self.cutoff)}."
+                f"cutoff must be a positive finite number, got {safe_repr(self.cutoff)}."
             )
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -221,7 +221,7 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Softmax(), S
 def get_loss(name: str) -> Loss:
     """The loss called `name`, with its default parameters."""
     if name not in LOSSES:
-        raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, got {given(name)}.")
+        raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, got {safe_repr(name)}.")
     return LOSSES[name]
 
 
@@ -249,5 +249,5 @@ def _margin_bound(domain: Domain, norm_bound: float) -> float:
     if norm_bound == 0 or norm_bound == math.inf:
         return float(norm_bound)
     if not norm_bound > 0:
-        raise ParameterError(f"norm_bound must be a number >= 0, got {given(norm_bound)}.")
+        raise ParameterError(f"norm_bound must be a number >= 0, got {safe_repr(norm_bound)}.")
     return domain.margin_bound(norm_bound)

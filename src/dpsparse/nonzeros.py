@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpsparse._checks import given, is_real, is_whole
+from dpsparse._checks import is_real, is_whole, safe_repr
 from dpsparse.accounting.events import Event, Geometric
 from dpsparse.exceptions import ParameterError
 from dpsparse.sensitivity import Sensitivity, clipped_count
@@ -66,13 +66,13 @@ class PrivateCount:
         if not (is_whole(self.low) and is_whole(self.high) and 0 <= self.low < self.high):
             raise ParameterError(
                 "PrivateCount needs whole numbers 0 <= low < high (integer noise on a count "
-                f"clipped to fractions is not private); got {given(self.low)}, {given(self.high)}."
+                f"clipped to fractions is not private); got {safe_repr(self.low)}, {safe_repr(self.high)}."
             )
         for name in ("epsilon", "precision"):
             value = getattr(self, name)
             if not (is_real(value) and 0 < value < math.inf):
                 raise ParameterError(
-                    f"PrivateCount.{name} must be positive and finite, got {given(value)}."
+                    f"PrivateCount.{name} must be positive and finite, got {safe_repr(value)}."
                 )
         # Numbers of Python, which have no width: int8 bounds would wrap round, data-dependently.
         for name, kind in (("low", int), ("high", int), ("epsilon", float), ("precision", float)):
@@ -115,7 +115,7 @@ def check_n_nonzero(n_nonzero: Any) -> NNonzero:
         return int(n_nonzero)
     raise ParameterError(
         "n_nonzero must be None (keep all), a whole number of at least 1, 'mass' or a PrivateCount, "
-        f"got {given(n_nonzero)}."
+        f"got {safe_repr(n_nonzero)}."
     )
 
 
@@ -153,7 +153,7 @@ def top_k(weights: np.ndarray, k: int) -> np.ndarray:
 def mass_rule(weights: np.ndarray, mass: float = 0.9) -> int:
     """The smallest k whose k largest weights hold the share `mass` of the L1 norm."""
     if not 0 < mass <= 1:
-        raise ParameterError(f"mass must lie in (0, 1], got {given(mass)}.")
+        raise ParameterError(f"mass must lie in (0, 1], got {safe_repr(mass)}.")
     size = np.abs(np.asarray(weights, dtype=np.float64).ravel())
     size = np.sort(size[size > 0])[::-1]
     if not size.size:

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 from randomgen import AESCounter
 
-from dpsparse._checks import given, is_real, is_whole
+from dpsparse._checks import is_real, is_whole, safe_repr
 from dpsparse.exceptions import ParameterError
 
 Generator = np.random.Generator
@@ -54,7 +54,7 @@ def is_seeded(random_state: int | None) -> bool:
     if not (is_whole(random_state) and 0 <= random_state < 2 ** (8 * _KEY_BYTES)):
         raise ParameterError(
             "random_state must be None (secure noise, the private choice) or a whole number in "
-            f"[0, 2**128) (reproducible, not private), got {given(random_state)}."
+            f"[0, 2**128) (reproducible, not private), got {safe_repr(random_state)}."
         )
     return True
 
@@ -114,7 +114,7 @@ def two_sided_geometric(rng: Generator, scale: float | Fraction) -> int:
 def integer_below(rng: Generator, bound: int) -> int:
     """A uniform integer in [0, bound), exactly, for a bound of any length."""
     if not (is_whole(bound) and bound >= 1):
-        raise ParameterError(f"bound must be a positive whole number, got {given(bound)}.")
+        raise ParameterError(f"bound must be a positive whole number, got {safe_repr(bound)}.")
     bits = (int(bound) - 1).bit_length()
     n_bytes = (bits + 7) // 8
     while True:
@@ -137,7 +137,7 @@ def _bernoulli_exp(rng: Generator, p: int, q: int) -> bool:
 
 def _require_scale(scale: float | Fraction) -> None:
     if not (is_real(scale) and 0 <= scale < math.inf):
-        raise ParameterError(f"scale must be a finite number >= 0, got {given(scale)}.")
+        raise ParameterError(f"scale must be a finite number >= 0, got {safe_repr(scale)}.")
 
 
 def _little_endian(raw: bytes) -> int:

@@ -34,7 +34,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
-from dpsparse._checks import given, is_real, is_whole
+from dpsparse._checks import is_real, is_whole, safe_repr
 from dpsparse.exceptions import ParameterError
 
 Norm = Literal["L2", "Linf", "range", "abs"]
@@ -152,12 +152,14 @@ def clipped_count(low: int, high: int) -> Sensitivity:
     for name, value in (("low", low), ("high", high)):
         if not is_whole(value):
             raise ParameterError(
-                f"{name} must be a whole number, got {given(value)}: integer noise does not hide "
+                f"{name} must be a whole number, got {safe_repr(value)}: integer noise does not hide "
                 "fractions. Round the bound."
             )
     low, high = int(low), int(high)  # int8 and its kind would overflow below
     if low >= high:
-        raise ParameterError(f"low must be less than high, got {given(low)} and {given(high)}.")
+        raise ParameterError(
+            f"low must be less than high, got {safe_repr(low)} and {safe_repr(high)}."
+        )
     return Sensitivity(float(high - low), "abs", "any", "docs/proofs/counts.md, Lemma 3")
 
 
@@ -175,7 +177,7 @@ def ridge_minimiser(
     """
     _require_positive(slope_bound=slope_bound, row_norm=row_norm, n0=n0, ridge=ridge)
     if not 0 <= tol < math.inf:
-        raise ParameterError(f"tol must be a finite number >= 0, got {given(tol)}.")
+        raise ParameterError(f"tol must be a finite number >= 0, got {safe_repr(tol)}.")
     move = slope_bound * row_norm / (n0 * ridge)
     inexact = 2 * tol / ridge
     source = "docs/proofs/ridge.md, Lemma 1"
@@ -232,7 +234,7 @@ def _of_rows(
     values = {"add-remove": add_remove, "replace-one": replace_one}
     if adjacency not in values:
         raise ParameterError(
-            f"adjacency must be 'add-remove' or 'replace-one', got {given(adjacency)}."
+            f"adjacency must be 'add-remove' or 'replace-one', got {safe_repr(adjacency)}."
         )
     return Sensitivity(float(values[adjacency]), norm, adjacency, source)
 
@@ -246,5 +248,5 @@ def _require_positive(**values: float) -> None:
                 else ""
             )
             raise ParameterError(
-                f"{name} must be a positive finite number, got {given(value)}.{remedy}"
+                f"{name} must be a positive finite number, got {safe_repr(value)}.{remedy}"
             )

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsparse._checks import given
+from dpsparse._checks import safe_repr
 from dpsparse.accounting.conversion import delta as event_delta
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.events import Event
@@ -38,9 +38,9 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     13.36
     """
     if not (0.0 < epsilon < math.inf):
-        raise ParameterError(f"epsilon must be a positive finite number, got {given(epsilon)}.")
+        raise ParameterError(f"epsilon must be a positive finite number, got {safe_repr(epsilon)}.")
     if not (0.0 < delta < 1.0):
-        raise ParameterError(f"delta must be strictly between 0 and 1, got {given(delta)}.")
+        raise ParameterError(f"delta must be strictly between 0 and 1, got {safe_repr(delta)}.")
     # Two events tell one family from another, and if they did not: what was found before is checked as anew.
     key = (make_event(1.0), make_event(2.0), float(epsilon), float(delta))
     before = _found.get(key)  # once: another thread may change or empty what was found

@@ -24,7 +24,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from dpsparse._checks import given
+from dpsparse._checks import safe_repr
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.composition import adaptive_run, gaussian_parameter
 from dpsparse.accounting.gaussian import log_profile, smallest_epsilon
@@ -73,7 +73,7 @@ def epsilon(event: ev.Event, delta: float) -> float:
 def best_bound(event: ev.Event, delta: float) -> tuple[float, str]:
     """The smallest proven epsilon at `delta`, and the name of the bound that gives it."""
     if not 0.0 <= delta < 1.0:
-        raise ParameterError(f"delta must be in [0, 1), got {given(delta)}.")
+        raise ParameterError(f"delta must be in [0, 1), got {safe_repr(delta)}.")
     counts = leaves(event)
     if not counts:
         return 0.0, "nothing was released"
@@ -131,7 +131,7 @@ def delta(event: ev.Event, epsilon: float) -> float:
     1.8e-08
     """
     if not epsilon >= 0.0:
-        raise ParameterError(f"epsilon must be a number >= 0, got {given(epsilon)}.")
+        raise ParameterError(f"epsilon must be a number >= 0, got {safe_repr(epsilon)}.")
     counts = leaves(event)
     if ev.NonPrivate() in counts:
         return 1.0

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from dpsparse._checks import given, is_real, is_whole, show_number
+from dpsparse._checks import is_real, is_whole, safe_repr, show_number
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 
@@ -22,7 +22,9 @@ def _require_positive(event: object, *names: str) -> None:
         value = getattr(event, name)
         if not (is_real(value) and float(value) > 0):
             kind = type(event).__name__
-            raise ParameterError(f"{kind}.{name} must be a positive number, got {given(value)}.")
+            raise ParameterError(
+                f"{kind}.{name} must be a positive number, got {safe_repr(value)}."
+            )
         # NumPy scalars become plain numbers, so that records are equal, hashed and saved alike.
         plain = int(value) if is_whole(value) else float(value)
         object.__setattr__(event, name, plain)
@@ -210,7 +212,7 @@ class ThresholdedGaussian(RoundedGaussian):
         _require_positive(self, "leak")
         if not self.leak < 0.5:
             raise ParameterError(
-                f"ThresholdedGaussian.leak must be below one half, got {given(self.leak)}."
+                f"ThresholdedGaussian.leak must be below one half, got {safe_repr(self.leak)}."
             )
 
 
@@ -340,12 +342,12 @@ class ObjectivePerturbation(Event):
         if self.loss not in ("glm", "one-sided", "logistic"):
             raise ParameterError(
                 "ObjectivePerturbation.loss must be 'glm', 'one-sided' or 'logistic', "
-                f"got {given(self.loss)}."
+                f"got {safe_repr(self.loss)}."
             )
         if self.adjacency not in ("add-remove", "replace-one"):
             raise ParameterError(
                 "ObjectivePerturbation.adjacency must be 'add-remove' or 'replace-one', "
-                f"got {given(self.adjacency)}."
+                f"got {safe_repr(self.adjacency)}."
             )
 
     @property
@@ -400,10 +402,12 @@ class Repeated(Event):
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
-            raise UnknownEventError(f"Repeated.event must be an event, got {given(self.event)}.")
+            raise UnknownEventError(
+                f"Repeated.event must be an event, got {safe_repr(self.event)}."
+            )
         count: object = self.count
         if not is_whole(count) or int(self.count) < 0:
-            raise ParameterError(f"Repeated.count must be a whole number, got {given(count)}.")
+            raise ParameterError(f"Repeated.count must be a whole number, got {safe_repr(count)}.")
         object.__setattr__(self, "count", int(self.count))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dpsparse._checks import given, rounded_up, show_number
+from dpsparse._checks import rounded_up, safe_repr, show_number
 from dpsparse._json import plain
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import epsilon as event_epsilon
@@ -78,12 +78,12 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0.0:
-            raise ParameterError(f"epsilon must be a number >= 0, got {given(self.epsilon)}.")
+            raise ParameterError(f"epsilon must be a number >= 0, got {safe_repr(self.epsilon)}.")
         if not 0.0 <= self.delta <= 1.0:
-            raise ParameterError(f"delta must be in [0, 1], got {given(self.delta)}.")
+            raise ParameterError(f"delta must be in [0, 1], got {safe_repr(self.delta)}.")
         if self.adjacency not in ADJACENCIES:
             known = " or ".join(map(repr, ADJACENCIES))
-            raise ParameterError(f"adjacency must be {known}, got {given(self.adjacency)}.")
+            raise ParameterError(f"adjacency must be {known}, got {safe_repr(self.adjacency)}.")
         if self.randomness not in (SECURE, SEEDED):
             raise ParameterError(f"randomness must be {SECURE!r} or {SEEDED!r}.")
         if self.table not in TABLES:

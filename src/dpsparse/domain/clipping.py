@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._cells import column_cells, person_names
-from dpsparse._checks import quietly
+from dpsparse._checks import without_leaking_errors
 from dpsparse.exceptions import SchemaError
 from dpsparse.jit import njit
 from dpsparse.threads import over_rows
@@ -153,7 +153,9 @@ def clipped_rows(
     """Canonical CSR in float32 with entries of at most `bound` and rows no longer than `norm`; where there is no such
     `norm`, entries as the caller has them, and the limit to which each is still to be cast."""
     refuse_malformed(X)
-    indptr, indices, raw = quietly("X must be a table of real numbers.", _canonical_rows, X)
+    indptr, indices, raw = without_leaking_errors(
+        "X must be a table of real numbers.", _canonical_rows, X
+    )
     if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
         return indptr, indices, raw, None
     refuse_non_finite(raw, "X")

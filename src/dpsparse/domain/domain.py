@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from dpsparse._cells import observed_labels, read_labels, read_numbers
-from dpsparse._checks import given, is_real, is_whole, quietly, refuse_large_labels
+from dpsparse._checks import (
+    is_real,
+    is_whole,
+    refuse_large_labels,
+    safe_repr,
+    without_leaking_errors,
+)
 from dpsparse.domain.clipping import (
     HUGE,
     TINY,
@@ -96,20 +102,20 @@ class Domain:
         for name in ("feature_bound", "row_norm", "target_bound"):
             value = getattr(self, name)
             if value is not None and not (is_real(value) and 0 < value < math.inf):
-                raise _wrong(name, f"must be a positive finite number, got {given(value)}.")
+                raise _wrong(name, f"must be a positive finite number, got {safe_repr(value)}.")
             if value is not None and not TINY <= value <= HUGE:
                 raise _wrong(
                     name,
-                    f"must lie between 2**-100 and 2**100, got {given(value)}; give the data in another unit.",
+                    f"must lie between 2**-100 and 2**100, got {safe_repr(value)}; give the data in another unit.",
                 )
         n = self.n_samples
         if n is not None and not (is_whole(n) and n > 0):
-            raise _wrong("n_samples", f"must be a positive whole number, got {given(n)}.")
+            raise _wrong("n_samples", f"must be a positive whole number, got {safe_repr(n)}.")
         if self.unit not in ("row", "person"):
-            raise DomainError(f"Domain.unit must be 'row' or 'person', got {given(self.unit)}.")
+            raise DomainError(f"Domain.unit must be 'row' or 'person', got {safe_repr(self.unit)}.")
         m = self.rows_per_unit
         if m is not None and not (is_whole(m) and m > 0):
-            raise _wrong("rows_per_unit", f"must be a positive whole number, got {given(m)}.")
+            raise _wrong("rows_per_unit", f"must be a positive whole number, got {safe_repr(m)}.")
         if m is not None and self.unit == "row":
             raise DomainError(
                 "Domain.rows_per_unit is about persons; declare unit='person'.",
@@ -118,10 +124,10 @@ class Domain:
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
                 raise DomainError(
-                    f"Domain.classes must be a list of labels or {OBSERVED!r}, got {given(self.classes)}."
+                    f"Domain.classes must be a list of labels or {OBSERVED!r}, got {safe_repr(self.classes)}."
                 )
         elif self.classes is not None:
-            labels = quietly(
+            labels = without_leaking_errors(
                 lambda: _wrong("classes", "must list labels of one kind, whole numbers or text."),
                 np.unique, np.asarray(self.classes),
             )  # fmt: skip
@@ -233,7 +239,8 @@ class Domain:
         sound = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_real, ends))
         if not sound or not -HUGE <= ends[0] < ends[1] <= HUGE:  # type: ignore[index]
             raise _wrong(
-                "target_range", f"must be two rising numbers, (lowest, highest), got {given(ends)}."
+                "target_range",
+                f"must be two rising numbers, (lowest, highest), got {safe_repr(ends)}.",
             )
         assert ends is not None
         low, high = float(ends[0]), float(ends[1])

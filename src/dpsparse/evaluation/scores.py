@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._cells import column_cells, label_codes, read_numbers
-from dpsparse._checks import check_positive, decoded, quietly, refuse_large_labels
+from dpsparse._checks import check_positive, decoded, refuse_large_labels, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import by_person
 from dpsparse.evaluation.plan import Subject
@@ -211,7 +211,9 @@ def _one_row(X: Any, i: int) -> Any:
 
 def _numbers(found: np.ndarray) -> np.ndarray:
     """Scores as float64; a foreign message about one that is no number would quote it."""
-    return quietly("The scores of the model are no numbers.", np.asarray, found, np.float64)
+    return without_leaking_errors(
+        "The scores of the model are no numbers.", np.asarray, found, np.float64
+    )
 
 
 def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
@@ -235,7 +237,9 @@ def _persons(groups: Any, n: int) -> np.ndarray | None:
 
 def prepared(pipeline: Any, X: Any) -> Any:
     """Raw rows as the model of a pipeline sees them, each a function of itself."""
-    return quietly("X is not a table that the pipeline can prepare.", pipeline.transform, X)
+    return without_leaking_errors(
+        "X is not a table that the pipeline can prepare.", pipeline.transform, X
+    )
 
 
 def _n_rows(X: Any) -> int:

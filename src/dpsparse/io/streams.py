@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dpsparse._checks import array_of, given, objects_of
+from dpsparse._checks import array_of, objects_of, safe_repr
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.io.files import COMPRESSIONS, open_bytes, pyarrow_for
 
@@ -62,10 +62,10 @@ class Layout:
             raise SchemaError(f"Unknown format {self.format!r}; use {', '.join(FORMATS)}.")
         if self.sep is not None and (len(self.separator("csv")) != 1 or self.sep in '"\r\n'):
             raise ParameterError(
-                f"The separator (sep) must be one character, such as ; or | or tab, got {given(self.sep)}."
+                f"The separator (sep) must be one character, such as ; or | or tab, got {safe_repr(self.sep)}."
             )
         if self.decimal not in (".", ","):
-            raise ParameterError(f"decimal must be '.' or ',', got {given(self.decimal)}.")
+            raise ParameterError(f"decimal must be '.' or ',', got {safe_repr(self.decimal)}.")
         try:
             codecs.lookup(self.encoding)
         except LookupError:

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import quietly
+from dpsparse._checks import without_leaking_errors
 from dpsparse.exceptions import SchemaError
 from dpsparse.io.files import COMPRESSIONS, open_bytes
 from dpsparse.jit import njit
@@ -83,7 +83,9 @@ def read_svmlight(
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, 0.0])
     >>> folder.cleanup()
     """
-    return quietly(f"{UNREADABLE}.", _read_whole, path, n_features, zero_based, start, stop)
+    return without_leaking_errors(
+        f"{UNREADABLE}.", _read_whole, path, n_features, zero_based, start, stop
+    )
 
 
 def _read_whole(
@@ -162,7 +164,7 @@ def iter_svmlight(
         (counts, y), entries = block.parse(n_features, zero_based, columns, values)
         return _matrix([counts], columns[:entries].copy(), values[:entries].copy(), n_features), y
 
-    while (part := quietly(f"{UNREADABLE}.", next_part)) is not None:
+    while (part := without_leaking_errors(f"{UNREADABLE}.", next_part)) is not None:
         yield part
 
 

@@ -29,7 +29,7 @@ from dpsparse._cells import (
     to_numbers,
     with_decimal_point,
 )
-from dpsparse._checks import no_column, objects_of, quietly
+from dpsparse._checks import no_column, objects_of, without_leaking_errors
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.io.streams import Columns, Layout, Stream, arrow_batches, batch_stream, open_stream
 
@@ -152,7 +152,7 @@ def read_table(
             None if person is None else person_names(column_cells(cells[person])),
         )
 
-    return quietly(f"{path.name} is not a readable table.", read)
+    return without_leaking_errors(f"{path.name} is not a readable table.", read)
 
 
 def read_columns(
@@ -213,7 +213,7 @@ def read_columns(
             return {n: c if n in names else with_decimal_point(c) for n, c in cells.items()}
         return cells
 
-    return quietly(f"{path.name} is not a readable table.", read)
+    return without_leaking_errors(f"{path.name} is not a readable table.", read)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -260,7 +260,7 @@ def column_names(
         with open_stream(path, layout) as stream:
             return stream.names
 
-    return quietly(f"{path.name} is not a readable table.", read)
+    return without_leaking_errors(f"{path.name} is not a readable table.", read)
 
 
 # ---- which column is what -------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def table_blocks(
 
 def batch_blocks(rows: Any, chosen: Chosen) -> tuple[tuple[str, ...], Blocks]:
     """The same of Arrow record batches."""
-    stream = quietly("The batches cannot be read.", batch_stream, rows)
+    stream = without_leaking_errors("The batches cannot be read.", batch_stream, rows)
     return _stream_blocks([lambda: nullcontext(stream)], [0], chosen, ".")
 
 
@@ -427,7 +427,7 @@ def _stream_blocks(
         with streams[0]() as stream:
             return stream.names, chosen.features_of(stream.names)
 
-    first, features = quietly("The first file is not a readable table.", names_of)
+    first, features = without_leaking_errors("The first file is not a readable table.", names_of)
     target = str(chosen.target)
 
     def parts(labels: np.ndarray | None) -> Iterator[Block]:
@@ -446,7 +446,7 @@ def _stream_blocks(
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         rows = parts(labels)
         while (
-            block := quietly("The rows are not a readable table.", next, rows, None)
+            block := without_leaking_errors("The rows are not a readable table.", next, rows, None)
         ) is not None:
             yield block
 
@@ -470,7 +470,7 @@ def sparse_parquet_blocks(
         for file in files:
             sentence = f"{file.name} is not a readable Parquet file with the columns of the first."
             parts = of(file, labels)
-            while (part := quietly(sentence, next, parts, None)) is not None:
+            while (part := without_leaking_errors(sentence, next, parts, None)) is not None:
                 yield *part, before
             before += file.stat().st_size
 

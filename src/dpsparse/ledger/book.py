@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dpsparse._checks import DELTAS, EPSILONS, given, is_real, show_number
+from dpsparse._checks import DELTAS, EPSILONS, is_real, safe_repr, show_number
 from dpsparse._json import canonical, parsed
 from dpsparse.accounting.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
 from dpsparse.accounting.guarantee import PERSON, ROW
@@ -153,7 +153,7 @@ def check_name(argument: str, name: Any) -> str:
     """
     if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_.:-]{1,100}", name, re.ASCII):
         return name.lower()
-    shown = ascii(name) if isinstance(name, str) and len(name) <= 100 else given(name)
+    shown = ascii(name) if isinstance(name, str) and len(name) <= 100 else safe_repr(name)
     raise LedgerError(
         f"{argument} must be a name of 1 to 100 plain letters (a to z), digits and - _ . : such as "
         f"{argument}='2024', got {shown}. Names that only look alike would have a budget each."
@@ -169,10 +169,10 @@ UNITS = {"row": ROW, "person": PERSON}
 
 def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -> Terms | None:
     if unit is not None and unit not in UNITS:
-        raise LedgerError(f"unit must be 'row' or 'person', got {given(unit)}.")
+        raise LedgerError(f"unit must be 'row' or 'person', got {safe_repr(unit)}.")
     if adjacency not in (None, "add-remove", "replace-one"):
         raise LedgerError(
-            f"adjacency must be 'add-remove' or 'replace-one', got {given(adjacency)}."
+            f"adjacency must be 'add-remove' or 'replace-one', got {safe_repr(adjacency)}."
         )
     if eps is None and delta is None:
         return None
@@ -185,7 +185,7 @@ def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -
         if not (is_real(value) and low <= value <= high):
             raise LedgerError(
                 f"The ceiling {name} must be a number between {show_number(low)} and {show_number(high)}, "
-                f"got {given(value)}; try {remedy}."
+                f"got {safe_repr(value)}; try {remedy}."
             )
     return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
 
@@ -214,7 +214,7 @@ def read_terms(text: str) -> Terms:
         record = parsed(text)
         if record["format"] != FORMAT:
             raise LedgerError(
-                f"The ledger has format {given(record['format'])}; this dpsparse reads {FORMAT}."
+                f"The ledger has format {safe_repr(record['format'])}; this dpsparse reads {FORMAT}."
             )
         names = ("epsilon", "delta", "adjacency", "unit", "reserve")
         first, second = record["orders"]

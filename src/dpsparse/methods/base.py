@@ -22,7 +22,7 @@ from dpsparse._cells import read_labels, read_numbers
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
-from dpsparse._checks import check_terms, check_width, given, is_number, is_whole
+from dpsparse._checks import check_terms, check_width, is_number, is_whole, safe_repr
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.guarantee import PERSON, Guarantee
 from dpsparse.accounting.plan import Phase, Plan
@@ -196,7 +196,7 @@ class BaseDPLinearModel(FittedLinearModel):
         is_seeded(self.random_state)  # refuses what cannot be a seed
         if not is_whole(self.verbose):
             raise ParameterError(
-                f"verbose must be a whole number, got {given(self.verbose)}; 1 tells every phase, -1 is silent."
+                f"verbose must be a whole number, got {safe_repr(self.verbose)}; 1 tells every phase, -1 is silent."
             )
         if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
             refusal = self._why_one_row()

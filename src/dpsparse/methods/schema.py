@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsparse._cells import column_cells, label_codes, natural_type, refuse_complex
-from dpsparse._checks import decoded, quietly
+from dpsparse._checks import decoded, without_leaking_errors
 from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
 _SHOWN_NAMES = 5
@@ -41,12 +41,12 @@ _ENCODE = (
 def checked_data(estimator: Any, X: Any, **checks: Any) -> Any:
     """scikit-learn's schema checks of X; every refusal is one of ours."""
     reset = checks.get("reset", True)
-    X = quietly(_UNREADABLE, decoded, X)
+    X = without_leaking_errors(_UNREADABLE, decoded, X)
     if isinstance(X, (list, tuple)):
         # Of integers beyond 64 bits scikit-learn takes arrays and refuses lists.
         with contextlib.suppress(Exception):
             X = np.asarray(X)
-    out = quietly(
+    out = without_leaking_errors(
         lambda: _fault(estimator, X, reset=reset),
         _validated, estimator, X, **checks,
     )  # fmt: skip
@@ -97,7 +97,7 @@ def check_observed(y: np.ndarray) -> None:
     if y.dtype.kind in "iu":
         return
     refuse_complex(y)
-    quietly(
+    without_leaking_errors(
         "Unknown label type: y must hold class labels, whole numbers or text, one kind throughout, none missing. "
         "For numbers use a regressor.",
         check_classification_targets, natural_type(y),
@@ -113,7 +113,7 @@ def checked_score(
         "y cannot be compared with the predictions; pass one target per row of X, of the kind the "
         "model was fitted with."
     )
-    return float(quietly(sentence, score, X, y, weights))
+    return float(without_leaking_errors(sentence, score, X, y, weights))
 
 
 def accuracy(y: Any, guess: Any, labels: np.ndarray, weights: Any = None) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from dpsparse._checks import given, is_real
+from dpsparse._checks import is_real, safe_repr
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
 from dpsparse.methods.solution import Solution
@@ -36,7 +36,7 @@ def list_candidates(
     for point in found:
         threshold = point.get(THRESHOLD, 0.0)
         if not (is_real(threshold) and math.isfinite(threshold)):
-            raise ParameterError(f"threshold must be a finite number, got {given(threshold)}.")
+            raise ParameterError(f"threshold must be a finite number, got {safe_repr(threshold)}.")
         if THRESHOLD in point and n_classes != 2:
             raise ParameterError("A threshold is for classifiers of two classes.")
     return found
@@ -66,7 +66,7 @@ def _check_names(names: set[Any], estimator: BaseDPLinearModel) -> None:
                 f"{name} belongs to the whole search and cannot differ between candidates."
             )
         raise ParameterError(
-            f"{type(estimator).__name__} has no parameter {given(name)} to search; it has: {', '.join(known)}."
+            f"{type(estimator).__name__} has no parameter {safe_repr(name)} to search; it has: {', '.join(known)}."
         )
 
 

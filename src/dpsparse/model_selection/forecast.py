@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
 
-from dpsparse._checks import check_count, given, is_number
+from dpsparse._checks import check_count, is_number, safe_repr
 from dpsparse.accounting.guarantee import cautions
 from dpsparse.domain import Domain
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
@@ -145,7 +145,7 @@ def expected_accuracy(
     low_end = 0.0 if numbers else 0.5
     if not is_number(reachable) or not low_end < reachable < 1.0:
         raise ParameterError(
-            f"reachable must lie strictly between {low_end:g} and 1, got {given(reachable)}."
+            f"reachable must lie strictly between {low_end:g} and 1, got {safe_repr(reachable)}."
         )
     asked = tuple(epsilon) if np.iterable(epsilon) else (epsilon,)
     grid = tuple(sorted(float(e) for e in asked if is_number(e) and 0 < e < math.inf))

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 import dpsparse
-from dpsparse._checks import quietly
+from dpsparse._checks import without_leaking_errors
 from dpsparse._files import write_whole
 from dpsparse._json import canonical, parsed, readable
 from dpsparse.accounting import Guarantee
@@ -156,7 +156,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         except DPSparseError:  # of an event, a domain, a parameter: their texts quote the file
             raise damaged from None
 
-    return quietly(lambda: damaged, read)
+    return without_leaking_errors(lambda: damaged, read)
 
 
 def to_sklearn(model: Model) -> Any:

@@ -29,7 +29,7 @@ from dpsparse._checks import (
     check_delta,
     check_epsilon,
     check_positive,
-    given,
+    safe_repr,
 )
 from dpsparse.accounting import Budget, Guarantee, NonPrivate, Phase, Plan
 from dpsparse.accounting.guarantee import PERSON, ROW
@@ -284,7 +284,7 @@ class SharingStep(PrivateStep):
     def _check(self) -> None:
         check_positive("share", self.share)
         if not self.share < 1.0:
-            raise ParameterError(f"share must be below 1, got {given(self.share)}; try 0.1.")
+            raise ParameterError(f"share must be below 1, got {safe_repr(self.share)}; try 0.1.")
         super()._check()
 
 

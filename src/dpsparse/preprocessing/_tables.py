@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse._cells import MISSING_WORDS, cell_name, is_missing
-from dpsparse._checks import array_of, decoded, is_number, objects_of, quietly
+from dpsparse._checks import array_of, decoded, is_number, objects_of, without_leaking_errors
 from dpsparse.exceptions import SchemaError
 
 # Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
@@ -78,7 +78,7 @@ def read_table(X: Any) -> Table:
         raise SchemaError(_UNREADABLE)
     if _is_complex(X):
         raise SchemaError("Complex data not supported: X must hold numbers, dates or texts.")
-    table = quietly(_UNREADABLE, _read, X)
+    table = without_leaking_errors(_UNREADABLE, _read, X)
     if len({*table.names}) < len(table.names):
         raise SchemaError("Two columns of X have the same name; rename one of them.")
     if not table.columns:
@@ -269,7 +269,7 @@ def _plain_name(cell: Any) -> str | None:
 
 def documents(X: Any) -> list[str]:
     """One text for every row of a list, series, or table of one column; what is no text is an empty one."""
-    return quietly("X must hold one text per row.", _documents, X)
+    return without_leaking_errors("X must hold one text per row.", _documents, X)
 
 
 def _documents(X: Any) -> list[str]:

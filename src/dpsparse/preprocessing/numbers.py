@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import given, is_number
+from dpsparse._checks import is_number, safe_repr
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.preprocessing._step import (
     Plain,
@@ -355,5 +355,5 @@ def _check_pair(pair: Any) -> None:
         sound = False
     if not sound:
         raise DomainError(
-            f"bounds must be pairs (low, high) of finite numbers with low < high, got {given(pair)}."
+            f"bounds must be pairs (low, high) of finite numbers with low < high, got {safe_repr(pair)}."
         )

@@ -21,7 +21,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_terms, given, is_number
+from dpsparse._checks import check_terms, is_number, safe_repr
 from dpsparse.accounting import REST, Budget, Guarantee, Plan
 from dpsparse.accounting.guarantee import PREPARED, RAW
 from dpsparse.domain import Domain
@@ -223,7 +223,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         if not is_number(self.leak_share) or not 0 < self.leak_share <= 0.5:
             raise ParameterError(
-                f"leak_share must lie in (0, 0.5], got {given(self.leak_share)}; try 0.1."
+                f"leak_share must lie in (0, 0.5], got {safe_repr(self.leak_share)}; try 0.1."
             )
         is_seeded(self.random_state)
         self._model(1.0, 1.0)._check_parameters()

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dpsparse._cells import mark_missing
-from dpsparse._checks import did_you_mean, given
+from dpsparse._checks import did_you_mean, safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
@@ -112,7 +112,7 @@ class DPTablePreparer(PrivateStep):
     def _check(self) -> None:
         if self.rest is not None and not (isinstance(self.rest, str) and self.rest in ROLES):
             raise DomainError(
-                f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {given(self.rest)}."
+                f"rest must be None or one of {', '.join(map(repr, ROLES))}, got {safe_repr(self.rest)}."
             )
         words = self.missing_values
         if not isinstance(words, (tuple, list)) or not all(isinstance(word, str) for word in words):

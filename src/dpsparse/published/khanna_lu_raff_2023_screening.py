@@ -33,7 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from dpsparse._checks import check_count, check_positive, given
+from dpsparse._checks import check_count, check_positive, safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss
@@ -256,7 +256,9 @@ class _Screen(PublishedBall):
         super()._check_parameters()
         check_positive("screen_share", self.screen_share)
         if not self.screen_share < 1:
-            raise ParameterError(f"screen_share must be below 1, got {given(self.screen_share)}.")
+            raise ParameterError(
+                f"screen_share must be below 1, got {safe_repr(self.screen_share)}."
+            )
 
     def _screen_steps(self) -> tuple[int, ...]:
         """The steps after which features are screened."""
@@ -325,7 +327,7 @@ class _ADPScreen(_Screen):
         check_count("n_screens", self.n_screens)
         if self.n_screens > self.n_iter:
             raise ParameterError(
-                f"n_screens must be at most n_iter={self.n_iter}, got {given(self.n_screens)}."
+                f"n_screens must be at most n_iter={self.n_iter}, got {safe_repr(self.n_screens)}."
             )
 
     def _screen_steps(self) -> tuple[int, ...]:

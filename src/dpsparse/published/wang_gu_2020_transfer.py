@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_count, given
+from dpsparse._checks import check_count, safe_repr
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss, Squared
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
@@ -234,10 +234,10 @@ class _Transfer(PublishedModel):
         check_count("n_public", self.n_public, optional=True)
         if isinstance(self.public_X, str) and self.public_X != "uniform":
             raise ParameterError(
-                f"public_X must be 'uniform' or an array of public rows, got {given(self.public_X)}."
+                f"public_X must be 'uniform' or an array of public rows, got {safe_repr(self.public_X)}."
             )
         if self.ridge is not None and not self.ridge >= 0:
-            raise ParameterError(f"ridge must be a number >= 0, got {given(self.ridge)}.")
+            raise ParameterError(f"ridge must be a number >= 0, got {safe_repr(self.ridge)}.")
 
     def _constants(self, n_features: int, n_outputs: int) -> TransferConstants:
         n = int(self._domain.require("n_samples", type(self).__name__))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import decoded, given, quietly
+from dpsparse._checks import decoded, safe_repr, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.exceptions import ParameterError, SchemaError
@@ -69,7 +69,7 @@ def read_size(size: Size) -> int:
         amount = 0.0
     if not amount >= 10**6:
         raise ParameterError(
-            f"memory must be a size such as '2GB' of at least 1 MB, got {given(size)}."
+            f"memory must be a size such as '2GB' of at least 1 MB, got {safe_repr(size)}."
         )
     return int(amount)
 
@@ -231,7 +231,9 @@ def of_parquet(
     """Parquet files or folders of them: a column for every feature, or sparse rows in two columns of lists, `indices`
     (from 0) and `values`, with the public width `n_features`."""
     if isinstance(paths, (str, os.PathLike)) and Path(paths).is_dir():
-        folder = quietly(f"{paths} is not a folder of Parquet files.", _parquet_folder, paths)
+        folder = without_leaking_errors(
+            f"{paths} is not a folder of Parquet files.", _parquet_folder, paths
+        )
         return of_batches(
             folder, target=target, drop=drop, features=features, memory=memory, directory=directory
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpsparse._checks import given
+from dpsparse._checks import safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import losses_of
@@ -121,11 +121,11 @@ class _ScreenedLasso(_FrankWolfe):
         check_count("n_nonzero", self.n_nonzero, optional=True)
         if self.n_iter is not None and self.n_blocks > self.n_iter:
             raise ParameterError(
-                f"n_blocks must be at most n_iter={self.n_iter}, got {given(self.n_blocks)}."
+                f"n_blocks must be at most n_iter={self.n_iter}, got {safe_repr(self.n_blocks)}."
             )
         check_positive("level", self.level)
         if not self.level < 1:
-            raise ParameterError(f"level must be below 1, got {given(self.level)}.")
+            raise ParameterError(f"level must be below 1, got {safe_repr(self.level)}.")
         check_choice("rule", self.rule, ("counts", "top-k"))
         if self.rule == "top-k" and self.n_nonzero is None:
             raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import given
+from dpsparse._checks import safe_repr
 from dpsparse.accounting import REST, Budget, Plan
 from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import ParameterError
@@ -50,12 +50,14 @@ class _DPGradient(BaseDPLinearModel):
         check_n_nonzero(self.n_nonzero)
         check_count("n_iter", self.n_iter, optional=True)
         if self.n_iter is not None and self.n_iter > MAX_STEPS:
-            raise ParameterError(f"n_iter must be at most {MAX_STEPS}, got {given(self.n_iter)}.")
+            raise ParameterError(
+                f"n_iter must be at most {MAX_STEPS}, got {safe_repr(self.n_iter)}."
+            )
         if self.step_size is not None:
             check_positive("step_size", self.step_size, "None chooses it")
             if not TINY <= self.step_size <= HUGE:
                 raise ParameterError(
-                    f"step_size must lie between 2**-100 and 2**100, got {given(self.step_size)}; None chooses it."
+                    f"step_size must lie between 2**-100 and 2**100, got {safe_repr(self.step_size)}; None chooses it."
                 )
 
     def _bounds_rows(self, n_features: int) -> bool:

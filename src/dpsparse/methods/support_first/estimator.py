@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_choice, check_count, given
+from dpsparse._checks import check_choice, check_count, safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.domain.clipping import HUGE
 from dpsparse.exceptions import ParameterError
@@ -227,7 +227,7 @@ class _Transfer(_SupportFirst):
             check_range("ridge", self.ridge, HUGE**2)
         if self.public_X is not None and len(getattr(self.public_X, "shape", ())) != 2:
             raise ParameterError(
-                f"public_X must be None or an array of public rows, got {given(self.public_X)}."
+                f"public_X must be None or an array of public rows, got {safe_repr(self.public_X)}."
             )
 
     def _asked(self, n_features: int) -> dict[str, Any]:
