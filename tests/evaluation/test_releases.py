@@ -1,6 +1,9 @@
 """The tape of an evaluation: replayed on neighbours nothing else moves, what moves is paid, the noise has its law."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -176,3 +179,23 @@ def test_output_law(adjacency):
             if phase.name.startswith("class_"):  # once for every class
                 expected = (expected[0] * math.sqrt(3.0),)
             assert min(abs(bound - e) for e in expected) < 1e-9, phase.name
+
+
+def test_shares_are_the_same_in_every_process():
+    """Python orders sets of words anew in every process; the last digit of a share must not follow."""
+    code = (
+        "from dpsparse.evaluation.plan import Subject, shares\n"
+        "print([shares(Subject(n_classes=k), m, 'add-remove') for k, m in "
+        "((2, ('accuracy', 'log_loss', 'brier', 'auc', 'f1')), (0, ('mae', 'mse', 'r2')))])"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(told) == 1

@@ -101,8 +101,10 @@ def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str
     needed: set[str] = set()
     for metric in metrics:
         needed |= _needs(metric, subject, number_is_public=adjacency == "replace-one")
-    total = sum(table[name] for name in needed)
-    return {name: share / total for name, share in table.items() if name in needed}
+    # In the order of the table: that of a set differs from process to process, and with it the last digit of a sum.
+    chosen = {name: share for name, share in table.items() if name in needed}
+    total = sum(chosen.values())
+    return {name: share / total for name, share in chosen.items()}
 
 
 def _needs(metric: str, subject: Subject, number_is_public: bool) -> set[str]:
