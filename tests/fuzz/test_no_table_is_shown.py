@@ -24,7 +24,7 @@ from dpsparse import (
     expected_accuracy,
 )
 from dpsparse import methods as estimators
-from dpsparse._checks import given
+from dpsparse._checks import safe_repr
 
 CELLS = ("Meier-Huber", "73951", "7 rows", "(7,")
 FRAME = pd.DataFrame({"name": ["Meier-Huber"] * 7, "age": [73951.5] * 7})
@@ -83,13 +83,13 @@ def test_nothing_else_that_takes_parameters_shows_cells():
 
 
 def test_what_was_given_is_shown_where_it_is_plain():
-    assert given(-1.0) == "-1.0"
-    assert given("private") == "'private'"
-    assert given((5, 0)) == "(5, 0)"
-    assert given(None) == "None"
-    assert given(FRAME) == "an object of type DataFrame"
-    assert given(np.ones(3)) == "an object of type ndarray"
-    assert given("Meier-Huber " * 20) == "an object of type str"
+    assert safe_repr(-1.0) == "-1.0"
+    assert safe_repr("private") == "'private'"
+    assert safe_repr((5, 0)) == "(5, 0)"
+    assert safe_repr(None) == "None"
+    assert safe_repr(FRAME) == "an object of type DataFrame"
+    assert safe_repr(np.ones(3)) == "an object of type ndarray"
+    assert safe_repr("Meier-Huber " * 20) == "an object of type str"
 
 
 def test_no_message_shows_what_it_got_by_repr():
