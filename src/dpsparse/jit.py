@@ -8,6 +8,8 @@ by Numba from the very sources beside it, and `_ahead.pickle`, which says for wh
 functions is meant. The code is used only where it is sure to be the code of this package: Numba has the version that
 compiled it, every source file has the hash it was compiled from, and the processor has all that it was compiled for.
 Wherever that fails, or anything else does, Numba compiles. DPSPARSE_AHEAD=0 leaves the code unused.
+
+Where Numba is absent functions run uncompiled, so that plans and predictions work; `private_run` refuses.
 """
 
 from __future__ import annotations
@@ -21,19 +23,29 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
+
+
+def _module_or_none(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
 
 HERE = Path(__file__).parent
+numba = _module_or_none("numba")
+ir, llvm = _module_or_none("llvmlite.ir"), _module_or_none("llvmlite.binding")
+NO_NUMBA = "Numba is missing: pip install numba. Domain, plan, load and predict work without it, fits do not."
+_compiles = numba is not None and not numba.config.DISABLE_JIT
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`numba.njit(**options)`, and code from the wheel for the calls that it was compiled for."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if numba is None:
+            return function
         compiled = _functions().get(f"{function.__module__}.{function.__name__}", ())
         try:
             dispatcher: Callable[..., Any] = numba.njit(**options)(function)
@@ -70,9 +82,10 @@ def _ones(context: Any, word: Any) -> Any:
     return numba.types.uint64(numba.types.uint64), generate
 
 
-_compiles = not numba.config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
-fetch: Any = intrinsic(_fetch) if _compiles else lambda array, place: None
-ones: Any = intrinsic(_ones) if _compiles else lambda word: np.uint64(int(word).bit_count())
+fetch: Any = numba.extending.intrinsic(_fetch) if _compiles else lambda array, place: None
+ones: Any = (
+    numba.extending.intrinsic(_ones) if _compiles else lambda word: np.uint64(int(word).bit_count())
+)
 
 
 def _enter(dispatcher: Any, arguments: tuple[Any, ...], code: Any) -> None:

@@ -23,6 +23,7 @@ from dpsparse.accounting.guarantee import EVALUATED
 from dpsparse.accounting.plan import Plan
 from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import DomainError, NotPrivateWarning, UnpaidFitsWarning
+from dpsparse.jit import NO_NUMBA, numba
 from dpsparse.mechanisms.top_k import MOST_CANDIDATES
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -56,6 +57,8 @@ def private_run(
     `rows` are asked for their number and width, to refuse tables that the arithmetic is not proven for; None where
     any table is covered. An error inside `body` leaves the reservation in the ledger: something may have been released.
     """
+    if numba is None:
+        raise ImportError(NO_NUMBA)
     _refuse_too_many_rows(plan, rows)
     _refuse_too_many_candidates(plan, rows)
     _warn_if_not_private(plan)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
-from numba.core import event as numba_event
+from dpsparse.jit import numba
 
 _PATIENCE = 1.0  # seconds before the first sign of life: a line for less would only flicker
 _PAUSE = 0.1  # seconds between two signs
@@ -63,7 +63,7 @@ class FitProgress:
         if not self._live:
             self._next = self._began + _SILENCE
         if self._verbose >= 0:
-            numba_event.register("numba:compile", self._notice)  # type: ignore[no-untyped-call]
+            numba.core.event.register("numba:compile", self._notice)
         return self
 
     def __call__(self, phase: str, done: float) -> None:
@@ -84,7 +84,7 @@ class FitProgress:
     def __exit__(self, *error: object) -> None:
         self._close_phase(time.perf_counter())
         if self._verbose >= 0:
-            numba_event.unregister("numba:compile", self._notice)  # type: ignore[no-untyped-call]
+            numba.core.event.unregister("numba:compile", self._notice)
             self._notice.close()
 
     def _close_phase(self, now: float) -> None:
@@ -96,7 +96,10 @@ class FitProgress:
         self._entered = now
 
 
-class _CompileNotice(numba_event.Listener):  # type: ignore[misc, unused-ignore]
+_Listener: Any = object if numba is None else numba.core.event.Listener
+
+
+class _CompileNotice(_Listener):  # type: ignore[misc, unused-ignore]
     """Says why the first fit on a machine takes seconds, and how many; cached kernels do not trigger it."""
 
     def __init__(self) -> None:

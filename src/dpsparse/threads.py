@@ -17,7 +17,6 @@ from contextlib import suppress
 from functools import cache, partial
 from queue import Empty, SimpleQueue
 from threading import local
-from typing import Any
 
 import numpy as np
 
@@ -42,10 +41,11 @@ def process_cores() -> int:
     """The cores that this process may take: its affinity, the limits of its container, NUMBA_NUM_THREADS (which
     joblib sets for its workers) and LOKY_MAX_CPU_COUNT."""
     from joblib import cpu_count
-    from numba import config
 
-    limits: Any = config
-    return max(min(int(limits.NUMBA_NUM_THREADS), int(cpu_count())), 1)
+    from dpsparse.jit import numba
+
+    most = int(cpu_count())
+    return max(most if numba is None else min(int(numba.config.NUMBA_NUM_THREADS), most), 1)
 
 
 def in_threads(

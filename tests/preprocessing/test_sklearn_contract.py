@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.utils.estimator_checks import check_estimator
 
 from dpsparse import (
     Domain,
     DPCategoryEncoder,
+    DPFeatureTest,
     DPGradientClassifier,
     DPPipeline,
     DPStandardizer,
@@ -50,3 +53,58 @@ def test_complex_numbers_are_refused_before_anything_is_spent(step):
     assert ledger.history() == []
     with pytest.raises(SchemaError, match="Complex data"):
         HashingEncoder().fit(X.astype(complex))
+
+
+def failed_checks(estimator):
+    found = check_estimator(estimator, on_fail=None, on_skip=None)
+    return [check for check in found if check["status"] == "failed"]
+
+
+@pytest.mark.battery
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        HashingEncoder(),
+        DPStandardizer(epsilon=8.0),
+        DPCategoryEncoder(epsilon=8.0),
+        DPPipeline(
+            [
+                ("scale", DPStandardizer()),
+                ("model", DPGradientClassifier(Domain(classes="observed"))),
+            ],
+            epsilon=8.0,
+        ),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_steps_and_pipelines_pass_scikit_learns_checks(estimator):
+    assert [check["check_name"] for check in failed_checks(estimator)] == []
+
+
+@pytest.mark.battery
+@pytest.mark.filterwarnings("ignore")
+def test_the_feature_test_fails_only_where_a_check_brings_other_labels():
+    """It takes declared labels only, and the checks bring numbers and a third class."""
+    for check in failed_checks(DPFeatureTest(Domain(classes=[0, 1]), epsilon=8.0)):
+        error = check["exception"]
+        assert "Domain.classes does not list" in f"{error} {error.__cause__}", check["check_name"]
+
+
+def test_tags_say_what_is_needed():
+    assert HashingEncoder().__sklearn_tags__().requires_fit
+    tags = DPFeatureTest(Domain(classes=[0, 1])).__sklearn_tags__()
+    assert tags.target_tags.required
+    assert tags.input_tags.sparse
+    model = DPGradientClassifier(Domain(classes=[0, 1]))
+    tags = DPPipeline([("scale", DPStandardizer()), ("model", model)]).__sklearn_tags__()
+    assert tags.estimator_type == "classifier"
+    assert tags.transformer_tags is not None
+
+
+@pytest.mark.filterwarnings("ignore:.*NOT private")
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.dok_array, sp.lil_matrix])
+def test_every_kind_of_sparse_table_is_read(kind):
+    step = DPStandardizer(epsilon=8.0, random_state=0)
+    dense = step.fit(X).transform(X)
+    assert np.array_equal(step.fit(kind(X)).transform(kind(X)), dense)

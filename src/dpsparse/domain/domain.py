@@ -32,6 +32,7 @@ from dpsparse.domain.clipping import (
     clipped_rows,
 )
 from dpsparse.exceptions import DomainError, SchemaError
+from dpsparse.jit import NO_NUMBA, numba
 
 OBSERVED = "observed"
 
@@ -316,6 +317,8 @@ class Domain:
         Arrays of the caller are shared where nothing has to change. With `groups`, the person of every
         row, rows are sorted by person; who they are is not kept.
         """
+        if numba is None:
+            raise ImportError(NO_NUMBA)
         indptr, indices, values, limit = clipped_rows(
             X, self.entry_bound(HUGE), self.row_norm or math.inf
         )

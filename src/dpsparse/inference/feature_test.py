@@ -48,6 +48,13 @@ class _Fitted(SelectorMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.non_deterministic = True  # secure noise differs from fit to fit
+        return tags
+
 
 @dataclass(eq=False, repr=False)
 class DPFeatureTest(_Fitted):

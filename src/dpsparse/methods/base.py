@@ -78,6 +78,10 @@ class FittedLinearModel(BaseEstimator):
     search_: dict[str, Any]  # the settings of the search that chose it
     _planned_width: int | None = None  # columns that a fit on fewer was priced for
 
+    if TYPE_CHECKING:  # what every kind of model has, for whoever loads one
+
+        def predict(self, X: Any) -> np.ndarray: ...
+
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         refuse_malformed(X)

@@ -158,8 +158,8 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return
         if len(read.columns) != self.n_features_in_:
             raise SchemaError(
-                f"X has {len(read.columns)} columns; {type(self).__name__} was fitted with "
-                f"{self.n_features_in_}."
+                f"X has {len(read.columns)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
             )
         names = getattr(self, "feature_names_in_", None)
         if names is not None and read.named and list(names) != list(read.names):
@@ -182,8 +182,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.sparse = True
-        tags.requires_fit = self._is_private
-        tags.non_deterministic = tags.requires_fit
+        tags.non_deterministic = self._is_private
         return tags
 
 

@@ -82,7 +82,7 @@ def read_table(X: Any) -> Table:
     if len({*table.names}) < len(table.names):
         raise SchemaError("Two columns of X have the same name; rename one of them.")
     if not table.columns:
-        raise SchemaError("X has no columns.")
+        raise SchemaError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     if table.n_rows == 0:
         raise SchemaError("X holds no rows.")
     return table
@@ -98,6 +98,8 @@ def _is_complex(X: Any) -> bool:
 
 def _read(X: Any) -> Table:
     X = decoded(X)
+    if hasattr(X, "toarray"):  # sparse; those of keys are mappings, too
+        X = X.toarray()
     if isinstance(X, Mapping):
         columns = {str(name): _flat(column) for name, column in X.items()}
     elif hasattr(X, "column_names"):  # Arrow
@@ -107,12 +109,13 @@ def _read(X: Any) -> Table:
         if len(columns) < len(X.columns):
             raise SchemaError("Two columns of X have the same name; rename one of them.")
     else:
-        if hasattr(X, "toarray"):  # sparse
-            X = X.toarray()
-        elif not hasattr(X, "shape"):
-            X = _grid(X)
+        if not hasattr(X, "shape"):
+            X = np.asarray(X) if hasattr(X, "__array__") else _grid(X)
         if X.ndim != 2:
-            raise SchemaError(_UNREADABLE)
+            raise SchemaError(
+                "Expected 2D array X with one row per sample. Reshape your data, for instance with "
+                "X.reshape(-1, 1) for a single column."
+            )
         parts = tuple(X[:, j] for j in range(X.shape[1]))
         names = tuple(f"x{j}" for j in range(X.shape[1]))
         return Table(parts, names, False, X.shape[0])

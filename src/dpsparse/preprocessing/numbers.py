@@ -73,25 +73,20 @@ class _Scaled(Step):
         return [*names, *(f"{names[j]} is missing" for j in self.flagged_)]
 
     def _plain(self) -> Plain:
-        """clip -> SimpleImputer -> StandardScaler."""
+        """SimpleImputer -> MinMaxScaler, which clips."""
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import FunctionTransformer, StandardScaler
+        from sklearn.preprocessing import MinMaxScaler
 
         n, flagged = len(self.center_), self.flagged_
-        fills = self.center_ + self._filled() * self.reach_
-        clip = FunctionTransformer(
-            np.clip,
-            kw_args={"a_min": self.center_ - self.reach_, "a_max": self.center_ + self.reach_},
-        )
         example = np.zeros((2, n))
         example[0, flagged] = np.nan  # public: which columns get a flag
-        fill = SimpleImputer(add_indicator=True).fit(named_like(self, example))
-        fill.statistics_ = fills
-        scale = StandardScaler().fit(np.zeros((1, n + len(flagged))))
-        scale.mean_ = np.concatenate([self.center_, np.zeros(len(flagged))])
-        scale.scale_ = np.concatenate([self.reach_, np.ones(len(flagged))])
-        return make_pipeline(clip, fill, scale), unchanged
+        fill = SimpleImputer(add_indicator=len(flagged) > 0).fit(named_like(self, example))
+        fill.statistics_ = self.center_ + self._filled() * self.reach_
+        ends = np.array([[-1.0], [1.0]])
+        limits = np.hstack([self.center_ + ends * self.reach_, ends.repeat(len(flagged), axis=1)])
+        scale = MinMaxScaler((-1, 1), clip=True).fit(limits)
+        return make_pipeline(fill, scale), unchanged
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

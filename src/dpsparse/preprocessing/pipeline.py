@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, TransformerTags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -419,6 +419,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         empty = self.model_.n_features_in_ - int(rows.shape[1])
         return rows if empty == 0 else add_empty_columns(empty, rows)
 
+    def fit_transform(self, X: Any, y: Any, *, groups: Any = None) -> Any:
+        """Fit, then the same rows as the model sees them."""
+        return self.fit(X, y, groups=groups).transform(X)
+
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""
         rows = self.transform(X)
@@ -484,8 +488,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         model = self.steps[-1][1].__sklearn_tags__()
         tags.estimator_type = model.estimator_type
         tags.classifier_tags, tags.regressor_tags = model.classifier_tags, model.regressor_tags
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.target_tags.required = True
         tags.non_deterministic = True
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         return tags
