@@ -426,7 +426,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""
         rows = self.transform(X)
-        return self.model_.predict(rows)  # type: ignore[no-any-return]
+        return self.model_.predict(rows)
 
     @available_if(_model_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
