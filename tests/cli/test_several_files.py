@@ -53,7 +53,6 @@ def test_refusals_name_the_option(run, tables):
     (tables / "a.svm").write_text("1 1:2\n")
     for words, told in (
         (("--memory", "few"), "memory"),
-        (("--memory", "1GB", "--reveal-training-score"), "--reveal-training-score"),
         (("--memory", "1GB", "--person", "p"), "--memory"),
     ):
         code, text = run("fit", tables / "all.csv", "-o", out, *COMMON, *words)

@@ -126,7 +126,6 @@ LINES = {
     "nan": lines(f"1 1:nan 2:{NUMBER}"),
     "infinite": lines(f"1 1:{NUMBER}e999"),
     "half a number": lines(f"1 1:{NUMBER}e"),
-    "underscores": lines(f"1 1:{NUMBER}_0"),
     "comma": lines(f"1,1:{NUMBER}"),
     "csv": HEADED,
     "binary": bytes(range(255, -1, -1)) * 8 + TEXT.encode(),
@@ -280,12 +279,6 @@ def cli_cases(model, sign):
                 ],
                 x__csv=content,
             )
-        add(
-            f"label {kind}: score",
-            3,
-            ["fit", "x.csv", *target, *classify, "--reveal-training-score", "--allow-unproven"],
-            x__csv=content,
-        )
     for kind, content in NUMBERS.items():
         for method in ("gradient", "lasso", "hard-threshold"):
             add(

@@ -184,7 +184,7 @@ def test_files_of_every_format_give_the_bits_of_the_table(tmp_path):
     whole = model("2").fit(X, y)
     halves = [(X[:500], y[:500]), (X[500:], y[500:])]
     names = [f"f{j}" for j in range(X.shape[1])]
-    paths = {"svm": [], "csv": [], "parquet": [], "lists": []}
+    paths = {"svm": [], "csv": [], "parquet": []}
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -200,20 +200,10 @@ def test_files_of_every_format_give_the_bits_of_the_table(tmp_path):
         paths["csv"][i].write_text("\n".join(lines) + "\n")
         columns = {name: dense[:, j] for j, name in enumerate(names)} | {"y": labels}
         parquet.write_table(pa.table(columns), paths["parquet"][i])
-        pairs = list(zip(part.indptr[:-1], part.indptr[1:], strict=True))
-        lists = {
-            "at": [part.indices[a:b] for a, b in pairs],
-            "x": [part.data[a:b] for a, b in pairs],
-            "y": labels,
-        }
-        parquet.write_table(pa.table(lists), paths["lists"][i])
     sources = [
         Rows.from_svmlight(paths["svm"], n_features=X.shape[1], memory="1MB"),
         Rows.from_csv(paths["csv"], target="y"),
         Rows.from_parquet(paths["parquet"], target="y"),
-        Rows.from_parquet(
-            paths["lists"], target="y", indices="at", values="x", n_features=X.shape[1]
-        ),
     ]
     for source in sources:
         fitted = model("2").fit(source)

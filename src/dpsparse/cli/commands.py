@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -65,28 +64,17 @@ for _command in (
 
 @program.command()
 @click.argument("data", nargs=-1, required=True)
-@opt.output("Model file to write (.json; .npz above 1e5 weights).", what="model file")
-@opt.flag(
-    "--reveal-training-score",
-    about="Also print the exact score on the private training rows. It is not covered by the guarantee: "
-    "whoever sees it learns more than epsilon allows, and a ledger counts it as epsilon = infinity.",
-)
+@opt.output("Model file to write (.json).", what="model file")
 @opt.takes("fit", "facts", "data", "columns", "ledger", "name", "memory", "json")
-def fit(data: tuple[str, ...], reveal_training_score: bool, options: opt.Options) -> None:
+def fit(data: tuple[str, ...], options: opt.Options) -> None:
     """Train a private model on DATA: CSV, TSV, JSON, Excel, Parquet, Arrow, svmlight; text also .gz, .xz, .zst."""
     from dpsparse.cli import rows as files
     from dpsparse.cli.job import describe_job
 
     assert options.output is not None
     check_output(options.output, options.overwrite, options.inputs(*data))
-    check_output(options.output.with_suffix(".npz"), True, options.inputs(*data))  # a large model
     job = describe_job(options, data[0])
-    ledger = job.ledger
     streamed = len(data) > 1 or options.memory is not None
-    if streamed and reveal_training_score:
-        raise ParameterError(
-            "--reveal-training-score needs one file that memory holds; leave it out."
-        )
     if streamed and job.prepares:
         raise ParameterError("Preparation needs one file that memory holds; leave out --memory.")
     model = job.model()
@@ -94,9 +82,6 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, options: opt.Options
     if known is not None:
         model.plan(known)  # refuse bad parameters before a long read
     rows = files.stream_rows(job, data, model) if streamed else files.read_rows(job, model)
-    score_plan = _score_plan(model) if reveal_training_score and ledger is not None else None
-    if score_plan is not None and not ledger.would_allow(score_plan):
-        ledger.reserve(score_plan)  # raises, and says why
     told = describe(job, forecast=False)[1].splitlines() if on_terminal() else job.notes()
     for line in told:
         note(line)
@@ -107,13 +92,7 @@ def fit(data: tuple[str, ...], reveal_training_score: bool, options: opt.Options
             model.fit(rows.X, rows.y, groups=rows.persons)
     path, record = files.keep_model(model, rows, job)
     text = f"{path}: {files.summary(model)}\n{model.privacy_.headline}"
-    if score_plan is not None:
-        ledger.reserve(score_plan)  # not before the fit, which may refuse the data
-    if reveal_training_score:
-        exact = model.score(rows.X, rows.y)
-        record["training_score"] = exact
-        text += f"\nscore on the private training rows, NOT covered: {exact:.4f}"
-    emit_paid(record, text, ledger, options.as_json)
+    emit_paid(record, text, job.ledger, options.as_json)
 
 
 @program.command()
@@ -336,14 +315,3 @@ def _read_report(path: Path) -> Any:
         raise ModelFileError(
             f"{path} is not a report of dpsparse evaluate, or is damaged."
         ) from None
-
-
-def _score_plan(model: Any) -> Any:
-    from dpsparse.accounting import NonPrivate, Phase, Plan
-    from dpsparse.accounting.guarantee import PERSON, ROW
-
-    phases = (Phase("exact training score", NonPrivate()),)
-    unit = PERSON if model.domain.unit == "person" else ROW
-    return Plan(
-        "training score", phases, math.inf, model.delta, model.adjacency, proven=False, unit=unit
-    )

@@ -25,7 +25,7 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 @click.command()
 @click.argument("data")
 @opt.output(
-    "Model file to write (.json; .npz above 1e5 weights).  [required unless --plan]",
+    "Model file to write (.json).  [required unless --plan]",
     required=False,
     what="model file",
 )

@@ -87,12 +87,12 @@ class Layout:
 class Stream:
     """A table that is open: the names of its columns, and a function that reads some of them from the start.
 
-    `batches(wanted, numbers)` yields columns and the bytes read so far. Those of `numbers` may come as float64 where
+    `batches(wanted, numbers)` yields columns. Those of `numbers` may come as float64 where
     every cell of a batch is a plain finite number, which is faster; else they are cells like all others.
     """
 
     names: list[str]
-    batches: Callable[[Sequence[str], Collection[str]], Iterator[tuple[Columns, int]]]
+    batches: Callable[[Sequence[str], Collection[str]], Iterator[Columns]]
 
 
 def format_of(path: Path) -> str:
@@ -119,8 +119,8 @@ def open_stream(
     """The table of a file. JSON objects have no header: their columns are those `stated`, or the keys that all have."""
     kind = layout.kind(path)
     if kind in ("csv", "tsv"):
-        with _open_text(path, layout) as (raw, text):
-            yield _text_stream(path, raw, text, layout.separator(kind))
+        with _open_text(path, layout) as text:
+            yield _text_stream(path, text, layout.separator(kind))
     elif kind in ("json", "jsonl"):
         yield _json_stream(path, kind, layout, stated)
     elif kind == "xlsx":
@@ -137,11 +137,11 @@ def open_stream(
 
 
 @contextmanager
-def _open_text(path: Path, layout: Layout) -> Iterator[tuple[Any, TextIO]]:
+def _open_text(path: Path, layout: Layout) -> Iterator[TextIO]:
     encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as text:
         try:
-            yield raw, text
+            yield text
         except UnicodeError:
             raise SchemaError(
                 f"{path.name} is not {layout.encoding} text; state its encoding, such as latin-1, cp1252 or utf-16.",
@@ -149,19 +149,19 @@ def _open_text(path: Path, layout: Layout) -> Iterator[tuple[Any, TextIO]]:
             ) from None
 
 
-def _text_stream(path: Path, raw: Any, text: TextIO, separator: str) -> Stream:
+def _text_stream(path: Path, text: TextIO, separator: str) -> Stream:
     first = text.readline()
     while first.count('"') % 2 and (more := text.readline()):
         first += more
     names = _text_header(first.removeprefix("\ufeff"), separator, path.name)
 
-    def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[tuple[Columns, int]]:
+    def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:
         for block in _whole_records(text):
             columns = _cut_quickly(block, separator, names, wanted, numbers)
             if columns is None:
                 columns = _cut(block, separator, names, wanted, numbers, path.name)
             if columns is not None:
-                yield columns, 0 if path.suffix.lower() in COMPRESSIONS else raw.tell()
+                yield columns
 
     return Stream(names, batches)
 
@@ -286,7 +286,7 @@ def _cut_quickly(
 
 def _json_stream(path: Path, kind: str, layout: Layout, stated: Sequence[str] | None) -> Stream:
     def objects() -> Iterator[dict[str, Any]]:
-        with _open_text(path, layout) as (_, text):
+        with _open_text(path, layout) as text:
             lines = (json.loads(line) for line in text if line.strip())
             rows = lines if kind == "jsonl" else json.load(text)
             for row in rows if kind == "jsonl" or isinstance(rows, list) else [None]:
@@ -295,9 +295,9 @@ def _json_stream(path: Path, kind: str, layout: Layout, stated: Sequence[str] | 
                     raise SchemaError(f"{path.name} must hold {shape}.")
                 yield row
 
-    def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[tuple[Columns, int]]:
+    def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:
         for rows in _chunks(objects()):
-            yield {name: _stripped(row.get(name) for row in rows) for name in wanted}, 0
+            yield {name: _stripped(row.get(name) for row in rows) for name in wanted}
 
     return Stream(_json_names(path, objects()) if stated is None else list(stated), batches)
 
@@ -361,15 +361,14 @@ def _sheet_stream(path: Path, rows: Iterator[tuple[Any, ...]]) -> Stream:
     if not any(names):
         raise SchemaError(f"The first row of {path.name} must name the columns.")
 
-    def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[tuple[Columns, int]]:
+    def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:
         places = [(name, names.index(name)) for name in wanted]
         full = (row for row in rows if any(cell is not None for cell in row))
         for chunk in _chunks(full):
-            columns = {
+            yield {
                 name: _stripped(row[j] if j < len(row) else None for row in chunk)
                 for name, j in places
             }
-            yield columns, 0
 
     return Stream(names, batches)
 
@@ -404,10 +403,10 @@ def arrow_batches(
         raise SchemaError(f"{path.name} is not a readable Parquet or Arrow file.") from None
 
 
-def _arrow_columns(batches: Iterator[Any]) -> Iterator[tuple[Columns, int]]:
+def _arrow_columns(batches: Iterator[Any]) -> Iterator[Columns]:
     for batch in batches:
         if batch.num_rows:
-            yield {name: array_of(batch.column(name)) for name in batch.schema.names}, 0
+            yield {name: array_of(batch.column(name)) for name in batch.schema.names}
 
 
 def batch_stream(rows: Any) -> Stream:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ from dpsparse._cells import (
 )
 from dpsparse._checks import no_column, objects_of, without_leaking_errors
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io.streams import Columns, Layout, Stream, arrow_batches, batch_stream, open_stream
+from dpsparse.io.streams import Columns, Layout, Stream, batch_stream, open_stream
+from dpsparse.io.svmlight import read_svmlight
 
 # Names that pandas gives to the numbers of the rows when it writes a table.
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(_level_\d+)?|")
@@ -124,8 +126,6 @@ def read_table(
     if layout.kind(path) == "svmlight":
         if person is not None:
             raise SchemaError("A svmlight file has no column of persons; use CSV or Parquet.")
-        from dpsparse.io.svmlight import read_svmlight  # which imports Numba
-
         X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
         if X.shape[0] == 0:
             raise _no_rows(path)
@@ -205,7 +205,7 @@ def read_columns(
         with open_stream(path, layout, columns) as stream:
             wanted = stream.names if columns is None else list(columns)
             check_names(stream.names, wanted)
-            batches = [batch for batch, _ in stream.batches(wanted, ())]
+            batches = list(stream.batches(wanted, ()))
         if not batches:
             raise _no_rows(path)
         cells = {name: _joined([batch[name] for batch in batches]) for name in wanted}
@@ -335,15 +335,10 @@ def _number_parts(
     stream: Stream, features: Sequence[str], others: Sequence[str], decimal: str
 ) -> Iterator[tuple[sp.csr_array, Columns]]:
     """Features as sparse rows, and the cells of the other columns, batch by batch."""
-    for batch, _ in _batches(stream, features, others, decimal):
-        yield _sparse(_numbers(batch, features, decimal)), {name: batch[name] for name in others}
-
-
-def _batches(
-    stream: Stream, features: Sequence[str], others: Sequence[str], decimal: str
-) -> Iterator[tuple[Columns, int]]:
     wanted = [*features, *(name for name in others if name not in features)]
-    return stream.batches(wanted, set(features) - set(others) if decimal == "." else ())
+    numbers = set(features) - set(others) if decimal == "." else ()
+    for batch in stream.batches(wanted, numbers):
+        yield _sparse(_numbers(batch, features, decimal)), {name: batch[name] for name in others}
 
 
 def _numbers(batch: Columns, features: Sequence[str], decimal: str) -> np.ndarray:
@@ -379,49 +374,26 @@ def _sparse(dense: np.ndarray) -> sp.csr_array:
 
 # ---- blocks of rows, for tables larger than memory -------------------------------------------------
 
-Block = tuple[sp.csr_array, np.ndarray, int]  # features, targets, bytes read so far
+Block = tuple[sp.csr_array, np.ndarray]  # features and targets
 Blocks = Callable[[np.ndarray | None], Iterator[Block]]  # of declared labels, or None for numbers
-
-
-def svmlight_blocks(
-    files: Sequence[Path], *, n_features: int, zero_based: bool = False
-) -> Iterator[Block]:
-    """Blocks of about 4 MB of text."""
-    from dpsparse.io.svmlight import iter_svmlight
-
-    before = 0
-    for file in files:
-        size = file.stat().st_size
-        position = 0
-        for X, y in iter_svmlight(file, n_features=n_features, zero_based=zero_based):
-            position = min(position + 2**22, size)
-            yield X, y, before + position
-        before += size
 
 
 def table_blocks(
     files: Sequence[Path], layout: Layout, chosen: Chosen
 ) -> tuple[tuple[str, ...], Blocks]:
     """Names of the features, and the blocks of files that all have the same columns."""
-    return _stream_blocks(
-        [lambda file=file: open_stream(file, layout) for file in files],  # type: ignore[misc]
-        [file.stat().st_size for file in files],
-        chosen,
-        layout.decimal,
-    )
+    streams = [partial(open_stream, file, layout) for file in files]
+    return _stream_blocks(streams, chosen, layout.decimal)
 
 
 def batch_blocks(rows: Any, chosen: Chosen) -> tuple[tuple[str, ...], Blocks]:
     """The same of Arrow record batches."""
     stream = without_leaking_errors("The batches cannot be read.", batch_stream, rows)
-    return _stream_blocks([lambda: nullcontext(stream)], [0], chosen, ".")
+    return _stream_blocks([lambda: nullcontext(stream)], chosen, ".")
 
 
 def _stream_blocks(
-    streams: Sequence[Callable[[], AbstractContextManager[Stream]]],
-    sizes: Sequence[int],
-    chosen: Chosen,
-    decimal: str,
+    streams: Sequence[Callable[[], AbstractContextManager[Stream]]], chosen: Chosen, decimal: str
 ) -> tuple[tuple[str, ...], Blocks]:
     def names_of() -> tuple[list[str], list[str]]:
         with streams[0]() as stream:
@@ -431,69 +403,21 @@ def _stream_blocks(
     target = str(chosen.target)
 
     def parts(labels: np.ndarray | None) -> Iterator[Block]:
-        before = 0
-        for open_, size in zip(streams, sizes, strict=True):
+        for open_ in streams:
             with open_() as stream:
                 if stream.names != first:
                     raise SchemaError(
                         "A file has other columns than the first; all files need the same header."
                     )
-                for batch, position in _batches(stream, features, [target], decimal):
-                    y = targets_of(batch[target], labels, decimal)
-                    yield _sparse(_numbers(batch, features, decimal)), y, before + position
-            before += size
+                for X, cells in _number_parts(stream, features, [target], decimal):
+                    yield X, targets_of(cells[target], labels, decimal)
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
-        rows = parts(labels)
-        while (
-            block := without_leaking_errors("The rows are not a readable table.", next, rows, None)
-        ) is not None:
+        rows, unreadable = parts(labels), "The rows are not a readable table."
+        while (block := without_leaking_errors(unreadable, next, rows, None)) is not None:
             yield block
 
     return tuple(features), blocks
-
-
-def sparse_parquet_blocks(
-    files: Sequence[Path], *, target: str, indices: str, values: str, n_features: int
-) -> Blocks:
-    """Blocks of Parquet files whose rows are two columns of lists, indices (from 0) and values."""
-
-    def of(file: Path, labels: np.ndarray | None) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
-        with arrow_batches(file, "parquet") as (names, batches):
-            check_names(names, [target, indices, values])
-            for batch in batches([indices, values, target]):
-                y = read_targets(batch.column(target).to_pylist(), labels)
-                yield _rows_of_lists(batch.column(indices), batch.column(values), n_features), y
-
-    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
-        before = 0
-        for file in files:
-            sentence = f"{file.name} is not a readable Parquet file with the columns of the first."
-            parts = of(file, labels)
-            while (part := without_leaking_errors(sentence, next, parts, None)) is not None:
-                yield *part, before
-            before += file.stat().st_size
-
-    return blocks
-
-
-def _rows_of_lists(indices: Any, values: Any, n_features: int) -> sp.csr_array:
-    """CSR of two columns of lists; the order within a row is put right later, by the domain."""
-    indptr = np.asarray(indices.offsets.to_numpy(), np.int64)
-    other = np.asarray(values.offsets.to_numpy(), np.int64)
-    if indices.null_count or values.null_count or np.any(np.diff(indptr) != np.diff(other)):
-        raise SchemaError("Every row needs as many indices as values, and no missing list.")
-    columns = indices.values.to_numpy(zero_copy_only=False)[indptr[0] : indptr[-1]]
-    numbers = values.values.to_numpy(zero_copy_only=False)[other[0] : other[-1]]
-    if columns.dtype.kind not in "iu" or numbers.dtype.kind not in "iuf":
-        raise SchemaError("Lists of indices must hold whole numbers, lists of values numbers.")
-    if len(columns) and not (columns.min() >= 0 and columns.max() < n_features):
-        raise SchemaError("An index lies outside 0..n_features-1; state the public n_features.")
-    kind = np.int32 if max(n_features, len(columns)) < 2**31 else np.int64
-    return sp.csr_array(
-        (numbers.astype(np.float64), columns.astype(kind), (indptr - indptr[0]).astype(kind)),
-        shape=(len(indptr) - 1, n_features),
-    )
 
 
 def label_list(text: str) -> list[Any]:

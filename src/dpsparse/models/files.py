@@ -1,4 +1,4 @@
-"""Model files that outlive Python versions: JSON, or NPZ above 1e5 non-zeros; never a pickle.
+"""Model files that outlive Python versions: JSON, never a pickle.
 
 A file holds what a fitted model publishes: estimator and parameters, weights, guarantee, plan,
 feature names, library version, and a checksum of all that. Numbers come back
@@ -11,11 +11,9 @@ from its parameters (models/claims.py). What it holds has the types that this li
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +47,6 @@ from dpsparse.preprocessing import DPPipeline, DPVectorizer
 
 FORMAT = "dpsparse-model"
 SCHEMA = 1
-JSON_LIMIT = 100_000  # non-zeros; above, text is slower and larger than NPZ
-MOST_UNPACKED = 50  # times the size of an NPZ file; weights hardly shrink, names and zeros do
 MOST_DENSE = (
     2**28
 )  # weights; a model of more is loaded with sparse ones, which take what the file holds
@@ -64,7 +60,7 @@ def save(
     feature_names: Any = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write a fitted model; returns the path, whose ending becomes .npz above 1e5 non-zeros.
+    """Write a fitted model; returns the path.
 
     Parameters
     ----------
@@ -93,22 +89,14 @@ def save(
     True
     """
     path = Path(path)
-    header, weights = _header(model, feature_names)
-    if len(weights["data"]) <= JSON_LIMIT:
-        write_whole(path, _as_text(header, weights).encode(), overwrite)
-        return path
-    header["checksum"] = _checksum(header, *weights.values())
-    path = path.with_suffix(".npz")
-    buffer = np.frombuffer(canonical(header).encode(), np.uint8)
-    content = io.BytesIO()
-    np.savez_compressed(content, header=buffer, **weights)  # type: ignore[arg-type]
-    write_whole(path, content.getvalue(), overwrite)
+    write_whole(path, dumps(model, feature_names=feature_names).encode(), overwrite)
     return path
 
 
 def dumps(model: Model, *, feature_names: Any = None) -> str:
-    """The text of the model file, of any size; `load` reads it from a file."""
-    return _as_text(*_header(model, feature_names))
+    """The text of the model file; `load` reads it from a file."""
+    header = _header(model, feature_names)
+    return readable({**header, "checksum": _checksum(header)})
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -185,8 +173,8 @@ def to_sklearn(model: Model) -> Any:
 # ---- writing ------------------------------------------------------------------------------------
 
 
-def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Everything but the weights as plain JSON types, and the arrays of the weights."""
+def _header(model: Model, feature_names: Any) -> dict[str, Any]:
+    """Everything but the checksum, as plain JSON types."""
     check_is_fitted(model)
     if isinstance(model, DPPipeline):
         return _pipeline_header(model, feature_names)
@@ -207,23 +195,24 @@ def _header(model: Model, feature_names: Any) -> tuple[dict[str, Any], dict[str,
             "shape": list(coef.shape),
             "flat": not sparse and np.ndim(model.coef_) == 1,
             "sparse": sparse,
+            "indptr": coef.indptr.tolist(),
+            "indices": coef.indices.tolist(),
+            "data": coef.data.tolist(),
         },
     }
     noise = getattr(model, "coef_noise_", None)
-    if noise is not None and coef.nnz <= JSON_LIMIT:  # one number for every stored weight
+    if noise is not None:  # one number for every stored weight
         header["coef"]["noise"] = noise[coef.indices].tolist()
     if not np.isfinite(coef.data).all():
         raise ModelFileError("The weights are not finite; such a model is of no use.")
-    return header, {"indptr": coef.indptr, "indices": coef.indices, "data": coef.data}
+    return header
 
 
-def _pipeline_header(
-    pipe: DPPipeline, feature_names: Any
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _pipeline_header(pipe: DPPipeline, feature_names: Any) -> dict[str, Any]:
     """The file of the model inside, and around it what was done to raw rows and what all of it cost."""
-    inner, weights = _header(pipe.model_, feature_names)
+    inner = _header(pipe.model_, feature_names)
     header = {key: inner[key] for key in ("format", "schema", "dpsparse")}
-    header |= {
+    return header | {
         "estimator": "DPPipeline",
         **facts_of(pipe, without={"ledger", "steps"}),
         **_search_of(pipe),
@@ -235,18 +224,11 @@ def _pipeline_header(
         "model": {key: value for key, value in inner.items() if key not in (*header, "coef")},
         "coef": inner["coef"],
     }
-    return header, weights
 
 
 def _search_of(model: Model) -> dict[str, Any]:
     """The settings of the search that chose a model: its price follows from them."""
     return {"search": encoded(model.search_)} if hasattr(model, "search_") else {}
-
-
-def _as_text(header: dict[str, Any], weights: dict[str, np.ndarray]) -> str:
-    header["coef"] |= {name: part.tolist() for name, part in weights.items()}
-    header["checksum"] = _checksum(header)
-    return readable(header)
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -267,66 +249,26 @@ _OF_A_PIPELINE = _OF_ALL | {"steps", "model_name", "domain", "model"}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], sp.csr_array]:
-    content = path.read_bytes()
-    arrays: dict[str, np.ndarray] = {}
-    if content.startswith(b"PK"):
-        arrays = _unpacked(path.name, content)
-        header = parsed(arrays.pop("header").tobytes())
-    else:
-        header = parsed(content)
+    header = parsed(path.read_bytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path.name} is not a dpsparse model.")
     schema = header.get("schema")
     if type(schema) is not int or schema != SCHEMA:
         found = f"schema {schema}" if type(schema) is int else "an unknown schema"
         raise ModelFileError(f"{path.name} has {found}; this version reads schema {SCHEMA}.")
-    if header.pop("checksum", None) != _checksum(header, *(arrays[name] for name in arrays)):
+    if header.pop("checksum", None) != _checksum(header):
         raise ModelFileError(f"{path.name} is damaged or was edited: its checksum is wrong.")
-    record = header["coef"]
-    if not arrays:
-        check(are_numbers(record["data"]))
-        check(are_numbers(record["indices"], (int,)) and are_numbers(record["indptr"], (int,)))
-        arrays = {
-            "indptr": np.array(record.pop("indptr"), np.int32),
-            "indices": np.array(record.pop("indices"), np.int32),
-            "data": np.array(record.pop("data"), np.float64),
-        }
-    return header, _read_weights(record, **arrays)
+    return header, _read_weights(header["coef"])
 
 
-def _unpacked(file: str, content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an NPZ file, in the order in which they are hashed; what they take is known before."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {member.filename: member for member in archive.infolist()}
-        check(sorted(members) == sorted(f"{name}.npy" for name in _ARRAYS))
-        size = sum(member.file_size for member in members.values())
-        if size > MOST_UNPACKED * len(content):
-            raise ModelFileError(
-                f"{file} unpacks to {size / len(content):.0f} times its size, which no model does; it was not unpacked."
-            )
-        out = {}
-        for name, kinds in _ARRAYS.items():
-            with archive.open(f"{name}.npy") as stream:
-                check(np.lib.format.read_magic(stream) == (1, 0))
-                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-                check(len(shape) == 1 and dtype.str in kinds)
-                array = np.frombuffer(stream.read(), dtype)
-                check(array.shape == shape)
-                out[name] = array
-    return out
-
-
-# Arrays of an NPZ file and the types that they may have.
-_ARRAYS = {
-    "header": ("|u1",), "indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "data": ("<f8",),
-}  # fmt: skip
-
-
-def _read_weights(
-    record: dict[str, Any], indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
-) -> sp.csr_array:
+def _read_weights(record: dict[str, Any]) -> sp.csr_array:
     """The stored weights; nothing is made that is as large as a stated shape."""
-    check(record.keys() <= {"shape", "flat", "sparse", "noise"})
+    parts = {"shape", "flat", "sparse", "indptr", "indices", "data"}
+    check(parts <= record.keys() <= parts | {"noise"})
+    check(are_numbers(record["data"]))
+    check(are_numbers(record["indices"], (int,)) and are_numbers(record["indptr"], (int,)))
+    indptr, indices = (np.array(record[name], np.int32) for name in ("indptr", "indices"))
+    data = np.array(record["data"], np.float64)
     shape = record["shape"]
     check(are_numbers(shape, (int,)) and len(shape) == 2 and min(shape) >= 1 and max(shape) < 2**31)
     check(type(record["flat"]) is bool and type(record["sparse"]) is bool)
@@ -427,11 +369,8 @@ def _blank_row(pipe: DPPipeline) -> Any:
     return np.full((1, pipe.n_features_in_), None, object)
 
 
-def _checksum(header: dict[str, Any], *arrays: np.ndarray) -> str:
-    digest = hashlib.sha256(canonical(header).encode())
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _checksum(header: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(header).encode()).hexdigest()
 
 
 def _stored(dense: np.ndarray) -> sp.csr_array:

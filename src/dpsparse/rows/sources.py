@@ -11,8 +11,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -27,14 +25,9 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.io.streams import Layout
-from dpsparse.io.tables import (
-    Block,
-    Chosen,
-    batch_blocks,
-    sparse_parquet_blocks,
-    svmlight_blocks,
-    table_blocks,
-)
+from dpsparse.io.svmlight import iter_svmlight
+from dpsparse.io.tables import Block, Chosen, batch_blocks, table_blocks
+from dpsparse.progress import told_if_slow
 from dpsparse.rows.spool import Stored
 
 if TYPE_CHECKING:
@@ -83,7 +76,6 @@ class Blocks(Source):
     memory: int
     directory: Directory = None
     feature_names: tuple[str, ...] | None = None
-    n_bytes: int = 0  # of all files, for the progress line
     _known: list[tuple[Any, Rows]] = field(default_factory=list)
 
     def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
@@ -103,20 +95,18 @@ class Blocks(Source):
     def _spooled(self, domain: Domain, labels: np.ndarray | None) -> Stored:
         store, waiting, size = Stored(self.directory, self.memory), [], 0
         full = min(max(int(self.memory * _SHARE), _SMALLEST), _LARGEST)
-        progress = _Reading(self.n_bytes)
         n_rows = 0
-        for X, y, position in self.blocks(labels):
-            part = domain.part(X, y, labels=labels)
-            n_rows += len(part)
-            waiting.append(part)
-            size += part.values.nbytes + part.indices.nbytes + 16 * len(part)
-            if size >= full:
-                store.append(joined(waiting))
-                waiting, size = [], 0
-            progress(position)
+        with told_if_slow("dpsparse: reading rows"):
+            for X, y in self.blocks(labels):
+                part = domain.part(X, y, labels=labels)
+                n_rows += len(part)
+                waiting.append(part)
+                size += part.values.nbytes + part.indices.nbytes + 16 * len(part)
+                if size >= full:
+                    store.append(joined(waiting))
+                    waiting, size = [], 0
         if waiting:
             store.append(joined(waiting))
-        progress.close()
         if n_rows == 0:
             raise SchemaError("The files hold no rows.")
         return store
@@ -191,10 +181,12 @@ def of_svmlight(
 ) -> Source:
     """Files of svmlight lines with a public width."""
     files = _existing(paths)
-    return Blocks(
-        lambda labels: svmlight_blocks(files, n_features=n_features, zero_based=zero_based),
-        n_features, read_size(memory), directory, n_bytes=_bytes_of(files),
-    )  # fmt: skip
+
+    def blocks(labels: np.ndarray | None) -> Iterator[Block]:
+        for file in files:
+            yield from iter_svmlight(file, n_features=n_features, zero_based=zero_based)
+
+    return Blocks(blocks, n_features, read_size(memory), directory)
 
 
 def of_csv(
@@ -222,33 +214,17 @@ def of_parquet(
     target: str,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
-    indices: str | None = None,
-    values: str | None = None,
-    n_features: int | None = None,
     memory: Size = "2GB",
     directory: Directory = None,
 ) -> Source:
-    """Parquet files or folders of them: a column for every feature, or sparse rows in two columns of lists, `indices`
-    (from 0) and `values`, with the public width `n_features`."""
+    """Parquet files, or a folder of them, with a column for every feature."""
     if isinstance(paths, (str, os.PathLike)) and Path(paths).is_dir():
-        folder = without_leaking_errors(
-            f"{paths} is not a folder of Parquet files.", _parquet_folder, paths
-        )
+        unreadable = f"{paths} is not a folder of Parquet files."
+        folder = without_leaking_errors(unreadable, _parquet_folder, paths)
         return of_batches(
             folder, target=target, drop=drop, features=features, memory=memory, directory=directory
         )
-    if indices is None and values is None and n_features is None:
-        chosen = _chosen(target, drop, features)
-        return of_files(paths, Layout("parquet"), chosen, memory, directory)
-    if indices is None or values is None or n_features is None:
-        raise ParameterError(
-            "Sparse Parquet rows need all of indices=, values= (columns of lists) and n_features= (the public width)."
-        )
-    files = _existing(paths)
-    blocks = sparse_parquet_blocks(
-        files, target=target, indices=indices, values=values, n_features=n_features
-    )
-    return Blocks(blocks, n_features, read_size(memory), directory, n_bytes=_bytes_of(files))
+    return of_files(paths, Layout("parquet"), _chosen(target, drop, features), memory, directory)
 
 
 def _parquet_folder(folder: Any) -> Any:
@@ -267,7 +243,7 @@ def of_files(
     """Files of any format with the same named columns."""
     files = _existing(paths)
     names, blocks = table_blocks(files, layout, chosen)
-    return Blocks(blocks, len(names), read_size(memory), directory, names, n_bytes=_bytes_of(files))
+    return Blocks(blocks, len(names), read_size(memory), directory, names)
 
 
 def of_batches(
@@ -313,10 +289,10 @@ def of_csr(
             )
             for array in (X.data, X.indices):
                 _forget(array)
-            yield block, np.asarray(y[start:stop]), b
+            yield block, np.asarray(y[start:stop])
             start = stop
 
-    return Blocks(blocks, int(X.shape[1]), size, directory, n_bytes=int(X.indptr[-1]))
+    return Blocks(blocks, int(X.shape[1]), size, directory)
 
 
 def _forget(array: np.ndarray) -> None:
@@ -337,33 +313,3 @@ def _existing(paths: Paths) -> tuple[Path, ...]:
         if not file.is_file():
             raise SchemaError(f"There is no file {file}.")
     return files
-
-
-def _bytes_of(files: Sequence[Path]) -> int:
-    return sum(file.stat().st_size for file in files)
-
-
-class _Reading:
-    """One line on a terminal: how much of the files is read, and how long the rest will take.
-
-    Bytes, not rows: the number of rows is what "add-remove" protects, and terminals are logged.
-    """
-
-    def __init__(self, n_bytes: int) -> None:
-        self._total, self._began = n_bytes, time.perf_counter()
-        self._live = n_bytes > 0 and sys.stderr.isatty()
-        self._next = self._began + 1.0
-
-    def __call__(self, position: int) -> None:
-        now = time.perf_counter()
-        if self._live and now >= self._next:
-            done = min(max(position / self._total, 1e-6), 1.0)
-            left = (now - self._began) * (1.0 - done) / done
-            sys.stderr.write(f"\r\x1b[Kreading rows: {done:.0%}, {left:.0f} s left")
-            sys.stderr.flush()
-            self._next = now + 0.2
-
-    def close(self) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
