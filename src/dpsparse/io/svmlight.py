@@ -63,9 +63,10 @@ def read_svmlight(
     """
     parts = list(_blocks(path, n_features, zero_based, BLOCK_BYTES))
     width = n_features or max((X.shape[1] for X, _ in parts), default=0)
-    for X, _ in parts:
-        X.resize((X.shape[0], width))
-    X = sp.vstack([sp.csr_array((0, width)), *(X for X, _ in parts)], format="csr")
+    wide = [
+        sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in parts
+    ]
+    X = sp.vstack([sp.csr_array((0, width)), *wide], format="csr")
     return X, np.concatenate([np.empty(0), *(y for _, y in parts)])
 
 

@@ -272,7 +272,7 @@ def _read_weights(record: dict[str, Any]) -> sp.csr_array:
     shape = record["shape"]
     check(are_numbers(shape, (int,)) and len(shape) == 2 and min(shape) >= 1 and max(shape) < 2**31)
     check(type(record["flat"]) is bool and type(record["sparse"]) is bool)
-    check(len(indptr) == shape[0] + 1 and np.isfinite(data).all())
+    check(len(indptr) == shape[0] + 1 and bool(np.isfinite(data).all()))
     coef = sp.csr_array((data, indices, indptr), shape=tuple(shape))
     coef.check_format(full_check=True)
     check(coef.has_canonical_format)
