@@ -102,7 +102,7 @@ def iter_svmlight(
     [(2, 3)]
     >>> folder.cleanup()
     """
-    return _blocks(path, n_features, zero_based, block_bytes)
+    yield from _blocks(path, n_features, zero_based, block_bytes)
 
 
 def _blocks(
