@@ -18,7 +18,7 @@ help:
 	@echo "make wheel      build sdist and wheel, check and use them in clean environments"
 	@echo "make test-oldest  a fast selection of tests with the oldest supported versions"
 	@echo "make test-newest  the same with the newest versions on another Python (NEWEST_PYTHON=python3.13)"
-	@echo "make integrations  other tools with our estimators, in environments of their own; writes the table of docs/neighbours.md"
+	@echo "make integrations  other tools with our estimators, in environments of their own; writes the table of docs/other_tools.md"
 	@echo "make docs       the site, offline, warnings as errors: docs/_build/html/index.html"
 
 $(BIN)/python:

@@ -22,7 +22,7 @@ NEWCOMER = {
     "fit text": ("preparation.html", "DPVectorizer"),
     "protect persons": ("persons.html", "groups="),
     "price ten fits": ("budget.html", "Ten fits on the same rows"),
-    "check a guarantee": ("audit.html", "dpsparse audit"),
+    "check a guarantee": ("how_we_test.html", "dpsparse audit"),
     "cite": ("project.html", "@software"),
 }
 

@@ -2,8 +2,8 @@
 
     python -m integrations                 all of them; run it in the folder experiments
     python -m integrations polars mlflow   those whose name holds one of these words
-    python -m integrations --write         and the table of docs/neighbours.md
+    python -m integrations --write         and the table of docs/other_tools.md
 
 A function that returns has passed; what it returns is printed beside its name. A refusal that says what to do
-instead is a result too (`refusal`). Recipes are the blocks of Python in docs/neighbours.md, run as they stand.
+instead is a result too (`refusal`). Recipes are the blocks of Python in docs/other_tools.md, run as they stand.
 """

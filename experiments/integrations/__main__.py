@@ -19,7 +19,7 @@ from integrations import learn, recipes, tables, tools  # noqa: F401  (they fill
 from integrations.registry import ALL, ENVIRONMENTS, Integration
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "neighbours.md"
+PAGE = ROOT / "docs" / "other_tools.md"
 TABLE = re.compile(r"(<!-- integrations -->\n).*?(<!-- end of integrations -->)", re.DOTALL)
 MINUTES = 10  # for one integration
 MARK = "integration "  # before a line of results: a tool may print lines of its own
@@ -37,7 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m integrations", description=__doc__)
     parser.add_argument("words", nargs="*", help="run those whose name holds one of these words")
     parser.add_argument(
-        "--write", action="store_true", help="write the table of docs/neighbours.md"
+        "--write", action="store_true", help="write the table of docs/other_tools.md"
     )
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".venv-integrations", help="of environments"

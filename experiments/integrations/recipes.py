@@ -1,4 +1,4 @@
-"""The recipes of docs/neighbours.md, run as they stand: one integration for every heading with a block of Python."""
+"""The recipes of docs/other_tools.md, run as they stand: one integration for every heading with a block of Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from integrations.registry import ALL, NAMES, Integration, X, classifier, frame, y
 
-PAGE = Path(__file__).parents[2] / "docs" / "neighbours.md"
+PAGE = Path(__file__).parents[2] / "docs" / "other_tools.md"
 
 
 def recipes() -> dict[str, str]:

@@ -122,7 +122,7 @@ def test_ranges_have_one_style(run, table):
         ("fit people.csv --target town --target-range 0..1 --prepare private -o m.json", "--classes 0,1"),
         ("fit people.csv --target label --classes no,yes --ledger b.db -o m.json", "dpsparse budget create PATH"),
         ("fit people.csv --target label --classes no,yes -o people.json", "--overwrite"),
-        ("audit people.json", "docs/audit.md"),
+        ("audit people.json", "docs/how_we_test.md"),
         ("fit nohead.csv --target label --classes no,yes --prepare private -o m.json", "first line"),
     ],
 )  # fmt: skip

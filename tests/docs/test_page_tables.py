@@ -17,7 +17,7 @@ def test_the_table_of_speed_is_that_of_the_benchmark():
 def test_the_table_of_integrations_lists_all_of_them_and_none_fails():
     from integrations.__main__ import ALL, TABLE
 
-    page = (ROOT / "docs/neighbours.md").read_text("utf-8")
+    page = (ROOT / "docs/other_tools.md").read_text("utf-8")
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", TABLE.search(page)[0], re.MULTILINE)
     assert [row[:2] for row in rows[1:]] == [(each.tool, each.what) for each in ALL]
     assert len(ALL) >= 52

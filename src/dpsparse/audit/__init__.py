@@ -1,4 +1,4 @@
-"""The library attacks itself: replay, exact law, black box. How to read a verdict: docs/audit.md.
+"""The library attacks itself: replay, exact law, black box. How to read a verdict: docs/how_we_test.md.
 
 claim = DPLassoClassifier(Domain(classes=[0, 1], n_samples=40), delta=0.01, n_iter=5)
 print(audit(claim, n_features=3))

@@ -71,7 +71,7 @@ class _Config:
         except (OSError, ValueError):
             raise ParameterError(
                 f"{path} cannot be read as TOML: audit takes a file that names an estimator and its parameters "
-                "(docs/audit.md). What a model file claims is checked by dpsparse inspect."
+                "(docs/how_we_test.md). What a model file claims is checked by dpsparse inspect."
             ) from None
         known = {"estimator", "n_features", "domain", "parameters", *WORKFLOWS}
         unknown = sorted(set(tables) - known)

@@ -71,7 +71,7 @@ def test_onnx_predicts_the_same(kind):
 
 
 def test_the_sacro_example_says_what_it_lacks(capsys):
-    """Without the package it skips in one sentence; with it docs/neighbours.md shows what it prints."""
+    """Without the package it skips in one sentence; with it docs/other_tools.md shows what it prints."""
     if importlib.util.find_spec("sacroml") is not None:
         pytest.skip("sacroml is installed: the example would run for a minute")
     example()["main"]()
