@@ -168,6 +168,7 @@ def run_cells(
     done = {key_of(row): row for row in read_rows(path) if "error" not in row}
     todo = _cheapest_first([c for key, c in wanted.items() if key not in done], done.values())
     start, slow, failed = time.time(), set(), 0
+    shows = not quiet and sys.stderr.isatty()
 
     def waiting() -> Iterator[Job]:
         for cell in todo:
@@ -187,11 +188,11 @@ def run_cells(
             failed += "error" in row
             if patience and row.get("measures", {}).get("seconds", 0.0) > patience:
                 slow.add((row["task"], row["method"]))
-            if not quiet:
+            if shows:
                 said = f"\r{number} of {len(todo)} fits, {failed} failed, {time.time() - start:.0f} s: "
                 sys.stderr.write(f"{said}{row['method']} on {row['task']}".ljust(100)[:120])
                 sys.stderr.flush()
-    if not quiet and todo:
+    if shows and todo:
         sys.stderr.write("\n")
     return [done[key] for key in wanted if key in done]
 
