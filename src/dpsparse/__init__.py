@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.accounting import Plan as Plan
     from dpsparse.domain import Domain as Domain
     from dpsparse.evaluation import dp_evaluate as dp_evaluate
-    from dpsparse.evaluation import evaluation_plan as evaluation_plan
     from dpsparse.evaluation import make_dp_scorer as make_dp_scorer
     from dpsparse.inference import DPFeatureTest as DPFeatureTest
     from dpsparse.inference import dp_inference as dp_inference
@@ -64,7 +63,7 @@ _HOMES = {
         "DPSparseRegressor DPTransferClassifier DPTransferRegressor DPTwoStageClassifier "
         "DPTwoStageRegressor"
     ),
-    "evaluation": "dp_evaluate evaluation_plan make_dp_scorer",
+    "evaluation": "dp_evaluate make_dp_scorer",
     "inference": "DPFeatureTest dp_inference",
     "model_selection": "DPSearchCV expected_accuracy",
     "models.files": "load save to_sklearn",

@@ -77,7 +77,7 @@ class Logistic:
     name = "logistic"
     labels: ClassVar[Labels] = "classes"
     scalar_slope = True
-    objective = "logistic"
+    objective = "one-sided"
     smoothness = 0.25
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:

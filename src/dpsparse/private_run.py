@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpsparse._checks import show_number
 from dpsparse.accounting.conversion import renyi_epsilon
 from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence
-from dpsparse.accounting.guarantee import EVALUATED
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import EVALUATED, Plan
 from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import DomainError, NotPrivateWarning, UnpaidFitsWarning
 from dpsparse.jit import NO_NUMBA, numba

@@ -37,7 +37,7 @@ from dpsparse.accounting.events import (
     Sequence,
     ThresholdedGaussian,
 )
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import Plan
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.mechanisms import (
     Answer,

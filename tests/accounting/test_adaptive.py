@@ -330,7 +330,7 @@ def test_several_kinds_cost_less_than_their_renyi_curves():
 def test_objective_perturbation_beside_selections():
     """Its profile enters the product: cheaper than Renyi, dearer than either part, and never below
     the run whose loss is linear, where objective perturbation is a Gaussian mechanism."""
-    tilt = ObjectivePerturbation(4.0, 0.7, 0.25, 5.0, "logistic")
+    tilt = ObjectivePerturbation(4.0, 0.7, 0.25, 5.0, "one-sided")
     picks = Repeated(Exponential(0.09), 10)
     event = Sequence((picks, tilt))
     value, name = best_bound(event, 1e-6)
@@ -342,10 +342,10 @@ def test_objective_perturbation_beside_selections():
     # On the nodes and between them the profile that is multiplied lies above the proven one.
     profile = _perturbation_profile(tilt, 1e-12)
     for eps in np.linspace(0.0, 1.5, 37):
-        own = delta_profile(0.7 / 4.0, 0.25 / 5.0, "logistic", False, float(eps))
+        own = delta_profile(0.7 / 4.0, 0.25 / 5.0, "one-sided", False, float(eps))
         assert own <= float(profile.delta(np.array(eps))) * (1 + 1e-9)
-    many = [delta_profile(0.175, 0.05, "logistic", False, e) for e in (0.0, 0.2, 0.8)]
-    fast = delta_profiles(0.175, 0.05, "logistic", False, np.array([0.0, 0.2, 0.8]))
+    many = [delta_profile(0.175, 0.05, "one-sided", False, e) for e in (0.0, 0.2, 0.8)]
+    fast = delta_profiles(0.175, 0.05, "one-sided", False, np.array([0.0, 0.2, 0.8]))
     np.testing.assert_allclose(fast, many, rtol=1e-8)
     assert np.all(fast >= np.array(many) * (1 - 1e-13))
 

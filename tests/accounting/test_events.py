@@ -12,7 +12,6 @@ from dpsparse.accounting import (
     Geometric,
     NonPrivate,
     Pure,
-    RenyiCurve,
     Repeated,
     Sequence,
 )
@@ -62,7 +61,6 @@ def test_records_survive_json_bit_for_bit():
             Gaussian(math.pi, 1 / 3),
             Geometric(7.25, 3),
             Geometric(math.inf),
-            RenyiCurve((2.0, 3.5), (0.1, math.inf)),
             NonPrivate(),
         )
     )

@@ -307,7 +307,7 @@ def rows_are_not_clipped(patch):
     def cast(indptr, raw, bound, norm, out):
         out[:] = np.clip(raw, -1e6, 1e6)
 
-    def weigh(indptr, values, constant, row_clip, longest, squared, out):
+    def weigh(indptr, values, constant, row_clip, longest, out):
         out[:] = 1.0
 
     patch.setattr(dpsparse.domain.clipping, "_cast_rows", cast)

@@ -15,7 +15,7 @@ from notes import public_names  # noqa: E402
 # Records that other names return, and errors: nobody calls them. Audits have their own page. numpydoc takes
 # accounting.rdp for the module of that name.
 RECORDS = {
-    "Guarantee", "Plan", "Rows", "evaluation.Estimate", "evaluation.Forecast", "evaluation.Report",
+    "Guarantee", "Plan", "Rows", "evaluation.Estimate", "evaluation.Report",
     "inference.Inference", "model_selection.Forecast", "preprocessing.TableLook", "io.Table", "accounting.rdp",
 }  # fmt: skip
 CALLED = [

@@ -16,7 +16,7 @@ from notes import public_names
 WITHOUT = {
     "audit.Verdict", "audit.audit", "audit.check", "audit.check_pair", "audit.first_complaint",
     "audit.Rebuilt", "audit.Subject",
-    "evaluation.Forecast", "evaluation.Report", "inference.Inference", "model_selection.Forecast", "io.Table",
+    "evaluation.Report", "inference.Inference", "model_selection.Forecast", "io.Table",
     "accounting.Event", "preprocessing.TableLook",
 }  # fmt: skip
 

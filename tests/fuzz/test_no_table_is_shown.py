@@ -20,7 +20,6 @@ from dpsparse import (
     DPTablePreparer,
     Ledger,
     dp_evaluate,
-    evaluation_plan,
     expected_accuracy,
 )
 from dpsparse import methods as estimators
@@ -68,14 +67,13 @@ def test_nothing_else_that_takes_parameters_shows_cells():
         (Domain, {}),
         (Ledger, {"epsilon": 1.0, "delta": 1e-6}),
         (dp_evaluate, {"model": model, "X": np.ones((6, 2)), "y": np.arange(6) % 2, "epsilon": 1.0}),
-        (evaluation_plan, {"n_samples": 500, "epsilon": 1.0}),
         (expected_accuracy, {"estimator": model, "n_samples": 100, "n_features": 2, "repeats": 1}),
         (lambda **o: DPSearchCV(**o).plan(5), {
             "estimator": DPGradientClassifier(CLASSES), "candidates": {"n_nonzero": [1]}, "epsilon": 1.0
         }),
         (lambda **o: DPPipeline(**o).plan(), {"steps": PIPE, "epsilon": 1.0}),
     ]  # fmt: skip
-    signatures = [*(call for call, _ in calls[:5]), DPSearchCV, DPPipeline]
+    signatures = [*(call for call, _ in calls[:4]), DPSearchCV, DPPipeline]
     for (call, sound), signed in zip(calls, signatures, strict=True):
         for parameter in inspect.signature(signed).parameters:
             for table in TABLES:

@@ -12,19 +12,19 @@ import sys
 import time
 from pathlib import Path
 
-from dpsparse.accounting import ZCDP, Phase, Plan, Repeated, epsilon
+from dpsparse.accounting import Gaussian, Phase, Plan, Repeated, epsilon
 from dpsparse.exceptions import BudgetError
 from dpsparse.ledger import Ledger
 
 WORKER = Path(__file__)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(WORKER.parents[2] / "src")}
-RHO, DELTA = 1e-5, 1e-6
-PLAN = Plan("attack", (Phase("step", ZCDP(RHO)),), 0.1, DELTA, "add-remove")
+SCALE, DELTA = 200.0, 1e-6
+PLAN = Plan("attack", (Phase("step", Gaussian(SCALE)),), 0.1, DELTA, "add-remove")
 
 
 def ceiling(count: int) -> float:
     """An epsilon under which exactly `count` plans fit."""
-    fits, too_many = (epsilon(Repeated(ZCDP(RHO), k), DELTA) for k in (count, count + 1))
+    fits, too_many = (epsilon(Repeated(Gaussian(SCALE), k), DELTA) for k in (count, count + 1))
     return (fits + too_many) / 2
 
 

@@ -16,7 +16,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer
 from dpsparse.accounting import (
-    ZCDP,
     Exponential,
     Gaussian,
     NonPrivate,
@@ -27,12 +26,11 @@ from dpsparse.accounting import (
     Sequence,
     calibrate,
     epsilon,
-    rdp,
 )
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.ledger import Ledger
 from dpsparse.ledger import store as ledger_store
-from dpsparse.ledger.filter import MANY, Terms, conversion, filter_order, price_of
+from dpsparse.ledger.filter import MANY, price_of
 
 DELTA = 1e-6
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=200)
@@ -53,7 +51,7 @@ def test_create_open_and_check(path):
     with pytest.raises(LedgerError, match="no ledger"):
         Ledger(path)
     assert not path.exists()
-    Ledger(path, epsilon=1.0, delta=DELTA).reserve(plan(ZCDP(0.001)))
+    Ledger(path, epsilon=1.0, delta=DELTA).reserve(plan(Gaussian(22.0)))
     assert Ledger(path).terms.epsilon == 1.0
     assert len(Ledger(path, epsilon=1.0, delta=DELTA).history()) == 1
     with pytest.raises(LedgerError, match="never changed"):
@@ -86,11 +84,10 @@ def test_bad_terms_are_refused(arguments):
 
 def test_composition_is_by_curve_and_not_by_adding_epsilons():
     ledger = Ledger(epsilon=1.0, delta=DELTA)
-    rho = 0.0002
-    alone = epsilon(ZCDP(rho), DELTA)
+    alone = epsilon(Gaussian(50.0), DELTA)
     for _ in range(25):
-        ledger.reserve(plan(ZCDP(rho)))
-    assert ledger.spent() == pytest.approx(epsilon(ZCDP(25 * rho), DELTA), rel=1e-12)
+        ledger.reserve(plan(Gaussian(50.0)))
+    assert ledger.spent() == pytest.approx(epsilon(Gaussian(10.0), DELTA), rel=1e-12)
     assert ledger.spent() < 0.25 * 25 * alone
 
 
@@ -101,15 +98,13 @@ MIXED = [Exponential(0.02), *[Gaussian(80.0)] * 2, *[Exponential(0.01)] * 20, Pu
 @pytest.mark.parametrize(
     ("events", "dearer"),
     [
-        ([ZCDP(2e-4)] * 25, 1.00001),
         ([LASSO] * 25, 1.0005),
         ([Gaussian(60.0)] * 25, 1.0005),
-        ([Pure(0.02)] * 25, 1.08),
+        ([Pure(0.02)] * 25, 1.34),  # single steps are far from their Gaussian
         ([LASSO, LASSO, Gaussian(20.0)], 1.0006),
         ([Gaussian(20.0), LASSO, LASSO], 1.0006),
-        (MIXED, 1.04),
-        (MIXED[::-1], 1.04),
-        (MIXED[1:] + MIXED[:1], 1.23),  # Gaussian first, and then a pure fit that no Gaussian suits
+        (MIXED, 1.71),
+        (MIXED[::-1], 1.71),
     ],
 )
 def test_what_the_filter_costs_over_prices_fixed_in_advance(events, dearer):
@@ -123,17 +118,6 @@ def test_what_the_filter_costs_over_prices_fixed_in_advance(events, dearer):
             if not refused:
                 ledger.reserve(plan(event))
         assert refused is not allowed
-
-
-def test_the_filter_works_at_one_order_whatever_comes():
-    """Fits are judged at the account's own order, however well another one would suit them."""
-    first, later = ZCDP(1e-4), Repeated(Exponential(0.2), 2)
-    for ceiling in np.linspace(0.3, 0.8, 40):
-        order = np.array([filter_order(Terms(ceiling, DELTA, "add-remove"), 1.0)])
-        cost = float(rdp(Sequence((first, later)), order)[0] + conversion(order, DELTA)[0])
-        ledger = Ledger(epsilon=float(ceiling), delta=DELTA)
-        ledger.reserve(plan(first))
-        assert ledger.would_allow(plan(later)) is bool(cost <= ceiling)
 
 
 def test_a_plan_calibrated_to_the_whole_ceiling_is_accepted_once():
@@ -152,43 +136,43 @@ def test_a_plan_calibrated_to_the_whole_ceiling_is_accepted_once():
 
 def test_a_refusal_says_what_is_left_and_what_was_asked():
     ledger = Ledger(epsilon=1.0, delta=DELTA)
-    ledger.reserve(plan(ZCDP(0.008)))
+    ledger.reserve(plan(Gaussian(8.0)))
     before = ledger.head
     with pytest.raises(BudgetError) as refusal:
-        ledger.reserve(plan(ZCDP(0.02)))
+        ledger.reserve(plan(Gaussian(4.5)))
     left = ledger.remaining()
-    for number in (epsilon(ZCDP(0.02), DELTA), ledger.spent(), 1.0, left):
+    for number in (epsilon(Gaussian(4.5), DELTA), ledger.spent(), 1.0, left):
         assert f"{number:.4g}" in str(refusal.value)
     assert ledger.head == before
     assert left > 1.0 - ledger.spent()  # curves compose sublinearly
 
 
-@pytest.mark.parametrize("first", [Gaussian(8.0), LASSO, Exponential(0.1), ZCDP(0.005), None])
+@pytest.mark.parametrize("first", [Gaussian(8.0), LASSO, Exponential(0.1), Pure(0.4), None])
 def test_remaining_is_the_largest_further_fit(first):
-    """For a Gaussian fit while there is a Gaussian budget, for a zCDP fit otherwise."""
+    """A Gaussian fit, or a pure one after a large pure one."""
     ledger = Ledger(epsilon=1.0, delta=DELTA)
     if first is not None:
         ledger.reserve(plan(first))
     left = ledger.remaining()
 
     def further(mu):
-        single = isinstance(first, (Exponential, ZCDP))  # a large single step opens a Renyi account
-        return ZCDP(mu**2 / 2) if single else Gaussian(1 / mu)
+        return Pure(mu) if isinstance(first, Pure) else Gaussian(1 / mu)
 
     mu = calibrate(further, left, DELTA)
     assert ledger.would_allow(plan(further(mu * 0.9999)))
     assert not ledger.would_allow(plan(further(mu * 1.0001)))
 
 
-@pytest.mark.parametrize("kinds", [3, MANY, MANY + 1, 5 * MANY])
-def test_many_kinds_of_events_are_shown_at_most_a_thousandth_too_dear(kinds):
+@pytest.mark.parametrize(("kinds", "dearer"), [(3, 1e-9), (MANY, 1e-9), (MANY + 1, 0.1)])
+def test_many_kinds_of_events_are_shown_as_their_withdrawals(kinds, dearer):
     """`spent` of a long book is a bound from above; what is allowed does not depend on it."""
-    events = [Exponential(0.01 * (1 + i / kinds)) for i in range(kinds)] + [Gaussian(80.0)] * 2
+    events = [Repeated(Exponential(0.002 * (1 + i / kinds)), 9) for i in range(kinds)]
+    events += [Gaussian(80.0)] * 2
     ledger = Ledger(epsilon=5.0, delta=DELTA)
     for event in events:
         ledger.reserve(plan(event))
     exact = epsilon(Sequence(tuple(events)), DELTA)
-    assert exact * (1 - 1e-9) <= ledger.spent() <= exact * 1.001
+    assert exact * (1 - 1e-9) <= ledger.spent() <= exact * (1 + dearer)
 
 
 def test_reserved_counts_as_spent_without_a_commit(path):
@@ -240,7 +224,7 @@ def test_partitions_compose_in_parallel(path):
     whole.verify()
 
 
-@pytest.mark.parametrize("event", [Pure(0.3), Gaussian(12.0), ZCDP(0.004), LASSO])
+@pytest.mark.parametrize("event", [Pure(0.3), Gaussian(12.0), LASSO])
 def test_a_partition_pays_for_the_entries_on_all_rows_too(path, event):
     """As many fits as an account without partitions takes, whichever of them are on all rows."""
     alone = Ledger(epsilon=1.0, delta=DELTA)

@@ -48,7 +48,7 @@ def alternate(X, y, phases, admm, constant=1.0, **changes):
     fit, rows = run(X, y, phases, admm, **changes)
     settings = fit.settings
     return fit.alternate(
-        rows.ridge(None, constant=constant, row_clip=settings.row_clip, longest=100.0, squared=True)
+        rows.ridge(None, constant=constant, row_clip=settings.row_clip, longest=100.0)
     )
 
 

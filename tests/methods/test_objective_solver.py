@@ -157,17 +157,14 @@ def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
 
 
 def test_one_float64_would_not_hold_theta():
-    """Why theta is a sum of two: a long tilt on huge cancelling entries, and no float64 is near enough."""
-    facts = {
-        "ridge": ridge.LEAST_RIDGE * 0.25 * math.sqrt(3.0) * BIG,
-        "tol": 2.5e-7,
-        "row_clip": 1.0,
-    }
-    task = problem(BOUNDARY, np.arange(len(BOUNDARY)) % 2, **facts)
-    tilt = 1e5 * np.array([1.0, 1.0, 0.1])
+    """Why theta is a sum of two: a long tilt across cancelling entries, and no float64 is near enough."""
+    clip = math.sqrt(2.0)
+    facts = {"ridge": ridge.LEAST_RIDGE * 0.25 * clip**2, "tol": 1e-6 * clip, "row_clip": clip}
+    task = problem(np.array([[1.0, -1.0]] * 9), np.arange(9) % 2, **facts)
+    tilt = 2.0**24 * np.ones(2) + np.array([0.0, 1.7e-7])
     theta = ridge.minimise(task, tilt)
     assert true_gradient_norm(task, theta, tilt) <= task.tol / 2
-    assert true_gradient_norm(task, (theta.high, np.zeros(3)), tilt) > task.tol
+    assert true_gradient_norm(task, (theta.high, np.zeros(2)), tilt) > task.tol
 
 
 @pytest.mark.parametrize("spread", [False, True])
@@ -275,7 +272,7 @@ def test_row_weights_bound_the_gradient_exactly(row_clip):
             values = part.values[part.indptr[i] : part.indptr[i + 1]]
             squares = 1 + sum(Fraction(float(v)) ** 2 for v in values)
             assert Fraction(float(weight)) ** 2 * squares <= Fraction(row_clip) ** 2
-            expected = min(1.0, row_clip / math.sqrt(float(squares)))
+            expected = min(1.0, row_clip / math.sqrt(float(squares))) ** 2
             assert weight == pytest.approx(expected, rel=1e-10)
 
 
@@ -454,7 +451,7 @@ def tilted_event(task, scale, jitter, count=1, adjacency="add-remove"):
     away = tilted_minimiser(task.ridge, task.tol, width, scale / STEPS, adjacency).value
     ratio = away / jitter + math.sqrt(width) / STEPS
     tilt = ObjectivePerturbation(
-        scale, task.gradient_bound, task.curvature, task.ridge, "logistic", adjacency
+        scale, task.gradient_bound, task.curvature, task.ridge, "one-sided", adjacency
     )
     blur = RoundedGaussian(jitter, ratio * jitter, 2 * width)
     return Repeated(Sequence((tilt, blur)), count)
@@ -483,7 +480,7 @@ def test_blur_is_added_on_its_grid():
     np.testing.assert_allclose(np.rint(noisy / (0.5 / STEPS)) * (0.5 / STEPS), noisy, rtol=1e-12)
 
 
-@pytest.mark.parametrize("change", [{"row_clip": 2.0}, {"longest": 20.0}, {"ridge": 4.0}])
+@pytest.mark.parametrize("change", [{"row_clip": 2.0}, {"ridge": 4.0}])
 def test_a_tilt_pays_for_one_objective_only(change):
     X, margins = sample(n=20)
     facts = {"ridge": 5.0, "row_clip": 1.0, "longest": 10.0}
@@ -513,24 +510,21 @@ def test_a_tilt_pays_for_slopes_and_neighbours_of_its_own_only(adjacency):
 
 
 @pytest.mark.parametrize(
-    ("event", "loss", "squared", "fits"),
+    ("event", "loss", "fits"),
     [
-        ("logistic", "logistic", False, True),
-        ("logistic", "logistic", True, False),  # a long row has curvature left at its largest slope
-        ("one-sided", "logistic", True, True),
-        ("glm", "logistic", True, True),
-        ("one-sided", "huber", False, False),
-        ("logistic", "huber", False, False),
-        ("glm", "huber", True, True),
+        ("one-sided", "logistic", True),
+        ("glm", "logistic", True),
+        ("one-sided", "huber", False),
+        ("glm", "huber", True),
     ],
 )
-def test_a_tilt_pays_only_where_its_loss_is_proven(event, loss, squared, fits):
+def test_a_tilt_pays_only_where_its_loss_is_proven(event, loss, fits):
     X, y = sample(n=20)
     domain = Domain(target_bound=1.0, classes=[0, 1])
     labels = CODES if loss == "logistic" else None
     targets = (y > 0).astype(int) if labels is not None else np.clip(y, -1.0, 1.0)
     rows = Rows.clip(X, targets, domain, labels=labels).ridge(
-        None, constant=0.0, row_clip=1.0, longest=3.0, squared=squared
+        None, constant=0.0, row_clip=1.0, longest=3.0
     )
     task = rows.problem(loss, ridge=4.0, tol=1e-6)
     tilt = ObjectivePerturbation(1.0, task.gradient_bound, task.curvature, 4.0, event)

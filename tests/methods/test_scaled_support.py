@@ -166,9 +166,9 @@ def test_a_released_minimiser_moves_by_its_lemma_and_not_by_more(adjacency):
     for y in ([1.0], [-1.0], []):
         rows = Rows.clip(np.full((len(y), 2), 1.0), np.array(y), FREE)
         at = rows.standardised(np.zeros(2), np.full(2, entry), unit=1e-3)
-        problem = at.ridge(
-            None, constant=1.0, row_clip=ROW_CLIP, longest=2.0**20, squared=True
-        ).problem("huber", ridge=public.ridge, tol=public.tol)
+        problem = at.ridge(None, constant=1.0, row_clip=ROW_CLIP, longest=2.0**20).problem(
+            "huber", ridge=public.ridge, tol=public.tol
+        )
         found.append(problem.minimiser().whole(2.0**-50) * 2.0**-50)
     moved = np.linalg.norm(found[0] - found[1 if adjacency == "replace-one" else 2])
     assert 0.99 * bound < moved <= bound

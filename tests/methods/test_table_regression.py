@@ -144,7 +144,7 @@ def test_squared_weights_bound_gradient_and_curvature_exactly(name):
     seen = set()
     for x in boundary_rows():
         rows = mapped(x, name).ridge(
-            None, constant=1.0, row_clip=ROW_CLIP, longest=LONGEST, squared=True
+            None, constant=1.0, row_clip=ROW_CLIP, longest=LONGEST
         )  # fmt: skip
         (part,) = rows._parts
         a = Fraction(float(part.weights[0]))
@@ -282,9 +282,9 @@ def test_the_tilt_has_the_planned_law(factor):
     tilt, blur = phase.event.events
     rows = Rows.clip(X, y, model.domain)
     at = rows.standardised(np.zeros(3), np.full(3, 0.7), unit=0.25)
-    problem = at.ridge(
-        None, constant=1.0, row_clip=tilt.gradient_bound, longest=LONGEST, squared=True
-    ).problem("huber", ridge=tilt.ridge, tol=1e-6 * tilt.gradient_bound)
+    problem = at.ridge(None, constant=1.0, row_clip=tilt.gradient_bound, longest=LONGEST).problem(
+        "huber", ridge=tilt.ridge, tol=1e-6 * tilt.gradient_bound
+    )
     found = []
     for seed in range(500):
         releases = Releases(
@@ -305,9 +305,9 @@ def test_the_phase_pays_for_this_objective_only():
     plan = model.plan(D)
     rows = one_row([1.0, 0, 0, 0])
     for clip, ridge in ((2 * ROW_CLIP, plan.settings.ridge), (ROW_CLIP, plan.settings.ridge / 2)):
-        problem = rows.ridge(
-            None, constant=1.0, row_clip=clip, longest=LONGEST, squared=True
-        ).problem("huber", ridge=ridge, tol=1e-6)
+        problem = rows.ridge(None, constant=1.0, row_clip=clip, longest=LONGEST).problem(
+            "huber", ridge=ridge, tol=1e-6
+        )
         with pytest.raises(Exception, match="pays for another objective"):
             Releases(plan, make_generator(0)).tilt("fit", problem)
 

@@ -20,7 +20,7 @@ from dpsparse import (
     Ledger,
     private_run,
 )
-from dpsparse.accounting import Exponential, RenyiCurve, delta, epsilon
+from dpsparse.accounting import Exponential, ObjectivePerturbation, delta, epsilon
 from dpsparse.exceptions import (
     BudgetError,
     CalibrationError,
@@ -163,7 +163,7 @@ def test_a_last_fit_of_unlike_candidates_pays_for_each_of_them(candidates):
 
 
 def test_unlike_candidates_without_a_dominating_gaussian_are_refused():
-    events = [RenyiCurve((2.0, 3.0), (0.1, 0.2)), RenyiCurve((2.0, 3.0), (0.2, 0.3))]
+    events = [ObjectivePerturbation(scale, 1.0, 1e4, 1.0) for scale in (2.0, 3.0)]
     with pytest.raises(ParameterError, match="dearest"):
         dearest_event(events)
     assert dearest_event(events[:1]) is events[0]

@@ -147,14 +147,12 @@ def test_algorithm_4_repaired_keeps_its_law_after_updates():
     assert p_value(counts, final) > 1e-5
 
 
-def test_the_three_draws_of_algorithm_2_agree_where_noise_is_tiny():
+def test_the_two_draws_of_algorithm_2_agree_where_noise_is_tiny():
     rng = np.random.default_rng(0)
     X = sp.random_array((200, 40), density=0.3, rng=rng, format="csr")
     y = (X @ rng.standard_normal(40) > 0).astype(int)
     facts = {"radius": 5.0, "n_iter": 30, "kappa": 1e4}
     found = [
-        stale_lasso(X, y, make_generator(0), draw=draw, **facts)
-        for draw in ("groups", "printed", "scan")
+        stale_lasso(X, y, make_generator(0), draw=draw, **facts) for draw in ("printed", "scan")
     ]
     np.testing.assert_allclose(found[1], found[0], atol=1e-9)
-    np.testing.assert_allclose(found[2], found[0], atol=1e-9)

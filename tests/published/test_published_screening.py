@@ -9,7 +9,6 @@ from dpsparse.domain import Domain
 from dpsparse.losses import get_loss
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     _random_in_ball,
-    _Rows,
     adp_scale,
     published_iterates,
     published_sensitivity,
@@ -85,16 +84,6 @@ def test_screening_happens_at_the_chosen_steps_only():
     assert counts[-1] >= counts[9]
     untouched = iterates(X, y, rule=None, vertex_scale=1e6)
     assert all(np.count_nonzero(it.weights) == 20 for it in untouched)
-
-
-def test_moments_and_rows_agree(monkeypatch):
-    X, y = problem()
-    fast = iterates(X, y, rule="rnm", vertex_scale=0.01, screen_scale=0.3, n_iter=50)
-    monkeypatch.setattr("dpsparse.published.khanna_lu_raff_2023_screening._make_oracle", _Rows)
-    slow = iterates(X, y, rule="rnm", vertex_scale=0.01, screen_scale=0.3, n_iter=50)
-    for a, b in zip(fast, slow, strict=True):
-        np.testing.assert_allclose(a.weights, b.weights, atol=1e-10)
-        assert a.gap == pytest.approx(b.gap, abs=1e-9)
 
 
 def test_without_noise_it_is_frank_wolfe():

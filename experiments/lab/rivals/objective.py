@@ -37,7 +37,7 @@ def fit(X: Any, y: Array, public: Public, epsilon: float, delta: float, noise: N
     jitter = gaussian_mu(epsilon, delta) * math.sqrt(JITTER_SHARE)
 
     def event(scale: float) -> ObjectivePerturbation:
-        kind = "glm" if numbers else "logistic"
+        kind = "glm" if numbers else "one-sided"
         return ObjectivePerturbation(scale, gradient_bound, curvature, ridge, kind)
 
     scale = calibrate(lambda s: Sequence((event(s), Gaussian(1.0 / jitter))), epsilon, delta)

@@ -1,11 +1,9 @@
 """Accounting: events, their Renyi curves, calibration, plans and guarantees."""
 
-from dpsparse.accounting.budget import REST, Budget
-from dpsparse.accounting.calibrate import calibrate
+from dpsparse.accounting.budget import REST, Budget, calibrate
 from dpsparse.accounting.composition import gaussian_parameter
 from dpsparse.accounting.conversion import delta, epsilon
 from dpsparse.accounting.events import (
-    ZCDP,
     Event,
     Exponential,
     Gaussian,
@@ -13,19 +11,16 @@ from dpsparse.accounting.events import (
     NonPrivate,
     ObjectivePerturbation,
     Pure,
-    RenyiCurve,
     Repeated,
     RoundedGaussian,
     Sequence,
     ThresholdedGaussian,
 )
-from dpsparse.accounting.guarantee import Guarantee
-from dpsparse.accounting.plan import Phase, Plan
+from dpsparse.accounting.guarantee import Guarantee, Phase, Plan
 from dpsparse.accounting.rdp import rdp
 
 __all__ = [
     "REST",
-    "ZCDP",
     "Budget",
     "Event",
     "Exponential",
@@ -37,7 +32,6 @@ __all__ = [
     "Phase",
     "Plan",
     "Pure",
-    "RenyiCurve",
     "Repeated",
     "RoundedGaussian",
     "Sequence",

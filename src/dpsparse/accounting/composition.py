@@ -13,10 +13,15 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from dpsparse.accounting import events as ev
-from dpsparse.accounting.adaptive import Profile, bounded_range_profile, pure_profile
+from dpsparse.accounting.adaptive import (
+    Profile,
+    bounded_range_profile,
+    log_profile,
+    pure_profile,
+    smallest_epsilon,
+)
+from dpsparse.accounting.adaptive import profile as gaussian_profile
 from dpsparse.accounting.dominance import SLACK, bounded_range_mu, perturbation_mu
-from dpsparse.accounting.gaussian import log_profile, smallest_epsilon
-from dpsparse.accounting.gaussian import profile as gaussian_profile
 from dpsparse.accounting.objective import delta_profiles
 from dpsparse.accounting.rdp import bounded_range, leaves, loss_bound
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting import events as ev
+from dpsparse.accounting.adaptive import log_profile, smallest_epsilon
 from dpsparse.accounting.composition import adaptive_run, gaussian_parameter
-from dpsparse.accounting.gaussian import log_profile, smallest_epsilon
 from dpsparse.accounting.objective import delta_profile
 from dpsparse.accounting.rdp import Array, leaves, loss_bound, spend
 from dpsparse.exceptions import ParameterError
@@ -152,7 +152,7 @@ def delta(event: ev.Event, epsilon: float) -> float:
             merged, slack = gaussian_parameter(event)
             value = min(value, math.exp(gaussian_log_delta(merged, epsilon)) + slack)
         if run is None or not run.beats_renyi or value < _FAR:
-            log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon), counts)
+            log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon))
             value = min(value, math.exp(min(0.0, log_delta)))
         return value
 
@@ -171,14 +171,14 @@ def renyi_epsilon(event: ev.Event, delta: float) -> float:
     def bound(a: Array, y: Array) -> Array:
         return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
 
-    return max(0.0, _minimise(bound, counts))
+    return max(0.0, _minimise(bound))
 
 
 def _renyi_log_delta(counts: dict[ev.Event, int], epsilon: float, a: Array, y: Array) -> Array:
     return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
 
 
-def _minimise(bound: Callable[[Array, Array], Array], counts: dict[ev.Event, int]) -> float:
+def _minimise(bound: Callable[[Array, Array], Array]) -> float:
     """Grid, two zooms and a parabola through the best three points: about 1e-12 of the best."""
 
     def values(y: Array) -> Array:
@@ -187,10 +187,7 @@ def _minimise(bound: Callable[[Array, Array], Array], counts: dict[ev.Event, int
             out = bound(a, y)
         return np.where(np.isnan(out), np.inf, out)
 
-    # A tabulated curve has kinks, where the best order often lies: try those too.
-    kinks = [math.log(a - 1.0) for e in counts if isinstance(e, ev.RenyiCurve) for a in e.orders]
-    y = np.union1d(_GRID, kinks) if kinks else _GRID
-    width = float(_GRID[1] - _GRID[0])
+    y, width = _GRID, float(_GRID[1] - _GRID[0])
     best = math.inf
     for _ in range(3):
         f = values(y)

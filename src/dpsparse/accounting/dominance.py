@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dpsparse.accounting.adaptive import log_profile
 from dpsparse.accounting.events import ObjectivePerturbation
-from dpsparse.accounting.gaussian import log_profile
 from dpsparse.accounting.objective import delta_profiles
 from dpsparse.accounting.transport import transport_profile
 
@@ -137,9 +137,8 @@ def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
     if not 1e-6 < own < 4.0 or flatness > 1e3:
         return math.inf, 0.0
     steps = math.ceil(math.log(own) / math.log(_STEP) + 1e-9)
-    # A larger mu may allow less slope where flatness counts; a flatness raised in the same ratio makes up for it. And
-    # a flatness far below mu costs the grid of the bound more memory than it saves.
-    raised = max(flatness * _STEP**1.001, 1e-5 * _STEP**steps)
+    # A flatness far below mu costs the grid of the bound more memory than it saves.
+    raised = max(flatness, 1e-5 * _STEP**steps)
     mu = _perturbation_mu(_STEP**steps, raised, event.loss)
     if not event.replace_one or math.isinf(mu):
         return mu, LEAK

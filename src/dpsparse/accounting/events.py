@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, ClassVar
 
 from dpsparse._checks import is_real, is_whole, safe_repr, show_number
@@ -96,25 +95,6 @@ class Pure(_Positive, Event):
     """
 
     epsilon: float
-
-
-@dataclass(frozen=True)
-class ZCDP(_Positive, Event):
-    """Any mechanism that is `rho`-zCDP.
-
-    Parameters
-    ----------
-    rho : float
-        Price of one run: its Renyi divergence of order a is at most a times rho.
-
-    Examples
-    --------
-    >>> from dpsparse.accounting import ZCDP, epsilon
-    >>> print(f"{epsilon(ZCDP(rho=0.05), delta=1e-6):.2f}")
-    1.47
-    """
-
-    rho: float
 
 
 @dataclass(frozen=True)
@@ -261,48 +241,11 @@ class Geometric(Event):
 
 
 @dataclass(frozen=True)
-class RenyiCurve(Event):
-    """A mechanism with its own proven curve: RDP(orders[i]) <= values[i], orders rising from 1.
-
-    Parameters
-    ----------
-    orders : tuple of float
-        Orders of the Renyi divergence, rising, above 1.
-    values : tuple of float
-        Bounds on the divergence at these orders.
-
-    Examples
-    --------
-    >>> from dpsparse.accounting import RenyiCurve, epsilon
-    >>> print(f"{epsilon(RenyiCurve(orders=(2.0, 8.0, 32.0), values=(0.02, 0.08, 0.32)), delta=1e-6):.2f}")
-    0.62
-    """
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
-
-    orders: tuple[float, ...]
-    values: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        orders = tuple(float(a) for a in self.orders)
-        values = tuple(float(v) for v in self.values)
-        rising = all(low < high < math.inf for low, high in pairwise((1.0, *orders)))
-        if not orders or len(orders) != len(values) or not rising:
-            raise ParameterError(
-                "RenyiCurve.orders must be finite, above 1, rising, and as many as values."
-            )
-        if not all(v >= 0.0 for v in values):
-            raise ParameterError("RenyiCurve.values must be numbers >= 0.")
-        object.__setattr__(self, "orders", orders)
-        object.__setattr__(self, "values", values)
-
-
-@dataclass(frozen=True)
 class ObjectivePerturbation(Event):
     """The exact minimiser of sum of losses + ridge/2 |theta|^2 + b.theta, b ~ N(0, scale^2 I).
 
     `gradient_bound` bounds the L2 norm of one row's gradient, `curvature` its second derivative
-    times |x|^2. `loss` is "logistic", "one-sided" (slope of one sign per row) or "glm" (any
+    times |x|^2. `loss` is "one-sided" (slope of one sign per row, as the logistic one) or "glm" (any
     scalar slope). Not for losses with several slopes per row, such as softmax.
 
     Parameters
@@ -315,7 +258,7 @@ class ObjectivePerturbation(Event):
         Bound on one row's second derivative times the square of its length.
     ridge : float
         Coefficient of the ridge of the summed loss.
-    loss : {"logistic", "one-sided", "glm"}, default="glm"
+    loss : {"one-sided", "glm"}, default="glm"
         "one-sided" has slopes of one sign per row, "glm" any scalar slope.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Which tables are neighbours.
@@ -323,9 +266,9 @@ class ObjectivePerturbation(Event):
     Examples
     --------
     >>> from dpsparse.accounting import ObjectivePerturbation, epsilon
-    >>> fit = ObjectivePerturbation(scale=10.0, gradient_bound=1.0, curvature=0.25, ridge=25.0, loss="logistic")
+    >>> fit = ObjectivePerturbation(scale=10.0, gradient_bound=1.0, curvature=0.25, ridge=25.0, loss="one-sided")
     >>> print(f"{epsilon(fit, delta=1e-6):.2f}")
-    0.40
+    0.41
     """
 
     proof: ClassVar[str] = "docs/proofs/objective_perturbation.md"
@@ -339,9 +282,9 @@ class ObjectivePerturbation(Event):
 
     def __post_init__(self) -> None:
         _require_positive(self, "scale", "gradient_bound", "curvature", "ridge")
-        if self.loss not in ("glm", "one-sided", "logistic"):
+        if self.loss not in ("glm", "one-sided"):
             raise ParameterError(
-                "ObjectivePerturbation.loss must be 'glm', 'one-sided' or 'logistic', "
+                "ObjectivePerturbation.loss must be 'glm' or 'one-sided', "
                 f"got {safe_repr(self.loss)}."
             )
         if self.adjacency not in ("add-remove", "replace-one"):

@@ -96,11 +96,6 @@ def _(event: ev.NonPrivate, a: Array) -> Array:
     return np.full_like(a, np.inf)
 
 
-@curve.register
-def _(event: ev.ZCDP, a: Array) -> Array:
-    return a * event.rho
-
-
 @curve.register(ev.Gaussian)
 @curve.register(ev.RoundedGaussian)
 def _(event: ev.Gaussian | ev.RoundedGaussian, a: Array) -> Array:
@@ -142,20 +137,6 @@ def _(event: ev.Geometric, a: Array) -> Array:
     large = loss + np.log((first + rest) / ratio) / (a - 1.0)
     value = np.where((a - 1.0) * loss < _LARGE, moderate, large)
     return _cap(value, a * loss * loss / 2.0, loss)
-
-
-@curve.register
-def _(event: ev.RenyiCurve, a: Array) -> Array:
-    # (a-1) RDP(a) is convex and vanishes at a = 1, so chords lie above it.
-    nodes = np.array([1.0, *event.orders])
-    moments = np.array(
-        [0.0, *(v * (o - 1.0) for o, v in zip(event.orders, event.values, strict=True))]
-    )
-    chord = np.interp(a, nodes, moments, right=np.inf) / (a - 1.0)
-    # RDP also grows with the order: the value at the next tabulated order is a bound.
-    index = np.searchsorted(nodes, a)
-    ahead = np.append(event.values, np.inf)[np.minimum(index - 1, len(event.values))]
-    return np.asarray(np.fmin(chord, ahead), dtype=np.float64)
 
 
 def bounded_range(leaf: ev.Event) -> float | None:

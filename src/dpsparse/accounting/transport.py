@@ -5,7 +5,7 @@ N(0, I), where e is the direction of the row and gamma its slope over the scale.
 
     P: w + gamma(w) ~ N(0, 1),   Q: w ~ N(0, 1),   gamma rises by at most `flatness` per unit of w
 
-    one-sided  0 <= gamma <= mu            logistic  as before, and gamma' <= 4 u (1-u) flatness, u = gamma/mu
+    one-sided  0 <= gamma <= mu
     glm        -mu <= gamma <= mu
 
 A curved row must still be rising, so it has not all of its slope yet: the two costs are not paid together. The largest
@@ -28,30 +28,19 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 # Cells times bands. More are closer (the error of mu falls with the root) and take as much longer.
 _WORK = 3e5
 _LEFT, _RIGHT = -7.0, 5.0  # w beyond is charged in full
-_LOGIT = 7.0  # slopes below e^-7 of their bound are one band, and so are those above 1 - e^-7
 
 
 def transport_profile(mu: float, flatness: float, loss: str, epsilons: Array) -> Array:
     """Upper bounds on delta at each epsilon >= 0, of either table against the other."""
     right = -_LEFT if loss == "glm" else _RIGHT
     span = right - _LEFT
-    ratio = mu / flatness
-    bands = {"glm": 2.0 * ratio, "one-sided": ratio, "logistic": _LOGIT / 2.0 * ratio}[loss]
+    low = -mu if loss == "glm" else 0.0
+    bands = (mu - low) / flatness
     # A band is what gamma rises in a cell of this width.
     h = max(math.sqrt(span * bands / _WORK), 1e-3)
     count = max(2, math.ceil(bands / h))
-    if loss == "logistic":
-        slopes_at = _LOGIT * (2.0 * np.arange(count + 1.0) / count - 1.0)
-        u = np.concatenate([[0.0], 1.0 / (1.0 + np.exp(-slopes_at)), [1.0]])
-        steepest = 4.0 * np.where(u[1:] < 0.5, u[1:] * (1.0 - u[1:]), u[:-1] * (1.0 - u[:-1]))
-        steepest[(u[1:] >= 0.5) & (u[:-1] <= 0.5)] = 1.0
-        levels, rises = mu * u, flatness * steepest
-        # Four flatness/mu per unit of w in the logit: a band takes at least this long.
-        h = min(h, 2.0 * _LOGIT / count * ratio / 4.0)
-    else:
-        low = -mu if loss == "glm" else 0.0
-        levels, rises = np.linspace(low, mu, count + 1), np.full(count, flatness)
-        h = min(h, (mu - low) / count / flatness)
+    levels, rises = np.linspace(low, mu, count + 1), np.full(count, flatness)
+    h = min(h, (mu - low) / count / flatness)
     # At the top gamma may stay for good: a band without width.
     levels, rises = np.append(levels, mu), np.append(rises, flatness)
     cells = math.ceil(span / h)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from dpsparse.accounting.events import Event, Exponential, Repeated, RoundedGaussian
-from dpsparse.accounting.plan import Phase, Plan
+from dpsparse.accounting.guarantee import Phase, Plan
 from dpsparse.audit import law
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import declared_costs, reused

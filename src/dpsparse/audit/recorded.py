@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import Plan
 from dpsparse.mechanisms import Answer, Release, Tilt, Vertices
 from dpsparse.random import make_generator
 from dpsparse.release import Releases

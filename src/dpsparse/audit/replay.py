@@ -36,7 +36,7 @@ from dpsparse.accounting.events import (
     Repeated,
     Sequence,
 )
-from dpsparse.accounting.plan import Phase, Plan
+from dpsparse.accounting.guarantee import Phase, Plan
 from dpsparse.accounting.rdp import leaves
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
 from dpsparse.audit.recorded import ControlFlowError, RecordedReleases, Run

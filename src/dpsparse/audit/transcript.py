@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import Plan
 from dpsparse.audit.same import differences
 from dpsparse.exceptions import UnpaidFitsWarning
 from dpsparse.mechanisms import Answer, Tilt, Vertices

@@ -1,16 +1,13 @@
 """Private evaluation: how good a public model is on private rows, with honest intervals."""
 
 from dpsparse.evaluation.api import dp_evaluate
-from dpsparse.evaluation.forecast import Forecast, evaluation_plan
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.report import Report
 from dpsparse.evaluation.scorer import make_dp_scorer
 
 __all__ = [
     "Estimate",
-    "Forecast",
     "Report",
     "dp_evaluate",
-    "evaluation_plan",
     "make_dp_scorer",
 ]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpsparse._checks import check_share, check_terms
 from dpsparse.accounting.guarantee import PERSON, ROW
-from dpsparse.accounting.plan import Plan
 from dpsparse.evaluation import classification, regression
-from dpsparse.evaluation.plan import Measured, make_plan
+from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.evaluation.report import Report
 from dpsparse.evaluation.scores import (
@@ -28,7 +27,7 @@ from dpsparse.methods.schema import refuse_weights
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
-from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
+from dpsparse.rows.histogram import ScoredLabels
 
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
@@ -127,28 +126,16 @@ def dp_evaluate(
     scored = score_rows(model, X, y, subject, groups, bool(one_by_one))
 
     labels = model.classes_.tolist() if subject.n_classes else []
+    names = [phase.name for phase in plan.phases]
 
     def measure(releases: Releases) -> Report:
-        return report_on(releases.admit(scored), model_name, plan, labels, level, releases)
+        rows = releases.admit(scored)
+        if isinstance(rows, ScoredLabels):
+            released = release_labels(rows, names, subject, releases)
+            found, tables = classification.measure(released, subject, asked, labels, level)
+        else:
+            released = release_numbers(rows, names, subject, releases)
+            found, tables = regression.measure(released, subject, asked, level), {}
+        return Report(model_name, found, tables, plan, released, subject, level)
 
     return private_run(plan, None, measure, ledger=ledger, random_state=random_state)
-
-
-def report_on(
-    rows: ScoredLabels | ScoredNumbers,
-    model: str,
-    plan: Plan[Measured],
-    labels: list[Any],
-    level: float,
-    releases: Releases,
-) -> Report:
-    """What the releases of a plan tell about scored rows."""
-    subject, asked = plan.settings.subject, plan.settings.metrics
-    names = [phase.name for phase in plan.phases]
-    if isinstance(rows, ScoredLabels):
-        released = release_labels(rows, names, subject, releases)
-        found, tables = classification.measure(released, subject, asked, labels, level)
-    else:
-        released = release_numbers(rows, names, subject, releases)
-        found, tables = regression.measure(released, subject, asked, level), {}
-    return Report(model, found, tables, plan, released, subject, level)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.accounting.budget import Budget
-from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW, Plan
 from dpsparse.evaluation.defaults import EDGES, MOST_BINS, SHARES
 from dpsparse.exceptions import ParameterError
 
@@ -86,14 +85,6 @@ class Subject:
         return asked
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What an evaluation measures: a model, and the metrics asked for."""
-
-    subject: Subject
-    metrics: tuple[str, ...]
-
-
 def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str, float]:
     """Share of the budget of every release that the metrics need; they add up to 1."""
     kind = {0: "numbers", 2: "two classes"}.get(subject.n_classes, "several classes")
@@ -134,7 +125,7 @@ def make_plan(
     adjacency: str,
     unit: str = ROW,
     assumptions: tuple[str, ...] = (),
-) -> Plan[Measured]:
+) -> Plan:
     """The price of an evaluation, from public facts only."""
     sizes = {
         "confusion": subject.n_classes**2,
@@ -161,7 +152,6 @@ def make_plan(
         source="docs/proofs/evaluation.md",
         assumptions=assumptions,
         parameters={"metrics": ", ".join(metrics), "mu": budget.mu},
-        settings=Measured(subject, metrics),
     )
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.accounting.guarantee import PERSON, Guarantee
+from dpsparse.accounting.guarantee import PERSON, PROMISED, Guarantee, Phase, Plan
 from dpsparse.accounting.html import guarantee_html
-from dpsparse.accounting.plan import PROMISED, Phase, Plan
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.plan import Subject

@@ -22,8 +22,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpsparse._checks import check_choice, check_share, check_width
-from dpsparse.accounting.guarantee import Guarantee
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import Guarantee, Plan
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import plan as planning

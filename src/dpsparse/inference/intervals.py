@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsparse._checks import check_share
-from dpsparse.accounting.guarantee import ANALYSED, Guarantee
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import ANALYSED, Guarantee, Plan
 from dpsparse.domain import Domain
 from dpsparse.evaluation.intervals import quantile
 from dpsparse.evaluation.scores import prepared as prepare_rows

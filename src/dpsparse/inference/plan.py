@@ -8,8 +8,7 @@ import numpy as np
 
 from dpsparse._checks import check_terms
 from dpsparse.accounting.budget import Budget
-from dpsparse.accounting.guarantee import FITTED, PERSON, ROW
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import FITTED, PERSON, ROW, Plan
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import ParameterError

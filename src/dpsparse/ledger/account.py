@@ -21,16 +21,16 @@ import math
 import os
 import secrets
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dpsparse._checks import rounded_up, show_number
-from dpsparse.accounting.calibrate import calibrate
+from dpsparse.accounting.budget import calibrate
 from dpsparse.accounting.conversion import epsilon as price
-from dpsparse.accounting.events import ZCDP, Event, Gaussian, to_dict
-from dpsparse.accounting.guarantee import ROW
+from dpsparse.accounting.events import Event, Gaussian, Pure, to_dict
+from dpsparse.accounting.guarantee import ROW, Plan
 from dpsparse.accounting.html import guarantee_html
-from dpsparse.accounting.plan import Plan
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.ledger.book import (
     UNITS,
@@ -306,9 +306,8 @@ class Ledger(Chain):
     def remaining(self) -> float:
         """The largest epsilon, at the ledger's delta, that one further fit may have.
 
-        Computed for a fit with Gaussian noise while the account still has a Gaussian budget, for a zCDP one
-        otherwise. Fits compose sublinearly, so this is more than ceiling minus spent; several small fits
-        are not one large one. `would_allow` is exact.
+        Computed for a fit with Gaussian noise, and for a pure one. Fits compose sublinearly, so this is more than
+        ceiling minus spent; several small fits are not one large one. `would_allow` is exact.
         """
         with self._store.transaction(write=False) as session:
             return self._room(self._read(session))
@@ -317,21 +316,18 @@ class Ledger(Chain):
         terms = self.terms
         if book.unproven and not self.allow_unproven:
             return 0.0
-        gaussian = book.is_gaussian(self.partition)
 
-        def fit(mu: float) -> Event:
-            return Gaussian(1 / mu) if gaussian else ZCDP(mu * mu / 2)
+        def largest(make: Callable[[float], Event]) -> float:
+            low, high = 0.0, calibrate(make, terms.epsilon, terms.delta)
+            if book.allows(self.partition, make(high)):
+                return terms.epsilon
+            for _ in range(30):
+                middle = (low + high) / 2
+                fits = book.allows(self.partition, make(middle))
+                low, high = (middle, high) if fits else (low, middle)
+            return price(make(low), terms.delta) if low > 0.0 else 0.0
 
-        low, high = 0.0, calibrate(fit, terms.epsilon, terms.delta)
-        if book.allows(self.partition, fit(high)):
-            return terms.epsilon
-        for _ in range(30):
-            middle = (low + high) / 2
-            if book.allows(self.partition, fit(middle)):
-                low = middle
-            else:
-                high = middle
-        return price(fit(low), terms.delta) if low > 0.0 else 0.0
+        return max(largest(lambda mu: Gaussian(1 / mu)), largest(Pure))
 
     def __repr__(self) -> str:
         part = "" if self.partition is None else f", partition={self.partition!r}"

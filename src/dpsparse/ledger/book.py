@@ -15,19 +15,10 @@ from typing import Any
 from dpsparse._checks import DELTAS, EPSILONS, is_real, safe_repr, show_number
 from dpsparse._json import canonical, parsed
 from dpsparse.accounting.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
-from dpsparse.accounting.guarantee import PERSON, ROW
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import PERSON, ROW, Plan
 from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import DPSparseError, LedgerError
-from dpsparse.ledger.filter import (
-    GAUSSIAN,
-    MIXED_SHARE,
-    RENYI,
-    Price,
-    Spending,
-    Terms,
-    price_of,
-)
+from dpsparse.ledger.filter import Price, Spending, Terms, price_of
 
 FORMAT = 1  # of the terms and entries of an account
 
@@ -74,7 +65,7 @@ class Book:
                 if entry["proven"]:
                     event = from_dict(entry["event"])
                     price = read_price(entry, event)
-                    self.spent.setdefault(part, Spending(self.terms)).add(seq, event, price)
+                    self.spent.setdefault(part, Spending(self.terms)).add(event, price)
                 else:
                     self.unproven += 1
         except (KeyError, TypeError, ValueError, DPSparseError) as error:
@@ -102,10 +93,6 @@ class Book:
         """Whether the reserve also pays for all that may go wrong in `extra`."""
         return all(view.has_room for view in self._views(partition, extra))
 
-    def is_gaussian(self, partition: str | None) -> bool:
-        """Whether every row of `partition` still has a Gaussian budget."""
-        return all(view.left is not None for view in self._views(partition))
-
     def _views(self, partition: str | None, extra: Event | None = None) -> list[Spending]:
         """What a row can see: the entries on all rows and those on its part.
 
@@ -121,7 +108,7 @@ class Book:
         if extra is not None:
             price = price_of(extra, self.terms)
             for view in views:
-                view.add(self.n_entries + 1, extra, price)
+                view.add(extra, price)
         return views
 
 
@@ -200,8 +187,6 @@ def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
         "adjacency": terms.adjacency,
         "unit": terms.unit,
         "reserve": terms.reserve,
-        "mixed_share": MIXED_SHARE,
-        "orders": [terms.order(GAUSSIAN), terms.order(RENYI)],
         "opened": now(),
         "nonce": nonce,
     }
@@ -217,9 +202,8 @@ def read_terms(text: str) -> Terms:
                 f"The ledger has format {safe_repr(record['format'])}; this dpsparse reads {FORMAT}."
             )
         names = ("epsilon", "delta", "adjacency", "unit", "reserve")
-        first, second = record["orders"]
-        terms = Terms(**{name: record[name] for name in names}, orders=(first, second))
-        known = record["mixed_share"] == MIXED_SHARE and 0.0 < terms.reserve < 0.5
+        terms = Terms(**{name: record[name] for name in names})
+        known = 0.0 < terms.reserve < 0.5
     except (KeyError, TypeError, ValueError):
         raise LedgerError(
             "The terms of the ledger are damaged; restore it from a backup."

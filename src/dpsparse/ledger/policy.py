@@ -31,7 +31,7 @@ from typing import Any
 
 from dpsparse._checks import show_number
 from dpsparse._json import read_toml
-from dpsparse.accounting.plan import Plan
+from dpsparse.accounting.guarantee import Plan
 from dpsparse.exceptions import LedgerError
 from dpsparse.ledger.book import UNITS, check_name, is_proven
 from dpsparse.ledger.filter import Terms

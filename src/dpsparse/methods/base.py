@@ -24,8 +24,7 @@ from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, check_width, is_number, is_whole, safe_repr
 from dpsparse.accounting.budget import Budget
-from dpsparse.accounting.guarantee import PERSON, Guarantee
-from dpsparse.accounting.plan import Phase, Plan
+from dpsparse.accounting.guarantee import PERSON, Guarantee, Phase, Plan
 from dpsparse.domain import OBSERVED, Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import DomainError, ParameterError
@@ -275,12 +274,6 @@ class BaseDPLinearModel(FittedLinearModel):
     def _assumptions(self) -> tuple[str, ...]:
         n = self._domain.n_samples
         return () if n is None else (f"n_samples={n} is public",)
-
-    def _loss_name(self, n_outputs: int = 1) -> str:
-        """The loss of a method that takes slopes of any weights, and so needs them bounded."""
-        if self._labels_are_numbers:
-            return "huber"
-        return "logistic" if n_outputs == 1 else "softmax"
 
     # ---- the corridor -------------------------------------------------------------------------
 

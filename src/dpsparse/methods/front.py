@@ -139,20 +139,8 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
     domain : Domain
         Public facts. Needs `target_range` or `target_bound`. Declare `n_samples` if it is public; without it
         `DPGradientRegressor` is chosen.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     n_nonzero : int, "mass", PrivateCount or None, default=None
         Number of weights to keep. An int says that few columns matter, and the choice of the method uses it. "mass"
         keeps the fewest that hold 90 % of the absolute sum. A `PrivateCount` costs budget, the others nothing. None

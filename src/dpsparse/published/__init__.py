@@ -16,68 +16,44 @@ their noise is proven to be worth. What each paper gets wrong is said in its fil
 experiments/lab/papers/leaks.py.
 """
 
-from typing import TYPE_CHECKING
+from dpsparse.published.khanna_lu_raff_2023_screening import (
+    ADPScreenClassifier,
+    ADPScreenRegressor,
+    RNMScreenClassifier,
+    RNMScreenRegressor,
+)
+from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
+    KhannaLuRaffLassoClassifier,
+    KhannaLuRaffLassoRegressor,
+)
+from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
+    KiferSmithThakurtaTwoStageClassifier,
+    KiferSmithThakurtaTwoStageRegressor,
+)
+from dpsparse.published.raff_khanna_lu_2023_lasso import RaffKhannaLuLassoClassifier
+from dpsparse.published.wang_gu_2019_hard_threshold import (
+    WangGuHardThresholdClassifier,
+    WangGuHardThresholdRegressor,
+)
+from dpsparse.published.wang_gu_2020_transfer import (
+    WangGuTransferClassifier,
+    WangGuTransferRegressor,
+)
+from dpsparse.published.wang_zhang_2020_admm import WangZhangADMMClassifier
 
-from dpsparse._lazy import names_on_first_use
-
-if TYPE_CHECKING:  # names that a type checker and an editor know
-    from dpsparse.published.khanna_lu_raff_2023_screening import (
-        ADPScreenClassifier as ADPScreenClassifier,
-    )
-    from dpsparse.published.khanna_lu_raff_2023_screening import (
-        ADPScreenRegressor as ADPScreenRegressor,
-    )
-    from dpsparse.published.khanna_lu_raff_2023_screening import (
-        RNMScreenClassifier as RNMScreenClassifier,
-    )
-    from dpsparse.published.khanna_lu_raff_2023_screening import (
-        RNMScreenRegressor as RNMScreenRegressor,
-    )
-    from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
-        KhannaLuRaffLassoClassifier as KhannaLuRaffLassoClassifier,
-    )
-    from dpsparse.published.khanna_lu_raff_2023_sparsifier import (
-        KhannaLuRaffLassoRegressor as KhannaLuRaffLassoRegressor,
-    )
-    from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
-        KiferSmithThakurtaTwoStageClassifier as KiferSmithThakurtaTwoStageClassifier,
-    )
-    from dpsparse.published.kifer_smith_thakurta_2012_two_stage import (
-        KiferSmithThakurtaTwoStageRegressor as KiferSmithThakurtaTwoStageRegressor,
-    )
-    from dpsparse.published.raff_khanna_lu_2023_lasso import (
-        RaffKhannaLuLassoClassifier as RaffKhannaLuLassoClassifier,
-    )
-    from dpsparse.published.wang_gu_2019_hard_threshold import (
-        WangGuHardThresholdClassifier as WangGuHardThresholdClassifier,
-    )
-    from dpsparse.published.wang_gu_2019_hard_threshold import (
-        WangGuHardThresholdRegressor as WangGuHardThresholdRegressor,
-    )
-    from dpsparse.published.wang_gu_2020_transfer import (
-        WangGuTransferClassifier as WangGuTransferClassifier,
-    )
-    from dpsparse.published.wang_gu_2020_transfer import (
-        WangGuTransferRegressor as WangGuTransferRegressor,
-    )
-    from dpsparse.published.wang_zhang_2020_admm import (
-        WangZhangADMMClassifier as WangZhangADMMClassifier,
-    )
-
-_HOMES = {
-    "khanna_lu_raff_2023_screening": (
-        "ADPScreenClassifier ADPScreenRegressor RNMScreenClassifier RNMScreenRegressor"
-    ),
-    "khanna_lu_raff_2023_sparsifier": "KhannaLuRaffLassoClassifier KhannaLuRaffLassoRegressor",
-    "kifer_smith_thakurta_2012_two_stage": (
-        "KiferSmithThakurtaTwoStageClassifier KiferSmithThakurtaTwoStageRegressor"
-    ),
-    "raff_khanna_lu_2023_lasso": "RaffKhannaLuLassoClassifier",
-    "wang_gu_2019_hard_threshold": "WangGuHardThresholdClassifier WangGuHardThresholdRegressor",
-    "wang_gu_2020_transfer": "WangGuTransferClassifier WangGuTransferRegressor",
-    "wang_zhang_2020_admm": "WangZhangADMMClassifier",
-}
-
-__all__ = sorted(" ".join(_HOMES.values()).split())
-
-__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
+__all__ = [
+    "ADPScreenClassifier",
+    "ADPScreenRegressor",
+    "KhannaLuRaffLassoClassifier",
+    "KhannaLuRaffLassoRegressor",
+    "KiferSmithThakurtaTwoStageClassifier",
+    "KiferSmithThakurtaTwoStageRegressor",
+    "RNMScreenClassifier",
+    "RNMScreenRegressor",
+    "RaffKhannaLuLassoClassifier",
+    "WangGuHardThresholdClassifier",
+    "WangGuHardThresholdRegressor",
+    "WangGuTransferClassifier",
+    "WangGuTransferRegressor",
+    "WangZhangADMMClassifier",
+]

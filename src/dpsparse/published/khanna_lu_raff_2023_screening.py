@@ -19,7 +19,7 @@ What is wrong, and why there is no proof: Eq. (1) is for radius 1 (`rescaled=Tru
 sensitivity of s_j is O(1/sqrt n), not O(1/n); the squared loss does not have slope 1; report-noisy-min
 certifies an index and not the sign of its value (docs/proofs/screening.md). A scale of 0 means no noise,
 which gives experiments A and B of the first paper. Screened features stay candidates, as printed, so nothing is
-saved. One iteration costs one pass over the data; d^2 for the squared loss, from its moments.
+saved. One iteration costs one pass over the data.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def published_iterates(
     random_start: bool = True,
 ) -> Iterator[Iterate]:
     """The iterates of Algorithm 1 (`rule="adp"`) or 2 (`rule="rnm"`); None never screens."""
-    oracle = _make_oracle(X, y, loss)
+    oracle = _Rows(X, y, loss)
     n = max(X.shape[0], n_samples)  # n for the papers; bounded below for the recomputed cost
     d = X.shape[1]
     weights = _random_in_ball(d, radius, rng) if random_start else np.zeros(d)
@@ -194,27 +194,6 @@ class _Rows:
         margins = self.X @ weights
         slopes = self.loss.slope(margins, self.y)
         return np.asarray(slopes @ self.X), float(np.linalg.norm(margins))
-
-
-class _Moments:
-    """The same for the squared loss from X'X and X'y: d^2 a step for any number of rows."""
-
-    def __init__(self, X: sp.csr_array, y: np.ndarray):
-        dense = X.toarray()
-        self.gram = dense.T @ dense
-        self.target = np.asarray(X.T @ y)
-        self.column_norms = np.sqrt(np.diag(self.gram))
-
-    def __call__(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        image = self.gram @ weights
-        return image - self.target, math.sqrt(max(float(weights @ image), 0.0))
-
-
-def _make_oracle(X: sp.csr_array, y: np.ndarray, loss: Loss) -> _Rows | _Moments:
-    n, d = X.shape
-    small = n * d <= 50_000_000 and d <= 2_000
-    quadratic = bool(np.ptp(loss.bend(np.linspace(-1.0, 1.0, 5))) == 0.0)
-    return _Moments(X, y) if quadratic and d < n and small else _Rows(X, y, loss)
 
 
 # ---- the estimators ------------------------------------------------------------------------------
@@ -366,13 +345,8 @@ class ADPScreenClassifier(BaseDPClassifier, _ADPScreen):
         Share of epsilon that the screening gets.
     fit_intercept : bool, default=True
         Add a constant column inside the ball.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
 

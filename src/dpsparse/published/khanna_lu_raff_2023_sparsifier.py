@@ -176,13 +176,8 @@ class KhannaLuRaffLassoClassifier(_Lasso, BaseDPClassifier):
         Steps.
     fit_intercept : bool, default=True
         Add a constant column inside the ball.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
 

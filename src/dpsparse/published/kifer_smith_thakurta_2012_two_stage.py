@@ -81,14 +81,8 @@ def tilted_fit(
     tilt = np.asarray(scale * rng.standard_normal(rows.shape[1]))
     if logistic:
         return tilted_minimum(rows, y, Logistic(), ridge=ridge, tilt=tilt)
-    return tilted_ridge(rows.T @ rows, rows.T @ y, ridge=ridge, tilt=tilt)
-
-
-def tilted_ridge(
-    moments: np.ndarray, products: np.ndarray, *, ridge: float, tilt: np.ndarray
-) -> np.ndarray:
-    """Stage two on the squared loss, from X'X and X'y."""
-    return np.asarray(np.linalg.solve(moments + ridge * np.eye(len(tilt)), products - tilt))
+    moments = rows.T @ rows + ridge * np.eye(len(tilt))
+    return np.asarray(np.linalg.solve(moments, rows.T @ y - tilt))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,13 +169,8 @@ class KiferSmithThakurtaTwoStageClassifier(BaseDPClassifier, _TwoStage):
         Ridge of the summed loss; None takes 2 (s/4)/epsilon.
     fit_intercept : bool, default=True
         Add a constant column.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
 

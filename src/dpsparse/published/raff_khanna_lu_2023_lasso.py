@@ -17,8 +17,6 @@ lose all digits when a large item shrinks; a group is added up anew then.
 
     draw="printed"   Alg. 2 + 4, repaired
     draw="scan"      Alg. 2 alone: Gumbel noise on every feature
-    draw="groups"    our groups of whole numbers, W_j = ceil(2^B e^{kappa (|alpha_j| - top)}): propose j ~ W_j, accept
-                     with e^{kappa (|alpha_j| - top)} 2^B / W_j
 
 Alg. 3, which has no noise, is in experiments/lab/papers/operations.py.
 """
@@ -33,14 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
 from dpsparse.losses import Logistic
 from dpsparse.methods.base import BaseDPClassifier
 from dpsparse.published._base import Printed, PublishedBall, with_constant_column
-
-B = 24  # 2^24 a feature: sums over fewer than 2^29 features stay below 2^53
-PATIENCE = 10_000  # rejections before the weights are taken anew
 
 _jit = njit(cache=True)
 _sampler = njit(cache=True, error_model="numpy")
@@ -55,71 +49,25 @@ def stale_lasso(
     radius: float,
     n_iter: int,
     kappa: float,
-    draw: str = "groups",
+    draw: str = "printed",
 ) -> np.ndarray:
-    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `draw` is "groups", "printed" or "scan". `kappa` is
-    per unit of the sum of slope times entry; infinity takes the largest."""
+    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `draw` is "printed" or "scan". `kappa` is per unit
+    of the sum of slope times entry; infinity takes the largest."""
     rows, columns = X.tocsr(), X.tocsc()
     d = X.shape[1]
     alpha = np.asarray(columns.T @ (0.5 - y), np.float64)
-    weights, moved = np.zeros(d), np.zeros(X.shape[0])
-    side = max(1, math.isqrt(d)) if draw != "scan" and kappa < math.inf else 0
-    run = _run_printed if draw == "printed" and side else _run
-    done = run(
+    weights = np.zeros(d)
+    side = max(1, math.isqrt(d)) if draw == "printed" and kappa < math.inf else 0
+    _run(
         *(rows.indptr, rows.indices, rows.data), *(columns.indptr, columns.indices, columns.data),
-        alpha, np.full(X.shape[0], 0.5), moved, weights, radius, n_iter, kappa, side, rng,
+        alpha, np.full(X.shape[0], 0.5), np.zeros(X.shape[0]), weights, radius, n_iter, kappa, side, rng,
     )  # fmt: skip
-    if not done:
-        raise InternalError("A feature cannot be drawn with its probability. This is a bug.")
     return weights
 
 
 @_jit
-def _weight(size, kappa, top):
-    # 1 + 1e-9 covers the error of exp: the weight is never below the envelope.
-    return max(1, np.int64(math.ceil(2.0**B * math.exp(-kappa * (top - size)) * (1.0 + 1e-9))))
-
-
-@_jit
-def _weigh_all(alpha, weights, sums, side, kappa):
-    """All weights and group sums; returns the top, with room to rise by a factor e^2 below it."""
-    top = np.abs(alpha).max() + 2.0 / kappa
-    sums[:] = 0
-    for j in range(alpha.size):
-        weights[j] = _weight(abs(alpha[j]), kappa, top)
-        sums[j // side] += weights[j]
-    return top
-
-
-@_jit
-def _draw(alpha, weights, sums, side, kappa, top, rng):
-    """A feature; -1 after too many rejections, -2 where one would be accepted with a probability above one."""
-    total = sums.sum()
-    limit = ((1 << 53) // total) * total
-    for _ in range(PATIENCE):
-        r = np.int64(rng.random() * 2.0**53)
-        if r >= limit:
-            continue
-        r %= total
-        b = 0
-        while r >= sums[b]:  # big steps
-            r -= sums[b]
-            b += 1
-        j = b * side
-        while r >= weights[j]:  # little steps
-            r -= weights[j]
-            j += 1
-        share = 2.0**B * math.exp(-kappa * (top - abs(alpha[j])))
-        if share > weights[j]:
-            return -2
-        if rng.random() * weights[j] < share:
-            return j
-    return -1
-
-
-@_jit
 def _scan(alpha, kappa, rng):
-    """The same law by Gumbel noise on every feature; the largest where kappa is infinite."""
+    """j with probability proportional to e^{kappa |alpha_j|}; the largest where kappa is infinite."""
     best, largest = 0, -np.inf
     for j in range(alpha.size):
         key = abs(alpha[j])
@@ -128,54 +76,6 @@ def _scan(alpha, kappa, rng):
         if key > largest:
             best, largest = j, key
     return best
-
-
-@_jit
-def _run(
-    row_at, row_columns, row_values, column_at, column_rows, column_values, alpha, slopes, margin,
-    w, radius, n_iter, kappa, side, rng,
-):  # fmt: skip
-    """Alg. 2 on the arrays it changes; False if a draw failed. Without groups (`side` 0) every feature gets noise."""
-    scale, top = 1.0, 0.0  # w_m
-    weights = np.zeros(alpha.size if side else 0, np.int64)
-    sums = np.zeros(alpha.size // side + 1 if side else 0, np.int64)
-    if side:
-        top = _weigh_all(alpha, weights, sums, side, kappa)
-    for t in range(1, n_iter + 1):
-        j = -1 if side else _scan(alpha, kappa, rng)
-        while j < 0:
-            j = _draw(alpha, weights, sums, side, kappa, top, rng)
-            if j == -2:
-                return False
-            if j == -1:
-                top = _weigh_all(alpha, weights, sums, side, kappa)
-        step = 2.0 / (t + 2.0)
-        move = -step * radius * np.sign(alpha[j])  # line 16: the exact sign
-        scale *= 1.0 - step
-        w[j] += move / scale
-        high = top
-        for p in range(column_at[j], column_at[j + 1]):  # lines 22-28
-            i = column_rows[p]
-            margin[i] += move * column_values[p] / scale
-            slope = 1.0 / (1.0 + math.exp(-scale * margin[i]))
-            change = slope - slopes[i]
-            slopes[i] = slope
-            for q in range(row_at[i], row_at[i + 1]):
-                k = row_columns[q]
-                alpha[k] += change * row_values[q]
-                high = max(high, abs(alpha[k]))
-        if side and high > top:  # a feature rose above all weights
-            top = _weigh_all(alpha, weights, sums, side, kappa)
-        elif side:
-            for p in range(column_at[j], column_at[j + 1]):  # line 29
-                i = column_rows[p]
-                for q in range(row_at[i], row_at[i + 1]):
-                    k = row_columns[q]
-                    weight = _weight(abs(alpha[k]), kappa, top)
-                    sums[k // side] += weight - weights[k]
-                    weights[k] = weight
-    w *= scale
-    return True
 
 
 @_jit
@@ -245,16 +145,18 @@ def update_weight(v, c, side, i, value):
 
 
 @_jit
-def _run_printed(
+def _run(
     row_at, row_columns, row_values, column_at, column_rows, column_values, alpha, slopes, margin,
     w, radius, n_iter, kappa, side, rng,
 ):  # fmt: skip
-    """Alg. 2 with Alg. 4, repaired."""
-    scale, v = 1.0, kappa * np.abs(alpha)
-    c = np.empty((alpha.size - 1) // side + 1)
-    z = add_up_groups(v, side, c)
+    """Alg. 2 on the arrays it changes. Without groups (`side` 0) every feature gets noise, or none does."""
+    scale, z = 1.0, 0.0  # scale: w_m
+    v = kappa * np.abs(alpha) if side else np.empty(0)
+    c = np.empty((alpha.size - 1) // side + 1 if side else 0)
+    if side:
+        z = add_up_groups(v, side, c)
     for t in range(1, n_iter + 1):
-        j = big_step_little_step(v, c, z, side, rng)
+        j = big_step_little_step(v, c, z, side, rng) if side else _scan(alpha, kappa, rng)
         step = 2.0 / (t + 2.0)
         move = -step * radius * np.sign(alpha[j])  # line 16: the exact sign
         scale *= 1.0 - step
@@ -268,10 +170,11 @@ def _run_printed(
             for q in range(row_at[i], row_at[i + 1]):
                 k = row_columns[q]
                 alpha[k] += change * row_values[q]
-                update_weight(v, c, side, k, kappa * abs(alpha[k]))
-        z = c.max()
+                if side:
+                    update_weight(v, c, side, k, kappa * abs(alpha[k]))
+        if side:
+            z = c.max()
     w *= scale
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,13 +205,8 @@ class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedBall):
         Steps.
     fit_intercept : bool, default=True
         Add a constant column inside the ball.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
     def _constants(self, n_features: int, n_outputs: int) -> LassoConstants:

@@ -11,7 +11,6 @@ nothing if it is not. The paper itself is not among ours. `DPHardThreshold*` cli
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.methods.minimisers import longest_row
 from dpsparse.published._base import Printed, PublishedModel
-from dpsparse.published.wang_gu_2020_transfer import Steps, alone
+from dpsparse.published.wang_gu_2020_transfer import margins
 
 
 def concentrated(epsilon: float, delta: float) -> float:
@@ -45,33 +44,13 @@ def private_hard_threshold(
     gradient_bound: float,
 ) -> np.ndarray:
     """theta after `n_iter` rounds; `epsilon=math.inf` adds no noise."""
-    scale = noise_scale(X.shape[0], n_iter, epsilon, delta, gradient_bound)
-    noise = (scale * rng.standard_normal(X.shape[1]) for _ in range(n_iter))
-    return alone(X, threshold_steps(X.shape, y, loss, noise, n_nonzero=n_nonzero, step=step))
-
-
-def noise_scale(n: int, n_iter: int, epsilon: float, delta: float, gradient_bound: float) -> float:
-    """Standard deviation of the noise on every entry of the mean gradient."""
-    if math.isinf(epsilon):
-        return 0.0
-    return math.sqrt(n_iter / concentrated(epsilon, delta)) * gradient_bound / n
-
-
-def threshold_steps(
-    shape: tuple[int, int],
-    y: np.ndarray,
-    loss: Loss,
-    noise: Iterable[np.ndarray],
-    *,
-    n_nonzero: int,
-    step: float,
-) -> Steps:
-    """The rounds, one for each draw of `noise`, with their products left to the caller."""
-    n, d = shape
-    theta = np.zeros(d)
-    for drawn in noise:
-        gradient = (yield True, loss.slope((yield False, theta), y)) / n
-        moved = theta - step * (gradient + drawn)
+    n, d = X.shape
+    scale, theta = 0.0, np.zeros(d)
+    if not math.isinf(epsilon):
+        scale = math.sqrt(n_iter / concentrated(epsilon, delta)) * gradient_bound / n
+    for _ in range(n_iter):
+        gradient = np.asarray(X.T @ loss.slope(margins(X, theta), y)) / n
+        moved = theta - step * (gradient + scale * rng.standard_normal(d))
         theta = np.zeros(d)
         kept = np.argpartition(-np.abs(moved), min(n_nonzero, d) - 1)[:n_nonzero]
         theta[kept] = moved[kept]
@@ -145,13 +124,8 @@ class WangGuHardThresholdClassifier(BaseDPClassifier, _HardThreshold):
         Steps.
     step_size : float or None, default=None
         None takes one over the curvature of rows of the declared norm.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
 

@@ -23,7 +23,6 @@ could not (docs/proofs/transfer.md, experiments/lab/papers/leaks.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +34,6 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss, Squared
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.published._base import Printed, PublishedModel
-
-# Asks for X.T @ v (True, v) or X @ v (False, v), is sent the product, and returns weights.
-Steps = Generator[tuple[bool, np.ndarray], Any, np.ndarray]
 
 
 def transfer(
@@ -89,13 +85,9 @@ def answer_scale(
 
 def largest_gradient_entry(X: Any, y: np.ndarray, loss: Loss, theta: np.ndarray) -> float:
     """gamma: max_i |slope_i| max_j |x_ij| at `theta`."""
-    return float(np.max(np.abs(loss.slope(margins(X, theta), y)) * largest_entries(X)))
-
-
-def largest_entries(X: Any) -> np.ndarray:
-    """max_j |x_ij| of every row."""
     largest = abs(X).max(axis=1)
-    return np.ravel(largest if isinstance(largest, np.ndarray) else largest.toarray())
+    entries = np.ravel(largest if isinstance(largest, np.ndarray) else largest.toarray())
+    return float(np.max(np.abs(loss.slope(margins(X, theta), y)) * entries))
 
 
 def sparse_curvature(
@@ -129,26 +121,13 @@ def top_eigenvalue(rows: Any, n_rounds: int = 50) -> float:
 def ight(
     X: Any, y: np.ndarray, loss: Loss, *, n_nonzero: int, n_iter: int, ridge: float = 0.0
 ) -> np.ndarray:
-    """Algorithm 2, iterative gradient hard thresholding on the mean loss: not private."""
-    return alone(X, ight_steps(X.shape, y, loss, n_nonzero=n_nonzero, n_iter=n_iter, ridge=ridge))
-
-
-def ight_steps(
-    shape: tuple[int, int],
-    y: np.ndarray,
-    loss: Loss,
-    *,
-    n_nonzero: int,
-    n_iter: int,
-    ridge: float = 0.0,
-) -> Steps:
-    """Algorithm 2 with its products left to the caller, who may take those of many runs together.
+    """Algorithm 2, iterative gradient hard thresholding on the mean loss: not private.
 
     The paper leaves the step size open; this is the normalised one: exact for the current support
     and halved while a change of support would overshoot. Margins move with theta, so that a round
     multiplies with the rows once for the gradient and once for every step that is tried.
     """
-    n, d = shape
+    n, d = X.shape
     theta, reached = np.zeros(d), np.zeros(n)
     support = np.empty(0, dtype=np.intp)
 
@@ -159,12 +138,12 @@ def ight_steps(
         return length / bend if bend > 0.0 else 0.0
 
     for _ in range(n_iter):
-        gradient = (yield True, loss.slope(reached, y)) / n + ridge * theta
+        gradient = np.asarray(X.T @ loss.slope(reached, y)) / n + ridge * theta
         if not len(support):
             support = _largest(gradient, n_nonzero)
         direction = np.zeros(d)
         direction[support] = gradient[support]
-        step = best_step(direction, (yield False, direction))
+        step = best_step(direction, margins(X, direction))
         if step == 0.0:
             break
         while True:
@@ -173,7 +152,7 @@ def ight_steps(
             new = np.zeros(d)
             new[kept] = moved[kept]
             change = new - theta
-            moves = yield False, change
+            moves = margins(X, change)
             if np.array_equal(kept, support) or step <= 0.99 * best_step(change, moves):
                 break
             step /= 2.0
@@ -182,17 +161,6 @@ def ight_steps(
         if converged:
             break
     return theta
-
-
-def alone(X: Any, steps: Steps) -> np.ndarray:
-    """What `steps` returns after all its products."""
-    answer: np.ndarray | None = None
-    while True:
-        try:
-            of_rows, vector = steps.send(answer)
-        except StopIteration as end:
-            return np.asarray(end.value)
-        answer = np.asarray(X.T @ vector) if of_rows else margins(X, vector)
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
@@ -298,13 +266,8 @@ class WangGuTransferClassifier(BaseDPClassifier, _Transfer):
         Public rows of the student; "uniform" draws them from uniform(-1, 1).
     n_public : int or None, default=None
         Number of rows drawn; None takes `domain.n_samples`.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 tells every phase with its seconds, 0 shows a line on a terminal while a fit takes long, -1 nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
 

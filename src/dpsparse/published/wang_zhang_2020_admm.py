@@ -97,13 +97,8 @@ class WangZhangADMMClassifier(BaseDPClassifier, PublishedModel):
         Keep this many largest weights at the end; None keeps all.
     fit_intercept : bool, default=True
         Add a constant column.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays for the fit.
-    random_state : int or None
-        None draws secure noise. An int is for experiments and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Neighbours, account and noise of the fit.
     """
 
     penalty: str = "l1"

@@ -8,6 +8,8 @@ part is a function at the end of a file, of that part and of public or released 
 Where rows have persons (`Domain(unit="person")`), a person contributes as much as a row may (persons.py).
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import HUGE, BoundedData, Part, by_person
+from dpsparse.domain.clipping import HUGE, TINY, BoundedData, Part, by_person
 from dpsparse.exceptions import ParameterError
+from dpsparse.jit import njit
 from dpsparse.rows import sources
 from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import InMemory, Parts
@@ -28,7 +31,6 @@ from dpsparse.rows.persons import at_most
 from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.short import count, short_sum
-from dpsparse.rows.standard import small, standardised, with_targets
 from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
@@ -193,14 +195,12 @@ class Rows:
         constant: float,
         row_clip: float,
         longest: float,
-        squared: bool = False,
         spread: bool = False,
     ) -> RidgeRows:
         """Rows on the columns of a released support (None: on all), for problems with a minimiser; `spread` leaves
         them where they are."""
         return RidgeRows(
-            self, support, constant=constant, row_clip=row_clip, longest=longest, squared=squared,
-            spread=spread,
+            self, support, constant=constant, row_clip=row_clip, longest=longest, spread=spread
         )  # fmt: skip
 
     def standardised(
@@ -306,3 +306,74 @@ def _take(mask: np.ndarray, n_columns: int, part: Part) -> Part:
         n_columns,
         part.persons,
     )
+
+
+def standardised(
+    centre: np.ndarray,
+    scaling: np.ndarray,
+    axes: np.ndarray | None,
+    middle: float,
+    unit: float,
+    part: Part,
+) -> Part:
+    """The rows of a part after the map; dense."""
+    n, d = len(part), part.n_features
+    values = np.empty(n * d, np.float32)
+    run: Any = _standardise
+    run(
+        part.indptr, part.indices, part.values, np.asarray(centre, np.float64),
+        np.asarray(scaling, np.float64), values,
+    )  # fmt: skip
+    if axes is not None:
+        turn: Any = _turn
+        turn(np.ascontiguousarray(axes, np.float64), values)
+    indptr = d * np.arange(n + 1, dtype=np.int64)
+    indptr = indptr if n * d > 2**31 - 1 else indptr.astype(np.int32)
+    indices = np.tile(np.arange(d, dtype=np.int32), n)
+    targets = (part.targets - middle) / unit
+    return Part(indptr, indices, values, targets, d, part.persons)
+
+
+def with_targets(middle: float, unit: float, part: Part) -> Part:
+    """The rows of a part with other targets."""
+    return replace(part, targets=(part.targets - middle) / unit)
+
+
+def small(size: float, part: Part) -> np.ndarray:
+    """Which rows have non-zero entries of a root mean square of at most `size`."""
+    return np.asarray(part.squares() <= (size * size) * np.diff(part.indptr))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _standardise(indptr, indices, values, centre, scaling, out):
+    d = centre.size
+    for i in range(indptr.size - 1):
+        row = out[i * d : (i + 1) * d]
+        for j in range(d):
+            row[j] = _stored(-centre[j] * scaling[j])
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            row[j] = _stored((np.float64(values[p]) - centre[j]) * scaling[j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turn(axes, values):
+    """Every row times a matrix, in one order of additions: how rows are cut changes no digit."""
+    d = axes.shape[0]
+    turned = np.empty(d)
+    for i in range(values.size // d):
+        row = values[i * d : (i + 1) * d]
+        turned[:] = 0.0
+        for j in range(d):
+            for k in range(d):
+                turned[k] += np.float64(row[j]) * axes[j, k]
+        for k in range(d):
+            row[k] = _stored(turned[k])
+
+
+@njit(nogil=True, error_model="numpy")
+def _stored(x):
+    """x as float32 in the range of stored numbers; zero where it is smaller, or not a number."""
+    if not abs(x) >= TINY:
+        return np.float32(0.0)
+    return np.float32(min(max(x, -HUGE), HUGE))

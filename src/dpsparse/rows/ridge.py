@@ -1,7 +1,7 @@
 """Ridge problems on the columns of a released support: rows that answer with a minimiser.
 
     J(theta) = sum_i a_i l(f_i.theta, y_i) + ridge/2 |theta - centre|^2 + tilt.theta
-    f_i = (x_i on the support, constant),  a_i = min(1, row_clip/|f_i|), or its square
+    f_i = (x_i on the support, constant),  a_i = min(1, row_clip/|f_i|)^2
 
 The answer is a point where |grad J| <= tol, rounded to a public grid; its sensitivity (docs/proofs/ridge.md)
 holds because that norm is really reached, on every table. Two things make sure of it. Margins are added with twice
@@ -127,16 +127,15 @@ class RidgeRows:
         constant: float,
         row_clip: float,
         longest: float,
-        squared: bool = False,
         spread: bool = False,
     ) -> None:
         self.row_clip, self.longest, self._constant = row_clip, longest, constant
-        self.squared, self.spread = squared, spread
+        self.spread = spread
         self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
         self._of = rows._parts
-        self._make = partial(_ridge_part, support, constant, row_clip, longest, squared)
+        self._make = partial(_ridge_part, support, constant, row_clip, longest)
 
     @cached_property
     def _parts(self) -> Parts:
@@ -219,17 +218,13 @@ class RidgeProblem:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """The losses of `ObjectivePerturbation` whose bounds hold here. The one called logistic rests on a row that has
-        no curvature left where it uses all of its slope; with squared weights a long row does not use all of it."""
-        if get_loss(self.loss).objective != "logistic":
-            return ("glm",)
-        return ("glm", "one-sided") if self.rows.squared else ("glm", "one-sided", "logistic")
+        """The losses of `ObjectivePerturbation` whose bounds hold here."""
+        return ("glm", "one-sided") if get_loss(self.loss).objective == "one-sided" else ("glm",)
 
     @property
     def curvature(self) -> float:
         """Largest second derivative of one row's loss along any direction: a_i |f_i|^2 at most."""
-        longest = self.rows.row_clip if self.rows.squared else self.rows.longest
-        return COMPILED[self.loss].smoothness * self.rows.row_clip * longest
+        return COMPILED[self.loss].smoothness * self.rows.row_clip**2
 
     def minimiser(self, public_rows: np.ndarray | None = None) -> Query:
         """The minimiser, or (a linear map of it) its answers on public rows."""
@@ -479,7 +474,6 @@ def _ridge_part(
     constant: float,
     row_clip: float,
     longest: float,
-    squared: bool,
     part: Part,
 ) -> _RidgePart:
     indptr, columns, values = part.indptr, part.indices, part.values
@@ -492,7 +486,7 @@ def _ridge_part(
         columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
         _take_columns(part.indptr, part.indices, part.values, place, columns, values)
     weights = np.empty(len(part))
-    _weigh(indptr, values, constant, row_clip, longest, squared, weights)
+    _weigh(indptr, values, constant, row_clip, longest, weights)
     return _RidgePart(indptr, columns, values, weights, part.targets.astype(np.float64))
 
 
@@ -555,8 +549,8 @@ def _fill(indptr, columns, values, out):
 
 
 @_jit
-def _weigh(indptr, values, constant, row_clip, longest, squared, out):
-    """min(1, row_clip/|f_i|), or its square, rounded down: values lie in 2^-100..2^100, so squares keep their
+def _weigh(indptr, values, constant, row_clip, longest, out):
+    """min(1, row_clip/|f_i|)^2, rounded down: values lie in 2^-100..2^100, so squares keep their
     digits, and their sum is right to one part in 2^52 an entry."""
     for i in range(out.size):
         squares = constant * constant
@@ -564,7 +558,7 @@ def _weigh(indptr, values, constant, row_clip, longest, squared, out):
             squares += np.float64(values[p]) ** 2
         norm = np.sqrt(squares) * (1.0 + (indptr[i + 1] - indptr[i] + 8.0) * 2.0**-52)
         out[i] = row_clip / max(norm, row_clip) if norm <= longest else 0.0
-        if squared and out[i] < 1.0:
+        if out[i] < 1.0:
             out[i] *= out[i] * (1.0 - 2.0**-50)  # the square of what is rounded is rounded again
 
 

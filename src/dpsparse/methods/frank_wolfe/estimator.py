@@ -163,20 +163,8 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     ----------
     domain : Domain
         Public facts. Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     radius : float or None, default=None
         Bound on the L1 norm of the weights, intercept included; costs nothing. None: if `n_samples` is declared and
         large enough, a typical size of entries is released (2 % of the budget) and the ball grows with the steps; else
@@ -221,32 +209,17 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
     ----------
     domain : Domain
         Public facts. Needs `feature_bound` and `target_range` or `target_bound`; `n_samples` helps the defaults.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     radius : float or None, default=None
         Bound on the L1 norm of the weights, intercept included; costs nothing. None: see `loss`; else ``target_bound /
         feature_bound``. With too few effective rows for ten selections only the mean of the targets is released.
-    n_iter : int or None, default=None
-        Number of private selections. They share one budget, so more steps mean more noise in each. None: with a
-        released scale (N / (30 log 2 d))^2 between 10 and 1000, N = n_samples times mu; else ``(n_samples *
-        epsilon)**(2/3) / 4`` between 10 and 1000, and 100 if `n_samples` is not declared. Without noise 1000.
+    n_iter : as in `DPLassoClassifier`
+        Number of private selections.
     fit_intercept : bool, default=True
         Whether a constant column lies inside the ball; costs nothing.
-    n_nonzero : int, "mass", PrivateCount or None, default=None
-        Number of weights to keep: the largest (free), "mass" for the fewest with 90 % of the norm (free), or a private
-        count (paid). None keeps all.
+    n_nonzero : as in `DPLassoClassifier`
+        Number of weights to keep.
     loss : {"auto", "squared", "huber"}, default="auto"
         The squared loss has slopes up to ``feature_bound * radius + target_bound`` and needs that much noise; Huber has
         slopes up to `cutoff`. "auto" is Huber with a released cutoff, on privately centred and scaled columns, where
@@ -292,20 +265,8 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     ----------
     domain : Domain
         Public facts. Needs `feature_bound` and two `classes`; `n_samples` helps the defaults.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     radius : float or None, default=None
         Bound on the L1 norm of the weights. None: as in `DPLassoClassifier`.
     n_iter : int or None, default=None
@@ -356,36 +317,10 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
     ----------
     domain : Domain
         Public facts. Needs `feature_bound` and `target_range` or `target_bound`; `n_samples` helps the defaults.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
-    radius : float or None, default=None
-        Bound on the L1 norm of the weights. None: as in `DPLassoRegressor`.
-    n_iter : int or None, default=None
-        Number of private selections. They share one budget, so more steps mean more noise in each. None: as in
-        `DPLassoRegressor`.
-    fit_intercept : bool, default=True
-        As in `DPLassoRegressor`. The constant column is never dropped.
-    rule : {"counts", "top-k"}, default="counts"
-        "counts" keeps columns that were drawn significantly often with one sign, "top-k" the `n_nonzero` largest
-        weights. Both read released draws only and cost nothing.
-    n_blocks : int, default=1
-        Number of blocks of steps, with a screening after each. "counts" decides after the first one.
-    level : float, default=0.1
-        Rule "counts": probability to keep a column if all draws were uniform. Smaller keeps fewer.
-    n_nonzero : int or None, default=None
-        Number of weights kept at the end; "top-k" needs it. None keeps all that the rule left.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
+    radius, n_iter, fit_intercept, rule, n_blocks, level, n_nonzero : as in `DPScreenedLassoClassifier`
+        Ball, steps and screening.
 
     Examples
     --------

@@ -15,8 +15,8 @@ from dpsparse.methods.frank_wolfe.problem import check_public, choose_resolution
 from dpsparse.methods.frank_wolfe.screening import Rule
 from dpsparse.methods.frank_wolfe.solve import Settings
 from dpsparse.methods.look.defaults import QUANTILE_COUNTS
-from dpsparse.methods.look.plan import add_look, table_looks
 from dpsparse.methods.look.table import ENTRY_HALVINGS
+from dpsparse.methods.look.targets import add_look, table_looks
 from dpsparse.nonzeros import NNonzero, count_event
 from dpsparse.sensitivity import vertex_score_range
 

@@ -20,9 +20,8 @@ from dpsparse.methods.base import (
 )
 from dpsparse.methods.gradient.defaults import MAX_STEPS
 from dpsparse.methods.gradient.solve import Settings as GradientSettings
-from dpsparse.methods.look.plan import add_look
 from dpsparse.methods.look.rows import choose_rows
-from dpsparse.methods.look.targets import ClassWeight, plan_mean_if_few_rows
+from dpsparse.methods.look.targets import ClassWeight, add_look, plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
 from dpsparse.nonzeros import check_n_nonzero, count_event
 
@@ -104,20 +103,8 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
     domain : Domain
         Public facts. Needs `classes`. Without `n_samples` the number of rows is public under replace-one, and taken
         from a noisy count, a part of the budget, under add-remove.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     n_nonzero : int, "mass", PrivateCount or None, default=None
         Number of weights to keep, over all classes: the largest on scaled rows (free), "mass" for the fewest with 90 %
         of the absolute sum (free), or a private count (paid). None keeps all.
@@ -184,28 +171,10 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
     ----------
     domain : Domain
         Public facts. Needs `target_range` or `target_bound`; `n_samples` as in `DPGradientClassifier`.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
-    n_nonzero : int, "mass", PrivateCount or None, default=None
-        Number of weights to keep: the largest on scaled rows (free), "mass" for the fewest with 90 % of the absolute
-        sum (free), or a private count (paid). None keeps all.
-    n_iter : int or None, default=None
-        Number of noisy gradients. They share one budget, so more steps mean more noise in each. None takes a number
-        that grows with the root of rows times budget.
-    step_size : float or None, default=None
-        Length of a step on scaled rows; costs nothing. None takes a step that shrinks if noise would dominate.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
+    n_nonzero, n_iter, step_size : as in `DPGradientClassifier`
+        Weights kept, and steps.
 
     Notes
     -----

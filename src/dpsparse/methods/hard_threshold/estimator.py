@@ -21,9 +21,8 @@ from dpsparse.methods.hard_threshold.defaults import (
 )
 from dpsparse.methods.hard_threshold.solve import HardThreshold
 from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_FOR_REGRESSION
-from dpsparse.methods.look.plan import add_look
 from dpsparse.methods.look.rows import choose_rows
-from dpsparse.methods.look.targets import plan_mean_if_few_rows
+from dpsparse.methods.look.targets import add_look, plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
 
 
@@ -77,20 +76,8 @@ class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
     ----------
     domain : Domain
         Public facts. Needs `classes`. `n_samples` sets the number of steps, never the noise.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     n_nonzero : int, default=10
         Number of weights kept after every step, over all classes; costs nothing.
     n_iter : int or None, default=None
@@ -122,25 +109,10 @@ class DPHardThresholdRegressor(BaseDPRegressor, _DPHardThreshold):
     ----------
     domain : Domain
         Public facts. Needs `target_range` or `target_bound`. `n_samples` sets the number of steps, never the noise.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
-    n_nonzero : int, default=10
-        Number of weights kept after every step; costs nothing.
-    n_iter : int or None, default=None
-        Number of noisy steps. They share one budget, so more steps mean more noise in each. None takes 10 to 100, more
-        for larger `n_samples` and epsilon.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
+    n_nonzero, n_iter : as in `DPHardThresholdClassifier`
+        Weights kept, and steps.
 
     Examples
     --------

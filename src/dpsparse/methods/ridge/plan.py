@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dpsparse.accounting import REST, Budget, Event, Plan
 from dpsparse.methods.facts import Facts
 from dpsparse.methods.look.defaults import BUDGET_SHARES
-from dpsparse.methods.look.plan import add_look, table_looks
+from dpsparse.methods.look.targets import add_look, table_looks
 from dpsparse.methods.minimisers import (
     BLUR_SHARE,
     GRADIENT_TOLERANCE,

@@ -116,9 +116,7 @@ def fit(
     mapped = rows.standardised(
         standard.centre, stretch, axes=standard.axes, middle=mean, unit=cutoff
     )
-    weighted = mapped.ridge(
-        None, constant=1.0, row_clip=row_clip(settings.way), longest=LONGEST, squared=True
-    )
+    weighted = mapped.ridge(None, constant=1.0, row_clip=row_clip(settings.way), longest=LONGEST)
     problem = weighted.problem("huber", ridge=settings.ridge, tol=settings.tol, cutoff=1.0)
     theta = releases.tilt("fit", problem)
     if standard.axes is not None:

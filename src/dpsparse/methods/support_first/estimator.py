@@ -129,20 +129,8 @@ class DPTwoStageClassifier(BaseDPClassifier, _TwoStage):
     ----------
     domain : Domain
         Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     n_nonzero : int or "auto", default="auto"
         Number of columns to find and fit; for more than two classes per class (one against the rest). Each shares the
         budget with the others. "auto" takes one for every 12 effective rows, 50 at most, which is a public rule and
@@ -178,26 +166,10 @@ class DPTwoStageRegressor(BaseDPRegressor, _TwoStage):
     domain : Domain
         Public facts. Needs `target_range` or `target_bound`, and `n_samples`; `feature_bound` or `row_norm` if entries
         exceed 1.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
-    n_nonzero : int or "auto", default="auto"
-        Number of columns to find and fit. Each shares the budget with the others. "auto" follows a public rule and
-        costs nothing.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
-        default.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
+    n_nonzero, ridge : as in `DPTwoStageClassifier`
+        Columns to find, and the ridge of the fit on them.
 
     Examples
     --------
@@ -258,20 +230,8 @@ class DPTransferClassifier(BaseDPClassifier, _Transfer):
     ----------
     domain : Domain
         Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     n_nonzero : int or "auto", default="auto"
         Number of columns to find and fit, as in `DPTwoStageClassifier`.
     public_X : array of shape (n_public, n_features) or None, default=None
@@ -307,28 +267,10 @@ class DPTransferRegressor(BaseDPRegressor, _Transfer):
     domain : Domain
         Public facts. Needs `target_range` or `target_bound`, and `n_samples`; `feature_bound` or `row_norm` if entries
         exceed 1.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
-    n_nonzero : int or "auto", default="auto"
-        Number of columns to find and fit, as in `DPTwoStageRegressor`.
-    public_X : array of shape (n_public, n_features) or None, default=None
-        Public rows. A student learns from the teacher's noisy answers on them. None releases the teacher itself, which
-        is better as a rule.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
-        default.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
+    n_nonzero, public_X, ridge : as in `DPTransferClassifier`
+        Columns to find, public rows, and the ridge of the teacher.
 
     Examples
     --------
@@ -354,20 +296,8 @@ class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
     ----------
     domain : Domain
         Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
-    epsilon : float, default=1.0
-        Privacy loss of the whole fit, in natural log odds: smaller is more private and means more noise. ``math.inf``
-        runs the same algorithm without noise.
-    delta : float, default=1e-6
-        Probability that the guarantee fails. Keep it far below one over the number of rows.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one row (or person) more or less, or one exchanged. The second needs up to twice
-        the noise and makes the number of rows public.
-    ledger : Ledger or None, default=None
-        Account that pays epsilon and delta before noise is drawn. None keeps no account.
-    random_state : int or None, default=None
-        None draws secure noise. An int repeats the noise, for experiments, and voids the guarantee.
-    verbose : int, default=0
-        1 prints every phase with its seconds, 0 shows progress on a terminal while a fit takes long, -1 prints nothing.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
     n_nonzero : int or "auto", default="auto"
         Number of columns to find, as in `DPTwoStageClassifier`. The penalty may remove weights of them.
     penalty : {"l1", "l1/2"}, default="l1"

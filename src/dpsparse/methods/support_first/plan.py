@@ -10,7 +10,7 @@ from dpsparse.accounting import REST, Budget, Event
 from dpsparse.losses import get_loss
 from dpsparse.methods.facts import Facts
 from dpsparse.methods.look.defaults import BUDGET_SHARES
-from dpsparse.methods.look.plan import add_look, table_looks
+from dpsparse.methods.look.targets import add_look, table_looks
 from dpsparse.methods.minimisers import (
     BLUR_SHARE,
     GRADIENT_TOLERANCE,

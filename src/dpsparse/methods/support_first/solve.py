@@ -198,8 +198,7 @@ class Run:
         settings = self.settings
         every = len(own) == rows.n_features
         columns = self.rows_of(rows, output).ridge(
-            None if every else own, constant=1.0, row_clip=settings.row_clip, longest=LONGEST,
-            squared=True,
+            None if every else own, constant=1.0, row_clip=settings.row_clip, longest=LONGEST
         )  # fmt: skip
         if settings.fit == "admm":
             return self.alternate(columns)
