@@ -395,3 +395,9 @@ def test_calls_that_windows_lacks_are_guarded():
         return re.search(posix, text, re.MULTILINE) and not re.search(guard, text)
 
     assert not offenders(unguarded)
+
+
+def test_the_page_names_every_room():
+    page = (SRC.parents[1] / "docs/architecture.md").read_text("utf-8")
+    rooms = [p.name for p in SRC.iterdir() if p.suffix == ".py" or p.is_dir()]
+    assert not [room for room in rooms if f"`{room}" not in page and room[:2] != "__"]

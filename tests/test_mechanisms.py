@@ -197,7 +197,7 @@ def ask_for(way, releases, share):
     if way == "gaussian":
         return releases.gaussian("p", query, share)
     if way == "top_k":
-        return releases.top_k("p", query, round(4 * share), unit=1.0)
+        return releases.top_k("p", query, round(4 * share), unit=0.5)
     if way == "vertices":
         return releases.vertices("p", Steps(), round(4 * share))
     return releases.geometric("p", rows([0, 1, 1]).unit(np.ones(2, np.float32)).count_shorter(9.0))

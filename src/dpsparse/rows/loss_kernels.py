@@ -58,7 +58,9 @@ def slope_and_curvature(loss, margin, lost, target, cutoff):
     residual = (margin - target) + lost
     if loss == SQUARED:
         return residual, 1.0
-    return min(max(residual, -cutoff), cutoff), 1.0 if abs(residual) <= cutoff else 0.0
+    if loss == HUBER:
+        return min(max(residual, -cutoff), cutoff), 1.0 if abs(residual) <= cutoff else 0.0
+    return np.nan, np.nan  # a loss without a branch here is no other loss in disguise
 
 
 @inner

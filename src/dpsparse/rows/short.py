@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.rows import kernels
 from dpsparse.rows.parts import Parts
 from dpsparse.rows.persons import means
@@ -35,6 +35,8 @@ def short_sum(
         raise ParameterError(f"More than {LONGEST} classes are not supported.")
 
     def whole(unit: float) -> np.ndarray:
+        if unit >= bound:
+            raise InternalError("A sum in units that no row can reach would be noise alone.")
         return parts.sum((size,), partial(_add_short, contributions, unit, bound, positive))
 
     return Query((size,), lemma, whole)

@@ -74,7 +74,7 @@ def choose_loss(facts: Facts, loss: str, cutoff: float | None) -> Loss:
         return get_loss("logistic") if facts.n_outputs == 1 else Softmax(facts.n_classes)
     if loss == "huber":
         return Huber(facts.target_bound / 10.0 if cutoff is None else float(cutoff))
-    return get_loss("squared")
+    return get_loss("squared" if loss == "auto" else loss)
 
 
 def choose_looks(facts: Facts) -> dict[str, int]:
