@@ -175,9 +175,13 @@ def _role(role: Any) -> Any:
 
 @click.command()
 @click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--runs", default=2000, show_default=True, help="Models fitted on either table.")
-@click.option("--confidence", default=0.999, show_default=True, help="Of what is refuted.")
-@click.option("--seed", default=0, show_default=True, help="Of the attacker's tables and noise.")
+@click.option(
+    "--runs", default=2000, show_default=True, help="Number of models to fit on each of two tables."
+)
+@click.option("--confidence", default=0.999, show_default=True, help="Confidence of a refutation.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed of the made-up tables and of the noise."
+)
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),

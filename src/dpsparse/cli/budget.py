@@ -24,19 +24,19 @@ def budget() -> None:
     "--epsilon",
     type=float,
     required=True,
-    about="Ceiling for everything ever released about the data set.",
+    about="Limit for all releases about the data set together.",
 )
 @opt.option(
     "--delta",
     type=float,
     required=True,
-    about="At this delta; well below one over the number of rows.",
+    about="Delta of the limit; well below one over the number of rows.",
 )
 @opt.option(
     "--adjacency",
     type=opt.NEIGHBOURS,
     default="add-remove",
-    about="Which data sets are neighbours: one row more, or one row exchanged.",
+    about="Which tables are neighbours: one row more or less, or one row exchanged.",
 )
 @opt.option(
     "--unit",
@@ -99,7 +99,7 @@ def history(ledger: str, dataset: str | None, as_json: bool) -> None:
 @budget.command()
 @click.argument("ledger")
 @_one_account
-@opt.option("--anchor", about="A head or receipt hash noted earlier; must still be in the chain.")
+@opt.option("--anchor", about="A hash that was noted earlier; it must still be in the ledger.")
 @opt.json_option
 def verify(ledger: str, dataset: str | None, anchor: str | None, as_json: bool) -> None:
     """Re-read the chain and re-add its totals; exit code 5 if a row was edited, removed or added."""

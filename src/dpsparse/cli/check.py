@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--look",
     type=float,
     metavar="EPSILON",
-    about="Also count rows, labels and kinds of cells privately, for this much; 0.1 is enough for some thousand rows.",
+    about="Spend this epsilon to count rows, labels and kinds of cells; 0.1 is enough for some thousand rows.",
 )
 @opt.takes("fit", "facts", "data", "columns", "ledger", "json")
 def check(data: str, look: float | None, options: opt.Options) -> None:

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     "--metric",
     "metrics",
     multiple=True,
-    help="Pay for this metric only, which is sharper; repeatable.  [default: all]",
+    help="Only this metric, with a narrower interval; repeatable.  [default: all]",
 )
 @opt.option(
     "--error-bound",
     type=float,
-    about="Errors of a regressor count as this at most: less noise.  [default: half the width of the targets' range]",
+    about="Clip the errors of a regressor to this; smaller means less noise.  [default: half the target range]",
 )
-@opt.option("--person", about="Column that names the person of a row: persons are protected.")
+@opt.option(
+    "--person", about="Column that identifies the person of a row; people are protected, not rows."
+)
 @opt.output("File to write as well: .html is a page, anything else JSON.", required=False)
 @opt.takes("delta", "adjacency", "random_state", "data", "ledger", "json")
 def evaluate(

@@ -27,9 +27,9 @@ _file = click.Path(exists=True, dir_okay=False, path_type=Path)
     "given",
     multiple=True,
     metavar="NAME=TEXT",
-    help="What only people know, several times; `--questions` lists the names. A terminal asks for the rest.",
+    help="An answer to a question of the registry; repeatable. On a terminal the command asks for the rest.",
 )
-@opt.flag("--questions", about="List what is asked for, and stop.")
+@opt.flag("--questions", about="List the questions and stop.")
 @opt.option(
     "--schema",
     type=_file,

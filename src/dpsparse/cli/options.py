@@ -78,16 +78,16 @@ class Options:
         "where --n-iter, --radius or --param is given]")
     epsilon: float = _fit("--epsilon", default=1.0, about="Privacy loss of this fit; inf is the non-private model.")
     delta: float = _fit("--delta", default=1e-06,
-        about="Probability beside epsilon; well below one over the number of rows.")
+        about="Probability that the guarantee fails; well below one over the number of rows.")
     adjacency: str | None = _fit("--adjacency", type=NEIGHBOURS,
-        about="Which data sets are neighbours.  [default: the ledger's, or add-remove]")
-    n_iter: int | None = _fit("--n-iter", type=int, about="Number of noisy steps; a privacy parameter.")
+        about="Which tables are neighbours.  [default: the ledger's, or add-remove]")
+    n_iter: int | None = _fit("--n-iter", type=int, about="Number of noisy steps; fixed in advance.")
     n_nonzero: int | None = _fit("--n-nonzero", type=int, about="How many weights to keep.")
     radius: float | None = _fit("--radius", type=float, about="L1 bound on the weights.")
     params: tuple[str, ...] = _fit("--param", default=(), multiple=True, metavar="NAME=VALUE",
         about="A hyper-parameter of the method (see `dpsparse methods`); repeatable.")
     random_state: int | None = _fit("--random-state", type=int,
-        about="Repeatable noise, for experiments: NOT private.")
+        about="Seed of the noise, for experiments: NOT private.")
 
     # Public facts.
     domain_file: str | None = _fact("--domain", type=_file,
@@ -95,16 +95,16 @@ class Options:
     classes: str | None = _fact("--classes",
         about="The labels that may occur, such as 0,1 or no,yes: a classifier. "
         "Of two labels, positive weights speak for the last.")
-    target_bound: float | None = _fact("--target-bound", type=float, about="Targets lie within +- this: a regressor.")
+    target_bound: float | None = _fact("--target-bound", type=float, about="Fit a regressor to targets within +- this.")
     target_range: tuple[float, float] | None = _fact("--target-range", type=Range(), metavar="LOW..HIGH",
-        about="Targets lie between these, instead of --target-bound: less noise where zero is far off.")
+        about="Fit a regressor; targets lie between these. Less noise than --target-bound if zero is far away.")
     feature_bound: float | None = _fact("--feature-bound", type=float,
-        about="Entries are clipped to +- this, where they are not prepared.")
-    row_norm: float | None = _fact("--row-norm", type=float, about="Rows are scaled down to this L2 norm.")
+        about="Clip entries to this, in columns that are not prepared.")
+    row_norm: float | None = _fact("--row-norm", type=float, about="Scale rows down to this L2 norm.")
     n_samples: int | None = _fact("--n-samples", type=int,
-        about="A public number of rows (or a guess); sets step sizes, never noise.")
+        about="The number of rows, if public, or a guess; it has no influence on privacy.")
     person: str | None = _fact("--person", metavar="COLUMN",
-        about="Column with the person of every row: persons are protected, with all of their rows.")
+        about="Column that identifies the person of a row; people are protected with all of their rows.")
     rows_per_unit: int | None = _fact("--rows-per-unit", type=int,
         about="Use at most this number of rows of a person, chosen at random.")
 
@@ -113,17 +113,17 @@ class Options:
     drop: tuple[str, ...] = _data("--drop", default=(), multiple=True, metavar="COLUMNS",
         about="Columns that are not features, as a,b; repeatable.")
     n_features: int | None = _data("--n-features", type=int,
-        about="Public number of columns of a svmlight file; for a plan, of the data to come.")
+        about="Number of columns, of a svmlight file or for a plan without data.")
     zero_based: bool = _data("--zero-based", default=False, is_flag=True,
         about="The first feature of a svmlight file is 0.")
     file_format: str | None = _data("--format", type=click.Choice(FORMATS),
-        about="If the file's name does not say it.")
+        about="Format of the file, if its name does not show it.")
     sep: str | None = _data("--sep", metavar="CHARACTER",
-        about="What separates cells: ';' or '|' or tab.  [default: a comma, in .tsv files a tab]")
+        about="Separator of cells: ';' or '|' or tab.  [default: a comma, in .tsv files a tab]")
     decimal: str | None = _data("--decimal", type=click.Choice([".", ","]),
-        about="What separates decimals in text; with a comma 31.015,50 is 31015.5.  [default: a point]")
+        about="Decimal separator; with a comma 31.015,50 is 31015.5.  [default: a point]")
     encoding: str | None = _data("--encoding",
-        about="Of a text file, such as latin-1, cp1252 or utf-16.  [default: utf-8]")
+        about="Encoding of a text file, such as latin-1, cp1252 or utf-16.  [default: utf-8]")
     drop_missing_target: bool = _data("--drop-missing-target", default=False, is_flag=True,
         about="Leave out rows without a target, instead of refusing the table. Their number is not shown.")
 
@@ -141,11 +141,11 @@ class Options:
         about="Columns of dates, with times or without (2020-01-31, 31.1.2020 14:30, day first), learnt like numbers; "
         "years and time stamps are numbers.")
     hashed: tuple[str, ...] = _column("--hash", default=(), multiple=True, metavar="COLUMNS[=WIDTH]",
-        about="Columns of names, by a public hash into WIDTH features: free.  [default: 64]")
+        about="Columns of any values, hashed into WIDTH columns; costs nothing.  [default: 64]")
     texts: tuple[str, ...] = _column("--text", default=(), multiple=True, metavar="COLUMNS",
-        about="Columns of text, words by a public hash: free.")
+        about="Columns of text, with hashed words; costs nothing.")
     words: tuple[str, ...] = _column("--words", default=(), multiple=True, metavar="COLUMNS",
-        about="Columns of text, by a vocabulary learnt privately.")
+        about="Columns of text, with a vocabulary that is learnt privately.")
     fills: tuple[str, ...] = _column("--fill", default=(), multiple=True, metavar="COLUMN=VALUE",
         about="Public constant for the missing values of a column; repeatable.")
     missing_values: tuple[str, ...] = _column("--missing-values", default=(), multiple=True, metavar="WORDS",
@@ -154,9 +154,9 @@ class Options:
 
     # Who pays.
     ledger_path: str | None = _pay("--ledger",
-        about="Budget that pays: a file made by `dpsparse budget create`, or postgresql://...")
+        about="Account that pays: a file made by `dpsparse budget create`, or postgresql://...")
     dataset: str = _pay("--dataset", default="default", about="Account within the ledger.")
-    partition: str | None = _pay("--partition", about="Name of the disjoint part of the rows that is used.")
+    partition: str | None = _pay("--partition", about="Name of the part of the rows that is used; parts share no row.")
     allow_unproven: bool = _pay("--allow-unproven", default=False, is_flag=True,
         about="Let the ledger record fits without a guarantee, as epsilon = infinity.")
 
@@ -166,7 +166,7 @@ class Options:
     data_name: str | None = _name("--data-name",
         about="What the card calls the data set.  [default: the file's name]")
     memory: str | None = _memory("--memory", metavar="SIZE",
-        about="Stream rows under this cap, such as 2GB, instead of holding them all; several files always are.")
+        about="Stream the rows within this memory, such as 2GB; several files are always streamed.")
     as_json: bool = _json("--json", default=False, is_flag=True, about="One JSON object on stdout.")
     # fmt: on
 

@@ -39,7 +39,7 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 @opt.flag(
     "--plan",
     "plan_only",
-    about="Print the price and stop. DATA is not read (state --n-features); of a table to prepare the header is.",
+    about="Print the cost and stop. No row is read; state --n-features unless the table is prepared.",
 )
 @opt.takes("fit", "facts", "data", "columns", "ledger", "name", "json")
 def tune(
