@@ -1,6 +1,7 @@
-"""The hot/cold sampler on its own, to be tested beside the others.
+"""Many draws of a sampler in one compiled loop: a call from Python takes a hundred times as long as a draw.
 
-The solver uses the sampler inside its kernel (methods/frank_wolfe/kernel.py), fused with its step.
+The solver uses the hot/cold sampler inside its kernel (methods/frank_wolfe/kernel.py), fused with its step; here it
+stands on its own, to be tested beside the others.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import numpy as np
 
 from dpsparse.jit import njit
+from dpsparse.mechanisms.top_k import _draw_without_replacement, top_k
 from dpsparse.methods.frank_wolfe import kernel
 from dpsparse.methods.frank_wolfe.kernel import HEAVY, B
 
@@ -37,20 +39,44 @@ class HotColdSampler:
         sc.n_risers = risers.size
         sampler.risers[: risers.size] = risers[: sampler.risers.size]
 
-    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
-        while True:
-            cell, sign = draw_from(self.state, rng, 0)
-            if cell >= 0:
-                return int(cell), int(sign)
+    def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """n draws: the place of a cell with the sign +, the number of cells later with the sign -."""
+        drawn = np.empty(n, np.int64)
+        done = 0
+        while (done := draw_into(drawn, done, self.state, rng, 0)) < n:
             assert self.state.sc.event != kernel.BROKEN
             self.state.sc.event = kernel.NOTHING
             kernel.rebuild(self.state.sampler, self.state.sc)
+        return drawn
+
+
+def many_top_k(
+    scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator, n: int
+) -> np.ndarray:
+    """n draws of `top_k`, a row each."""
+    picks = np.empty((n, min(k, scores.size)), np.int64)
+    picks[0] = top_k(scores, k, kappa, rng)
+    assert fill_picks(picks[1:], scores, kappa, rng)
+    return picks
 
 
 @njit(cache=True)
-def draw_from(state, rng, t):  # type: ignore[no-untyped-def]
-    """One draw of the kernel, callable from Python."""
-    return kernel._draw(state, rng, t)
+def fill_picks(picks, scores, kappa, rng):  # type: ignore[no-untyped-def]
+    for row in picks:
+        if not _draw_without_replacement(scores, row.size, kappa, rng, row):
+            return False
+    return True
+
+
+@njit(cache=True)
+def draw_into(drawn, first, state, rng, t):  # type: ignore[no-untyped-def]
+    """Draws of the kernel at step t into drawn[first:]; how many there are when all are done or one is refused."""
+    for i in range(first, drawn.size):
+        cell, sign = kernel._draw(state, rng, t)
+        if cell < 0:
+            return i
+        drawn[i] = cell + state.sc.n_cells * (sign < 0)
+    return drawn.size
 
 
 def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:

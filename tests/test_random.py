@@ -312,6 +312,14 @@ def test_integer_below_one():
     assert noise.integer_below(noise.make_generator(1), 1) == 0
 
 
+def test_integer_below_reads_the_first_bits_of_the_stream():
+    rng, twin = noise.make_generator(4), noise.make_generator(4)
+    for bits in range(130):
+        n_bytes = -(-bits // 8)
+        first = int.from_bytes(twin.bytes(n_bytes), "little") >> (8 * n_bytes - bits)
+        assert noise.integer_below(rng, 2**bits) == first
+
+
 def test_the_uniform_check_rejects_a_modulo():
     law = dict.fromkeys(range(7), 1 / 7)
     assert chi2_pvalue(noise.make_generator(1).integers(16, size=20_000) % 7, law) < ALARM

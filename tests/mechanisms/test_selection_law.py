@@ -16,7 +16,7 @@ from dpsparse.methods.frank_wolfe import kernel
 from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.published.khanna_lu_raff_2023_sparsifier import NoisyMaxSteps
 from dpsparse.random import make_generator
-from hot_cold import HotColdSampler
+from hot_cold import HotColdSampler, many_top_k
 from plain_frank_wolfe import gumbel_draw
 
 
@@ -31,13 +31,18 @@ class PickOfParts:
     def rebuild(self, scores):
         self.scores = np.concatenate([scores, -scores])
 
-    def draw(self, rng):
-        pick, n = self.steps.pick(self.scores, rng), self.scores.size // 2
-        return pick % n, 1 if pick < n else -1
+    def draws(self, rng, n):
+        first = self.steps.pick(self.scores, make_generator(1))
+        drawn = many_top_k(self.scores, 1, self.steps.problem.unit_kappa, make_generator(1), 1)
+        assert drawn.ravel().tolist() == [first]  # what is tested below is what a step calls
+        return many_top_k(self.scores, 1, self.steps.problem.unit_kappa, rng, n).ravel()
 
 
 class PrintedPick(PickOfParts):
     kind = NoisyMaxSteps
+
+    def draws(self, rng, n):
+        return np.array([self.steps.pick(self.scores, rng) for _ in range(n)])
 
 
 class Gumbel:
@@ -49,8 +54,9 @@ class Gumbel:
     def rebuild(self, scores):
         self.scores = scores
 
-    def draw(self, rng):
-        return gumbel_draw(self.scores, self.kappa, rng)
+    def draws(self, rng, n):
+        picks = (gumbel_draw(self.scores, self.kappa, rng) for _ in range(n))
+        return np.array([cell + self.scores.size * (sign < 0) for cell, sign in picks])
 
 
 PRIVATE = [Gumbel, PickOfParts, HotColdSampler]
@@ -64,9 +70,7 @@ def exact_law(scores, kappa):
 
 
 def counts_of(selection, n_draws, n_cells, seed=1):
-    rng = make_generator(seed)
-    draws = np.array([selection.draw(rng) for _ in range(n_draws)])
-    return np.bincount(draws[:, 0] + n_cells * (draws[:, 1] < 0), minlength=2 * n_cells)
+    return np.bincount(selection.draws(make_generator(seed), n_draws), minlength=2 * n_cells)
 
 
 def p_value(counts, law):
@@ -120,7 +124,7 @@ def test_law_after_many_updates(spread):
         selection.update(cells, told)
         selection.update(np.arange(n_cells), told)
         told[:] = 0
-        selection.draw(stream)
+        selection.draws(stream, 1)
     counts = counts_of(selection, 30_000, n_cells)
     assert p_value(counts, exact_law(scores, kappa)) > 1e-5
 
@@ -209,12 +213,10 @@ def test_three_dense_and_many_rare_columns(seed):
 class Floored(HotColdSampler):
     """Fault: whatever is less likely than 2^-10 of the most likely pair cannot happen."""
 
-    def draw(self, rng):
-        while True:
-            cell, sign = super().draw(rng)
-            score = self.state.sampler.score
-            if self.kappa * (np.abs(score).max() - sign * score[cell]) < 10 * np.log(2.0):
-                return cell, sign
+    def draws(self, rng, n):
+        drawn = super().draws(rng, 2 * n)
+        score = np.concatenate([self.state.sampler.score, -self.state.sampler.score])
+        return drawn[self.kappa * (score.max() - score[drawn]) < 10 * np.log(2.0)][:n]
 
 
 @pytest.mark.parametrize("kind", [*PRIVATE, Floored])

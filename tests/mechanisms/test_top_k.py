@@ -11,6 +11,7 @@ from scipy import stats
 
 from dpsparse.mechanisms.top_k import top_k
 from dpsparse.random import make_generator
+from hot_cold import many_top_k
 
 SCORES = np.array([0, 400, 900, 1300, 2000, -600], np.int64)
 KAPPA = 1e-3
@@ -44,8 +45,8 @@ def p_value(draws, expected):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_law_is_accepted_and_five_percent_more_is_rejected(k):
-    rng = make_generator(k)
-    draws = [frozenset(top_k(SCORES, k, KAPPA, rng).tolist()) for _ in range(25_000)]
+    picks = many_top_k(SCORES, k, KAPPA, make_generator(k), 25_000)
+    draws = [frozenset(row) for row in picks.tolist()]
     assert p_value(draws, law(SCORES, k, KAPPA)) > 1e-4
     assert p_value(draws, law(SCORES, k, 1.1 * KAPPA)) < 1e-6
 
@@ -53,8 +54,8 @@ def test_law_is_accepted_and_five_percent_more_is_rejected(k):
 def test_after_the_best_are_gone_the_rest_are_drawn_by_their_own_law():
     """A leader 60 nats ahead: the second pick must not see rounding of weights relative to the first."""
     scores = np.concatenate([[80_000], SCORES])
-    rng = make_generator(7)
-    draws = [frozenset(top_k(scores, 2, KAPPA, rng).tolist()) for _ in range(20_000)]
+    picks = many_top_k(scores, 2, KAPPA, make_generator(7), 20_000)
+    draws = [frozenset(row) for row in picks.tolist()]
     assert all(0 in draw for draw in draws)
     seconds = [draw - {0} for draw in draws]
     expected = {
@@ -67,8 +68,8 @@ def test_after_the_best_are_gone_the_rest_are_drawn_by_their_own_law():
 def test_a_second_pick_among_weights_that_are_all_one():
     """Weights are whole: 24 bits below the best one they are all 1, and acceptance alone makes the law. Zero bits alone
     (1, 1 and 1/2 here) would give .4, .4 and .2 instead of .47, .32 and .21. False alarm: 1e-5."""
-    scores, kappa, rng = np.array([0, -168, -172, -176]), 0.1, make_generator(6)
-    picks = np.array([top_k(scores, 2, kappa, rng) for _ in range(20_000)])
+    scores, kappa = np.array([0, -168, -172, -176]), 0.1
+    picks = many_top_k(scores, 2, kappa, make_generator(6), 20_000)
     assert (picks[:, 0] == 0).all()
     counts = np.bincount(picks[:, 1], minlength=4)[1:]
     weights = np.exp(kappa * (scores[1:] - scores[1]))
@@ -82,9 +83,8 @@ def test_unlikely_candidates_stay_possible():
     """One candidate seven nats behind thirty equal ones is drawn as often as it should be, not never."""
     behind = 7.0
     scores = np.append(np.full(30, 0), -int(behind * 1000)).astype(np.int64)
-    rng = make_generator(3)
     n = 150_000
-    hits = sum(int(top_k(scores, 1, 1e-3, rng)[0] == 30) for _ in range(n))
+    hits = int((many_top_k(scores, 1, 1e-3, make_generator(3), n) == 30).sum())
     share = math.exp(-behind) / (30 + math.exp(-behind))
     assert hits > 0
     assert stats.binomtest(hits, n, share).pvalue > 1e-4
