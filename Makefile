@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
+# Tests start many processes: without bytecode each of them would translate the sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest test-newest integrations clean
 
 help:

@@ -62,10 +62,10 @@ def many_top_k(
 
 @njit(cache=True)
 def fill_picks(picks, scores, kappa, rng):  # type: ignore[no-untyped-def]
+    right = 0
     for row in picks:
-        if not _draw_without_replacement(scores, row.size, kappa, rng, row):
-            return False
-    return True
+        right += _draw_without_replacement(scores, row.size, kappa, rng, row)
+    return right == len(picks)
 
 
 @njit(cache=True)

@@ -21,7 +21,9 @@ def exp(x: np.ndarray | float) -> np.ndarray:
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
     total = np.ones_like(r)
     for k in range(18, 0, -1):  # |r| <= .35: the terms end below 1e-21
-        total = 1.0 + total * r / k
+        total *= r
+        total /= k
+        total += 1.0
     return np.asarray(np.ldexp(total, n.astype(np.int64)))
 
 

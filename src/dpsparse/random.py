@@ -123,7 +123,7 @@ def _below(rng: Generator, bound: int) -> int:
     n_bytes = (bits + 7) // 8
     while True:
         # What rng.bytes(n_bytes) reads (one word at least), in a tenth of its time.
-        draw = 0
+        draw: int = 0
         for place in range(0, max(bits, 1), 32):
             draw |= int(rng.integers(2**32, dtype=np.uint32)) << place
         draw = (draw & (256**n_bytes - 1)) >> (8 * n_bytes - bits)

@@ -46,7 +46,8 @@ def test_every_mechanism_has_a_replay(name):
     ],
 )
 def test_replay_finds_nothing_quickly(estimator, seed):
-    finding = check(estimator, n_pairs=6, n_climbs=2, every=100, seed=seed)
+    # Boundary floats have a test of their own below.
+    finding = check(estimator, n_pairs=6, n_climbs=2, every=1000, seed=seed)
     assert finding.complaints == ()
     assert finding.height > 0.2  # the pairs do move the queries
 

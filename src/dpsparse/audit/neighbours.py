@@ -337,32 +337,39 @@ def _stale(X: np.ndarray) -> Any:
 
 def climb(
     pair: Pair,
+    height: float,
     effect: Callable[[Pair], float],
     domain: Domain,
     rng: np.random.Generator,
     n_trials: int = 40,
 ) -> tuple[Pair, float]:
-    """Move the changed row uphill in `effect`: entries to a bound or to zero, other targets."""
+    """Move the changed row uphill in `effect` from a pair of this height: entries to a bound or to zero, other targets.
+
+    A table in which nothing moves stays the same object, so that its fit need not be repeated.
+    """
     bound = domain.entry_bound()
     targets = _targets(domain, pair.y)
     forward = len(pair.y2) >= len(pair.y)
-    pair = pair if forward else pair.swapped()
+    if not forward:
+        pair = pair.swapped()
+        height = effect(pair)
     first, second = _changed(pair)
-    best, height = pair, effect(pair)
+    best = pair
     for _ in range(n_trials):
-        X, y, X2, y2 = (part.copy() for part in (best.X, best.y, best.X2, best.y2))
         old = len(first) > 0 and rng.random() < 0.5
-        X_side, y_side, at = (X, y, first) if old else (X2, y2, second)
+        X_side, y_side = (best.X.copy(), best.y.copy()) if old else (best.X2.copy(), best.y2.copy())
+        at = first if old else second
         if len(at) > 1 and rng.random() < 0.5:  # one row of a person, or all of them alike
             at = at[[int(rng.integers(len(at)))]]
         move = rng.random()
         if move < 0.2:
             y_side[at] = targets[int(rng.integers(len(targets)))]
         else:
-            where = np.asarray(rng.random(X.shape[1])) < (0.1 if move < 0.6 else 0.5)
-            where[int(rng.integers(X.shape[1]))] = True
+            where = np.asarray(rng.random(X_side.shape[1])) < (0.1 if move < 0.6 else 0.5)
+            where[int(rng.integers(X_side.shape[1]))] = True
             X_side[np.ix_(at, where)] = bound * rng.choice([-1.0, 0.0, 1.0, 1.0], int(where.sum()))
-        trial = replace(best, X=X, y=y, X2=X2, y2=y2, name=f"{pair.name}, climbed")
+        moved = {"X": X_side, "y": y_side} if old else {"X2": X_side, "y2": y_side}
+        trial = replace(best, **moved, name=f"{pair.name}, climbed")
         reached = effect(trial)
         if reached > height:
             best, height = trial, reached
