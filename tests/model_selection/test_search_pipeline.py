@@ -26,7 +26,7 @@ from dpsparse.accounting import epsilon
 from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import BudgetError, DPSparseError, NotPrivateWarning, ParameterError
 from dpsparse.preprocessing import DPStandardizer, DPTablePreparer
-from dpsparse.preprocessing.width import replan_for_width
+from dpsparse.preprocessing.pipeline import replan_for_width
 from dpsparse.random import make_generator
 from dpsparse.release import Releases, _squares
 from dpsparse.rows import Rows

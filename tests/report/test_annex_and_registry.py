@@ -8,7 +8,7 @@ import pytest
 from dpsparse import Domain, DPGradientClassifier, Ledger, save
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.report import dpia_annex, registry_entry
-from dpsparse.report.registry import ASKED, SECTORS, missing, to_yaml
+from dpsparse.report.registry import ASKED, SECTORS, missing
 
 SCHEMA = Path(__file__).parents[2].parent / "shared" / "registry" / "deployments-schema.yaml"
 ANSWERS = {
@@ -67,7 +67,6 @@ def test_the_entry_satisfies_the_registrys_schema(fitted):
     required = {k: v for k, v in ANSWERS.items() if ASKED[k][0]}
     for answers in (ANSWERS, required):
         entry = registry_entry(fitted[0], answers, ledger=fitted[1])
-        assert yaml.safe_load(to_yaml(entry)) == entry  # quotes, colons and 1e-06 survive
         jsonschema.validate(entry, schema)
     sectors = schema["properties"]["deployment"]["properties"]["basic"]["properties"][
         "data_product_sector"
@@ -116,10 +115,10 @@ def test_commands(fitted, tmp_path, monkeypatch, run):
     assert code == 2
     assert "--answer curators=... is missing" in told
     answers = [part for name, text in ANSWERS.items() for part in ("--answer", f"{name}={text}")]
-    schema = ["--schema", SCHEMA] if SCHEMA.exists() else []
-    code, _, told = run("registry", "model.json", "-o", "entry.yaml", *answers, *schema)
+    code, _, told = run("registry", "model.json", "-o", "entry.yaml", *answers)
     assert code == 0, told
-    assert 'name: "Flu model \\"2026\\""' in Path("entry.yaml").read_text()
+    entry = pytest.importorskip("yaml").safe_load(Path("entry.yaml").read_text())
+    assert entry == registry_entry(model, ANSWERS)  # quotes, colons and 1e-06 survive
     code, _, told = run("annex", "model.json", "-o", "annex.md", "--audit", "audit.txt")
     assert code == 0, told
     assert "to be filled in by the operator" in Path("annex.md").read_text()

@@ -92,10 +92,10 @@ def init(data: str, ask: bool | None, options: opt.Options) -> None:
 
 def file_text(name: str, facts: dict[str, Any]) -> str:
     """The file, with a line for every column."""
-    from dpsparse.domain.file import _yaml
+    from dpsparse.domain.file import import_yaml
 
     columns = facts.pop("columns")
-    dump = _yaml().safe_dump
+    dump = import_yaml().safe_dump
     lines = [dump(facts, sort_keys=False, allow_unicode=True)] if facts else []
     lines.append("columns:\n")
     for column, stated in columns.items():

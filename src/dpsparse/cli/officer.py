@@ -11,7 +11,7 @@ import click
 from dpsparse._files import check_output, write_whole
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import say
-from dpsparse.exceptions import DPSparseError, ParameterError
+from dpsparse.exceptions import ParameterError
 
 _ledger = opt.option("--ledger", "ledger_path", about="Ledger of the data set.")
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -30,21 +30,16 @@ _file = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="An answer to a question of the registry; repeatable. On a terminal the command asks for the rest.",
 )
 @opt.flag("--questions", about="List the questions and stop.")
-@opt.option(
-    "--schema",
-    type=_file,
-    about="Check the entry against the registry's schema file (needs pyyaml and jsonschema).",
-)
 def registry(
     model: Path | None,
     given: tuple[str, ...],
     questions: bool,
-    schema: Path | None,
     options: opt.Options,
 ) -> None:
     """An entry for the public registry of deployments of differential privacy, about MODEL."""
+    from dpsparse.domain.file import import_yaml
     from dpsparse.models.files import load
-    from dpsparse.report.registry import ASKED, missing, problems, registry_entry, to_yaml
+    from dpsparse.report.registry import ASKED, missing, registry_entry
 
     if questions:
         say(
@@ -59,7 +54,7 @@ def registry(
         raise click.UsageError(
             "Name a model and a file to write: dpsparse registry MODEL -o entry.yaml."
         )
-    check_output(output, options.overwrite, options.inputs(model, schema))
+    check_output(output, options.overwrite, options.inputs(model))
     answers: dict[str, str] = {}
     for text in given:
         name, mark, answer = text.partition("=")
@@ -72,17 +67,11 @@ def registry(
     if sys.stdin.isatty():
         for name in missing(answers):
             answers[name] = click.prompt(f"{name} ({ASKED[name][1]})", err=True)
-    wrong = problems(answers) + [
-        f"--answer {name}=... is missing ({ASKED[name][1]})" for name in missing(answers)
-    ]
-    if wrong:
-        raise ParameterError(f"The entry is not complete: {'; '.join(wrong)}.")
     entry = registry_entry(
         fitted, answers, ledger=opt.account(options.ledger_path, dataset=options.dataset)
     )
-    if schema is not None:
-        _check(entry, schema)
-    write_whole(output, (to_yaml(entry) + "\n").encode(), options.overwrite)
+    text = import_yaml().safe_dump(entry, sort_keys=False, allow_unicode=True)
+    write_whole(output, text.encode(), options.overwrite)
     say(f"{output}: draft of a registry entry, tier {entry['tier']}; read it before you send it")
 
 
@@ -114,20 +103,3 @@ def annex(model: Path, audit_file: Path | None, options: opt.Options) -> None:
     )
     write_whole(output, text.encode(), options.overwrite)
     say(f"{output}: draft of the annex; the operator fills in what is marked")
-
-
-def _check(entry: dict[str, Any], schema: Path) -> None:
-    try:
-        import jsonschema
-        import yaml
-    except ImportError as error:
-        raise DPSparseError(
-            "--schema needs pyyaml and jsonschema: pip install 'dpsparse[registry]'."
-        ) from error
-    try:
-        jsonschema.validate(entry, yaml.safe_load(schema.read_text("utf-8")))
-    except jsonschema.ValidationError as error:
-        where = ".".join(map(str, error.absolute_path))
-        raise ParameterError(
-            f"The entry does not satisfy the schema at {where or 'its root'}."
-        ) from None

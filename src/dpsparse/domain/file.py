@@ -121,13 +121,14 @@ def _parsed(path: Path) -> Any:
             return tomllib.loads(text)
         if kind == ".json":
             return parsed(text)
-        return _yaml().load(text, _loader())
-    except (ValueError, RecursionError, _yaml().YAMLError):
+        return import_yaml().load(text, _loader())
+    except (ValueError, RecursionError, import_yaml().YAMLError):
         named = {".toml": "TOML", ".json": "JSON"}.get(kind, "YAML")
         raise ParameterError(f"{path} is not a {named} file.") from None
 
 
-def _yaml() -> Any:
+def import_yaml() -> Any:
+    """PyYAML, which the command line needs."""
     try:
         import yaml
     except ImportError:
@@ -141,7 +142,7 @@ def _yaml() -> Any:
 def _loader() -> Any:
     """PyYAML's safe loader, which leaves yes, no, on and off the texts that they are as labels; true and false are
     truth values, as in YAML 1.2."""
-    yaml = _yaml()
+    yaml = import_yaml()
 
     truth = "tag:yaml.org,2002:bool"
 
@@ -197,7 +198,7 @@ def save(domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = Fals
     if path.suffix.lower() == ".json":
         text = readable(plain(facts)) + "\n"
     else:
-        text = "# Public facts, known without looking at private rows\n" + _yaml().safe_dump(
+        text = "# Public facts, known without looking at private rows\n" + import_yaml().safe_dump(
             plain(facts), sort_keys=False, allow_unicode=True
         )
     write_whole(path, text.encode(), overwrite)

@@ -11,23 +11,27 @@ the other rows. Nothing is refused for what a single cell holds, and messages sh
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
+import gzip
 import io
 import json
+import lzma
+import os
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
 from dpsparse._checks import array_of, objects_of, safe_repr
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io.files import COMPRESSIONS, open_bytes, pyarrow_for
 
 # One cell of more than 131,072 characters would refuse the whole table.
 csv.field_size_limit(2**31 - 1)
@@ -131,6 +135,49 @@ def open_stream(
             yield Stream(names, lambda wanted, _: _arrow_columns(batches(list(wanted))))
     else:
         raise SchemaError(f"{path.name} ({kind}) has no named columns.")
+
+
+# ---- bytes --------------------------------------------------------------------------------------
+
+
+def pyarrow_for(files: str) -> Any:
+    """pyarrow, which `files` of some kind need."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise SchemaError(f"{files} need pyarrow: pip install 'dpsparse[parquet]'.") from None
+    return pyarrow
+
+
+def _open_zstd(path: Path, mode: str) -> Any:
+    """Python has no reader of its own for .zst before 3.14; Arrow has."""
+    pa = pyarrow_for("Files .zst")
+    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd"))
+
+
+COMPRESSIONS: dict[str, Any] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstd,
+}
+
+
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The (decompressed) bytes of a file; damage found while reading is a SchemaError."""
+    path = Path(path)
+    opener = COMPRESSIONS.get(path.suffix.lower(), open)
+    try:
+        with opener(path, "rb") as file:
+            yield cast(BinaryIO, file)
+    except FileNotFoundError:
+        raise SchemaError(f"There is no file {path}.") from None
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):
+        raise SchemaError(f"{path.name} is not a complete {path.suffix} file.") from None
+    except OSError as error:
+        reason = error.strerror or "its compression is damaged"
+        raise SchemaError(f"{path.name} cannot be read: {reason}.") from None
 
 
 # ---- CSV and TSV ----------------------------------------------------------------------------------

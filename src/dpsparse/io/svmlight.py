@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import without_leaking_errors
-from dpsparse.io.files import open_bytes
+from dpsparse.io.streams import open_bytes
 
 BLOCK_BYTES = 1 << 24
 _PLAIN = re.compile(rb"(?:[-+0-9.eE]++(?: [0-9]++:[-+0-9.eE]++)*+ ?\n)*+")

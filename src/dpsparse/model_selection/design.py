@@ -36,7 +36,7 @@ from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.solution import Settings, Solution
 from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
 from dpsparse.model_selection.defaults import CHOICE_SHARE, SCORE_GRID, SEARCH_SHARE
-from dpsparse.preprocessing.width import replan_for_width
+from dpsparse.preprocessing.pipeline import replan_for_width
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.scores import LinearModel, centred_scores

@@ -38,8 +38,7 @@ from dpsparse.model_selection.candidates import (
     strip_step_name,
 )
 from dpsparse.model_selection.design import FIT, Search, Setting, Winner, lost_rows, price_search
-from dpsparse.preprocessing.pipeline import DPPipeline, RawTable
-from dpsparse.preprocessing.width import add_empty_columns
+from dpsparse.preprocessing.pipeline import DPPipeline, RawTable, add_empty_columns
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases

@@ -82,7 +82,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         """Refuse bad parameters."""
 
-    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+    def _wants(self, n_columns: int) -> list[Want]:
         return []
 
     def _width(self, n_columns: int) -> int:
@@ -175,7 +175,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _is_private(self) -> bool:
         """Whether fitting releases something."""
-        return bool(self._wants(1, ADJACENCIES[0]))
+        return bool(self._wants(1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -221,7 +221,7 @@ class PrivateStep(Step):
 
     def _plan(self, n_columns: int, unit: str) -> Plan:
         assert self.epsilon is not None
-        wants = self._wants(n_columns, self.adjacency)
+        wants = self._wants(n_columns)
         if not wants:
             raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
         budget = Budget(self.epsilon, self.delta)
@@ -254,7 +254,7 @@ class PrivateStep(Step):
         read = self._read(X)
         header = header_of(read)
         n_columns = len(header.names)
-        if not self._wants(n_columns, self.adjacency):
+        if not self._wants(n_columns):
             self._note(header)
             self._learn(RawRows.of(read), _no_releases(self.adjacency), "")
             return self

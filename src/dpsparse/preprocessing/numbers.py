@@ -132,7 +132,7 @@ class DPStandardizer(_Scaled, SharingStep):
         if self.flag_gaps not in (True, False, "auto"):
             raise ParameterError("flag_gaps must be True, False or 'auto'.")
 
-    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+    def _wants(self, n_columns: int) -> list[Want]:
         size = n_columns * (POWER_CELLS + FINE_ROUNDS * (FINE_CELLS + 2))
         note = "rows by cell of each column, four times: centre, scale and gaps"
         return [Want("scales", self.share, size, note)]
@@ -263,7 +263,7 @@ class PublicScaler(_Scaled):
     fill_: np.ndarray = field(init=False)
     clipped_share_: np.ndarray = field(init=False)
 
-    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+    def _wants(self, n_columns: int) -> list[Want]:
         note = "rows below, within and above the declared bounds of each column, and gaps"
         return [Want("clipped", DECLARED_SHARE, 4 * n_columns, note)] if self.count_clipped else []
 

@@ -204,7 +204,7 @@ class DPTablePreparer(PrivateStep):
                 parts.append((name, DPVectorizer(mode), (name,)))
         return parts
 
-    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+    def _wants(self, n_columns: int) -> list[Want]:
         roles = self._planned(n_columns)
         autos = sum(_is(role, "auto") for role in roles.values())
         wants = []
@@ -214,7 +214,7 @@ class DPTablePreparer(PrivateStep):
         return wants + [
             Want(f"{label} {want.name}", want.share, want.size, want.note, want.names)
             for label, step, names in self._parts(roles)
-            for want in step._wants(len(names), adjacency)
+            for want in step._wants(len(names))
         ]
 
     def _outcomes(self, n_columns: int) -> list[Part]:
@@ -321,7 +321,7 @@ class DPTablePreparer(PrivateStep):
         for learnt in ("kinds_", "parts_", "weak_", "feature_names_in_"):
             self.__dict__.pop(learnt, None)
         parts = self._parts(self._planned(len(self._named) + 1))
-        learns = any(isinstance(s, PrivateStep) and s._wants(1, "add-remove") for _, s, _ in parts)
+        learns = any(isinstance(s, PrivateStep) and s._wants(1) for _, s, _ in parts)
         if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
             self._note(header_of(self._read(X)))
             return self

@@ -88,7 +88,7 @@ class DPVectorizer(SharingStep):
     def _hashes(self) -> bool:
         return self.mode == "hash"
 
-    def _wants(self, n_columns: int, adjacency: str) -> list[Want]:
+    def _wants(self, n_columns: int) -> list[Want]:
         note = "words that enough rows have"
         return [] if self._hashes else [Want("vocabulary", self.share, 1, note, names=True)]
 

@@ -1,8 +1,7 @@
 """An entry for the public registry of deployments of differential privacy, from a model and its ledger.
 
 What a machine knows (guarantee, mechanisms, domain, accounting) is filled in; what only people know (who, why,
-where) is asked for by name. The layout follows the registry's schema (opendp/deployments-registry-data); `missing` and
-`problems` know the part of it that is used here, and `dpsparse registry --schema FILE` checks the whole entry.
+where) is asked for by name. The layout follows the registry's schema (opendp/deployments-registry-data).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import Any
 
 import dpsparse
 from dpsparse._checks import rounded_up, show_number
-from dpsparse._json import readable
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
 from dpsparse.accounting.html import describe
@@ -51,20 +49,6 @@ def missing(answers: dict[str, str]) -> list[str]:
     ]
 
 
-def problems(answers: dict[str, str]) -> list[str]:
-    """What is wrong with the answers that were given, one sentence each."""
-    found = []
-    unknown = sorted(set(answers) - set(ASKED))
-    if unknown:
-        found.append(f"there is no question {', '.join(unknown)}")
-    if answers.get("sector") and answers["sector"] not in SECTORS:
-        found.append(f"sector must be one of {', '.join(SECTORS)}")
-    date = answers.get("publication_date", "")
-    if date and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", date):
-        found.append("publication_date must be YYYY-MM-DD")
-    return found
-
-
 def registry_entry(
     model: Any, answers: dict[str, str], *, ledger: Ledger | None = None
 ) -> dict[str, Any]:
@@ -96,10 +80,7 @@ def registry_entry(
             "The model carries no proven guarantee, so there is nothing to register; fit it with random_state=None "
             "and an estimator of dpsparse itself."
         )
-    absent = missing(answers)
-    wrong = problems(answers) + ([f"please answer {', '.join(absent)}"] if absent else [])
-    if wrong:
-        raise ParameterError(f"The entry is not complete: {'; '.join(wrong)}.")
+    _check_answers(answers)
     answered = {name: text.strip() for name, text in answers.items() if text.strip()}
     complete = all(name in answered for name in ("actors", "tuning", "justification"))
     entry = {
@@ -162,31 +143,24 @@ def registry_entry(
     return _without_gaps(entry)
 
 
-def to_yaml(value: Any, indent: int = 0) -> str:
-    """Plain types as YAML: block mappings, texts in double quotes as JSON writes them, which YAML reads alike."""
-    pad = "  " * indent
-    if isinstance(value, dict):
-        lines = []
-        for key, part in value.items():
-            nested = isinstance(part, (dict, list))
-            lines.append(
-                f"{pad}{key}:"
-                + (f"\n{to_yaml(part, indent + 1)}" if nested else f" {_scalar(part)}")
-            )
-        return "\n".join(lines)
-    if isinstance(value, list):
-        return "\n".join(f"{pad}- {_scalar(part)}" for part in value)
-    return pad + _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, float):  # YAML 1.1 reads 1e-06 as a text
-        text = repr(value)
-        mantissa, mark, exponent = text.partition("e")
-        return (
-            text if not mark else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
+def _check_answers(answers: dict[str, str]) -> None:
+    """Refuse answers that are wrong or missing, all at once."""
+    wrong, absent = [], missing(answers)
+    unknown = sorted(set(answers) - set(ASKED))
+    if unknown:
+        wrong.append(f"there is no question {', '.join(unknown)}")
+    if answers.get("sector") and answers["sector"] not in SECTORS:
+        wrong.append(f"sector must be one of {', '.join(SECTORS)}")
+    date = answers.get("publication_date", "")
+    if date and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", date):
+        wrong.append("publication_date must be YYYY-MM-DD")
+    if wrong or absent:
+        asked = [f"please answer {', '.join(absent)}"] if absent else []
+        typed = [f"--answer {name}=... is missing ({ASKED[name][1]})" for name in absent]
+        raise ParameterError(
+            f"The entry is not complete: {'; '.join(wrong + asked)}.",
+            in_options=f"The entry is not complete: {'; '.join(wrong + typed)}.",
         )
-    return readable(value)
 
 
 def _several(text: str) -> list[str]:
