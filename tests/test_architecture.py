@@ -17,7 +17,7 @@ FILES = sorted(SRC.rglob("*.py"))
 # From the ground up: a room may import from itself and from the layers below its own.
 LAYERS = [
     "exceptions jit",
-    "_checks _files _html _json _lazy _text arithmetic progress proofs threads",
+    "_checks _files _html _json _lazy arithmetic progress proofs threads",
     "_cells accounting random sensitivity",
     "datasets domain io ledger noise nonzeros",
     "losses mechanisms report",

@@ -70,6 +70,25 @@ def safe_repr(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
+# Column names and labels come from files. A terminal obeys control characters in them (colours, cursor, title), and a
+# line break would begin a line that looks like one of ours: what a name holds is shown and never obeyed.
+
+
+def show_name(name: object) -> str:
+    """A public name on one line; what is not printable is written as \\u001b, as in JSON."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in str(name))
+
+
+def show_text(text: str) -> str:
+    """A text whose line breaks are its own; everything else as in `show_name`. JSON stays the same JSON."""
+    return "\n".join(map(show_name, text.split("\n")))
+
+
+def _escaped(character: str) -> str:
+    halves = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{halves[i : i + 4]}" for i in range(0, len(halves), 4))
+
+
 def show_number(value: float, digits: int = 6) -> str:
     """A number in few digits: 1 rather than 1.0, 1e-6 rather than 1e-06."""
     return _without_zeros(f"{value:.{digits}g}")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpsparse import Ledger, evaluation, load
-from dpsparse._text import show_name, show_text
+from dpsparse._checks import show_name, show_text
 from dpsparse.exceptions import LedgerError
 
 N = 120

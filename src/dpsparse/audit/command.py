@@ -43,9 +43,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpsparse._checks import show_name, show_text
 from dpsparse._files import check_output, write_whole
 from dpsparse._json import read_toml
-from dpsparse._text import show_name, show_text
 from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:

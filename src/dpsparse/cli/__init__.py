@@ -62,7 +62,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from dpsparse._text import show_text
+    from dpsparse._checks import show_text
 
     sys.stderr.write(f"dpsparse: {show_text(message)}\n")
     sys.exit(code)

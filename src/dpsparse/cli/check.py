@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._text import show_name
+from dpsparse._checks import show_name
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import emit, emit_paid, price_record, stage
 from dpsparse.exceptions import DPSparseError, ParameterError
@@ -56,7 +56,7 @@ def check(data: str, look: float | None, options: opt.Options) -> None:
 
 
 def _look(job: Job, epsilon: float) -> TableLook:
-    from dpsparse.cli.rows import read_cells
+    from dpsparse.cli.job import read_cells
     from dpsparse.preprocessing import dp_look, look_plan
 
     domain, options = job.facts.domain, job.options

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 import dpsparse
+from dpsparse._checks import show_name
 from dpsparse._files import check_output, write_whole
-from dpsparse._text import show_name
 from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget
@@ -27,11 +27,14 @@ from dpsparse.cli.output import (
     csv_cell,
     emit,
     emit_paid,
+    facts_of,
+    keep_model,
     note,
     on_terminal,
     price_record,
     say,
     stage,
+    summary,
 )
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
@@ -68,8 +71,7 @@ for _command in (
 @opt.takes("fit", "facts", "data", "columns", "ledger", "name", "memory", "json")
 def fit(data: tuple[str, ...], options: opt.Options) -> None:
     """Train a private model on DATA: CSV, TSV, JSON, Excel, Parquet, Arrow, svmlight; text also .gz, .xz, .zst."""
-    from dpsparse.cli import rows as files
-    from dpsparse.cli.job import describe_job
+    from dpsparse.cli.job import describe_job, read_rows, stream_rows
 
     assert options.output is not None
     check_output(options.output, options.overwrite, options.inputs(*data))
@@ -81,7 +83,7 @@ def fit(data: tuple[str, ...], options: opt.Options) -> None:
     known = job.n_columns if job.prepares else job.options.n_features
     if known is not None:
         model.plan(known)  # refuse bad parameters before a long read
-    rows = files.stream_rows(job, data, model) if streamed else files.read_rows(job, model)
+    rows = stream_rows(job, data, model) if streamed else read_rows(job, model)
     told = describe(job, forecast=False)[1].splitlines() if on_terminal() else job.notes()
     for line in told:
         note(line)
@@ -90,8 +92,8 @@ def fit(data: tuple[str, ...], options: opt.Options) -> None:
             model.fit(rows.X)
         else:
             model.fit(rows.X, rows.y, groups=rows.persons)
-    path, record = files.keep_model(model, rows, job)
-    text = f"{path}: {files.summary(model)}\n{model.privacy_.headline}"
+    path, record = keep_model(model, rows, job)
+    text = f"{path}: {summary(model)}\n{model.privacy_.headline}"
     emit_paid(record, text, job.ledger, options.as_json)
 
 
@@ -106,7 +108,7 @@ def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
 
     Without --sep, --decimal and --encoding a text file is read as the one that MODEL was fitted to.
     """
-    from dpsparse.cli.rows import rows_for
+    from dpsparse.cli.job import rows_for
     from dpsparse.models.files import load
 
     if options.output is not None:
@@ -137,7 +139,6 @@ def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
 @opt.json_option
 def inspect(model: Path, top: int, as_json: bool) -> None:
     """What MODEL is, what it may promise, and its largest weights."""
-    from dpsparse.cli.rows import facts_of, summary
     from dpsparse.models.files import load
     from dpsparse.report.weights import largest_weights
 
@@ -248,7 +249,6 @@ def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
     """Train on made-up sparse data and show what a private model is worth."""
     from sklearn.linear_model import LogisticRegression
 
-    from dpsparse.cli.rows import facts_of
     from dpsparse.datasets import make_sparse_classification
     from dpsparse.domain import Domain
     from dpsparse.methods import DPSparseClassifier

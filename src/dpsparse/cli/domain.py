@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from dpsparse._checks import did_you_mean
+from dpsparse._checks import did_you_mean, show_name
 from dpsparse._files import check_output, write_whole
-from dpsparse._text import show_name
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import Group, emit, say
 from dpsparse.exceptions import ParameterError, SchemaError

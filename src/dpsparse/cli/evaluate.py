@@ -47,7 +47,7 @@ def evaluate(
     options: opt.Options,
 ) -> None:
     """Private metrics of MODEL on the rows of DATA, each with an interval."""
-    from dpsparse.cli.rows import labelled_rows
+    from dpsparse.cli.job import labelled_rows
     from dpsparse.evaluation import dp_evaluate
     from dpsparse.evaluation.scores import describe_model
     from dpsparse.models.files import load

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._checks import show_number
+import dpsparse
+from dpsparse._checks import show_name, show_number, show_text
+from dpsparse._files import keep_elsewhere
 from dpsparse._json import plain, readable
-from dpsparse._text import show_name, show_text
 from dpsparse.exceptions import LedgerError, ModelFileError
+
+if TYPE_CHECKING:
+    from dpsparse.cli.job import Job, Training
 
 
 class Group(click.Group):
@@ -143,3 +149,80 @@ def say(text: str, *, end: str = "\n") -> None:
         raise
     except OSError as error:
         raise ModelFileError(f"The result cannot be written: {error.strerror}.") from None
+
+
+# ---- models ---------------------------------------------------------------------------------------
+
+
+def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, Any]]:
+    """The model in its file, and the record about it."""
+    options = job.options
+    # What the card calls the data and the target, and how the next file is read: words that were typed.
+    model.about_ = {
+        "data": options.data_name or Path(str(job.data)).name,
+        "target": options.target or "",
+        "fitted": datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
+        **options.written,
+    }
+    assert options.output is not None
+    path = _save_paid(model, options.output, rows.feature_names, options.overwrite)
+    return path, {"model": path, **facts_of(model)}
+
+
+def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) -> Path:
+    """The saved model. Where its place fails, another one: what is paid for is not thrown away."""
+    from dpsparse.models.files import dumps, save
+
+    try:
+        return save(model, output, feature_names=feature_names, overwrite=overwrite)
+    except ModelFileError as error:
+        reason = f"{error} The fit is done and its epsilon is spent"
+    kept = keep_elsewhere(
+        lambda place: save(model, place / output.name, feature_names=feature_names)
+    )
+    if kept is not None:
+        raise ModelFileError(f"{reason}; the model is kept in {kept}, move it from there.")
+    say(dumps(model, feature_names=feature_names))
+    raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
+
+
+def facts_of(model: Any) -> dict[str, Any]:
+    inner = getattr(model, "model_", model)
+    return {
+        "estimator": type(inner).__name__,
+        "prepared": inner is not model,
+        "dpsparse": dpsparse.__version__,
+        "n_columns": model.n_features_in_,
+        "n_features": inner.n_features_in_,
+        "n_nonzero": inner.n_nonzero_,
+        "classes": inner.classes_.tolist() if hasattr(inner, "classes_") else None,
+        "guarantee": model.privacy_.to_dict(),
+    }
+
+
+def summary(model: Any) -> str:
+    inner = getattr(model, "model_", model)
+    raw = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
+    return (
+        f"{type(inner).__name__}, {raw}{inner.n_features_in_:,} features, "
+        f"{inner.n_nonzero_:,} non-zero weights{_speaks(inner)}{_kinds(model)}"
+    )
+
+
+def _speaks(model: Any) -> str:
+    from dpsparse.report.weights import positive_label
+
+    label = positive_label(model)
+    return "" if label is None else f"\npositive weights speak for: {show_name(label)}"
+
+
+def _kinds(model: Any) -> str:
+    """What columns were taken for where that was learnt: a code that looks like a number is one."""
+    found: dict[str, list[str]] = {}
+    for _, step in getattr(model, "steps_", []):
+        for column, kind in getattr(step, "kinds_", {}).items():
+            found.setdefault(kind, []).append(column)
+    return "".join(
+        f"\ntaken for {kind}: {', '.join(map(show_name, names[:100]))}{', ...' * (len(names) > 100)}"
+        for kind, names in sorted(found.items())
+    )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpsparse._checks import show_name
 from dpsparse._files import check_output
 from dpsparse._json import read_toml
-from dpsparse._text import show_name
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, emit_paid, note, price_record, stage
+from dpsparse.cli.output import emit, emit_paid, keep_model, note, price_record, stage, summary
 from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def tune(
     options: opt.Options,
 ) -> None:
     """Choose hyper-parameters on DATA privately and train: epsilon is what the whole search spends."""
-    from dpsparse.cli import rows as files
-    from dpsparse.cli.job import describe_job
+    from dpsparse.cli.job import describe_job, read_rows
     from dpsparse.model_selection import DPSearchCV
 
     if options.output is None and not plan_only:
@@ -86,21 +85,20 @@ def tune(
     if plan_only:
         emit(*price_record(price, job.ledger), options.as_json)
         return
-    rows = files.read_rows(job, estimator)
+    rows = read_rows(job, estimator)
     for line in job.notes():
         note(line)
     with stage("searching"):
         search.fit(rows.X, rows.y, groups=rows.persons)
     model = search.best_estimator_
-    path, record = files.keep_model(model, rows, job)
+    path, record = keep_model(model, rows, job)
     chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
     record |= {"best_params": chosen}
     words = (
         ", ".join(f"{name}={show_name(value)}" for name, value in chosen.items()) or "the default"
     )
     text = (
-        f"{path}: {files.summary(model)}\nchosen: {words}\n"
-        f"{search.privacy_.headline}, the whole search"
+        f"{path}: {summary(model)}\nchosen: {words}\n{search.privacy_.headline}, the whole search"
     )
     emit_paid(record, text, job.ledger, options.as_json)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -28,16 +28,15 @@ from dpsparse._checks import (
     check_choice,
     check_delta,
     check_epsilon,
-    check_positive,
-    safe_repr,
+    check_share,
 )
-from dpsparse.accounting import Budget, Guarantee, NonPrivate, Phase, Plan
+from dpsparse.accounting import Budget, Guarantee, Plan
 from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Header, Table, header_of, read_table
 from dpsparse.preprocessing.defaults import LEAK_SHARE, MAX_FRAME_COLUMNS, STEP_SHARE
 from dpsparse.private_run import private_run
-from dpsparse.random import is_seeded, make_generator
+from dpsparse.random import is_seeded
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
@@ -60,12 +59,22 @@ class Want:
     note: str
     names: bool = False  # a threshold release
 
-    def add_to(self, budget: Budget, leak: float, prefix: str = "") -> None:
-        """The line of a budget that pays for it; `leak` of delta pays for names that only one row knows."""
-        if self.names:
-            budget.names(prefix + self.name, self.share, leak, self.note)
-        else:
-            budget.gaussian(prefix + self.name, self.share, self.size, self.note)
+
+def price_wants(
+    wants: Iterable[tuple[str, list[Want]]], epsilon: float, delta: float, leak_share: float
+) -> Budget:
+    """The budget of all releases that steps ask for, under their names behind the prefix of the step; `leak_share` of
+    delta pays for names that only one row knows."""
+    budget, wants = Budget(epsilon, delta), list(wants)
+    leaking = max(1, sum(want.names for _, each in wants for want in each))
+    for prefix, each in wants:
+        for want in each:
+            if want.names:
+                leak = delta * leak_share / leaking
+                budget.names(prefix + want.name, want.share, leak, want.note)
+            else:
+                budget.gaussian(prefix + want.name, want.share, want.size, want.note)
+    return budget
 
 
 class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -199,8 +208,6 @@ class PrivateStep(Step):
     privacy_: Guarantee = field(init=False)
     plan_: Plan = field(init=False)
 
-    _method: ClassVar[str] = ""
-
     def _check(self) -> None:
         """What a step that is fitted by itself must know."""
         check_choice("adjacency", self.adjacency, ADJACENCIES)
@@ -212,24 +219,19 @@ class PrivateStep(Step):
     def plan(self, n_columns: int) -> Plan:
         """What fitting this step by itself on `n_columns` columns will spend."""
         self._check()
+        return self._plan(n_columns, ROW)
+
+    def _plan(self, n_columns: int, unit: str) -> Plan:
         if self.epsilon is None:
             raise ParameterError(
                 f"{type(self).__name__} learns from private rows: give it an epsilon of its own, or put it into a "
                 "DPPipeline, which plans and pays for all steps at once."
             )
-        return self._plan(n_columns, ROW)
-
-    def _plan(self, n_columns: int, unit: str) -> Plan:
-        assert self.epsilon is not None
         wants = self._wants(n_columns)
         if not wants:
             raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
-        budget = Budget(self.epsilon, self.delta)
-        leak = self.delta * LEAK_SHARE / max(1, sum(want.names for want in wants))
-        for want in wants:
-            want.add_to(budget, leak)
-        mu = budget.mu
-        return Plan(
+        budget = price_wants([("", wants)], self.epsilon, self.delta, LEAK_SHARE)
+        plan = Plan(
             method=type(self).__name__,
             phases=budget.phases(),
             epsilon=float(self.epsilon),
@@ -237,8 +239,9 @@ class PrivateStep(Step):
             adjacency=self.adjacency,
             source=SOURCE,
             unit=unit,
-            parameters={"mu": mu},
+            parameters={"mu": budget.mu},
         )
+        return plan.seeded() if is_seeded(self.random_state) else plan
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn the constants of the map privately; needs an epsilon unless nothing is learnt.
@@ -256,12 +259,8 @@ class PrivateStep(Step):
         n_columns = len(header.names)
         if not self._wants(n_columns):
             self._note(header)
-            self._learn(RawRows.of(read), _no_releases(self.adjacency), "")
             return self
-        self.plan(n_columns)
         plan = self._plan(n_columns, ROW if groups is None else PERSON)
-        if is_seeded(self.random_state):
-            plan = plan.seeded()
         check_persons(groups, read)
 
         def learn(releases: Releases) -> None:
@@ -281,9 +280,7 @@ class SharingStep(PrivateStep):
     share: float = STEP_SHARE
 
     def _check(self) -> None:
-        check_positive("share", self.share)
-        if not self.share < 1.0:
-            raise ParameterError(f"share must be below 1, got {safe_repr(self.share)}; try 0.1.")
+        check_share("share", self.share, "try 0.1")
         super()._check()
 
 
@@ -306,15 +303,21 @@ def named_like(step: Step, table: np.ndarray) -> Any:
     return pandas.DataFrame(table, columns=step._columns)
 
 
-# ---- prices ---------------------------------------------------------------------------------------
-
-
 def narrow(rows: sp.csr_array) -> sp.csr_array:
     """The same rows with places of 32 bits where they suffice, as SciPy chooses them: half the memory, and the kernels
     that a compiled wheel brings along."""
     if rows.indices.dtype != np.int32 and max(rows.nnz, rows.shape[1]) < 2**31:
         rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
     return rows
+
+
+def refuse_own_price(name: str, step: Step) -> None:
+    """Refuse a step with an account of its own where a pipeline pays for all steps."""
+    if isinstance(step, PrivateStep) and (step.epsilon is not None or step.ledger is not None):
+        raise ParameterError(
+            f"Step {name!r} must have no epsilon and no ledger of its own: DPPipeline(epsilon=..., ledger=...) pays "
+            "for all steps."
+        )
 
 
 def check_persons(groups: Any, read: Any) -> None:
@@ -329,10 +332,3 @@ def warn_weak(texts: tuple[str, ...]) -> None:
     """Say which releases are of little use, when all is done: a warning may be an error, and the fit is paid."""
     for text in texts:
         warnings.warn(text, BudgetWarning, stacklevel=3)
-
-
-def _no_releases(adjacency: str) -> Releases:
-    """For steps that learn nothing: any release would be refused, as the plan has no phase."""
-    nothing = Phase("nothing", NonPrivate())
-    plan = Plan("nothing", (nothing,), math.inf, 0.5, adjacency, proven=False)
-    return Releases(plan, make_generator(None))

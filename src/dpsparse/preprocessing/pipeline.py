@@ -47,6 +47,8 @@ from dpsparse.preprocessing._step import (
     PrivateStep,
     Step,
     Want,
+    price_wants,
+    refuse_own_price,
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Header, Table, header_of
@@ -208,13 +210,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
                     "declared facts (PublicScaler, PublicEncoder, HashingEncoder)."
                 )
             step._check()
-            if isinstance(step, PrivateStep) and (
-                step.epsilon is not None or step.ledger is not None
-            ):
-                raise ParameterError(
-                    f"Step {name!r} must have no epsilon and no ledger of its own: DPPipeline(epsilon=..., ledger=...) "
-                    "pays for all steps."
-                )
+            refuse_own_price(name, step)
         model = steps[-1][1]
         if not isinstance(model, BaseDPLinearModel):
             raise ParameterError(
@@ -301,12 +297,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def _budget(self, wants: list[tuple[str, list[Want]]], epsilon: float) -> Budget:
         """The lines of all steps; that of the model, or of a search, is added to it."""
-        budget = Budget(epsilon, self.delta)
-        leaking = max(1, sum(want.names for _, each in wants for want in each))
-        for name, each in wants:
-            for want in each:
-                want.add_to(budget, self.delta * self.leak_share / leaking, f"{name}: ")
-        return budget
+        prefixed = [(f"{name}: ", each) for name, each in wants]
+        return price_wants(prefixed, epsilon, self.delta, self.leak_share)
 
     def _declarations(self) -> tuple[str, ...]:
         """What the guarantee rests on because it was declared to the steps."""

@@ -31,7 +31,7 @@ from dpsparse._cells import mark_missing
 from dpsparse._checks import did_you_mean, safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
-from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow
+from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow, refuse_own_price
 from dpsparse.preprocessing._tables import (
     KINDS,
     Header,
@@ -141,14 +141,9 @@ class DPTablePreparer(PrivateStep):
         parts = self._parts(self._planned(len(self._named) + 1))
         if not parts:
             raise DomainError("All columns are dropped; give at least one another role.")
-        for _, step, _ in parts:
+        for label, step, _ in parts:
             step._check()
-            if isinstance(step, PrivateStep) and (
-                step.epsilon is not None or step.ledger is not None
-            ):
-                raise ParameterError(
-                    "A step inside a table has no epsilon and no ledger of its own; its share is paid by the pipeline."
-                )
+            refuse_own_price(label, step)
 
     # ---- which column is what -------------------------------------------------------------------
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse._checks import rounded_up
-from dpsparse._text import show_name
+from dpsparse._checks import rounded_up, show_name
 
 if TYPE_CHECKING:
     from dpsparse.report.weights import Weight
