@@ -237,16 +237,15 @@ def _within(indptr: np.ndarray, indices: np.ndarray, minor: int) -> bool:
 
 
 def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Whether indices fall nowhere but from one row to the next."""
-    falls = [-_falls_between_rows(indptr, indices)]
-    end = int(indptr[-1])
-    over_rows(end, end // _QUICK, lambda a, b: falls.append(_falls(indices[max(a - 1, 0) : b])))
-    return bool(sum(falls) == 0)
+    """Whether indices fall nowhere but from one row to the next, as SciPy finds for a matrix without flags."""
+    fresh = sp.csr_array((indices, indices, indptr), shape=(len(indptr) - 1, 2**31 - 1))
+    return bool(fresh.has_canonical_format)
 
 
 def _holds_non_finite(values: np.ndarray) -> bool:
-    """Whether some number is NaN or infinite."""
-    return not _nowhere(len(values), lambda a, b: _not_finite(values[a:b]))
+    """Whether some number is NaN or infinite: then the sum is, which else overflows at most."""
+    with np.errstate(all="ignore"):
+        return not (np.isfinite(values.sum()) or np.isfinite(values).all())
 
 
 def _is_clipped(indptr: np.ndarray, values: np.ndarray, bound: float, norm: float) -> bool:
@@ -262,32 +261,6 @@ def _nowhere(n: int, count: Callable[[int, int], int]) -> bool:
     found: list[int] = []
     over_rows(n, n // _QUICK, lambda a, b: found.append(count(a, b)))
     return not any(found)
-
-
-@njit(cache=True, nogil=True)
-def _falls(indices):  # type: ignore[no-untyped-def]
-    falls = 0
-    for p in range(1, indices.size):
-        falls += indices[p] <= indices[p - 1]
-    return falls
-
-
-@njit(cache=True, nogil=True)
-def _falls_between_rows(indptr, indices):  # type: ignore[no-untyped-def]
-    falls = 0
-    for i in range(1, indptr.size - 1):
-        start = indptr[i]
-        if 0 < start < indptr[i + 1]:
-            falls += indices[start] <= indices[start - 1]
-    return falls
-
-
-@njit(cache=True, nogil=True)
-def _not_finite(values):  # type: ignore[no-untyped-def]
-    n = 0
-    for p in range(values.size):
-        n += values[p] - values[p] != 0.0
-    return n
 
 
 @njit(cache=True, nogil=True)

@@ -230,11 +230,6 @@ class Domain:
                 facts.append(f"{field.name}={value!r}")
         return f"Domain({', '.join(facts)})"
 
-    def _repr_html_(self) -> str:
-        from dpsparse.domain.file import as_html
-
-        return as_html(self)
-
     def _check_range(self) -> None:
         ends = self.target_range
         sound = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_real, ends))

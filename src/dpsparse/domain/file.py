@@ -15,7 +15,6 @@ A file holds what somebody stated; nothing in it is taken from rows.
 
 from __future__ import annotations
 
-import html
 import os
 import tomllib
 from collections.abc import Mapping
@@ -202,28 +201,3 @@ def save(domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = Fals
             plain(facts), sort_keys=False, allow_unicode=True
         )
     write_whole(path, text.encode(), overwrite)
-
-
-def as_html(domain: Domain) -> str:
-    """A table of the declared facts, for a notebook."""
-    facts = plain_facts(domain)
-    columns = facts.pop("columns", {})
-    rows = [(name, _told(value)) for name, value in facts.items()]
-    rows += [
-        (f"column {name}", "; ".join(f"{fact} {_told(value)}" for fact, value in stated.items()))
-        for name, stated in columns.items()
-    ]
-    if not rows:
-        rows = [("nothing", "is declared")]
-    cells = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows
-    )
-    return f"<table><caption>Public facts: Domain</caption>{cells}</table>"
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if isinstance(value, dict):
-        return "; ".join(f"{key}: {part}" for key, part in value.items())
-    return str(value)

@@ -85,6 +85,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _declares: ClassVar[bool] = False  # whether facts about columns were declared to it
     # Releases that noise has drowned, in words; known from released numbers.
     weak_: tuple[str, ...] = ()
+    missing_share_: np.ndarray = np.zeros(0)  # released shares of gaps, where a step counts them
 
     # ---- what a step implements -----------------------------------------------------------------
 
@@ -114,6 +115,10 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _names_out(self) -> list[str]:
         raise TypeError(f"{type(self).__name__} does not name its columns.")
+
+    def _fate(self, j: int) -> str:
+        """What became of raw column `j`, for a card."""
+        return "by a public hash"
 
     def _plain(self) -> Plain:
         """A plain scikit-learn transformer, and what becomes of the weights of a model behind it."""

@@ -137,6 +137,12 @@ class OneHot(Step):
             names.append(f"{column} is missing")
         return [name for name, kept in zip(names, self.kept_.tolist(), strict=True) if kept]
 
+    def _fate(self, j: int) -> str:
+        known = self.categories_[j]
+        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        how = "declared" if self._declares else "released"
+        return f"{how} categories: {listed or 'none'}; all others count as an average row or share columns"
+
     def _plain(self) -> Plain:
         """OneHotEncoder leaves out what it does not know. As a row has one cell in each group, the weight of "other"
         can be taken from the others of the group and put into the intercept: the margins are the same."""

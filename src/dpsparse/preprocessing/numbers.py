@@ -72,6 +72,11 @@ class _Scaled(Step):
         names = self._columns
         return [*names, *(f"{names[j]} is missing" for j in self.flagged_)]
 
+    def _fate(self, j: int) -> str:
+        low, high = self.center_[j] - self.reach_[j], self.center_[j] + self.reach_[j]
+        how = "declared bounds" if self._declares else "released range"
+        return f"{how} {low:.6g} to {high:.6g}, brought to -1 to 1"
+
     def _plain(self) -> Plain:
         """SimpleImputer -> MinMaxScaler, which clips."""
         from sklearn.impute import SimpleImputer

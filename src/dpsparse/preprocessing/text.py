@@ -152,6 +152,13 @@ class DPVectorizer(SharingStep):
             return [f"# {j}" for j in range(self.n_features)]
         return list(self.vocabulary_) or ["(no word)"]
 
+    def _fate(self, j: int) -> str:
+        return (
+            super()._fate(j)
+            if self._hashes
+            else f"released vocabulary of {len(self.vocabulary_)} words"
+        )
+
     def _plain(self) -> Plain:
         return self._vectorizer(), unchanged
 

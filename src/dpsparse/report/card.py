@@ -132,7 +132,7 @@ def _columns(model: Any) -> list[tuple[str, str, str]]:
         for _, part, names in getattr(step, "parts_", []):
             for j, name in enumerate(names):
                 learnt = f"learnt to be a {kinds[name]}" if name in kinds else ""
-                rows.append((name, learnt, _fact(part, j)))
+                rows.append((name, learnt, part._fate(j)))
     return rows
 
 
@@ -144,24 +144,9 @@ def _drowned_columns(model: Any) -> frozenset[str]:
         for _, part, names in getattr(
             step, "parts_", [("", step, list(getattr(step, "feature_names_in_", [])))]
         )
-        for j in np.flatnonzero(np.asarray(getattr(part, "missing_share_", [])) >= 1.0)
+        for j in np.flatnonzero(part.missing_share_ >= 1.0)
         if j < len(names)
     )
-
-
-def _fact(part: Any, j: int) -> str:
-    if hasattr(part, "categories_"):
-        known = part.categories_[j]
-        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-        how = "declared" if part._declares else "released"
-        return f"{how} categories: {listed or 'none'}; all others count as an average row or share columns"
-    if hasattr(part, "center_"):
-        low, high = part.center_[j] - part.reach_[j], part.center_[j] + part.reach_[j]
-        how = "declared bounds" if part._declares else "released range"
-        return f"{how} {low:.6g} to {high:.6g}, brought to -1 to 1"
-    if hasattr(part, "vocabulary_"):
-        return f"released vocabulary of {len(part.vocabulary_)} words"
-    return "by a public hash"
 
 
 def _proofs(source: str) -> list[tuple[str, str]]:
