@@ -9,6 +9,7 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import TINY
 from dpsparse.methods import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.rows import Rows
+from parts import clip_in_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -120,7 +121,7 @@ FREE = Domain(target_bound=1.0)
 
 
 def along(X, direction, *, constant=0.0, shortest=0.0, unit=2.0**-20, n_parts=1):
-    rows = Rows.clip(np.asarray(X, float), np.zeros(len(X)), FREE, n_parts=n_parts)
+    rows = clip_in_parts(np.asarray(X, float), np.zeros(len(X)), FREE, n_parts)
     units = rows.unit(np.ones(rows.n_features, np.float32), constant=constant, shortest=shortest)
     return units.along(np.asarray(direction, float)), unit
 

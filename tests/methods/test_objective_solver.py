@@ -28,6 +28,7 @@ from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows, ridge
 from dpsparse.sensitivity import ridge_minimiser, tilted_minimiser
+from parts import clip_in_parts
 
 CODES = np.array([0, 1])
 
@@ -46,7 +47,7 @@ def columns(
     """All columns of a table as ridge rows; targets of huber in [-1, 1]."""
     domain = Domain(target_bound=1.0, classes=[0, 1])
     labels = CODES if loss == "logistic" else None
-    rows = Rows.clip(sp.csr_array(X), np.asarray(y), domain, labels=labels, n_parts=n_parts)
+    rows = clip_in_parts(sp.csr_array(X), np.asarray(y), domain, n_parts, labels=labels)
     return rows.ridge(None, constant=constant, row_clip=row_clip, longest=longest, spread=spread)
 
 

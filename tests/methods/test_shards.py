@@ -14,6 +14,7 @@ from dpsparse.methods.frank_wolfe import Problem
 from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
+from parts import clip_in_parts
 from rows.test_engines import Apart, Cut, Scattered, assert_same, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -71,7 +72,7 @@ def small(loss="logistic", kappa=0.5, n_outputs=1):
     domain = _Domain(feature_bound=1.0, classes=[0, 1, 2][: max(2, n_outputs)], target_bound=1.0)
     y = np.arange(40) % max(2, n_outputs)
     labels = np.arange(max(2, n_outputs))
-    rows = Rows.clip(X, y, domain, labels=labels, n_parts=3)
+    rows = clip_in_parts(X, y, domain, 3, labels=labels)
     apart = Rows(Scattered(rows._parts), domain)
     problem = Problem(
         get_loss(loss), radius=3.0, n_iter=4, kappa=kappa, slope_bound=1.0, resolution=2**11,

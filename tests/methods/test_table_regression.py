@@ -27,6 +27,7 @@ from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.moments import _add_triangles, matrix, products, squares
+from parts import clip_in_parts
 
 BOUNDARY = [
     0.0, -0.0, 5e-324, 1e-310, TINY * (1 - 2.0**-53), TINY, 1e-20, 0.1, 1.0 - 2.0**-53, 1.0, 3.0,
@@ -164,7 +165,7 @@ def test_parts_change_no_answer():
     answers = []
     for n_parts in (1, 3):
         centre, scaling, axes = MAPS["turned"]
-        rows = Rows.clip(X, y, FREE, n_parts=n_parts).standardised(
+        rows = clip_in_parts(X, y, FREE, n_parts).standardised(
             centre, scaling, axes=axes, middle=0.2
         )
         units = rows.unit(np.ones(D, np.float32), shortest=1.0)

@@ -11,6 +11,7 @@ from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import DomainError, SchemaError
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
+from parts import clip_in_parts
 
 LABELS = np.array([0, 1])
 WIDTH = 6
@@ -175,7 +176,7 @@ def table(seed=0, n=300, persons=60):
 
 def answers(X, y, groups, n_parts=1):
     domain = Domain(classes=[0, 1, 2], unit="person")
-    rows = Rows.clip(X, y, domain, labels=np.arange(3), groups=groups, n_parts=n_parts)
+    rows = clip_in_parts(X, y, domain, n_parts, labels=np.arange(3), groups=groups)
     units = rows.unit(np.r_[np.linspace(0.5, 2.0, 29), 0.0], constant=0.1)
     w = np.random.default_rng(1).standard_normal((29, 3))
     queries = [

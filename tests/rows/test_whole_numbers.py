@@ -21,6 +21,7 @@ from dpsparse.release import Releases
 from dpsparse.rows import Rows, kernels, unit
 from dpsparse.rows.moments import squares
 from dpsparse.rows.scores import LinearModel, centred_scores
+from parts import clip_in_parts
 
 F32, F64 = np.finfo(np.float32), np.finfo(np.float64)
 BOUNDARY = [
@@ -221,7 +222,7 @@ def test_any_cut_into_parts_gives_the_same_sums(n_parts, classes):
     w = rng.standard_normal((30, k))
     answers = []
     for parts in (1, n_parts):
-        rows = Rows.clip(X, y, domain, labels=labels, n_parts=parts)
+        rows = clip_in_parts(X, y, domain, parts, labels=labels)
         units = rows.unit(np.linspace(0.5, 2.0, 30), constant=0.1)
         loss = "logistic" if k == 1 else "softmax"
         queries = [
@@ -458,7 +459,7 @@ def test_common_columns_first_change_no_answer(monkeypatch, outputs, n_parts):
     X = sp.vstack([X, sp.csr_array(np.pad(boundary_rows(), ((0, 0), (0, 51))))]).tocsr()
     y = rng.integers(0, 2, X.shape[0])
     scaling = np.where(rng.random(60) < 0.3, 0.0, rng.lognormal(size=60)).astype(np.float32)
-    rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=LABELS, n_parts=n_parts)
+    rows = clip_in_parts(X, y, Domain(classes=[0, 1]), n_parts, labels=LABELS)
     plain = rows.unit(scaling, constant=0.4)
     assert np.array_equal(plain.kept, np.flatnonzero(scaling))
     for name, value in (("_MANY", 20), ("_COMMON", 7), ("_KNOWN", 15)):

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import HUGE, TINY, BoundedData, Part, by_person
+from dpsparse.domain.clipping import HUGE, TINY, BoundedData, Part
 from dpsparse.exceptions import ParameterError
 from dpsparse.jit import njit
 from dpsparse.rows import sources
@@ -71,24 +70,9 @@ class Rows:
         *,
         labels: np.ndarray | None = None,
         groups: Any = None,
-        n_parts: int = 1,
     ) -> Rows:
-        """Rows of one table, made to satisfy `domain`; `n_parts` changes no answer."""
-        if n_parts == 1:
-            return cls([domain.part(X, y, labels=labels, groups=groups)], domain)
-        edges = np.linspace(0, X.shape[0], n_parts + 1).astype(int)
-        if groups is not None:  # a person is in one part
-            order, starts = by_person(groups, X.shape[0])
-            X, y = X[order], y[order]
-            groups = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-            edges = starts[np.linspace(0, len(starts) - 1, n_parts + 1).astype(int)]
-        parts = [
-            domain.part(
-                X[a:b], y[a:b], labels=labels, groups=None if groups is None else groups[a:b]
-            )
-            for a, b in pairwise(edges)
-        ]
-        return cls(parts, domain)
+        """Rows of one table, made to satisfy `domain`."""
+        return cls([domain.part(X, y, labels=labels, groups=groups)], domain)
 
     # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py). `memory` is what a
     # fit may use here beside its weights, `directory` is where rows are spooled (default: that of temporary files).
