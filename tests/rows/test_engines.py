@@ -233,8 +233,9 @@ def test_spooled_rows_have_no_name_and_leave_nothing_behind(tmp_path):
     assert stat.S_IMODE(opened.st_mode) == 0o600
 
 
-def test_rows_are_written_twice_and_no_more(monkeypatch):
-    """As they come, and scaled for the gradients; of views that only tell lengths the lengths alone are stored."""
+def test_rows_are_written_three_times_and_no_more(monkeypatch):
+    """As they come, centred, and scaled for the gradients; of views that only tell lengths the lengths alone are
+    stored."""
     X, y = table("2", "narrow")
     written, append = [], Stored.append
     monkeypatch.setattr(
@@ -243,7 +244,7 @@ def test_rows_are_written_twice_and_no_more(monkeypatch):
         lambda self, part: written.append(type(part).__name__) or append(self, part),
     )
     model("2").fit(Rows.from_csr(X, y))
-    assert sorted(written) == ["MarginPart", "Part", "UnitPart", "_Lengths", "_Lengths"]
+    assert sorted(written) == ["MarginPart", "Part", "Part", "UnitPart", "_Lengths"]
 
 
 def test_a_second_fit_reads_no_file_again(tmp_path):

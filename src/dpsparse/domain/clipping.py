@@ -238,7 +238,8 @@ def _within(indptr: np.ndarray, indices: np.ndarray, minor: int) -> bool:
 
 def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
     """Whether indices fall nowhere but from one row to the next, as SciPy finds for a matrix without flags."""
-    fresh = sp.csr_array((indices, indices, indptr), shape=(len(indptr) - 1, 2**31 - 1))
+    widest = int(np.iinfo(indices.dtype).max)  # so that SciPy keeps the type
+    fresh = sp.csr_array((indices, indices, indptr), shape=(len(indptr) - 1, widest))
     return bool(fresh.has_canonical_format)
 
 
