@@ -32,7 +32,7 @@ def mixed(price, count=None):
     budget.gaussian("counts", 0.1, numbers=3)
     budget.picks("support", 0.3, picks=7)
     budget.names("words", 0.05, leak=1e-9)
-    budget.gaussian("gradients", REST, numbers=50, times=4)
+    budget.event("gradients", REST, lambda mu: RoundedGaussian(1.0 / mu, 1.0, 50), times=4)
     if count is not None:
         budget.fixed("count", count)
     return budget

@@ -159,7 +159,7 @@ def test_sums_of_many_rows_keep_their_sensitivity():
         domain = Domain(classes=[0, 1])
         rows = Rows.clip(np.full((n, 1), 0.7), np.zeros(n, int), domain, labels=np.array([0, 1]))
         sums = rows.entries(1.0, 1.0).gradient(
-            "logistic", np.zeros((1, 1)), np.array([40.0]), clip=1.0, cutoff=1.0, original=True
+            "logistic", np.zeros((1, 1)), np.array([40.0]), clip=1.0, cutoff=1.0
         )
         whole.append(int(sums.whole(1e-6)[0, 0]))
     assert whole[1] - whole[0] == pytest.approx(0.7e6, abs=2)

@@ -58,8 +58,8 @@ def contributions(units, rows, K=3):
     """Queries of unit rows, with the L2 bound of one row."""
     w = np.linspace(-3.0, 3.0, WIDTH * K).reshape(WIDTH, K)
     yield units.masses()
-    for clip, stretch in ((1.0, 0.0), (0.3, 0.0), (0.7, 1e-3)):
-        options = {"clip": clip, "stretch": stretch, "original": stretch > 0}
+    for clip, weight in ((1.0, 1.0), (0.3, 1.0), (0.7, 1e-3)):
+        options = {"clip": clip, "class_weight": np.full(3, weight)}
         yield units.gradient("logistic", w[:, :1], np.zeros(1), **options)
         yield units.gradient("softmax", w, np.zeros(K), **options)
     margins = units.margins(w[:, :1])
@@ -93,7 +93,7 @@ def test_no_person_exceeds_the_entrywise_bounds():
         longest = 1.7
         units = rows.entries(1.0, longest)
         for loss, k, clip in (("logistic", 1, 1.0), ("softmax", 3, math.sqrt(2.0))):
-            options = {"clip": clip, "cutoff": 1.0, "original": True}
+            options = {"clip": clip, "cutoff": 1.0}
             query = units.gradient(loss, np.zeros((WIDTH, k)), 50.0 * np.arange(k), **options)
             whole = query.whole(UNIT)
             assert np.abs(whole).max() * UNIT <= query.sensitivity("add-remove").value, name

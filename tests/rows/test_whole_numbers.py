@@ -66,7 +66,7 @@ def norm(whole):
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_no_boundary_row_exceeds_its_bound(domain, scaling, constant):
-    """Masses, gradients of one and three outputs, stretched or not: at most the stated sensitivity."""
+    """Masses, gradients of one and three outputs, weighted or not: at most the stated sensitivity."""
     domain, scaling = DOMAINS[domain], SCALINGS[scaling]
     longest = 0.0
     unit = 1e-6
@@ -76,8 +76,8 @@ def test_no_boundary_row_exceeds_its_bound(domain, scaling, constant):
         rows = Rows.clip(sp.csr_array(x[None, :]), np.array([1]), domain, labels=LABELS)
         units = rows.unit(scaling, constant=constant)
         queries = [units.masses()]
-        for clip, stretch in ((1.0, 0.0), (0.3, 0.0), (0.7, 1e-3), (1.0, 1e29)):
-            options = {"clip": clip, "stretch": stretch, "original": stretch > 0}
+        for clip, weight in ((1.0, 1.0), (0.3, 1.0), (0.7, 1e-3), (1.0, 1e29)):
+            options = {"clip": clip, "class_weight": np.full(3, weight)}
             queries.append(units.gradient("logistic", w[:, :1], np.zeros(1), **options))
             queries.append(units.gradient("softmax", w, np.zeros(3), **options))
         for query in queries:
@@ -103,7 +103,6 @@ def test_no_boundary_row_exceeds_its_entrywise_bound(domain):
                 50.0 * np.arange(k),
                 clip=clip,
                 cutoff=1.0,
-                original=True,
             )
             whole = query.whole(unit)
             assert np.abs(whole).max() * unit <= query.sensitivity("add-remove").value
@@ -166,15 +165,15 @@ def test_a_negative_number_of_a_nonnegative_vector_counts_as_nothing():
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_slopes_that_float64_cannot_hold_keep_the_bound_of_their_row(loss):
-    """A slope of zero times an infinite length is no number, and the others are infinite: clipped one by one they
+    """A slope of zero times an infinite weight is no number, and the others are infinite: clipped one by one they
     are sqrt 2 too long. No plan has such numbers; the kernel does not rely on it."""
     k = 3 if loss == "softmax" else 1
     for target, offset in ((0, [200.0, 0.0, 0.0]), (1, [200.0, 0.0, 0.0]), (1, [0.0, 0.0, 0.0])):
         rows = Rows.clip(np.ones((1, 2)), [target], Domain(classes=[0, 1]), labels=LABELS)
-        for stretch in (math.inf, 1e308):
+        for weight in (math.inf, 1e308):
             query = rows.unit(np.ones(2, np.float32)).gradient(
-                loss, np.zeros((2, k)), np.array(offset[:k]), clip=1.0, original=True,
-                stretch=stretch,
+                loss, np.zeros((2, k)), np.array(offset[:k]), clip=1.0,
+                class_weight=np.full(3, weight),
             )  # fmt: skip
             assert norm(query.whole(1e-6)) * 1e-6 <= 1.0
 

@@ -264,11 +264,9 @@ class Budget:
 
     # ---- lines ---------------------------------------------------------------------------------
 
-    def gaussian(
-        self, name: str, share: float | None, numbers: int, note: str = "", times: int = 1
-    ) -> None:
-        """`times` sums of `numbers` whole numbers each, with Gaussian noise; they split the share evenly."""
-        self.event(name, share, lambda mu: RoundedGaussian(1.0 / mu, 1.0, numbers), note, times)
+    def gaussian(self, name: str, share: float | None, numbers: int, note: str = "") -> None:
+        """A sum of `numbers` whole numbers with Gaussian noise."""
+        self.event(name, share, lambda mu: RoundedGaussian(1.0 / mu, 1.0, numbers), note)
 
     def picks(self, name: str, share: float | None, picks: int, note: str = "") -> None:
         """`picks` draws of the exponential mechanism; one of range eta costs about a Gaussian of parameter eta/2."""

@@ -160,15 +160,13 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 
 
 # ---- gradients -----------------------------------------------------------------------------------
-# `original` takes margins of the original rows, norm_i z_i.w, instead of those of z_i. With `stretch` = 1/R the
-# contribution is that of the original row divided by R, norm_i/R r_i z_i, clipped as a whole. `boost` holds a public
-# weight of every class, or nothing; slopes are multiplied by it before they are clipped.
+# `boost` holds a public weight of every class, or nothing; slopes are multiplied by it before they are clipped.
 
 
 @inner
 def _slopes_of_one(
-    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, boost, start, stop, r,
+    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, boost, start, stop, r,
 ):  # fmt: skip
     """r <- R_i of one output for the rows start..stop-1, in short loops that the processor can take four at a time."""
     w, n = weights.reshape(weights.size), stop - start
@@ -182,15 +180,9 @@ def _slopes_of_one(
             m += z[p] * w[np.uint32(columns[p])]
         r[i] = m * (1.0 / ROW)
         lo = hi
-    if original:
-        for i in range(n):
-            r[i] *= norm[start + i]
     b = offset[0]
     for i in range(n):
         r[i] = slope(loss, r[i] + b, targets[start + i], cutoff)
-    if stretch > 0.0:
-        for i in range(n):
-            r[i] *= norm[start + i] * stretch
     if boost.size > 0:
         for i in range(n):
             r[i] *= boost[np.int64(targets[start + i])]
@@ -200,8 +192,8 @@ def _slopes_of_one(
 
 @inner
 def _whole_slopes(
-    i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    cutoff, clip, original, stretch, boost, r,
+    i, indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    cutoff, clip, boost, r,
 ):  # fmt: skip
     """r <- R_i of several outputs (softmax): at most `cutoff` each, as a vector clipped to norm `clip`.
     False, and zeros, where the whole numbers are too long."""
@@ -213,13 +205,11 @@ def _whole_slopes(
         for k in range(K):
             r[k] += z[p] * weights[j, k]
     for k in range(K):
-        r[k] = r[k] * ((1.0 / ROW) * (norm[i] if original else 1.0)) + offset[k]
+        r[k] = r[k] * (1.0 / ROW) + offset[k]
     softmax(r)
     squares = 0.0
     for k in range(K):
         r[k] -= 1.0 if k == targets[i] else 0.0
-        if stretch > 0.0:
-            r[k] *= norm[i] * stretch
         if boost.size > 0:
             r[k] *= boost[np.int64(targets[i])]
         squares += r[k] * r[k]
@@ -237,8 +227,8 @@ def _whole_slopes(
 
 @_jit
 def gradient_one(
-    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
+    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """One output: out_j += whole part of R_i Z_ij * fine, some rows at a time, which the second look finds in
     the cache."""
@@ -248,8 +238,8 @@ def gradient_one(
         while end < min(stop, start + MOST_ROWS) and indptr[end] - indptr[start] < MOST_ENTRIES:
             end += 1
         _slopes_of_one(
-            indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-            loss, cutoff, clip, original, stretch, boost, start, end, r,
+            indptr, columns, z, constant, targets, weights, constant_weight, offset,
+            loss, cutoff, clip, boost, start, end, r,
         )  # fmt: skip
         total = np.int64(0)
         lo = np.uint64(indptr[start])
@@ -267,16 +257,16 @@ def gradient_one(
 
 @_jit
 def gradient_many(
-    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, boost, fine, start, stop, out, out_constant,
+    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """Several outputs: the same with a vector of slopes."""
     K = weights.shape[1]
     r = np.empty(K)
     for i in range(start, stop):
         sound = _whole_slopes(
-            i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-            cutoff, clip, original, stretch, boost, r,
+            i, indptr, columns, z, constant, targets, weights, constant_weight, offset,
+            cutoff, clip, boost, r,
         )  # fmt: skip
         if not sound:
             continue
@@ -290,20 +280,20 @@ def gradient_many(
 
 @_jit
 def slopes(
-    indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-    loss, cutoff, clip, original, stretch, boost, start, stop, out,
+    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    loss, cutoff, clip, boost, start, stop, out,
 ):  # fmt: skip
     """out_i <- R_i, for sums that are taken person by person (persons.py)."""
     if out.shape[1] == 1:
         _slopes_of_one(
-            indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-            loss, cutoff, clip, original, stretch, boost, start, stop, out[start:stop, 0],
+            indptr, columns, z, constant, targets, weights, constant_weight, offset,
+            loss, cutoff, clip, boost, start, stop, out[start:stop, 0],
         )  # fmt: skip
     else:
         for i in range(start, stop):
             _whole_slopes(
-                i, indptr, columns, z, constant, norm, targets, weights, constant_weight, offset,
-                cutoff, clip, original, stretch, boost, out[i],
+                i, indptr, columns, z, constant, targets, weights, constant_weight, offset,
+                cutoff, clip, boost, out[i],
             )  # fmt: skip
 
 

@@ -48,25 +48,24 @@ def exp(x):
 
 
 @inner
-def slope_and_curvature(loss, margin, lost, target, cutoff):
-    """First and second derivative of a loss of one output. The margin has two parts: a residual is exact where the
-    first and the target nearly cancel."""
+def slope_in_parts(loss, margin, lost, target, cutoff):
+    """The slope of a loss of one output. The margin has two parts: a residual is exact where the first and the target
+    nearly cancel."""
     if loss == LOGISTIC:
         sign = 1.0 - 2.0 * target
-        size = 1.0 / (1.0 + exp(-sign * (margin + lost)))
-        return sign * size, size * (1.0 - size)
+        return sign * (1.0 / (1.0 + exp(-sign * (margin + lost))))
     residual = (margin - target) + lost
     if loss == SQUARED:
-        return residual, 1.0
+        return residual
     if loss == HUBER:
-        return min(max(residual, -cutoff), cutoff), 1.0 if abs(residual) <= cutoff else 0.0
-    return np.nan, np.nan  # a loss without a branch here is no other loss in disguise
+        return min(max(residual, -cutoff), cutoff)
+    return np.nan  # a loss without a branch here is no other loss in disguise
 
 
 @inner
 def slope(loss, margin, target, cutoff):
-    """The slope of a loss of one output."""
-    return slope_and_curvature(loss, margin, 0.0, target, cutoff)[0]
+    """The same of a margin in one part."""
+    return slope_in_parts(loss, margin, 0.0, target, cutoff)
 
 
 @inner

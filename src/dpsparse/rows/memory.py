@@ -179,12 +179,10 @@ class Rows:
         constant: float,
         row_clip: float,
         longest: float,
-        spread: bool = False,
     ) -> RidgeRows:
-        """Rows on the columns of a released support (None: on all), for problems with a minimiser; `spread` leaves
-        them where they are."""
+        """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
         return RidgeRows(
-            self, support, constant=constant, row_clip=row_clip, longest=longest, spread=spread
+            self, support, constant=constant, row_clip=row_clip, longest=longest
         )  # fmt: skip
 
     def standardised(

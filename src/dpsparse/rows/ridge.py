@@ -9,8 +9,7 @@ the digits of a float64, theta is a sum of two float64s, and sums over rows are 
 compared with tol is the true gradient up to a fraction of a row's (Lemma 2). And the search cannot stop early, fail
 or cycle.
 
-Rows come here, on the columns of the support, or stay where they are ("spread"): whole numbers do not tell how rows
-are cut, nor do the directions of the search, which are conjugate gradients of whole-number sums there.
+Rows come here, on the columns of the support, from wherever they are; whole numbers do not tell how rows are cut.
 
 | symbol | variable | meaning |
 |---|---|---|
@@ -39,7 +38,7 @@ from dpsparse import arithmetic
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.jit import njit
 from dpsparse.losses import get_loss
-from dpsparse.rows.loss_kernels import CODES, slope_and_curvature
+from dpsparse.rows.loss_kernels import CODES, slope_in_parts
 from dpsparse.rows.parts import InMemory, Parts
 from dpsparse.rows.query import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
@@ -127,10 +126,8 @@ class RidgeRows:
         constant: float,
         row_clip: float,
         longest: float,
-        spread: bool = False,
     ) -> None:
         self.row_clip, self.longest, self._constant = row_clip, longest, constant
-        self.spread = spread
         self._rows_per_unit = rows.rows_per_unit
         self.n_columns = rows.n_features if support is None else len(support)
         self.width = self.n_columns + (constant > 0.0)
@@ -138,11 +135,13 @@ class RidgeRows:
         self._make = partial(_ridge_part, support, constant, row_clip, longest)
 
     @cached_property
+    def gathered(self) -> _RidgePart:
+        """All rows as one part; made when a query is asked, not before: nothing else may look at rows."""
+        return _joined(self._of.collect(self._make))
+
+    @cached_property
     def _parts(self) -> Parts:
-        """Made when a query is asked, not before: nothing else may look at rows."""
-        if self.spread:
-            return self._of.map(self._make)
-        return InMemory([_joined(self._of.collect(self._make))])
+        return InMemory([self.gathered])
 
     def problem(
         self,
@@ -184,15 +183,11 @@ class RidgeRows:
         return sp.csr_array(sp.hstack([columns, constants]))
 
     @cached_property
-    def gathered(self) -> _RidgePart:
-        """All rows here, as one part."""
-        return _joined(self._parts.collect(_same))
-
-    @cached_property
     def size(self) -> tuple[int, float]:
         """The number of rows and the largest a_i |f_i|^2."""
-        found = self._parts.collect(partial(_size, self._constant))
-        return sum(n for n, _ in found), max((most for _, most in found), default=0.0)
+        part = self.gathered
+        most = _most(part.indptr, part.values, self._constant, part.weights)
+        return len(part.weights), float(most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,28 +274,14 @@ class RidgeProblem:
         first = _leading_bits(theta.high)
         split = np.column_stack([first, theta.high - first, theta.low])
         unit = 2.0 ** (BITS - math.frexp(self.gradient_bound)[1])  # a power of two: nothing is lost
-        sums = self.rows._parts.sum((len(split), 2), self._adds(_add_gradient, split, unit))
+        code, cutoff = COMPILED[self.loss].code, self.slope_bound
+        add = partial(_add, self.rows._constant, code, cutoff, split, unit)
+        sums = self.rows._parts.sum((len(split), 2), add)
         whole = sums[:, 0] + (sums[:, 1] >> BITS)
         total = whole.astype(np.float64)
         rest = (whole - total.astype(np.int64)) + (sums[:, 1] & (2**BITS - 1)) * 2.0**-BITS
         pull = self.ridge * ((theta.high - self.centre) + theta.low)
         return np.asarray(total / unit + (rest / unit + (pull if tilt is None else pull + tilt)))
-
-    def curved(self, theta: Precise, direction: np.ndarray) -> np.ndarray:
-        """The Hessian at theta times a direction, by a sum of whole numbers: right enough to search by."""
-        n, most = self.rows.size
-        most *= COMPILED[self.loss].smoothness * math.sqrt(_dot(direction, direction))
-        pull = self.ridge * direction
-        if not 2.0**-900 < most < math.inf:
-            return np.asarray(pull)
-        unit = 2.0 ** (61 - n.bit_length() - math.frexp(most)[1])
-        both = np.column_stack([theta.high, direction])
-        sums = self.rows._parts.sum((self.rows.width, 2), self._adds(_add_curved, both, unit))
-        return np.asarray((sums[:, 0] + sums[:, 1] * 2.0**-BITS) / unit + pull)
-
-    def _adds(self, kernel: Any, at: np.ndarray, unit: float) -> Callable[..., None]:
-        code, cutoff = COMPILED[self.loss].code, self.slope_bound
-        return partial(_add, kernel, self.rows._constant, code, cutoff, at, unit)
 
     def guess(self, theta: Precise, tilt: np.ndarray | None = None) -> np.ndarray:
         """The gradient in plain float64: fast, and right enough far from the minimiser."""
@@ -328,14 +309,13 @@ class RidgeProblem:
 def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
     """A point where the gradient norm is at most tol/2, in as many steps as needed; the other half is for rounding.
 
-    Where rows are here, some steps in plain float64 come near; what counts is decided with all digits.
+    Some steps in plain float64 come near; what counts is decided with all digits.
     """
     start = Precise(problem.centre.copy(), np.zeros(problem.rows.width))
     if tilt is not None:
         start = start.plus(-tilt / problem.ridge)
-    if not problem.rows.spread:
-        near, _ = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
-        start = near if np.all(np.isfinite(near.high)) else start
+    near, _ = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
+    start = near if np.all(np.isfinite(near.high)) else start
     found, norm = _search(problem, tilt, start, problem.evaluate, problem.tol / 2, math.inf)
     if not norm <= problem.tol / 2:  # a norm that is not a number ends the search as well
         raise InternalError(
@@ -387,11 +367,9 @@ def _steps(
 
 
 def _newton(problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: float) -> np.ndarray:
-    """The Newton step: exactly, or by conjugate gradients where there are many columns or rows are elsewhere."""
+    """The Newton step: exactly, or by conjugate gradients where there are many columns."""
     ridge, rows = problem.ridge, problem.rows
     rtol = min(0.1, (norm / problem.gradient_bound) ** 0.5)
-    if rows.spread:
-        return _conjugate(partial(problem.curved, theta), gradient, rtol)
     table, bend = rows.table, problem._slopes_and_bends(theta.high)[1]
     if not isinstance(table, np.ndarray):
         return _conjugate(lambda v: table.T @ (bend * (table @ v)) + ridge * v, gradient, rtol)
@@ -437,22 +415,14 @@ def _norm(a: np.ndarray) -> float:
     return math.sqrt(_dot(a, a))
 
 
-def _same(part: _RidgePart) -> _RidgePart:
-    return part
-
-
-def _size(constant: float, part: _RidgePart) -> tuple[int, float]:
-    return len(part.weights), float(_most(part.indptr, part.values, constant, part.weights))
-
-
 def _add(
-    kernel: Any, constant: float, code: int, cutoff: float, at: np.ndarray, unit: float,
+    constant: float, code: int, cutoff: float, at: np.ndarray, unit: float,
     part: _RidgePart, out: np.ndarray,
 ) -> None:  # fmt: skip
     rows = part.indptr, part.columns, part.values, constant, part.weights, part.targets
     sum_over_rows(
         len(part.weights), len(part.values), out,
-        partial(kernel, *rows, code, cutoff, at, unit),
+        partial(_add_gradient, *rows, code, cutoff, at, unit),
     )  # fmt: skip
 
 
@@ -599,33 +569,11 @@ def _add_gradient(
         if constant > 0.0:
             m, first = _two_sum(m, constant * (split[last, 0] + split[last, 1]))
             lost += first + constant * split[last, 2]
-        slope = slope_and_curvature(loss, m, lost, targets[i], cutoff)[0] * weights[i] * unit
+        slope = slope_in_parts(loss, m, lost, targets[i], cutoff) * weights[i] * unit
         for p in range(indptr[i], indptr[i + 1]):
             _put(slope * np.float64(values[p]), sums, columns[p])
         if constant > 0.0:
             _put(slope * constant, sums, last)
-
-
-@_jit
-def _add_curved(
-    indptr, columns, values, constant, weights, targets, loss, cutoff, both, unit, start, stop, sums
-):  # fmt: skip
-    """sums += sum_i a_i l''(f_i.theta) (f_i.v) f_i in units of 1/unit; theta and v are the columns of `both`."""
-    last = both.shape[0] - 1
-    for i in range(start, stop):
-        m, along = 0.0, 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            x = np.float64(values[p])
-            m += x * both[columns[p], 0]
-            along += x * both[columns[p], 1]
-        if constant > 0.0:
-            m += constant * both[last, 0]
-            along += constant * both[last, 1]
-        bend = slope_and_curvature(loss, m, 0.0, targets[i], cutoff)[1] * weights[i] * along * unit
-        for p in range(indptr[i], indptr[i + 1]):
-            _put(bend * np.float64(values[p]), sums, columns[p])
-        if constant > 0.0:
-            _put(bend * constant, sums, last)
 
 
 @_jit

@@ -137,15 +137,12 @@ class UnitRows:
         *,
         clip: float,
         cutoff: float = np.inf,
-        original: bool = False,
-        stretch: float = 0.0,
         constant_weight: np.ndarray | None = None,
         class_weight: np.ndarray | None = None,
     ) -> Query:
         """sum_i z_i r_i' with slopes r_i clipped to norm `clip`: (width, K), then one row for the constant.
 
-        `original` takes slopes at the margins of the original rows; `stretch` = 1/R asks for contributions
-        of the original rows, divided by R. Rows of bounded entries answer with an entrywise bound: `cutoff`.
+        Rows of bounded entries answer with an entrywise bound: `cutoff`.
         A public `class_weight` multiplies slopes before they are clipped. Weights are rounded to float32 here, for
         every engine alike: the step is that of the rounded weights.
         """
@@ -155,7 +152,7 @@ class UnitRows:
             weights = np.ascontiguousarray(weights, np.float32)
         at = _At(
             weights, last, offset, LOSSES[loss], cutoff, clip,
-            original, stretch, np.empty(0) if class_weight is None else class_weight,
+            np.empty(0) if class_weight is None else class_weight,
         )  # fmt: skip
 
         def whole(unit: float) -> np.ndarray:
@@ -264,12 +261,10 @@ class _At(NamedTuple):
     loss: int
     cutoff: float
     clip: float
-    original: bool
-    stretch: float
     boost: np.ndarray
 
     def of(self, part: UnitPart) -> tuple[Any, ...]:
-        return *part.rows, part.targets, *self
+        return part.indptr, part.columns, part.z, part.constant, part.targets, *self
 
 
 def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: Any) -> None:
