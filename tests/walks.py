@@ -30,10 +30,18 @@ def files_entered(walk: Callable[[float], object]) -> list[str]:
     entered: set[str] = set()
 
     def notice(frame, event, argument):
-        if event == "call" and frame.f_code.co_name != "<module>":
+        if event == "call" and frame.f_code.co_name != "<module>" and frame.f_code not in compiled:
             entered.add(frame.f_code.co_filename)
 
     walk(1.0)  # imports what the call needs; another price, so that nothing is remembered
+    modules = [module for name, module in sys.modules.items() if name.startswith("dpsparse")]
+    # Numba tells a profiler of its kernels as if they were Python.
+    compiled = {
+        kernel.py_func.__code__
+        for module in modules
+        for kernel in vars(module).values()
+        if hasattr(kernel, "py_func")
+    }
     before = sys.getprofile()
     sys.setprofile(notice)
     try:
