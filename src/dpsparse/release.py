@@ -50,7 +50,7 @@ from dpsparse.mechanisms import (
 )
 from dpsparse.mechanisms.gaussian import MOST_EXACT, exact_unit
 from dpsparse.noise import STEPS
-from dpsparse.rows.query import Query
+from dpsparse.rows.parts import Query
 from dpsparse.threads import in_pieces
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dpsparse.domain.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
 from dpsparse.methods.frank_wolfe import Problem, RowArrays, kernel
-from dpsparse.methods.frank_wolfe.defaults import choose_reach
+from dpsparse.methods.frank_wolfe.plan import choose_reach
 from dpsparse.methods.frank_wolfe.scores import lay_out
 from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
 from dpsparse.random import make_generator

@@ -13,7 +13,7 @@ from dpsparse.evaluation.defaults import EDGES
 from dpsparse.evaluation.plan import Subject, cuts, number_of_bins
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
-from dpsparse.rows.query import Query
+from dpsparse.rows.parts import Query
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,13 +89,6 @@ def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([float(int(x) - int(y)) for x, y in zip(a, b, strict=True)])
 
 
-def fresh(whole: np.ndarray) -> np.ndarray:
-    """The numbers of a query in an array that nobody else holds: noise is added in place, and a query that
-    remembers its answer (rows/query.py) must not hand it out with the noise of an earlier release."""
-    flat = whole.reshape(-1)
-    return flat if flat.flags.writeable else flat.copy()
-
-
 class Mechanism(ABC):
     """A law and its price: what pays for a release, what it may cost, what it revealed. The audit tests both."""
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpsparse.accounting.events import Gaussian, RoundedGaussian
 from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms.base import Answer, Release, difference, fresh
+from dpsparse.mechanisms.base import Answer, Release, difference
 from dpsparse.noise import STEPS, add_integers
 from dpsparse.random import Generator
 
@@ -60,7 +60,7 @@ class GaussianNoise(Answer):
         return self.unit / self.scale if self.scale > 0.0 else math.inf
 
     def question(self) -> np.ndarray:
-        return fresh(self.query.whole(self.unit))
+        return self.query.fresh(self.unit)
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         if self.scale > 0.0:

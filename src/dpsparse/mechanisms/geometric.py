@@ -16,7 +16,7 @@ import numpy as np
 
 from dpsparse.accounting.events import Event, Geometric, NonPrivate
 from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms.base import Answer, Release, difference, fresh
+from dpsparse.mechanisms.base import Answer, Release, difference
 from dpsparse.mechanisms.gaussian import exact_unit
 from dpsparse.random import Generator, two_sided_geometric
 
@@ -71,7 +71,7 @@ class GeometricNoise(Answer):
         return 1.0 / self.scale if self.scale > 0.0 else math.inf
 
     def question(self) -> np.ndarray:
-        return fresh(self.query.whole(self.unit))
+        return self.query.fresh(self.unit)
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         if self.scale > 0.0:

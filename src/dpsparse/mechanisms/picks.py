@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from dpsparse.accounting.events import Exponential, Pure
 from dpsparse.exceptions import CalibrationError
-from dpsparse.mechanisms.base import Answer, Mechanism, Release, fresh
+from dpsparse.mechanisms.base import Answer, Mechanism, Release
 from dpsparse.mechanisms.top_k import ROUNDING_RANGE, top_k
 from dpsparse.random import Generator
 from dpsparse.sensitivity import Sensitivity, vertex_score
@@ -57,7 +57,7 @@ class Picks(Answer):
         return self.kappa
 
     def question(self) -> np.ndarray:
-        return fresh(self.scores.whole(self.unit))
+        return self.scores.fresh(self.unit)
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         return top_k(question, self.k, self.kappa, rng)

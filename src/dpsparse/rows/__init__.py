@@ -2,7 +2,7 @@
 
 from dpsparse.rows.columns import Names, NumberColumns, RawRows
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.query import Query
+from dpsparse.rows.parts import Query
 from dpsparse.rows.ridge import RidgeProblem, RidgeRows
 from dpsparse.rows.short import Margins
 from dpsparse.rows.unit import UnitRows

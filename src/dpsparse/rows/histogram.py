@@ -26,8 +26,7 @@ import numpy as np
 
 from dpsparse.jit import njit
 from dpsparse.rows import kernels
-from dpsparse.rows.parts import InMemory, Parts
-from dpsparse.rows.query import Query, units_in_one
+from dpsparse.rows.parts import InMemory, Parts, Query, units_in_one
 from dpsparse.sensitivity import count_below, feature_masses, signed_sum
 
 LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025

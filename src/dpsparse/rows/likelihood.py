@@ -23,7 +23,7 @@ import numpy as np
 
 from dpsparse.domain.clipping import Part
 from dpsparse.jit import njit
-from dpsparse.rows.query import Query
+from dpsparse.rows.parts import Query
 from dpsparse.sensitivity import Sensitivity, clipped_gradient_sum, second_moments
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.jit import njit
 from dpsparse.rows import sources
 from dpsparse.rows.cells import CellsAt, cell_scores
-from dpsparse.rows.parts import InMemory, Parts
+from dpsparse.rows.parts import InMemory, Parts, Query
 from dpsparse.rows.persons import at_most
-from dpsparse.rows.query import Query
 from dpsparse.rows.ridge import RidgeRows
 from dpsparse.rows.short import count, short_sum
 from dpsparse.rows.unit import UnitRows

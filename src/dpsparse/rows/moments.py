@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse.jit import njit
-from dpsparse.rows.query import Query
+from dpsparse.rows.parts import Query
 from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import feature_masses, second_moments
 

@@ -9,14 +9,26 @@ bound by `partial`, so that an engine may run them in another process, twice, or
 them has a generator, a ledger or a memory. An engine is a class with these three methods: `InMemory` here,
 `Stored` (spool.py) for tables larger than memory, `OnDask` (dask.py) for several machines. It also says whether a fit
 may hold all rows in one place (`fit_in_memory`); methods that are faster there ask for that, and have the same law.
+
+A query is a question about the rows whose answer is a vector of whole numbers:
+
+    q_j(unit) = sum_i trunc(v_ij / unit)        v_i: what row i contributes, a function of row i and public numbers
+
+The bound on v_i is enforced on the whole numbers themselves, in the kernel that makes them: a contribution
+that is not finite or too long counts as zero. So `sensitivity` is a fact about integers and
+depends on no float. Rows make queries, `Releases` answers them; nothing else calls `whole`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+
+from dpsparse.sensitivity import Sensitivity
 
 
 class Parts(Protocol):
@@ -59,3 +71,72 @@ class InMemory(tuple[Any, ...]):
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self]
+
+
+@dataclass(frozen=True)
+class Query:
+    """`whole(unit)` is the exact sum on a grid; `sensitivity(adjacency)` its lemma, in units of v."""
+
+    shape: tuple[int, ...]
+    sensitivity: Callable[[str], Sensitivity]
+    whole: Callable[[float], np.ndarray]
+    # A query that is rounded rather than summed (a minimiser) moves by its rounding as well.
+    rounded: bool = False
+    # Whether the answer is what the lemma assumes (a search that reached its tolerance), for the audit.
+    certificate: Callable[[], bool] | None = None
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def fresh(self, unit: float) -> np.ndarray:
+        """The whole numbers in an array that nobody else holds: noise is added in place, and a query that remembers its
+        answer must not hand it out with the noise of an earlier release."""
+        flat = self.whole(unit).reshape(-1)
+        return flat if flat.flags.writeable else flat.copy()
+
+    def shifted(self, base: np.ndarray) -> Query:
+        """base - answer for a public `base`, which may be shorter than the answer."""
+
+        def whole(unit: float) -> np.ndarray:
+            start = np.rint(np.clip(base / unit, -(2.0**60), 2.0**60)).astype(np.int64)
+            return np.asarray(start.reshape(-1) - self.whole(unit).reshape(-1)[: base.size])
+
+        return Query((base.size,), self.sensitivity, remember(whole))
+
+    def magnitudes(self) -> Query:
+        """Absolute values of up to 2^60: no entry moves by more than before, not even where a sum of 64 bits wrapped
+        around: the size of q modulo 2^64 rises and falls with q in steps of one."""
+
+        def whole(unit: float) -> np.ndarray:
+            return np.asarray(np.abs(np.clip(self.whole(unit), -(2**60), 2**60)))
+
+        return Query(self.shape, self.sensitivity, whole)
+
+    def entries(self, chosen: np.ndarray, sensitivity: Callable[[str], Sensitivity]) -> Query:
+        """The entries at released places, with the lemma for that number of them."""
+        return Query(
+            (len(chosen),), sensitivity, lambda unit: self.whole(unit).reshape(-1)[chosen].copy()
+        )
+
+
+def units_in_one(unit: float) -> int:
+    """The most units that one row may add to a count: at most one together, by fractions, as 1.0/unit may round up."""
+    return int(1 / Fraction(unit))
+
+
+def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
+    """The same sums without a second pass when they are asked for on the same grid again.
+
+    They cannot be written: noise is added in place, and a second release would then have that of the first.
+    """
+    last: dict[float, np.ndarray] = {}
+
+    def remembered(unit: float) -> np.ndarray:
+        if unit not in last:
+            last.clear()
+            last[unit] = whole(unit)
+            last[unit].flags.writeable = False
+        return last[unit]
+
+    return remembered

@@ -39,8 +39,7 @@ from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.jit import njit
 from dpsparse.losses import get_loss
 from dpsparse.rows.loss_kernels import CODES, slope_in_parts
-from dpsparse.rows.parts import InMemory, Parts
-from dpsparse.rows.query import Query
+from dpsparse.rows.parts import InMemory, Parts, Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 from dpsparse.threads import sum_over_rows
 

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 
 from dpsparse.domain.clipping import Part
 from dpsparse.rows.memory import Rows
+from dpsparse.rows.parts import Query, remember, units_in_one
 from dpsparse.rows.persons import means
-from dpsparse.rows.query import Query, remember, units_in_one
 from dpsparse.sensitivity import signed_sum
 
 

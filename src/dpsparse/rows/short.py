@@ -14,9 +14,8 @@ import numpy as np
 
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.rows import kernels
-from dpsparse.rows.parts import Parts
+from dpsparse.rows.parts import Parts, Query, units_in_one
 from dpsparse.rows.persons import means
-from dpsparse.rows.query import Query, units_in_one
 from dpsparse.sensitivity import class_counts, count_below, feature_masses, signed_sum
 
 LONGEST = 2**20  # numbers of a row whose squares are added right enough

@@ -17,9 +17,8 @@ import numpy as np
 from dpsparse.domain.clipping import Part
 from dpsparse.rows import kernels
 from dpsparse.rows.loss_kernels import CODES
-from dpsparse.rows.parts import Parts
+from dpsparse.rows.parts import Parts, Query
 from dpsparse.rows.persons import Persons
-from dpsparse.rows.query import Query
 from dpsparse.rows.short import MarginPart, Margins, count, short_sum
 from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
 from dpsparse.threads import over_rows, sum_over_rows

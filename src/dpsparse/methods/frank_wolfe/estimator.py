@@ -20,8 +20,12 @@ from dpsparse.methods.base import (
     check_count,
     check_positive,
 )
-from dpsparse.methods.frank_wolfe.defaults import fewest_effective_rows
-from dpsparse.methods.frank_wolfe.plan import choose, price, temperature
+from dpsparse.methods.frank_wolfe.plan import (
+    choose,
+    fewest_effective_rows,
+    price,
+    temperature,
+)
 from dpsparse.methods.frank_wolfe.screening import Counts, TopK
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
