@@ -103,12 +103,13 @@ TILTS = [tilt(0.6, 0.08), tilt(0.6, 0.06), tilt(0.6, 0.03)]
 
 @pytest.mark.parametrize("turn", [0, 3, 8])
 def test_two_stage_fits_share_the_currency(turn):
-    """Against a limit that no accountant can pass: the noise of the perturbations without their curvature."""
+    """Against a limit that no accountant can pass: the noise of the perturbations without their curvature, which the
+    bound of losses with slopes of one sign pays for."""
     two_stage = [Sequence((steps(20, 0.4), event)) for event in TILTS]
     events = [*TEN[:3], *two_stage, *TEN[5:7], *TEN[8:]]
     noise = [Gaussian(event.scale) for event in TILTS]
     limit = epsilon(Sequence((*TEN[:3], *[steps(20, 0.4)] * 3, *noise, *TEN[5:7], *TEN[8:])), DELTA)
-    assert passes(events[turn:] + events[:turn], 1.025 * limit)
+    assert passes(events[turn:] + events[:turn], 1.08 * limit)
     assert not passes(events[turn:] + events[:turn], 0.998 * limit)
 
 
