@@ -116,10 +116,11 @@ def test_an_edited_row_is_found(url):
     for _ in range(3):
         ledger.reserve(PLAN)
     with psycopg.connect(url) as connection:
-        connection.execute(
-            "UPDATE dpsparse_entry SET body = replace(body, '1e-05', '1e-09') "
-            "WHERE dataset = 'edited' AND seq = 2"
+        edited = connection.execute(
+            "UPDATE dpsparse_entry SET body = replace(body, '0.', '0.0') "
+            "WHERE dataset = 'edited' AND seq = 2 AND body LIKE '%0.%'"
         )
+        assert edited.rowcount == 1
     with pytest.raises(LedgerError, match="Entry 2"):
         ledger.verify()
 

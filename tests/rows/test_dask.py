@@ -307,15 +307,15 @@ def test_a_source_that_reloads_differently_is_refused(mortal, tmp_path):
     ys = [dask.delayed(np.asarray)(part) for part in (y[:450], y[450:])]
     rows = Rows.from_dask(xs, ys).clipped(model("2").domain, np.array([0, 1]))
     count = rows.class_counts(2)
-    before = count.whole(1.0)
+    before = count.whole(0.5)
     other = X[450:].toarray()
     other[0, 0] += 0.5
     np.save(path, other)
-    assert np.array_equal(before, count.whole(1.0))  # still held by its worker
+    assert np.array_equal(before, count.whole(0.5))  # still held by its worker
     for _ in range(2):
         mortal.kill()
     with pytest.raises(SourceChangedError):
-        count.whole(1.0)
+        count.whole(0.5)
     np.save(path, X[450:].toarray())
 
 
