@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import math
-import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -241,18 +239,18 @@ def _drawing(title: str, epsilons: tuple[float, ...], lines: dict[str, list[floa
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-    house = importlib.import_module("house")
-    house.use()
+    from lab import look as style
+
+    style.use()
     figure, axis = plt.subplots(figsize=(6.0, 3.4))
-    colours = (house.BLUE, house.ORANGE, house.GREEN, house.PINK, house.AMBER, house.SKY)
+    colours = (style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.AMBER, style.SKY)
     for (method, shares), colour in zip(lines.items(), colours, strict=False):
         axis.plot(epsilons, shares, marker="o", color=colour, label=method)
-    house.epsilon_axis(axis, list(epsilons))
+    style.epsilon_axis(axis, list(epsilons))
     axis.set_ylim(min(0.0, min(min(v) for v in lines.values())) - 0.02, 1.04)
-    house.references(axis, 1.0, 0.0)
+    style.references(axis, 1.0, 0.0)
     axis.set_title(title)
-    house.label_ends(axis)
+    style.label_ends(axis)
     kept = io.StringIO()
     figure.savefig(kept, format="svg", metadata={"Date": None}, bbox_inches="tight")
     plt.close(figure)
