@@ -276,6 +276,7 @@ def test_the_order_of_the_labels_is_kept_and_said():
     assert "are of: ja" in str(report)
 
 
+@pytest.mark.filterwarnings("ignore:.*NOT private")
 def test_the_first_line_says_how_good_the_model_is():
     from dpsparse import dp_evaluate
 
