@@ -196,6 +196,6 @@ def test_shares_are_the_same_in_every_process():
             check=True,
             timeout=120,
         ).stdout
-        for seed in range(4)
+        for seed in range(3)
     }
     assert len(told) == 1

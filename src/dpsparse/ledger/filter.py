@@ -41,7 +41,7 @@ RESERVE = 2.0**-14
 # And this share of epsilon for samplers: it covers every run of plans, as their mu^2 is at most 2 epsilon.
 SHIFT_SHARE = 2.0**-20
 # `spent`, which informs and does not decide, composes up to this many kinds of events; of more it adds the withdrawals.
-MANY = 16
+MANY = 8
 
 
 @dataclass(frozen=True)
