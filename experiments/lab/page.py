@@ -239,8 +239,9 @@ def _drawing(title: str, epsilons: tuple[float, ...], lines: dict[str, list[floa
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    from lab import look as style
+    from lab import look
 
+    style: Any = look  # an untyped module
     style.use()
     figure, axis = plt.subplots(figsize=(6.0, 3.4))
     colours = (style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.AMBER, style.SKY)

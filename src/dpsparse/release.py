@@ -247,7 +247,7 @@ class Releases:
     def _use(self, phase: str, share: float) -> None:
         # A share below zero, or none at all, would unlock the phase.
         if not 0.0 <= share <= 1.0 + 1e-9:
-            raise CalibrationError(f"Phase {phase!r} was asked for an impossible share; a bug.")
+            raise CalibrationError(f"An impossible share of phase {phase!r}: an error in a method.")
         self._used[phase] += share
         if self._used[phase] > 1.0 + 1e-9:
             raise CalibrationError(f"Phase {phase!r} would release more than it pays; a bug.")

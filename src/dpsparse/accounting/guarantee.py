@@ -182,7 +182,7 @@ class Guarantee:
             )
         else:
             lines.append(
-                "Treat the result as if it contained the data: epsilon is infinite, not what was asked for."
+                "Treat the result as if it contained the data: epsilon is infinite, not that of the parameters."
             )
         lines += [f"  caution     {text}" for text in self.cautions]
         lines.append(f"  covers      {self.covers}")
@@ -339,7 +339,7 @@ class Phase:
 class Plan(Generic[Settings]):
     """Everything a fit spends and every public constant it uses; no data went in.
 
-    `epsilon` is what was asked for. A proven plan spends no more; a plan that is not proven (seeded, noiseless,
+    `epsilon` is the parameter of the fit. A proven plan spends no more; a plan that is not proven (seeded, noiseless,
     published) promises nothing, and its `guarantee` has epsilon infinity.
     `settings` is the typed record that the run works with; `parameters` shows the numbers of interest to a reader.
 

@@ -430,7 +430,7 @@ def account(path: str | None, **terms: Any) -> Any:
 
 
 def adjacency_of(options: Options, ledger: Any) -> str | None:
-    """What was asked for, else what the ledger counts."""
+    """That of the command line, else that of the ledger."""
     return options.adjacency or (ledger.terms.adjacency if ledger is not None else None)
 
 

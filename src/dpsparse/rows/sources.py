@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -41,16 +42,16 @@ Directory = str | os.PathLike[str] | None
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-class Source:
+class Source(ABC):
     """Something `fit` can take instead of X and y."""
 
     n_features: int
     feature_names: tuple[str, ...] | None = None
 
+    @abstractmethod
     def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
         """Every row loaded, validated and clipped, those of a person (`groups`) together; refuses before anything is
         spent."""
-        raise NotImplementedError
 
 
 def read_size(size: Size) -> int:

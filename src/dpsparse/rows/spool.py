@@ -16,6 +16,7 @@ import mmap
 import os
 import tempfile
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -45,17 +46,19 @@ class _Record:
     values: dict[str, Any]
 
 
-class Streamed:
+class Streamed(ABC):
     """Parts that come one after the other."""
 
     directory: str | os.PathLike[str] | None
 
     @property
+    @abstractmethod
     def fit_in_memory(self) -> bool:
-        raise NotImplementedError
+        """Whether a fit may hold all rows at once."""
 
+    @abstractmethod
     def each(self) -> Iterator[Any]:
-        raise NotImplementedError
+        """The parts, one after the other."""
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> Made:
         return Made(self, f, each)
@@ -69,8 +72,9 @@ class Streamed:
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self.each()]
 
+    @abstractmethod
     def __len__(self) -> int:
-        raise NotImplementedError
+        """The number of parts."""
 
 
 class Stored(Streamed):
