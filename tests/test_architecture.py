@@ -109,7 +109,7 @@ SOLVERS = {
     "look.py", "solve.py", "student.py", "screening.py", "problem.py", "scores.py",
 }  # fmt: skip
 # Of Frank-Wolfe: noise and rows meet there.
-KERNELS = {"kernel.py", "curve.py", "run.py"}
+KERNELS = {"kernel.py", "run.py"}
 
 
 def is_solver(path: Path) -> bool:

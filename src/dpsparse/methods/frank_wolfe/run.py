@@ -103,13 +103,6 @@ class Run(Scores):
         stops = 0  # at this step
         while self.step < last:
             before = self.step
-            if self._curve is not None:
-                if not self._curve.advance(rng, last):
-                    # Tables are dear, and what ended these would end new ones at once: on 465,000 rows the rounding of
-                    # predictions alone was too much doubt, and tables made at every few steps took minutes.
-                    self._curve, self._no_curve_before = None, self.step + self.step // 2 + 64
-                    self._retune()
-                continue
             settle = self._settle_for > 0
             if settle:
                 self._settle_for -= 1

@@ -1,9 +1,9 @@
 """The scores of a run: exact when asked for, and between two such moments no staler than a draw can bear.
 
 A pick has the law of the exact gradient: every score carries a slack, a bound on how far it is off, and a draw in
-doubt reads its column. There are three ways to keep slacks small, and `_choose_way` takes the cheapest:
-boxes around the margins of rows (README.md), lagging scores that are pulled when all slopes together have moved too
-far, and for narrow tables their curvature (curve.py). None of them changes the law: docs/proofs/fast_frank_wolfe.md.
+doubt reads its column. There are two ways to keep slacks small, and `_choose_way` takes the cheaper one: boxes around
+the margins of rows (README.md), and lagging scores that are pulled when all slopes together have moved too far.
+Neither changes the law: docs/proofs/fast_frank_wolfe.md.
 
 The second half of the file lays rows and columns out for the kernel. Nothing of the rows is copied but their transpose:
 the kernel walks along rows to refresh slopes and down columns to move scores. Features are rounded to float32 after
@@ -22,7 +22,6 @@ import scipy.sparse as sp
 from dpsparse.domain.clipping import HUGE, BoundedData, cast
 from dpsparse.exceptions import InternalError
 from dpsparse.methods.frank_wolfe import kernel
-from dpsparse.methods.frank_wolfe.curve import Curve
 from dpsparse.methods.frank_wolfe.kernel import BLOCK, HEAVY, SLOPE_UNITS, B
 from dpsparse.methods.frank_wolfe.problem import INT32_MAX, Problem
 from dpsparse.rows.loss_kernels import CODES
@@ -81,8 +80,6 @@ class Scores:
         self._caught = 0  # step of the last pull without boxes
         self._wait = 8  # pulls of all columns (`sc.seek`) after leaders were sought in vain
         self._since, self.pull_rate = (0, 0), 0.2  # pulls per step without boxes, and since when
-        self._curve: Curve | None = None  # narrow tables: scores follow their curvature
-        self._no_curve_before = 0  # a step
 
     @property
     def _drawing(self) -> bool:
@@ -305,8 +302,6 @@ class Scores:
             sc.boxes, sc.theta = 0, 0.0
             # A ceiling holds for the slopes that it was taken at: any change of them must be answered.
             self._set_reserve(0 if sc.ceiling >= 0 else self._reserve)
-            if self._drawing and t >= self._no_curve_before and Curve.pays(self):
-                self._curve = Curve(self)
 
     def _choose_tau(self) -> float:
         """The largest tau whose doubts cost little, or 0 if boxes would not pay.
