@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
 	@echo "make test       set up everything and run the tests"
-	@echo "make test-services  the tests that start a Dask cluster, a PostgreSQL server or a notebook, and scikit-learn's battery"
+	@echo "make test-services  laws by many draws, long replays, and the tests that start a Dask cluster, a PostgreSQL server or a notebook"
 	@echo "make test-slow  the heavier statistical and real-data tests"
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
@@ -42,11 +42,11 @@ demo: $(STAMP)
 
 # Neighbouring tests run on one worker (worksteal), so that the prices of a file are computed once.
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not dask and not postgres and not battery and not notebook" --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not dask and not postgres and not heavy and not notebook" --durations=10
 
-# Clusters of processes and a data base server: one file at a time on a core, because a file shares its servers.
+# What takes long, clusters of processes and a data base server: one file at a time on a core, because a file shares its servers.
 test-services: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres or battery or notebook) and not slow" --durations=10
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres or heavy or notebook) and not slow" --durations=10
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto -m slow

@@ -120,6 +120,7 @@ def without_vector_units():
     return {"NPY_DISABLE_CPU_FEATURES": " ".join(loops.__cpu_dispatch__)} | PLAIN_C
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 def test_fits_do_not_notice_vector_units():
     assert elsewhere(**without_vector_units()) == digests()

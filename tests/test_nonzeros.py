@@ -108,6 +108,7 @@ def _chi_square(counts: np.ndarray, law: np.ndarray) -> float:
     return float(chisquare(counts, law * counts.sum()).pvalue)
 
 
+@pytest.mark.heavy
 def test_private_count_follows_the_clipped_geometric_law():
     # One fixed seed; a right law fails with probability 1e-4. Halved noise must be rejected.
     rule = PrivateCount(4, 12, epsilon=2.0)

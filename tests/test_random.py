@@ -268,6 +268,7 @@ def kernel(rng, n, bound):
     return uniform, normal, below, words
 
 
+@pytest.mark.heavy
 def test_kernel_draws_follow_their_laws():
     uniform, normal, below, words = kernel(noise.make_generator(11), 20_000, 7)
     assert ks_pvalue(uniform, stats.uniform.cdf) > ALARM
@@ -347,6 +348,7 @@ def test_bernoulli_exp_law(p, q):
     assert chi2_pvalue(hits, {1: chance, 0: 1 - chance}) > ALARM
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("scale", [1, Fraction(7, 3), 2.7])
 def test_two_sided_geometric_law(scale):
     rng = noise.make_generator(1)

@@ -69,6 +69,7 @@ def exact_delta(play, eps):
     return float(mass @ np.maximum(0.0, -np.expm1(eps - losses)))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("eta", "count", "cells", "resolution"),
     [
@@ -175,6 +176,7 @@ def _law(rng, left, p=1.0, q=1.0):
     return [leaf for a, b in zip(*pair, strict=True) for leaf in _law(rng, rest, p * a, q * b)]
 
 
+@pytest.mark.heavy
 def test_no_random_interleaved_run_exceeds_the_bound():
     """Deterministic: 300 trees, exact laws, both directions."""
     rng = np.random.default_rng(20)

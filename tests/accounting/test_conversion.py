@@ -145,6 +145,7 @@ def test_epsilon_and_delta_are_inverse(make, x, log_delta):
         assert epsilon(event, back) == pytest.approx(eps, rel=1e-6)
 
 
+@pytest.mark.heavy
 @given(make=makers, x=st.floats(1e-3, 2.0), eps=st.floats(0, 5), log_delta=st.floats(-30, -1))
 @settings(max_examples=200, derandomize=True)
 def test_both_are_monotone(make, x, eps, log_delta):

@@ -178,6 +178,7 @@ def test_canaries_are_heard_and_do_not_refute(seed):
     assert 0.5 < reached <= 8.0
 
 
+@pytest.mark.heavy
 def test_canaries_are_heard_as_well_as_the_law_allows():
     """Right guesses of 40 models against the plan's noise of gradients drawn by NumPy: the audit loses nothing on the
     way. It may hear more, as the released sizes of columns tell of canaries too."""

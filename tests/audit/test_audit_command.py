@@ -52,6 +52,7 @@ WORKFLOWS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_workflows_are_replayed_and_rebuilt(tmp_path, name, unit):
@@ -135,6 +136,7 @@ def test_errors_name_the_remedy(tmp_path, text, says):
         read_config(path)
 
 
+@pytest.mark.heavy
 def test_proven_configuration_holds(tmp_path, monkeypatch, capsys):
     """And progress on a terminal is one line that is rewritten."""
 

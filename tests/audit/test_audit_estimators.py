@@ -76,6 +76,7 @@ def test_no_attack_refutes_the_proven_calibration(name, adjacency):
         assert verdict.holds, str(verdict)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", [n for n in estimators.__all__ if "Lasso" in n])
 def test_frank_wolfe_on_parts_that_stay_apart_is_audited_too(name, adjacency, monkeypatch):
@@ -84,6 +85,7 @@ def test_frank_wolfe_on_parts_that_stay_apart_is_audited_too(name, adjacency, mo
         assert check(estimator, n_pairs=22, n_climbs=6, seed=1).complaints == ()
 
 
+@pytest.mark.heavy
 def test_tight_where_the_bound_is_attained():
     """Strength: the climb reaches the declared sensitivity, so 1 % less would be caught."""
     hard = build("DPHardThresholdClassifier", "add-remove")[0]
@@ -118,6 +120,7 @@ LOOKING = {  # and phases whose bound a few pairs and climbs nearly attain, add-
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     ("name", "together"),

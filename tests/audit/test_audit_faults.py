@@ -97,6 +97,7 @@ QUIET = [  # phases that few pairs of tables move by much
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "parameters", "phase"),
     [(name, facts, phase) for name, facts, phases in QUIET for phase in phases.split()],
@@ -662,6 +663,7 @@ def a_draw_reads_rows_again(patch):
     lowest_bit(patch, mechanism, lambda self: self.query.whole(self.unit))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "parameters", "seed"), FAULTS)
 def test_fault_is_caught(name, parameters, seed, monkeypatch):
     estimator = make(name, parameters)

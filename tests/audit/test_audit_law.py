@@ -191,6 +191,7 @@ def test_rare_picks_must_occur():
     assert law.rare_p_value([picks_entry(keys, [0])] * 400) < 1e-6
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["class counts", "vertices only"])
 def test_losses_of_a_whole_fit_respect_the_plan(fit_intercept):
     """Mean of (1 - e^(eps - loss))^+ below the claimed delta with confidence 0.999, T = 3."""

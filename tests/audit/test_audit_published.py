@@ -38,6 +38,7 @@ PROVEN = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("estimator", "n_features"), PAPERS)
 def test_published_form_is_refuted(estimator, n_features):
     """100 counted models a table, 99.9 %: epsilon of at least 1.5 refuted where 1 or 0.1 is claimed."""

@@ -115,6 +115,7 @@ def _outward(point):
     return {n if n == "threshold" else f"model__{n}": value for n, value in point.items()}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", CANDIDATES)

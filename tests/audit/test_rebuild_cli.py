@@ -95,6 +95,7 @@ def write(folder, columns, y, groups):
             writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "name",
     [

@@ -31,6 +31,7 @@ def compare(name, run, reference):
     assert found == expected
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", QUICK)
 def test_forms_have_the_same_model(name, run, reference):
     compare(name, run, reference)

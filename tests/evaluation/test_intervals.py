@@ -85,6 +85,7 @@ QUICK = 200
 LEAST = 0.875
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_quick_coverage(adjacency):
     tallies = [

@@ -181,6 +181,7 @@ def test_output_law(adjacency):
             assert min(abs(bound - e) for e in expected) < 1e-9, phase.name
 
 
+@pytest.mark.heavy
 def test_shares_are_the_same_in_every_process():
     """Python orders sets of words anew in every process; the last digit of a share must not follow."""
     code = (

@@ -59,6 +59,7 @@ def run(arguments):
         sys.argv = before
 
 
+@pytest.mark.heavy
 def test_no_command_prints_a_marker(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("budget.db", epsilon=5.0, delta=1e-6)

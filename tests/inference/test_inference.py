@@ -224,6 +224,7 @@ def coverage(n, epsilon, runs, *, persons=1):
     return hits / given, width / given, given / runs
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("persons", [1, 3])
 def test_intervals_of_uncentred_columns_cover(persons):
     """Of 40 intervals of a weight fewer than 31 are right with a probability below 1e-4 if each is with .95."""

@@ -136,6 +136,7 @@ def pooled(kind, chosen):
     return np.concatenate(parts)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("phase", INTERVAL_SHARES)
 def test_every_release_has_the_noise_it_is_paid_for(phase):
     def of_phase(options, name):

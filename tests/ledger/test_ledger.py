@@ -392,6 +392,7 @@ def test_ten_fits_under_a_ceiling_of_one(problem, path, where):
     ledger.verify()
 
 
+@pytest.mark.heavy
 def test_joblib_workers_spend_from_one_account(problem, path):
     X, y = problem
     ledger = Ledger(path, epsilon=1.0, delta=DELTA)

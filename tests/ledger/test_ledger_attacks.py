@@ -40,6 +40,7 @@ def check_crashes(path, rounds, seed):
     Ledger(path).reserve(worker.PLAN).commit()
 
 
+@pytest.mark.heavy
 def test_kill_at_random_moments(tmp_path):
     check_crashes(tmp_path / "budget.db", rounds=25, seed=0)
 

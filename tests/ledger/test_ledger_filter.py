@@ -80,6 +80,7 @@ def passes(events, ceiling):
     return True
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("order", range(14))
 def test_ten_mixed_fits_cost_at_most_two_per_cent_more_in_every_order(order):
     """Each of them first once, and four random orders; the optimum is for prices fixed in advance."""

@@ -611,6 +611,7 @@ def first_draws(run, n_draws, how):
     return counts
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "how"),
     [
@@ -673,6 +674,7 @@ def _fixed_history(data, problem, codes):
     )
 
 
+@pytest.mark.heavy
 def test_whole_runs_have_the_law_of_the_reference():
     rng = np.random.default_rng(0)
     X = np.round(rng.uniform(-1, 1, (30, 2)), 2)

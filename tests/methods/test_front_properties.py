@@ -40,6 +40,7 @@ def few_entries(rng, n):
     return X, 1.5 * (X[:, 0] + X[:, 1] - X[:, 2] - X[:, 3])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("of_numbers", [False, True], ids=["classes", "numbers"])
 @pytest.mark.parametrize("table", [uncentred_numbers, categories_and_numbers, few_entries])
 def test_more_budget_does_not_hurt(table, of_numbers):
@@ -67,6 +68,7 @@ def test_more_budget_does_not_hurt(table, of_numbers):
     assert (gains.mean(axis=1) + 2.0 * errors > -0.01).all(), scores.mean(axis=1)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", REGRESSORS)
 @pytest.mark.parametrize("width", [5, 30])
 def test_rows_that_are_mostly_empty_do_not_run_away(name, width):

@@ -220,6 +220,7 @@ def test_without_noise_the_steps_are_those_of_the_largest_budget():
     assert DPGradientClassifier(domain, epsilon=math.inf, n_iter=9).fit(X, y).n_iter_ == 9
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", ["exact", "few", "many", "threshold"])
 def test_weights_stay_with_their_columns_where_rows_answer_in_another_order(monkeypatch, case):
     """Many kept columns come commonest first, and those left after a round in another order or rising. Columns 0 to 4

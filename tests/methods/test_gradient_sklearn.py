@@ -18,7 +18,7 @@ CLASSES = Domain(feature_bound=10.0, row_norm=10.0, classes="observed")
 TARGETS = Domain(feature_bound=10.0, row_norm=10.0, target_bound=100.0)
 
 
-@pytest.mark.battery
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")  # checks set a seed
 @parametrize_with_checks(
     [

@@ -276,6 +276,7 @@ def test_majority_of_one_is_hidden_by_the_proven_sign():
 # ---- the non-private limit ----------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 @not_private
 def test_without_noise_logistic_reaches_scikit_learn():
     X, y = small_data(300, 20)
@@ -298,6 +299,7 @@ def _new_logistic():
     return tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
 
 
+@pytest.mark.heavy
 @not_private
 def test_without_noise_squared_reaches_scikit_learn():
     X, _ = small_data(300, 20)
@@ -391,6 +393,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
     assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
 
 
+@pytest.mark.heavy
 @not_private
 def test_sparse_weights_on_demand_and_number_of_weights():
     X, y = small_data()

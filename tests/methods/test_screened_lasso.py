@@ -185,6 +185,7 @@ def test_free_screening_beats_the_published_f1_at_a_true_guarantee(correlated, p
     assert f1(model.coef_, truth != 0) > published + 0.3
 
 
+@pytest.mark.heavy
 @pytest.mark.realdata
 @pytest.mark.parametrize(
     ("name", "shape"),

@@ -12,7 +12,7 @@ from dpsparse.published import RNMScreenRegressor
 DOMAIN = Domain(feature_bound=10.0, target_bound=100.0, classes="observed", n_samples=50)
 
 
-@pytest.mark.battery
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")  # checks set a seed
 @parametrize_with_checks(
     [

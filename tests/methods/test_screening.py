@@ -141,6 +141,7 @@ def test_everything_may_go():
     assert not run.weights()[0].any()
 
 
+@pytest.mark.heavy
 def test_law_of_a_step_after_columns_have_left():
     """First draw after a replay on five of fifteen columns, against the exact softmax; level 1e-4.
 

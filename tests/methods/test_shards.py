@@ -91,6 +91,7 @@ def test_scores_are_those_of_the_fused_kernel(loss, n_outputs):
         assert np.abs(a).max() > 1000
 
 
+@pytest.mark.heavy
 def test_the_law_is_that_of_the_fused_kernel():
     """Last picks of short runs, 2,500 of each kind, compared cell by cell and sign."""
     rows, apart, problem = small()

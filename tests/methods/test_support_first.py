@@ -67,7 +67,7 @@ SKLEARN = [
 ]
 
 
-@pytest.mark.battery
+@pytest.mark.heavy
 @parametrize_with_checks(SKLEARN)
 def test_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():

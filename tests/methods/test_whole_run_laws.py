@@ -143,6 +143,7 @@ def combinations():
         yield pytest.param(loss, adjacency, fit_intercept, engine, scales, id=name, marks=marks)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("loss", "adjacency", "fit_intercept", "engine", "scales"), [*combinations()]
 )

@@ -60,7 +60,7 @@ def failed_checks(estimator):
     return [check for check in found if check["status"] == "failed"]
 
 
-@pytest.mark.battery
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator",
@@ -82,7 +82,7 @@ def test_steps_and_pipelines_pass_scikit_learns_checks(estimator):
     assert [check["check_name"] for check in failed_checks(estimator)] == []
 
 
-@pytest.mark.battery
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
 def test_the_feature_test_fails_only_where_a_check_brings_other_labels():
     """It takes declared labels only, and the checks bring numbers and a third class."""

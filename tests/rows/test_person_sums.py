@@ -233,6 +233,7 @@ def test_sums_are_those_of_a_dense_reference():
     np.testing.assert_allclose(query.whole(1e-9)[:-1, 0] * 1e-9, total, atol=1e-4)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("m", [1, 3])
 def test_capping_keeps_m_random_rows_of_each(m):
     """Every row of a person of 6 is kept with probability m/6: 4,000 draws, six sigma is 0.045."""

@@ -367,8 +367,9 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(first, marks=pytest.mark.battery) for first in range(5, 30, 5))]
+    "first", [0, *(pytest.param(first, marks=pytest.mark.heavy) for first in range(5, 30, 5))]
 )
 def test_one_more_row_of_the_schema_changes_nothing(first):
     found, accepted = differences(range(first, first + 5))
