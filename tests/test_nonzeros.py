@@ -70,7 +70,7 @@ def release(rule: PrivateCount, count: int, n_weights: int, rng) -> int:
 
 
 def test_small_numpy_integers_do_not_overflow():
-    """13-C3: with int8 bounds the noisy count wrapped round, depending on the count."""
+    """With int8 bounds, the noisy count must not wrap round."""
     small = PrivateCount(np.int8(100), np.int8(120), epsilon=0.5)
     plain = PrivateCount(100, 120, epsilon=0.5)
     assert small.event == plain.event

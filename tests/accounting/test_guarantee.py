@@ -112,7 +112,7 @@ def test_false_guarantees_cannot_be_made(change):
 @pytest.mark.parametrize(
     ("epsilon", "event"),
     [
-        (0.01, Gaussian(0.1)),  # 13-C2: printed "proven"
+        (0.01, Gaussian(0.1)),  # the event costs much more
         (0.99, Repeated(Exponential(0.0150), 1000)),
         (0.1, Repeated(Gaussian(10.0), 10)),
     ],

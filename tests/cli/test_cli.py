@@ -224,7 +224,7 @@ def test_an_edited_ledger_is_exit_5(run, folder):
 
 @pytest.mark.parametrize("alias", ["same", "dotted", "symlink", "hard link", "link to folder"])
 def test_an_input_is_never_overwritten(run, folder, alias):
-    """13-C4: `-o` with --overwrite replaced the training table, the ledger or the model."""
+    """`-o` with --overwrite must not replace the training table, the ledger or the model."""
     Ledger("budget.db", epsilon=9.0, delta=1e-6)
     Path("facts.toml").write_text("row_norm = 1.0\n")
     run("fit", "rows.svm", "-o", "m.json", *QUICK)
@@ -296,7 +296,7 @@ def full_disk(monkeypatch):
 def test_a_full_disk_after_a_paid_fit_keeps_the_model(
     run, folder, full_disk, monkeypatch, tmp_path_factory
 ):
-    """13-C4: the epsilon was spent and the model was lost."""
+    """The epsilon is spent, so the model must not be lost."""
     spare = tmp_path_factory.mktemp("spare")
     for name in ("tmp", "home"):
         (spare / name).mkdir()

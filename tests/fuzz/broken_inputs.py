@@ -96,7 +96,7 @@ LABELS = {  # tables whose target alone is wrong: refused by `fit` only
     "empty label": table(good, last="0.5,1,"),
 }
 NUMBERS = {  # targets that are no numbers, for a regressor
-    "text target": table(lambda i: f"0.5,1,{TEXT}"),  # 13-C1
+    "text target": table(lambda i: f"0.5,1,{TEXT}"),
     "one text target": table(lambda i: f"0.5,1,{NUMBER if i else TEXT}"),
     "nan target": table(lambda i: f"0.5,1,{NUMBER if i else 'nan'}"),
     "infinite target": table(lambda i: f"0.5,1,{NUMBER if i else '-inf'}"),
@@ -444,7 +444,7 @@ FEATURES = {
     "nan sparse": lambda: sp.csr_array(filled(np.nan, np.float64)),
     "records": lambda: np.array([(NUMBER, TEXT)] * N, dtype=[("a", "U20"), ("b", "U20")]),
     "text frame": lambda: frame([TEXT] * N),
-    "category": lambda: frame(pd.Categorical([TEXT] * N)),  # 13-C1
+    "category": lambda: frame(pd.Categorical([TEXT] * N)),
     "string": lambda: frame(pd.array([TEXT] * N, dtype="string")),
     "nullable": lambda: frame(pd.array([int(NUMBER)] * (N - 1) + [None], dtype="Int64")),
     "nullable flag": lambda: frame(pd.array([True] * (N - 1) + [None], dtype="boolean")),

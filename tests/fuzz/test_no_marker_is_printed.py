@@ -1,4 +1,4 @@
-"""No cell, no number of rows, no traceback, nothing spent: broken inputs through every door (13-C1).
+"""No cell, no number of rows, no traceback, nothing spent: broken inputs to commands, fits, predictions and readers.
 
 Deterministic: the corpus (`broken_inputs.py`) crosses kinds of breakage with commands, estimators
 and methods; every cell of it is a marker, which must appear in no output, warning or exception.

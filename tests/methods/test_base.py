@@ -168,7 +168,7 @@ def test_a_seed_warns_and_voids_the_guarantee(problem):
 
 @pytest.mark.parametrize("name", estimators.__all__)
 def test_the_plan_of_a_seeded_estimator_is_not_private(name):
-    """13-C3: plan() said proven where fit said not private."""
+    """A plan must not say "proven" where `fit` says "not private"."""
     kind = getattr(estimators, name)
     facts = {"classes": [0, 1]} if "Classifier" in name else {"target_bound": 1.0}
     domain = Domain(row_norm=1.0, n_samples=400, **facts)

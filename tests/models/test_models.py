@@ -200,7 +200,7 @@ def edited(good, *places, **changes):
 
 
 def test_an_edited_promise_is_refused(tmp_path):
-    """13-C2: a file edited from epsilon 8 to 0.01 with a fresh checksum loaded as proven 0.01."""
+    """Somebody edits epsilon 8 to 0.01 in a file, and computes the checksum again."""
     good = json.loads(save(fitted(epsilon=8.0), tmp_path / "m.json").read_text())
     assert load(tmp_path / "m.json").privacy_.epsilon == 8.0
     claims = [["guarantee"], ["plan"], ["parameters"]]
