@@ -32,6 +32,7 @@ from dpsparse.accounting.events import Event, Geometric
 from dpsparse.exceptions import ParameterError
 from dpsparse.sensitivity import Sensitivity, clipped_count
 
+AUTO = "auto"  # as many as the rows can find
 MASS: Literal["mass"] = "mass"
 
 
@@ -117,6 +118,16 @@ def check_n_nonzero(n_nonzero: Any) -> NNonzero:
         "n_nonzero must be None (keep all), a whole number of at least 1, 'mass' or a PrivateCount, "
         f"got {safe_repr(n_nonzero)}."
     )
+
+
+def check_count_or_auto(n_nonzero: Any) -> None:
+    """Refuse what a method that finds its columns first cannot take: its number of picks is part of the price."""
+    is_auto = isinstance(n_nonzero, str) and n_nonzero == AUTO
+    if not is_auto and not (is_whole(n_nonzero) and n_nonzero >= 1):
+        raise ParameterError(
+            f"n_nonzero must be a whole number of at least 1 or 'auto', got {safe_repr(n_nonzero)}. The columns share "
+            "the budget, so that their number must be known before the rows are read."
+        )
 
 
 def count_event(n_nonzero: NNonzero) -> Event | None:

@@ -44,7 +44,7 @@ def _routing():
 @pytest.mark.usefixtures("_routing")
 @pytest.mark.parametrize(
     "page",
-    ["install", "budget", "persons", "guide", "preparation", "evaluation", "tuning"],
+    ["install", "budget", "persons", "guide", "choosing_method", "preparation", "evaluation", "tuning"],
 )  # fmt: skip
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Lasso, LogisticRegression
@@ -405,6 +406,35 @@ def test_sparse_weights_on_demand_and_number_of_weights():
     rule = PrivateCount(2, 4, epsilon=0.5)
     model = DPLassoClassifier(BINARY, n_iter=40, n_nonzero=rule, random_state=0).fit(X, y)
     assert 2 <= np.count_nonzero(model.coef_) <= 4
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["bounds", "released scales"])
+@pytest.mark.parametrize(
+    "kind",
+    [DPLassoClassifier, DPLassoRegressor, DPScreenedLassoClassifier, DPScreenedLassoRegressor],
+)
+def test_the_released_path_ends_at_the_published_weights(kind, declared):
+    """In published units; half way it is the model of half the steps, which the Frank-Wolfe recursion gives."""
+    X, y = small_data(n=3000)
+    bounds = {f"c{j}": (-1.0 - j, 2.0 + j) for j in range(12)} if declared else None
+    X = pd.DataFrame(X * (2.0 if declared else 1.0), columns=[f"c{j}" for j in range(12)])
+    target = {"classes": [0, 1]} if "Classifier" in kind.__name__ else {"target_range": (-1, 4)}
+    facts = {"bounds": bounds} if declared else {"feature_bound": 1.0}
+    model = kind(Domain(n_samples=3000, **target, **facts), epsilon=5.0, n_iter=40)
+    model.fit(X, y)
+    path = model.history_
+    coef, intercept = path.weights()
+    np.testing.assert_allclose(coef.ravel(), model.coef_.ravel(), rtol=1e-12)
+    np.testing.assert_allclose(intercept, np.ravel(model.intercept_), rtol=1e-12, atol=1e-14)
+    assert len(path.features) == len(path.signs) == model.n_iter_ == 40
+    before, after = (path.weights(t)[0] for t in (19, 20))
+    j, step = path.features[19], 2.0 / 22.0
+    moved = after - (1.0 - step) * before
+    far = np.abs(moved) > 1e-9 * np.abs(after).max()
+    assert set(np.flatnonzero(far[0])) <= {j}
+    assert not path.weights(0)[0].any()
+    with pytest.raises(ParameterError, match="between 0 and 40"):
+        path.weights(41)
 
 
 def test_secure_noise_is_private_and_differs():

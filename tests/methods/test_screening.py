@@ -98,7 +98,7 @@ def test_without_noise_the_run_picks_and_drops_what_the_plain_one_does(rule, los
     features, signs, weights, n_live = plain_run(X, y, loss, blocks, rule)
     np.testing.assert_array_equal(run.history.features, features)
     np.testing.assert_array_equal(run.history.signs, signs)
-    coef, intercept = run.weights()
+    coef, intercept = run.survivors().weights()
     np.testing.assert_allclose(np.append(coef[0], intercept), weights, rtol=1e-12)
     assert run.n_live == n_live
 
@@ -124,7 +124,7 @@ def test_dropped_columns_never_come_back_and_the_intercept_stays():
     _, _, rows = make_data()
     drawing = problem("squared", 40, kappa=0.02)
     run = draw_blocks(rows, drawing, (10,) * 4, TopK(3), releases(0.02, 40, seed=2))
-    coef, intercept = run.weights()
+    coef, intercept = run.survivors().weights()
     assert run.n_live == (15, 10, 7, 5, 3)
     assert np.count_nonzero(coef) <= 3
     for block, live in enumerate(run.n_live[:-1]):
@@ -138,7 +138,7 @@ def test_everything_may_go():
     drawing = problem("squared", 6, kappa=1e-6)
     run = draw_blocks(rows, drawing, (3, 3), Counts(1e-12), releases(1e-6, 6, seed=2))
     assert run.n_live == (15, 0, 0)
-    assert not run.weights()[0].any()
+    assert not run.survivors().weights()[0].any()
 
 
 @pytest.mark.heavy

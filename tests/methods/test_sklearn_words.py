@@ -7,10 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.feature_selection import SelectFromModel
 
 from dpsparse import (
     Domain,
     DPFeatureTest,
+    DPLassoClassifier,
+    DPLassoRegressor,
     DPPipeline,
     DPSearchCV,
     DPSparseClassifier,
@@ -93,3 +96,22 @@ def test_text_in_a_polars_frame_is_told_as_in_a_pandas_frame():
     frame = polars.DataFrame({"age": X["age"].to_list(), "town": ["a"] * 60})
     with pytest.raises(NotNumericError, match="DPTablePreparer"):
         DPSparseClassifier(CLASSES).fit(frame, Y.to_list())
+
+
+@pytest.mark.parametrize("kind", ["binary", "several", "numbers"])
+def test_a_fitted_model_says_which_columns_have_a_weight(kind):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (400, 8))
+    if kind == "numbers":
+        model = DPLassoRegressor(Domain(target_bound=1.0, n_samples=400), n_iter=4).fit(X, X[:, 0])
+    else:
+        classes = [0, 1] if kind == "binary" else [0, 1, 2]
+        model = DPLassoClassifier(Domain(classes=classes, n_samples=400), n_iter=4)
+        model.fit(X, rng.choice(classes, 400))
+    mask = model.get_support()
+    np.testing.assert_array_equal(mask, np.atleast_2d(model.coef_).any(axis=0))
+    np.testing.assert_array_equal(model.get_support(indices=True), np.flatnonzero(mask))
+    np.testing.assert_array_equal(model.sparsify().get_support(), mask)
+    if mask.any():
+        selector = SelectFromModel(model, prefit=True, threshold=1e-300)
+        np.testing.assert_array_equal(selector.transform(X), X[:, mask])

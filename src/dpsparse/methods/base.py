@@ -105,6 +105,16 @@ class FittedLinearModel(BaseEstimator):
         check_is_fitted(self)
         return weights_frame(self)
 
+    def get_support(self, indices: bool = False) -> np.ndarray:
+        """The columns with a weight, as scikit-learn's selectors tell them: a mask, or their numbers.
+
+        ``SelectFromModel(model, prefit=True, threshold=1e-300)`` makes a selector of a fitted model.
+        """
+        check_is_fitted(self)
+        mask = np.zeros(self.coef_.shape[-1], dtype=bool)
+        mask[self.coef_.nonzero()[-1]] = True
+        return np.flatnonzero(mask) if indices else mask
+
     def sparsify(self) -> Self:
         """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
         check_is_fitted(self)
@@ -413,12 +423,10 @@ class BaseDPLinearModel(FittedLinearModel):
             solution = plan.settings.solve(releases.capped(rows), releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = solution.n_iter
-        if solution.coef_noise is not None:
-            self.coef_noise_ = solution.coef_noise
-        if solution.n_live is not None:
-            self.n_live_ = solution.n_live
-        if solution.drowned is not None:
-            self.drowned_ = solution.drowned
+        for name in ("coef_noise", "n_live", "drowned", "history"):
+            self.__dict__.pop(f"{name}_", None)  # of an earlier fit by another method
+            if getattr(solution, name) is not None:
+                self.__dict__[f"{name}_"] = getattr(solution, name)
         self.plan_ = plan
         self.privacy_ = plan.guarantee
         if self.verbose > 0:

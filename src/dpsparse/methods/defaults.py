@@ -14,3 +14,10 @@ MIN_EFFECTIVE_ROWS_PER_COLUMN_TO_FIT_ALL = 6.0  # before some of the weights are
 # From so many columns, with so many N, few columns are found and fitted: (N below, columns found).
 MIN_COLUMNS_TO_FIND_FEW, MIN_EFFECTIVE_ROWS_TO_FIND_FEW = 40, 30.0
 COLUMNS_FOUND_BELOW_EFFECTIVE_ROWS = ((60.0, 3), (100.0, 5))
+MAX_AUTO_COLUMNS = 50  # set by judgement: it was not tuned
+
+
+def choose_columns(effective_rows: float, n_features: int) -> int:
+    """n_nonzero="auto": as many columns as the rows can find, from public or released numbers."""
+    affordable = min(effective_rows / EFFECTIVE_ROWS_PER_FOUND_WEIGHT, MAX_AUTO_COLUMNS)
+    return min(max(int(affordable), 1), n_features)

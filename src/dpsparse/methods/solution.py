@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 class Solution(NamedTuple):
     """Weights (outputs, features), intercepts (outputs,) and the steps taken. The others are for methods that can
-    tell: the sd of the noise in the weight of each feature, the number of features in the working set over time, and
-    the features whose scale noise hides although their weight is larger than its noise."""
+    tell: the sd of the noise in the weight of each feature, the number of features in the working set over time,
+    the features whose scale noise hides although their weight is larger than its noise, and the released picks."""
 
     coef: np.ndarray
     intercept: np.ndarray
@@ -22,6 +22,7 @@ class Solution(NamedTuple):
     coef_noise: np.ndarray | None = None
     n_live: tuple[int, ...] | None = None
     drowned: np.ndarray | None = None
+    history: Any = None
 
 
 class Settings(Protocol):

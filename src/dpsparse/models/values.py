@@ -30,6 +30,7 @@ _RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
 # Not in `attributes`: stored in a form of their own, or belonging to the place of training.
 _OWN_FORM = {
     "coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "search_", "steps_", "model_",
+    "history_",
 }  # fmt: skip
 # Types of Python that stand for the items of an array, by NumPy's letter.
 _ITEMS: dict[str, tuple[type, ...]] = {

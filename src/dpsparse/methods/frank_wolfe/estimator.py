@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ from dpsparse.methods.frank_wolfe.plan import (
     price,
     temperature,
 )
+from dpsparse.methods.frank_wolfe.problem import History
 from dpsparse.methods.frank_wolfe.screening import Counts, TopK
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
@@ -42,6 +43,13 @@ class _FrankWolfe(BaseDPLinearModel):
     radius: float | None = None
     n_iter: int | None = None
     fit_intercept: bool = True
+    history_: History = field(init=False)
+
+    def _rescale(self, factors: np.ndarray) -> None:
+        super()._rescale(factors)
+        if hasattr(self, "history_"):
+            units = self.history_.units.rescaled(factors)
+            self.history_ = replace(self.history_, units=units)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -149,8 +157,9 @@ class _ScreenedLasso(_FrankWolfe):
     def _carry_out(
         self, rows: Rows, plan: Plan[Settings], releases: Releases, labels: np.ndarray | None
     ) -> None:
-        self.n_live_ = (rows.n_features, 0)  # the mean alone keeps no feature
         super()._carry_out(rows, plan, releases, labels)
+        if not hasattr(self, "n_live_"):
+            self.n_live_ = (rows.n_features, 0)  # the mean alone keeps no feature
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -189,6 +198,11 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     coef_ : array of shape (1 or n_classes, n_features); CSR after `sparsify()`
     intercept_ : array of shape (1 or n_classes,)
     classes_, n_iter_, plan_, privacy_, n_features_in_
+    history_ : the released picks
+        `features`, `outputs` and `signs` of all steps (the number of features stands for the intercept).
+        ``history_.weights(t)`` gives coef and intercept after t steps, two-dimensional, in the units of `coef_` and
+        before `n_nonzero` drops any. All of it is part of the guarantee. Duality gap and objective are not: they need
+        the exact gradient. Model files do not hold it.
 
     Examples
     --------
@@ -199,6 +213,9 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
     >>> model = DPLassoClassifier(Domain(classes=[0, 1], n_samples=500), n_iter=20)
     >>> model.fit(X, (X[:, 0] > 0).astype(int)).coef_.shape
     (1, 20)
+    >>> coef, intercept = model.history_.weights(10)  # half way
+    >>> coef.shape, bool((model.history_.weights()[0] == model.coef_).all())
+    ((1, 20), True)
     """
 
 

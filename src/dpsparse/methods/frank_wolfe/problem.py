@@ -8,7 +8,7 @@ The released history (cells and signs) determines the weights, and together with
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,8 +82,38 @@ def check_public(
 
 
 @dataclass(frozen=True)
+class Units:
+    """The way from the weights of a run to weights on the rows as they are; all of it is released or public."""
+
+    stretch: np.ndarray | None = None
+    centre: np.ndarray | None = None
+    middle: float = 0.0
+    unit: float = 1.0
+
+    def publish(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights on the rows as they are."""
+        if self.stretch is not None:
+            coef = coef * (self.stretch * self.unit)
+        elif self.unit != 1.0:
+            coef = coef * self.unit
+        intercept = intercept * self.unit + self.middle
+        if self.centre is not None:
+            intercept = intercept - np.sum(coef * self.centre, axis=1)
+        return coef, intercept
+
+    def rescaled(self, factors: np.ndarray) -> Units:
+        """The same for columns that are multiplied by 1/factors."""
+        stretch = factors if self.stretch is None else self.stretch * factors
+        centre = None if self.centre is None else self.centre / factors
+        return replace(self, stretch=stretch, centre=centre)
+
+
+@dataclass(frozen=True)
 class History:
-    """What a run releases: for each step a cell (feature, output) and the sign of its vertex."""
+    """What a run releases: for each step a cell (feature, output) and the sign of its vertex.
+
+    The gap and the objective of a step are not here: both need the exact gradient or the rows, which are not released.
+    """
 
     features: (
         np.ndarray
@@ -95,22 +125,27 @@ class History:
     n_outputs: int
     intercept_value: float
     offset: tuple[float, ...] = ()
+    units: Units = Units()
 
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """coef of shape (n_outputs, n_features) and intercept of shape (n_outputs,)."""
-        n_iter = len(self.signs)
-        steps = self.signs * (np.arange(n_iter) + 2.0)
+    def weights(self, n_steps: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """coef of shape (n_outputs, n_features) and intercept of shape (n_outputs,) after the first `n_steps` picks,
+        or after all of them."""
+        n_iter = len(self.signs) if n_steps is None else n_steps
+        if not 0 <= n_iter <= len(self.signs):
+            raise ParameterError(f"n_steps must be between 0 and {len(self.signs)}, got {n_iter}.")
+        features, outputs = self.features[:n_iter], self.outputs[:n_iter]
+        steps = self.signs[:n_iter] * (np.arange(n_iter) + 2.0)
         unit = 2.0 * self.radius / ((n_iter + 1.0) * (n_iter + 2.0))
         coef = np.zeros((self.n_outputs, self.n_features))
         intercept = np.zeros(self.n_outputs)
-        inside = (self.features != GONE) & (self.features < self.n_features)
-        constant = self.features == self.n_features
-        picked = self.outputs[inside], self.features[inside]
+        inside = (features != GONE) & (features < self.n_features)
+        constant = features == self.n_features
+        picked = outputs[inside], features[inside]
         np.add.at(coef, picked, steps[inside])
-        np.add.at(intercept, self.outputs[constant], steps[constant])
+        np.add.at(intercept, outputs[constant], steps[constant])
         coef[picked] = unit * coef[picked]  # millions of others stay untouched zeros
         intercept *= unit * self.intercept_value
-        return coef, intercept + np.asarray(self.offset or 0.0)
+        return self.units.publish(coef, intercept + np.asarray(self.offset or 0.0))
 
 
 def choose_resolution(n_samples: int | None, eta: float) -> int:

@@ -124,12 +124,11 @@ class ScreenedRun:
     live: np.ndarray  # columns that survived
     n_live: tuple[int, ...]  # in each block, and after the last one
 
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """coef (outputs, features), zero where a feature was dropped, and intercepts (outputs,)."""
-        coef, intercept = self.history.weights()
-        if self.live.size < coef.shape[1]:
-            coef[:, np.setdiff1d(np.arange(coef.shape[1]), self.live)] = 0.0
-        return coef, intercept
+    def survivors(self) -> History:
+        """The run with picks of dropped columns as steps back towards zero: their weights are zero."""
+        features, constant = self.history.features, self.history.n_features
+        stay = np.isin(features, self.live) | (features == constant)
+        return replace(self.history, features=np.where(stay, features, GONE))
 
 
 def draw_blocks(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy as np
 from dpsparse import arithmetic
 from dpsparse.losses import Huber, Loss
 from dpsparse.methods.frank_wolfe import defaults
-from dpsparse.methods.frank_wolfe.problem import Problem, choose_resolution
+from dpsparse.methods.frank_wolfe.problem import Problem, Units, choose_resolution
 from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.frank_wolfe.screening import Rule, draw_blocks
 from dpsparse.methods.look.table import look_at_table, release_entry_size
@@ -80,21 +80,7 @@ class ScaledRows:
     loss: Loss
     radius: float
     feature_bound: float
-    stretch: np.ndarray | None = None
-    centre: np.ndarray | None = None
-    middle: float = 0.0
-    unit: float = 1.0
-
-    def publish(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights on the rows as they are."""
-        if self.stretch is not None:
-            coef = coef * (self.stretch * self.unit)
-        elif self.unit != 1.0:
-            coef = coef * self.unit
-        intercept = intercept * self.unit + self.middle
-        if self.centre is not None:
-            intercept = intercept - np.sum(coef * self.centre, axis=1)
-        return coef, intercept
+    units: Units = field(default_factory=Units)
 
 
 def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
@@ -104,13 +90,16 @@ def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     n_live = None
     if settings.rule is None:
         steps = Steps(scaled.rows, problem)
-        coef, intercept = releases.vertices("vertices", steps, settings.n_iter).weights()
+        history = releases.vertices("vertices", steps, settings.n_iter)
     else:
         run = draw_blocks(scaled.rows, problem, settings.blocks, settings.rule, releases)
-        (coef, intercept), n_live = run.weights(), run.n_live
+        history, n_live = run.survivors(), run.n_live
+    coef, intercept = history.weights()
     coef = keep_weights(coef, scaled.rows, problem, settings.n_nonzero, releases)
-    coef, intercept = scaled.publish(coef, intercept)
-    return Solution(coef, intercept, settings.n_iter, n_live=n_live)
+    coef, intercept = scaled.units.publish(coef, intercept)
+    middle = scaled.units.middle + rows.domain.target_middle  # of a declared range
+    path = replace(history, units=replace(scaled.units, middle=middle))
+    return Solution(coef, intercept, settings.n_iter, n_live=n_live, history=path)
 
 
 def release_scales(rows: Rows, settings: Settings, releases: Releases) -> ScaledRows:
@@ -123,13 +112,15 @@ def release_scales(rows: Rows, settings: Settings, releases: Releases) -> Scaled
         _, middle = release_mean(rows, releases, settings.n_samples)
         unit = release_cutoff(rows, releases, n, middle)
         target = rows.domain.target_bound or 1.0  # kernels have targets in units of their bound
-        declared = replace(declared, loss=Huber(target), middle=middle * target, unit=unit)
+        units = Units(middle=middle * target, unit=unit)
+        declared = replace(declared, loss=Huber(target), units=units)
     if settings.scales == "table":
         look = look_at_table(rows, releases, n, settings.longest)
         stretch = look.scaling * (math.sqrt(rows.n_features) / look.length)
         rows = rows.standardised(look.centre, stretch, middle=middle, unit=unit)
         bound = defaults.CLIPPED_ENTRY_PER_TYPICAL
-        declared = replace(declared, stretch=stretch, centre=look.centre)
+        units = replace(declared.units, stretch=stretch, centre=look.centre)
+        declared = replace(declared, units=units)
     else:
         bound = release_entry_size(rows, releases, n, settings.feature_bound)
         rows = rows.standardised_targets(middle, unit) if of_numbers else rows

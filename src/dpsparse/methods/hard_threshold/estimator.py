@@ -24,6 +24,7 @@ from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_FOR_REGRESSION
 from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import add_look, plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
+from dpsparse.nonzeros import AUTO, check_count_or_auto
 
 
 def price(settings: HardThreshold, budget: Budget) -> None:
@@ -38,12 +39,12 @@ def price(settings: HardThreshold, budget: Budget) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _DPHardThreshold(BaseDPLinearModel):
-    n_nonzero: int = 10
+    n_nonzero: int | str = AUTO
     n_iter: int | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_nonzero", self.n_nonzero)
+        check_count_or_auto(self.n_nonzero)
         check_count("n_iter", self.n_iter, optional=True)
 
     def _why_one_row(self) -> str:
@@ -59,9 +60,16 @@ class _DPHardThreshold(BaseDPLinearModel):
         if mean is not None:
             return mean
         look = choose_rows(self._facts(n_features, labels))
-        kept = min(int(self.n_nonzero), n_features * look.n_outputs)
+        kept = None
+        if not isinstance(self.n_nonzero, str):
+            kept = min(int(self.n_nonzero), n_features * look.n_outputs)
         settings = HardThreshold(look=look, n_iter=self.n_iter, n_nonzero=kept)
-        shown = {"n_iter": self.n_iter or "from released counts", "n_outputs": look.n_outputs}
+        later = "from released counts"
+        shown = {
+            "n_iter": self.n_iter or later,
+            "n_nonzero": kept or later,
+            "n_outputs": look.n_outputs,
+        }
         return self._budgeted(settings, price, shown, source="docs/proofs/noisy_gradient.md")
 
 
@@ -78,8 +86,9 @@ class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
         Public facts. Needs `classes`. `n_samples` sets the number of steps, never the noise.
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
-    n_nonzero : int, default=10
-        Number of weights kept after every step, over all classes; costs nothing.
+    n_nonzero : int or "auto", default="auto"
+        Number of weights kept after every step, over all classes; costs nothing. "auto" takes one a class for every 12
+        effective rows, 50 at most.
     n_iter : int or None, default=None
         Number of noisy steps. They share one budget, so more steps mean more noise in each. None takes 10 to 100, more
         for larger `n_samples` and epsilon.

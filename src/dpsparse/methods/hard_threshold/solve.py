@@ -16,7 +16,7 @@ nothing moves, and the model is the mean or the class prior.
 
 | symbol | variable | meaning |
 |---|---|---|
-| k | n_nonzero | weights kept, all classes together |
+| k | n_nonzero | weights kept, all classes together; by default n over sd of a gradient and over 12 a class, up to 50 |
 | T | n_iter | steps; by default n over sd of one gradient for all of the budget and over 2 sqrt d, from 10 to 100 |
 
 A step costs two passes over the non-zeros of kept features. Without noise the steps are the same. Deviations from the
@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.losses import get_loss
+from dpsparse.methods.defaults import choose_columns
 from dpsparse.methods.hard_threshold.defaults import (
     CURVATURE_PER_NOISE,
     MAX_NOISE_GAIN,
@@ -50,11 +51,11 @@ from dpsparse.rows import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class HardThreshold:
-    """The public side of a run. No number of steps: chosen from released numbers, as documented above."""
+    """The public side of a run. No number of steps or weights: chosen from released numbers, as documented above."""
 
     look: RowSettings
     n_iter: int | None
-    n_nonzero: int
+    n_nonzero: int | None
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
         return solve(rows, self, releases)
@@ -67,10 +68,12 @@ def solve(rows: Rows, settings: HardThreshold, releases: Releases) -> Solution:
     weights = np.zeros(
         (scaled.units.width + 1, settings.look.n_outputs)
     )  # the constant's come last
-    n_iter = settings.n_iter or choose_steps(scaled, releases)
+    signal = effective_rows(scaled, releases)
+    n_iter = settings.n_iter or choose_steps(signal, scaled.width)
     searching = math.ceil(n_iter / 2)
     fitting = n_iter - searching
-    many, few = SEARCH_WEIGHTS_FACTOR * settings.n_nonzero, settings.n_nonzero
+    few = settings.n_nonzero or settings.look.n_outputs * choose_columns(signal, scaled.width)
+    many = SEARCH_WEIGHTS_FACTOR * few
     of_line = 1.0 / n_iter
     for _ in range(searching):
         share = SEARCH_BUDGET_SHARE / searching
@@ -85,14 +88,18 @@ def solve(rows: Rows, settings: HardThreshold, releases: Releases) -> Solution:
     return scaled.publish(weights[:-1], weights[-1], n_iter, None)
 
 
-def choose_steps(scaled: ScaledRows, releases: Releases) -> int:
-    """A step along one of d columns is seen in n/(sd of a slope)/sqrt(d) units of noise: more signal pays for more
-    steps."""
+def effective_rows(scaled: ScaledRows, releases: Releases) -> float:
+    """n/(sd of a slope), of released or declared rows."""
     clip, width = scaled.targets.clip, scaled.units.width
     start = np.zeros((width + 1, scaled.settings.n_outputs))
     noise = releases.scale("gradients", scaled.gradient(start[:-1], start[-1], clip)) / clip
-    signal = scaled.targets.n / noise if noise > 0.0 else math.inf
-    return int(min(max(signal / (SIGNAL_PER_STEP * math.sqrt(scaled.width)), MIN_STEPS), MAX_STEPS))
+    return scaled.targets.n / noise if noise > 0.0 else math.inf
+
+
+def choose_steps(signal: float, width: int) -> int:
+    """A step along one of d columns is seen in n/(sd of a slope)/sqrt(d) units of noise: more signal pays for more
+    steps."""
+    return int(min(max(signal / (SIGNAL_PER_STEP * math.sqrt(width)), MIN_STEPS), MAX_STEPS))
 
 
 def step(

@@ -1,34 +1,26 @@
 """Every tuned number of the support-first methods, and the rules that choose settings from public facts.
 
 What a look at the table costs stands in methods/look, the ridge of a tilted fit in methods/ridge. Shares and cutoffs of
-Two-Stage and transfer regressions were chosen on training splits. MAX_AUTO_COLUMNS, and the numbers of classifiers,
-students and ADMM, are carried over or set by judgement: they were not tuned.
+Two-Stage and transfer regressions were chosen on training splits. The numbers of classifiers, students and ADMM are
+carried over or set by judgement: they were not tuned.
 """
 
 from __future__ import annotations
 
 import math
 
-from dpsparse.methods.defaults import EFFECTIVE_ROWS_PER_FOUND_WEIGHT
 from dpsparse.methods.minimisers import least_ridge
 
 # Of what the look at targets and entries leaves (of mu^2).
 SUPPORT_SHARE = {"objective": 0.6, "output": 0.5, "student": 0.5, "admm": 0.5}
 MIN_EFFECTIVE_ROWS_FOR_SCALES = 100.0  # below, declared bounds set all scales
 MIN_EFFECTIVE_ROWS_OF_REGRESSION = {"objective": 30.0, "output": 60.0, "student": 60.0}
-MAX_AUTO_COLUMNS = 50
 TARGET_CUTOFF_OF_SCORES = 0.7  # of the .75-quantile of |y - mean|, where columns are looked for
 ENTRY_CUTOFF = 1.5  # of the root mean square of a typical row's entries
 BALANCE_OF_OUTPUT_RIDGE = 2.0  # of n/(columns times mu): the square of the ridge
 ADMM_ROUNDS = 5
 ADMM_THRESHOLD_IN_NOISE = 3.0  # standard deviations of the noise of one round
 MIN_ADMM_THRESHOLD = 1e-3  # where there is no noise
-
-
-def choose_columns(effective_rows: float, n_features: int) -> int:
-    """n_nonzero="auto": as many columns as the rows can find, from public numbers."""
-    affordable = min(effective_rows / EFFECTIVE_ROWS_PER_FOUND_WEIGHT, MAX_AUTO_COLUMNS)
-    return min(max(int(affordable), 1), n_features)
 
 
 def choose_output_ridge(n_samples: int, n_columns: int, mu: float, curvature: float) -> float:

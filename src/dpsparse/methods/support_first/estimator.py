@@ -17,15 +17,15 @@ from dpsparse.methods.base import (
     BaseDPLinearModel,
     BaseDPRegressor,
 )
+from dpsparse.methods.defaults import choose_columns
 from dpsparse.methods.look.targets import plan_mean, plan_mean_if_few_rows
 from dpsparse.methods.minimisers import check_range, noise_of_the_fit
 from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.plan import choose, drowns, price
 from dpsparse.methods.support_first.solve import Admm
+from dpsparse.nonzeros import AUTO, check_count_or_auto
 from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS, ONE_ROW
-
-AUTO = "auto"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,8 +46,7 @@ class _SupportFirst(BaseDPLinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not (isinstance(self.n_nonzero, str) and self.n_nonzero == AUTO):
-            check_count("n_nonzero", self.n_nonzero)
+        check_count_or_auto(self.n_nonzero)
 
     def _why_one_row(self) -> str:
         tilted, many = self._fit_kind() == "objective", self._domain.rows_per_unit is None
@@ -70,7 +69,7 @@ class _SupportFirst(BaseDPLinearModel):
         self._domain.require("n_samples", name)
         facts, wanted = self._facts(n_features, labels), self.n_nonzero
         if isinstance(wanted, str):
-            wanted = defaults.choose_columns(facts.effective_rows, n_features)
+            wanted = choose_columns(facts.effective_rows, n_features)
         settings = choose(facts, fit=fit, n_nonzero=wanted, **self._asked(n_features))
         budget = Budget(self.epsilon, self.delta)
         price(settings, self.adjacency, budget, name)
