@@ -24,7 +24,7 @@ def prose_of(text: str) -> str:
 def sentences_of(text: str) -> list[str]:
     """Sentences of a page; points of a list and paragraphs end one too."""
     pieces = re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", prose_of(text))
-    found = (re.split(r"(?<=[.!?:;])\s+(?=[A-Z*\["(]|code\b)", " ".join(p.split())) for p in pieces)
+    found = (re.split(r"(?<=[.!?:;])\s+(?=[A-Z*\[(]|code\b)", " ".join(p.split())) for p in pieces)
     return [sentence for some in found for sentence in some if len(sentence.split()) > 2]
 
 
