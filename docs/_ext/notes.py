@@ -2,7 +2,7 @@
 
 * a mention of `docs/x.md` in a docstring or a note becomes a link to that page;
 * proofs in plain text are shown as formulas (plain_math.py), set by a copy of MathJax that needs no network;
-* the book of the experiments, a file of its own outside docs/, becomes a page with its findings and a page a chapter;
+* the book of the experiments, a file outside docs/, becomes a section of papers.md and a page a chapter;
 * a public name that the reference does not list stands on a page of its own, "Other names";
 * a page that no table of contents names is listed under "More pages" of the guide, so that a page somebody adds has a
   way to it from the first build on.
@@ -51,11 +51,12 @@ def on_source(app: Any, docname: str, source: list[str]) -> None:
         return
     text = source[0]
     if FINDINGS in text:
+        findings = re.sub(r"^(#+ )", r"#\1", _book()[""], flags=re.MULTILINE)
         text = text.replace(
-            FINDINGS, _book()[""].replace("](figures/", "](../experiments/book/figures/")
+            FINDINGS, findings.replace("](figures/", "](../experiments/book/figures/")
         )
     text = re.sub(
-        r"\]\((?:reproduction\.md)?#(\d{3}-[a-z]+\d*|leaks)-[^)]*\)",
+        r"\]\(#(\d{3}-[a-z]+\d*|leaks)-[^)]*\)",
         r"](book/\1.md)",
         text,
     )

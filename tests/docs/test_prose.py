@@ -20,7 +20,7 @@ PROCESS = re.compile(
 )
 # Words with a plainer one: "so many" is "this number of", a "gap" in a table is a missing value.
 COINED = re.compile(r"\b(as ever|to speak of|so many|whatever|gaps)\b", re.IGNORECASE)
-WITHOUT_A_LEAD = {"index", "guide", "api", "reproduction"}
+WITHOUT_A_LEAD = {"index", "guide", "api"}
 MAX_WORDS = 50  # of a sentence
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
