@@ -30,15 +30,17 @@ def make_sparse_classification(
 
     Parameters
     ----------
-    n_samples, n_features : int
-        Shape of the matrix.
-    n_informative : int
+    n_samples : int, default=20_000
+        Number of rows.
+    n_features : int, default=50_000
+        Number of columns.
+    n_informative : int, default=50
         How many of the popular columns carry a weight.
-    n_words : int
+    n_words : int, default=40
         Draws per row; repeated words count once, so rows have somewhat fewer entries.
-    gain : float
+    gain : float, default=12.0
         Strength of the signal; large values make the labels nearly deterministic.
-    seed : int or None
+    seed : int or None, default=0
         The same int gives the same data.
 
     Returns

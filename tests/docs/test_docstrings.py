@@ -1,14 +1,20 @@
 """Docstrings of public names are complete, by numpydoc; estimators say when to use them."""
 
+import inspect
+import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import dpsparse.methods
+import dpsparse.preprocessing
 
 validate = pytest.importorskip("numpydoc.validate").validate
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
+
+from numpydoc.docscrape import NumpyDocString  # noqa: E402
 
 from notes import public_names  # noqa: E402
 
@@ -33,7 +39,21 @@ def test_a_docstring_is_complete(name):
     assert not [text for code, text in errors if code in CODES and "**refused" not in text]
 
 
-@pytest.mark.parametrize("name", dpsparse.methods.__all__)
+@pytest.mark.parametrize("name", [n for n in CALLED if n not in ("Domain", "Rows")])
+def test_a_docstring_states_every_default(name):
+    """Facts that a method needs are declared in a domain, which has no useful default."""
+    room, _, last = name.rpartition(".")
+    found = getattr(import_module(f"dpsparse.{room}" if room else "dpsparse"), last)
+    defaults = inspect.signature(found).parameters
+    for entry in NumpyDocString(inspect.getdoc(found) or "")["Parameters"]:
+        if not re.search("default=|optional|as in |see `|^Domain$", entry.type):
+            given = [defaults[n].default for n in entry.name.split(", ") if n in defaults]
+            assert given == [inspect.Parameter.empty] * len(given), entry.name
+
+
+ESTIMATORS = [*dpsparse.methods.__all__, *dpsparse.preprocessing.__all__, "DPSearchCV", "DPFeatureTest"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in ESTIMATORS if hasattr(getattr(dpsparse, n, None), "fit")])  # fmt: skip
 def test_an_estimator_says_when_to_use_it(name):
-    if name.startswith("DP"):
-        assert "**When to use.**" in getattr(dpsparse.methods, name).__doc__
+    assert "**When to use.**" in getattr(dpsparse, name).__doc__

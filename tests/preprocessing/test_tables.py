@@ -70,7 +70,7 @@ def test_texts_are_total():
 @pytest.mark.parametrize(
     "step",
     [
-        PublicScaler((0, 1), fill=0.3, flag_gaps=True),
+        PublicScaler((0, 1), fill=0.3, flag_missing=True),
         PublicEncoder(["a", "1"]),
         HashingEncoder(4),
         DPVectorizer(n_features=8),
@@ -98,7 +98,7 @@ def test_scales_of_odd_columns_are_finite_and_bounded():
         "d": np.full(len(ODD) * 50, 1e300),
         "e": np.full(len(ODD) * 50, 5.0),
     }
-    step = DPStandardizer(epsilon=5.0, flag_gaps=True).fit(column)
+    step = DPStandardizer(epsilon=5.0, flag_missing=True).fit(column)
     rows = step.transform(column)
     assert np.isfinite(rows).all()
     assert abs(rows).max() <= 1.0

@@ -48,16 +48,16 @@ class Domain:
         as they bring rows to length one themselves. Other methods clip entries to [-1, 1], and refuse a table with
         named columns until a bound is declared.
     row_norm : float or None, default=None
-        Rows with a larger L2 norm are scaled down to it. Needed by methods in L2 geometry.
+        Rows with a larger L2 norm are scaled down to it; a larger norm means more noise. None: not declared.
     target_bound : float or None, default=None
-        Regression targets are clipped to ``[-target_bound, target_bound]``.
+        Regression targets are clipped to ``[-target_bound, target_bound]``; noise is proportional to it.
     target_range : (float, float) or None, default=None
         Regression targets are clipped to ``[lowest, highest]`` and fitted from the middle of that range; noise is
         proportional to half its width, which `target_bound` then is. State one of the two.
     classes : sequence, "observed" or None, default=None
-        The labels that may occur, in the order of `classes_`; of two, positive weights and probabilities speak for the
-        last one. ``"observed"`` takes them from y and thereby declares that the
-        set of labels in y is itself public; do not use it when a class may be rare.
+        Labels that may occur, in the order of `classes_`; positive weights raise the probability of the last of two.
+        ``"observed"`` takes them from y and thereby declares that the set of labels in y is itself public. Do not use
+        it when a class may be rare. None: not declared, which classifiers refuse.
     n_samples : int or None, default=None
         A public number of rows (the true one, or any stated guess). It scales steps, never noise.
         With ``unit="person"`` a number of persons.
@@ -65,14 +65,14 @@ class Domain:
         What the guarantee protects. With "person", ``fit(X, y, groups=ids)`` names the person of every row, and
         all rows of a person together add no more than one row may.
     rows_per_unit : int or None, default=None
-        Of a person with more rows a random choice of so many is used. None uses all of them.
+        Largest number of rows of a person; of a person with more, a random choice is used. None uses all of them.
     bounds : dict or array of shape (n_features, 2), optional
         ``{"age": (0, 120), "income": (0, 1e6)}``, for every feature: numbers are clipped to their column's bounds and
         divided by the larger of them before everything else. Weights are stated for the columns as they are.
     categories : dict, optional
-        The names that may occur, by column: ``{"sex": ["f", "m"]}``. For `DPTablePreparer.from_domain`.
+        The categories that may occur, by column: ``{"sex": ["f", "m"]}``. For `DPTablePreparer.from_domain`.
     fill : dict, optional
-        Public constants for gaps, by column.
+        Public constants for missing values, by column.
     sources : dict, optional
         How a fact is known without looking at the rows, by name of the fact or column; shown on the privacy card.
 

@@ -59,28 +59,31 @@ def dp_evaluate(
         It is taken as public. A model that was fitted on the same rows without privacy is not.
     X, y : arrays or data frame
         Private rows and their targets.
-    epsilon, delta : float
-        The guarantee of the whole report; ``epsilon=math.inf`` is the exact evaluation.
-    ledger : Ledger or None
-        Account that pays, once, before noise is drawn.
-    groups : array of shape (n_samples,) or None
+    epsilon : float
+        Privacy loss of the whole report, in natural log odds; ``math.inf`` is the exact evaluation.
+    delta : float, default=1e-6
+        Probability that the guarantee fails.
+    ledger : Ledger or None, default=None
+        Account that pays, once, before noise is drawn. None keeps no account.
+    groups : array of shape (n_samples,) or None, default=None
         The person of every row. The report then protects a person with all of their rows, and every metric is
         a mean over persons (each counts once, however many rows they have).
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Which tables are neighbours.
-    metrics : list of str or None
-        Which metrics to pay for: fewer are sharper. None takes all that the model allows.
-    target_bound, error_bound : float or None
-        Regressors: targets and predictions are clipped to +-target_bound (None: to the range of the model's domain) and
-        errors count as at most error_bound (None: target_bound, half the width of a declared range).
+    metrics : list of str or None, default=None
+        Which metrics to pay for: fewer metrics have narrower intervals. None takes all that the model allows.
+    target_bound, error_bound : float or None, default=None
+        Regressors, in the unit of the target: targets and predictions are clipped to +-target_bound (None: to the range
+        of the model's domain) and errors count as at most error_bound (None: target_bound, half the width of a declared
+        range). A larger error_bound means more noise.
     level : float, default=0.95
         Probability with which each interval covers.
     one_by_one : bool, default=False
         Show a model that is not of dpsparse one row at a time. Slower (about 0.1 ms a row and method), and then nothing
         has to be assumed about how it treats rows together: a dense matrix product may add in an order that depends
         on the whole table.
-    random_state : int or None
-        An int repeats the noise, for experiments; the report is then not private.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments; the report is then not private.
 
     Returns
     -------

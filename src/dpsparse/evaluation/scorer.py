@@ -106,13 +106,15 @@ def make_dp_scorer(
     ----------
     metric : str
         Name as in scikit-learn: "accuracy", "roc_auc", "neg_log_loss", "r2", ...
-    epsilon, delta : float
-        Price of one call; all of it is spent on this metric.
-    ledger : Ledger or None
+    epsilon : float
+        Privacy loss of one call, in natural log odds; all of it is spent on this metric.
+    delta : float, default=1e-6
+        Probability that the guarantee of one call fails.
+    ledger : Ledger or None, default=None
         Account that pays. Without it every call warns.
     adjacency, target_bound : see `dp_evaluate`
         Which tables are neighbours, and the bound on targets of a regressor.
-    persons : bool
+    persons : bool, default=False
         Protect a person with all of their rows: scikit-learn's metadata routing hands `groups` to the scorer.
 
     Returns

@@ -61,6 +61,8 @@ class DPFeatureTest(_Fitted):
 
     A selector of scikit-learn: `transform` keeps the columns found, `get_feature_names_out` names them.
 
+    **When to use.** To list columns that are related to a label, with a bound on false discoveries. It fits no model.
+
     Parameters
     ----------
     domain : Domain

@@ -153,12 +153,12 @@ def dp_inference(
         Private rows, and labels of two classes.
     support : list of column numbers, or of names if X is a data frame
         Public, or chosen on other rows than these; at most 78.
-    domain : Domain
+    domain : Domain, default=None
         Needs `classes`, and `bounds` by column, `feature_bound` or `row_norm`. Rows outside these bounds are clipped to
         them, which changes what is estimated, and the result says so. The tighter they are, the narrower the intervals.
     epsilon, delta, adjacency, ledger : as in every estimator
         Price of all intervals together, and the account that pays it.
-    pipeline : fitted DPPipeline or None
+    pipeline : fitted DPPipeline or None, default=None
         Prepares the rows; `support` names prepared columns, weights are for them, and `domain` is that of the pipeline.
         What it learnt from the rows is paid by its own guarantee.
     level : float, default=0.95
@@ -166,7 +166,7 @@ def dp_inference(
     groups : array of shape (n_samples,) or None, default=None
         The person of every row, with ``Domain(unit="person")``. Persons are then protected, and each counts once, by
         the mean over their rows.
-    random_state : int or None
+    random_state : int or None, default=None
         None draws secure noise. An int is for experiments and voids the guarantee.
 
     Returns

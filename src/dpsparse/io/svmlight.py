@@ -36,9 +36,9 @@ def read_svmlight(
     ----------
     path : path
         The file.
-    n_features : int or None
+    n_features : int or None, default=None
         Public number of columns. None takes the largest index found and thereby declares it public.
-    zero_based : bool
+    zero_based : bool, default=False
         Whether the first feature is 0; the format says 1.
 
     Returns
@@ -85,7 +85,7 @@ def iter_svmlight(
         The file.
     n_features : int
         Public number of columns.
-    zero_based : bool
+    zero_based : bool, default=False
         Whether the first feature is 0.
     block_bytes : int, default=2**24
         Bytes of text to parse at a time.

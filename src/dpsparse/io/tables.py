@@ -76,32 +76,32 @@ def read_table(
     ----------
     path : path
         The file.
-    target : str or None
+    target : str or None, default=None
         Column of the target; svmlight files carry their labels themselves.
-    person : str or None
+    person : str or None, default=None
         Column that names the person of every row; not a feature.
-    drop : sequence of str
+    drop : sequence of str, default=()
         Columns that are not features.
-    features : sequence of str or None
+    features : sequence of str or None, default=None
         Exactly these columns, in this order (the names a model was trained with); others are
         ignored. None takes every column but the target, the dropped ones, and the row numbers that pandas writes
         (``Unnamed: 0``, ``__index_level_0__``, or no name).
-    n_features : int or None
+    n_features : int or None, default=None
         Public width of a svmlight file.
-    zero_based : bool
+    zero_based : bool, default=False
         Whether the first feature of a svmlight file is 0.
-    format : {"svmlight", "csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"} or None
+    format : {"svmlight", "csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"} or None, default=None
         None follows the file's name.
-    sep : str or None
+    sep : str or None, default=None
         What separates the cells of a text file, such as ``";"`` or ``"|"``; None is a comma, in .tsv files a tab.
-    decimal : {".", ","}
+    decimal : {".", ","}, default="."
         With ``","``, 31.015,50 is the number 31015.5.
-    encoding : str
+    encoding : str, default="utf-8"
         Of a text file, such as ``"latin-1"`` or ``"utf-16"``.
-    classes : sequence, "observed" or None
+    classes : sequence, "observed" or None, default=None
         The labels that the target may have, as in `Domain`; `y` then has their type. None reads numbers. What cells
         hold decides nothing.
-    drop_missing_target : bool
+    drop_missing_target : bool, default=False
         Leave out rows without a target instead of refusing the table. Only for add-remove neighbours.
 
     Returns

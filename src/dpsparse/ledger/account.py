@@ -57,7 +57,7 @@ class Ledger(Chain):
 
     Parameters
     ----------
-    path : path, PostgreSQL URL or None
+    path : path, PostgreSQL URL or None, default=None
         An SQLite file on a local disk, ``"postgresql://..."``, or None for an account that lives
         in this process only.
     epsilon, delta : float, optional
@@ -78,7 +78,8 @@ class Ledger(Chain):
         them. The ceiling then holds for the proven fits only, and the data set as a whole has no
         guarantee, which `spent` says by returning infinity.
     policy : path or None, default=None
-        A file of limits (docs/budget.md) to enforce besides those of DPSPARSE_POLICY and of the file beside the book.
+        A file of limits (docs/budget.md), besides those of DPSPARSE_POLICY and of the file beside the ledger. None adds
+        no further file.
 
     Examples
     --------

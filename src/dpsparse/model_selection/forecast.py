@@ -108,11 +108,11 @@ def expected_accuracy(
         Shape of the table to come.
     epsilon : float or sequence of float, default=(0.1, 0.3, 1, 3, 10)
         Privacy losses to try, in natural log odds.
-    reachable : float
+    reachable : float, default=0.9
         Best possible accuracy (or R^2) you would expect of the data. Take it from experience or public data.
-    informative, entries : int
+    informative, entries : int, default=20
         Features that matter; non-zeros of a row (with as many columns or fewer, rows are dense).
-    repeats : int
+    repeats : int, default=3
         Made-up tables; the spread over them is shown.
     seed : int, default=0
         Of the made-up tables and their noise.

@@ -60,6 +60,9 @@ def _available(name: str) -> Any:
 class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Private choice of hyper-parameters.
 
+    **When to use.** If public facts cannot decide a setting, such as a threshold for unequal costs. The default
+    settings are usually as good (docs/tuning.md).
+
     Parameters
     ----------
     estimator : estimator of dpsparse, or DPPipeline
@@ -69,11 +72,13 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         A grid, or the settings one by one (``{}`` is the estimator as it is). ``threshold`` moves the margin at
         which the second class is predicted. Parameters of a pipeline's model are ``model__n_nonzero`` and so on. The
         list is public: do not make it from the rows.
-    epsilon, delta : float
-        The guarantee of the whole search.
-    ledger : Ledger or None
-        Account that pays, once.
-    random_state : int or None
+    epsilon : float, default=1.0
+        Privacy loss of the whole search, in natural log odds.
+    delta : float, default=1e-6
+        Probability that the guarantee fails.
+    ledger : Ledger or None, default=None
+        Account that pays, once. None keeps no account.
+    random_state : int or None, default=None
         None draws secure noise. An int is for experiments and voids the guarantee.
 
     Attributes

@@ -68,9 +68,9 @@ def save(
         What to write. Its ledger is not written.
     path : path
         Where; a new file unless `overwrite`.
-    feature_names : sequence of str or None
+    feature_names : sequence of str or None, default=None
         Names of the columns; None takes those the model was fitted with, if any.
-    overwrite : bool
+    overwrite : bool, default=False
         Whether an existing file may be replaced.
 
     Returns

@@ -1,9 +1,9 @@
-"""Columns of numbers: `DPStandardizer` learns centre, scale and gaps of many columns at once, `PublicScaler` is told.
+"""Columns of numbers: `DPStandardizer` learns centre, scale and missing values, `PublicScaler` takes declared bounds.
 
     round 0     rows of each column by power of two (.3 of the budget): where its numbers are
     rounds 1-3  16 equal cells of that range (.7 together): median, 5 % and 95 % by interpolation; columns whose range
                 is less than a quarter of the cells' are looked at again, closer
-    map         gap -> centre; clip to centre +- 3 scale; divide by 3 scale: in [-1, 1]
+    map         missing -> centre; clip to centre +- 3 scale; divide by 3 scale: in [-1, 1]
 
 with scale = half of the distance between the quantiles. All columns share a release, which one row moves by
 sqrt(columns): letting a row report fewer columns would cost more than it saves. What a column needs no more is paid
@@ -96,15 +96,17 @@ class _Scaled(Step):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPStandardizer(_Scaled, SharingStep):
-    """Centre and scale of columns of numbers, learnt privately; gaps are filled and, where frequent, flagged.
+    """Centre and scale of columns of numbers, learnt privately; missing values are filled and, where frequent, flagged.
+
+    **When to use.** For columns of numbers whose bounds you do not know. If you know them, `PublicScaler` is free.
 
     Parameters
     ----------
     share : float, default=0.1
-        Share of a pipeline's budget (of mu^2).
-    flag_gaps : bool or "auto", default="auto"
-        A further column that tells where a number is missing: for all, none, or the columns whose released share of
-        gaps is above 1 % and above its noise.
+        Share of a pipeline's budget (of mu^2). A tenth by default, which adds about 5 % to the noise of the model.
+    flag_missing : bool or "auto", default="auto"
+        Whether a further column marks missing numbers; costs nothing more. "auto" adds one where the released share of
+        missing numbers is above 1 % and above its noise.
     epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps.
 
@@ -113,7 +115,7 @@ class DPStandardizer(_Scaled, SharingStep):
     center_, scale_ : ndarray of shape (n_features_in_,)
         Released median, and half the distance between the 5 % and 95 % quantiles.
     missing_share_, clipped_share_ : ndarray
-        Released shares of the rows with a gap, and of those outside centre +- 3 scale, about.
+        Released shares of the rows without a number, and of those outside centre +- 3 scale, about.
     privacy_, plan_
         Only if fitted by itself.
 
@@ -127,15 +129,15 @@ class DPStandardizer(_Scaled, SharingStep):
     (True, True)
     """
 
-    flag_gaps: bool | str = "auto"
+    flag_missing: bool | str = "auto"
     scale_: np.ndarray = field(init=False)
     missing_share_: np.ndarray = field(init=False)
     clipped_share_: np.ndarray = field(init=False)
 
     def _check(self) -> None:
         super()._check()
-        if self.flag_gaps not in (True, False, "auto"):
-            raise ParameterError("flag_gaps must be True, False or 'auto'.")
+        if self.flag_missing not in (True, False, "auto"):
+            raise ParameterError("flag_missing must be True, False or 'auto'.")
 
     def _wants(self, n_columns: int) -> list[Want]:
         size = n_columns * (POWER_CELLS + FINE_ROUNDS * (FINE_CELLS + 2))
@@ -143,7 +145,7 @@ class DPStandardizer(_Scaled, SharingStep):
         return [Want("scales", self.share, size, note)]
 
     def _width(self, n_columns: int) -> int:
-        return n_columns if self.flag_gaps is False else 2 * n_columns
+        return n_columns if self.flag_missing is False else 2 * n_columns
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         columns = raw.numbers(self._matrix, self.n_features_in_)
@@ -196,7 +198,7 @@ def release_scales(
     step.clipped_share_ = np.clip(outside / rows, 0.0, 1.0)
     noise = releases.scale(phase, columns.powers(), COARSE_SHARE)
     often = (step.missing_share_ > MIN_GAP_SHARE) & (gaps > MIN_GAPS_IN_SDS * noise)
-    flag = step.flag_gaps
+    flag = step.flag_missing
     step.flagged_ = np.flatnonzero(often if flag == "auto" else np.full(d, bool(flag)))
     if np.any(nothing):
         drowned = [step._columns[j] for j in np.flatnonzero(nothing)]
@@ -231,20 +233,22 @@ def _outside(mass: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False, repr=False)
 class PublicScaler(_Scaled):
-    """Columns of numbers with declared bounds: clipped to them and brought to [-1, 1]. Free.
+    """Columns of numbers with declared bounds: clipped to them and mapped to [-1, 1]. Free.
+
+    **When to use.** For columns of numbers whose bounds are public, such as an age.
 
     Parameters
     ----------
-    bounds : (low, high), dict or list
-        One pair for all columns, one for each by name, or one for each in order. Public facts: not the smallest and
-        largest number of the table.
+    bounds : (low, high), dict or list, default=(-1.0, 1.0)
+        One pair for all columns, one for each by name, or one for each in order, in the unit of the column. Public
+        facts: not the smallest and largest number of the table.
     fill : number, dict or None, default=None
-        A public constant for gaps, for all columns or by name; None takes the middle of the bounds.
-    flag_gaps : bool, default=False
-        A further column for each that tells where its number is missing.
+        A public constant for missing values, for all columns or by name; None takes the middle of the bounds.
+    flag_missing : bool, default=False
+        Whether a further column for each column marks missing numbers. By default there is none.
     count_clipped : bool, default=False
-        In a `DPPipeline`: tell, for a hundredth of the budget, which share of each column lies outside its bounds, and
-        flag gaps only where their count stands out of the noise.
+        In a `DPPipeline`: release which share of each column lies outside its bounds, for a hundredth of the budget.
+        Missing values are then flagged only where their count is above the noise. Nothing is counted by default.
 
     Attributes
     ----------
@@ -263,7 +267,7 @@ class PublicScaler(_Scaled):
     bounds: Any = (-1.0, 1.0)
     _: KW_ONLY
     fill: Any = None
-    flag_gaps: bool = False
+    flag_missing: bool = False
     count_clipped: bool = False
     fill_: np.ndarray = field(init=False)
     clipped_share_: np.ndarray = field(init=False)
@@ -309,10 +313,10 @@ class PublicScaler(_Scaled):
                 raise DomainError("fill must be a public number for gaps, such as 0.0.")
 
     def _width(self, n_columns: int) -> int:
-        return 2 * n_columns if self.flag_gaps else n_columns
+        return 2 * n_columns if self.flag_missing else n_columns
 
     def _norm(self, n_columns: int) -> float:
-        return math.sqrt(2.0 * n_columns if self.flag_gaps else n_columns)
+        return math.sqrt(2.0 * n_columns if self.flag_missing else n_columns)
 
     def _note(self, header: Header) -> None:
         super()._note(header)
@@ -332,7 +336,7 @@ class PublicScaler(_Scaled):
             pairs = [self.bounds] * len(names)
         low, high = np.array(pairs, np.float64).T
         self.center_, self.reach_ = (low + high) / 2.0, (high - low) / 2.0
-        self.flagged_ = np.arange(len(names)) if self.flag_gaps else np.arange(0)
+        self.flagged_ = np.arange(len(names)) if self.flag_missing else np.arange(0)
         fills = self.fill if isinstance(self.fill, Mapping) else dict.fromkeys(names, self.fill)
         chosen = [fills.get(name) for name in names]
         self.fill_ = np.array(

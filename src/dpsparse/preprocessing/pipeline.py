@@ -80,22 +80,27 @@ class RawTable:
 class DPPipeline(_BaseComposition):  # type: ignore[misc]
     """Private preparation and a private model for one (epsilon, delta).
 
+    **When to use.** For a raw table or for texts: one guarantee then covers preparation and fit.
+
     Parameters
     ----------
     steps : list of (name, step)
         Steps of `dpsparse.preprocessing`, and last an estimator of dpsparse. Its domain states the target, and may
         state `n_samples` and ``unit="person"``; bounds of features come from the steps. Its epsilon, delta, adjacency,
         ledger and random_state are those of the pipeline.
-    epsilon, delta : float
-        The guarantee of everything together; ``epsilon=math.inf`` learns without noise.
-    adjacency : {"add-remove", "replace-one"}
-    ledger : Ledger or None
-        Account that pays, once, before any noise is drawn.
+    epsilon : float, default=1.0
+        Privacy loss of everything together, in natural log odds; ``math.inf`` learns without noise.
+    delta : float, default=1e-6
+        Probability that the guarantee fails.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one row (or person) more or less, or one exchanged.
+    ledger : Ledger or None, default=None
+        Account that pays, once, before any noise is drawn. None keeps no account.
     leak_share : float, default=2**-22
-        Of delta, for names that one row alone knows (`DPCategoryEncoder`, vocabularies). More finds rarer names; a
-        ledger pays more than its reserve for a first fit only.
-    random_state : int or None
-        An int repeats the noise, for experiments; the result is then not private.
+        Share of delta that pays for categories and words of a single row (`DPCategoryEncoder`, `DPVectorizer`). More
+        finds rarer ones; a ledger pays more than its reserve for a first fit only.
+    random_state : int or None, default=None
+        None draws secure noise. An int repeats the noise, for experiments; the result is then not private.
 
     Attributes
     ----------
@@ -462,7 +467,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def to_sklearn(self) -> Any:
         """A plain scikit-learn pipeline with the same predictions, for places without dpsparse.
 
-        Columns of names must hold texts there (None or NaN for gaps), columns of numbers numbers.
+        Columns of categories must hold texts there (None or NaN if missing), columns of numbers numbers.
         """
         check_is_fitted(self, "model_")
         plain = self.model_.to_sklearn()

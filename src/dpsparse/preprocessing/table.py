@@ -1,18 +1,18 @@
 """`DPTablePreparer`: a table of mixed columns, each prepared as its declared fact says.
 
-    "auto"              whether its cells are numbers, dates or names is learnt privately, then as below
+    "auto"              whether its cells are numbers, dates or categories is learnt privately, then as below
     "number", "date"    scale, centre and missing values learnt privately
     (low, high)         a number with public bounds
     "category"          categories learnt privately
     ["f", "m"]          public categories
-    "hash"              any names, by a public hash
+    "hash"              any categories, by a public hash
     "text"              words of a text, by a public hash
     "words"             words of a text, by a private vocabulary
     "drop"              left out
 
 All private numbers share one release, all private categories another. Where kinds are learnt, both are paid for
 before it is known which columns they are for. In a `DPPipeline` two small counts are paid as well: how much declared
-bounds clip, and which gaps and values outside declared categories occur. A step of one's own sets anything else.
+bounds clip, and which missing values and values outside declared categories occur. For other settings, pass a step.
 """
 
 from __future__ import annotations
@@ -57,12 +57,14 @@ Part = tuple[str, Step, tuple[str, ...]]
 class DPTablePreparer(PrivateStep):
     """Numbers, categories, texts and missing values of a table to rows of bounded length.
 
+    **When to use.** As the first step of a `DPPipeline`, for a table whose columns are of several kinds.
+
     Parameters
     ----------
-    columns : dict
-        For every column of the table a role: ``"auto"``, ``"number"``, ``(low, high)``, ``"date"``, ``"category"``,
-        ``["f", "m"]``, ``"hash"``, ``"text"``, ``"words"``, ``"drop"``, or a step of its own such as
-        ``DPCategoryEncoder(max_categories=5)``.
+    columns : dict or None, default=None
+        For every column of the table a role, whose costs docs/preparation.md lists: ``"auto"``, ``"number"``,
+        ``(low, high)``, ``"date"``, ``"category"``, ``["f", "m"]``, ``"hash"``, ``"text"``, ``"words"``, ``"drop"``,
+        or a step such as ``DPCategoryEncoder(max_categories=5)``.
     rest : str or None, default=None
         The role of all columns that `columns` does not name. None refuses a table that has such columns, by name;
         ``DPTablePreparer(rest="auto")`` needs no other fact.
@@ -173,7 +175,7 @@ class DPTablePreparer(PrivateStep):
         fills = {n: f for n, f in dict(self.fill or {}).items() if n in bounds}
         parts: list[Part] = []
         if bounds:
-            scaler = PublicScaler(bounds, fill=fills, flag_gaps=True, count_clipped=True)
+            scaler = PublicScaler(bounds, fill=fills, flag_missing=True, count_clipped=True)
             parts.append(("bounds", scaler, tuple(bounds)))
         if numbers:
             parts.append(("numbers", DPStandardizer(), numbers))

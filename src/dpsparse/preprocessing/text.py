@@ -27,14 +27,17 @@ from dpsparse.rows import RawRows
 class DPVectorizer(SharingStep):
     """Texts as rows of word weights of length one.
 
+    **When to use.** For texts, as the first step of a `DPPipeline`. The hash is free and more accurate; take a
+    vocabulary only if the weights must have names.
+
     Parameters
     ----------
     mode : {"hash", "vocabulary"}, default="hash"
-        "hash" is free; "vocabulary" pays for names of columns.
+        "hash" costs nothing. "vocabulary" pays for the words, and weights then have names.
     n_features : int, default=2**18
-        Columns of mode "hash".
+        Number of columns in mode "hash"; free. With fewer, more words share a column.
     max_features : int, default=2**14
-        Most words of mode "vocabulary", those of the largest released weights.
+        Largest number of words in mode "vocabulary", those of the largest released weights; costs nothing.
     words_per_row : int, default=100
         Number of different words of a text (of all texts of a person) that count for the vocabulary; more means more
         noise. Best is about the typical number of different words.
@@ -42,9 +45,9 @@ class DPVectorizer(SharingStep):
         Shortest and longest number of words that make a column, as in scikit-learn.
     stop_words : "english" or None, default="english"
         In mode "vocabulary", words such as "the" and "of" (scikit-learn's public list) are left out: they would take
-        the place of words that tell something.
+        the place of more useful words. Costs nothing.
     share : float, default=0.1
-        Of a pipeline's budget (of mu^2), in mode "vocabulary".
+        Share of a pipeline's budget (of mu^2), in mode "vocabulary". A tenth by default.
     epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For mode "vocabulary" outside a `DPPipeline`, which pays for all of its steps.
 

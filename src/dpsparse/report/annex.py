@@ -28,9 +28,9 @@ def dpia_annex(model: Any, *, ledger: Ledger | None = None, audit: Any = None) -
     ----------
     model : fitted estimator or pipeline of dpsparse
         What the annex is about.
-    ledger : Ledger or None
+    ledger : Ledger or None, default=None
         Of the data set the model was trained on.
-    audit : Verdict, str or None
+    audit : Verdict, str or None, default=None
         Of `dpsparse.audit.audit` on the same configuration, or the text that `dpsparse audit` printed.
 
     Returns

@@ -52,13 +52,13 @@ def privacy_card(
     ----------
     model : fitted estimator or pipeline of dpsparse, or a search for one
         What the page is about.
-    title : str
+    title : str, default=""
         Heading, for instance the file name; the estimator's name by default.
-    ledger : Ledger or None
+    ledger : Ledger or None, default=None
         Adds what was spent on the data set the model was trained on.
-    evaluation : Report or None
+    evaluation : Report or None, default=None
         Of `dp_evaluate` on this model; adds how good the model is, and what that has cost.
-    checksum : str
+    checksum : str, default=""
         Of the model file (SHA-256), so that a reader can tell that the page is about that file.
 
     Returns

@@ -60,7 +60,7 @@ def registry_entry(
         Its guarantee must be proven: a registry of promises is no place for a model without one.
     answers : dict
         What only people know; the names are the keys of `dpsparse.report.registry.ASKED`.
-    ledger : Ledger or None
+    ledger : Ledger or None, default=None
         Of the data set; tells what all releases from it add up to.
 
     Returns
