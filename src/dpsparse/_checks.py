@@ -1,4 +1,4 @@
-"""Checks every room uses: what is a number, and how foreign errors about private data are silenced.
+"""Checks that every package uses: what is a number, and how foreign errors about private data are silenced.
 
 scikit-learn, NumPy, pandas and pyarrow quote cells and count rows in their messages. So everything
 touches private rows runs through `without_leaking_errors`: any error or warning of others ends there, and what
@@ -34,7 +34,7 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
 
     The first line of a file without a header is a person's row, and words look like names. `names` are taken for a
     header only if one of the names that the user `said` stands among them, in capitals or not, and all read like names
-    (letters first, no number, no gap).
+    (letters first, no number, not missing).
     """
     named = list(
         names[1:] if list(names[:1]) == [""] else names
@@ -249,10 +249,10 @@ def _explained(explain: str | Callable[[], Exception]) -> Exception:
 def array_of(column: Any) -> np.ndarray:
     """A column of pandas, polars or Arrow as an array in which every cell is what it is without the other rows.
 
-    Their `to_numpy` turns a whole column of integers into floats where *one* row has a gap, and integers above 2^53
-    are then no longer what they were, in all rows: so one row would change the cells of others. Whatever comes out as
-    floats and was not declared so is therefore taken cell by cell. And an Arrow array (or batch) that has a gap is
-    refused by `to_numpy` unless it may be copied: one row would decide whether a table can be read.
+    Their `to_numpy` turns a whole column of integers into floats where *one* value is missing, and integers above 2^53
+    are then no longer what they were, in all rows: so one row would change the cells of others. So what comes out as
+    floats and was not declared so is taken cell by cell. And an Arrow array (or batch) with a missing value is refused
+    by `to_numpy` unless it may be copied: one row would decide whether a table can be read.
     """
     column = decoded(column)
     inner = getattr(column, "array", column)  # of a pandas series or index
@@ -270,8 +270,8 @@ def decoded(data: Any) -> Any:
     """An array or table of Arrow without dictionaries; the rows of a lazy frame of polars or of a DuckDB relation;
     anything else as it is.
 
-    NumPy gets the *last name of the dictionary* for every gap of a chunked column that is encoded by one (a categorical
-    of pandas in a Parquet file), so that whoever brings that name would decide the cells of others.
+    NumPy gets the *last category of the dictionary* for every missing value of a chunked column that is encoded by one
+    (a categorical of pandas in a Parquet file), so the row with that category would decide the cells of others.
     """
     if hasattr(data, "collect_batches"):
         return data.collect()
@@ -289,7 +289,7 @@ def decoded(data: Any) -> Any:
 
 
 def _named_by_codes(codes: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Cells of a pandas categorical, whose own list of cells has floats for integers once there is a gap."""
+    """Cells of a pandas categorical, whose own list of cells has floats for integers once a value is missing."""
     if len(known) and codes.min(initial=0) >= 0:
         return np.asarray(known[codes])
     if len(known) and known.dtype.kind in "mM":

@@ -1,4 +1,4 @@
-"""The corridor: the one way from a plan and private rows to a published result.
+"""Private runs: the one way from a plan and private rows to a published result.
 
     refuse what no proof covers -> warn -> reserve -> release -> commit
 

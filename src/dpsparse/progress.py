@@ -1,4 +1,4 @@
-"""How far a run has come, told on standard error to the person who waits.
+"""How far a run has come, on standard error, for the person who waits.
 
     verbose < 0    silent
     verbose = 0    on a terminal one line that is rewritten, once a run takes longer than a second;

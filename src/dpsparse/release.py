@@ -1,4 +1,4 @@
-"""Door two, releases out: the only way a number that depends on rows leaves a solver.
+"""Releases: the only way a number that depends on rows leaves a solver.
 
     releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
     releases.geometric(phase, query)          unit * (one whole sum + a two-sided geometric integer)

@@ -1,6 +1,6 @@
-"""Questions about the door itself, asked with queries that no table would give.
+"""Tests of `Releases` itself, with queries that no table would give.
 
-A release does not know who asks. So the door is handed queries that bring out what a fit hides: thousands
+A release does not know who asks. So it gets queries that bring out what a fit hides: thousands
 of candidates that are unlikely one by one and likely together, and vectors long enough for threads.
 
     keys     two secure fits draw from different streams, and so do the threads of one release
@@ -30,7 +30,7 @@ from dpsparse.sensitivity import signed_sum
 
 
 def first_failure(estimator: Any, plan: Plan, seed: int = 0) -> str:
-    """What the door of an estimator does wrong; empty if nothing. Wrong with probability below 1e-5."""
+    """What the releases of an estimator do wrong; empty if nothing. Wrong with probability below 1e-5."""
     secure = _secure(estimator)
     keys = [make_releases(plan, estimator.random_state).rng for _ in range(2)] if secure else []
     # Twice, since the streams of threads are kept: the second look must find where the first one ended.

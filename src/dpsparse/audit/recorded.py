@@ -1,6 +1,6 @@
 """Releases that record everything that leaves a fit, and can repeat the answers of an earlier fit.
 
-`Releases` is the only door out of a solver, so a fit that is handed `RecordedReleases` hides nothing:
+`Releases` is the only way out of a solver, so a fit that is handed `RecordedReleases` hides nothing:
 
     recording   every release is made as always; whole-number query and answer are written down
     replaying   the query is asked of the rows at hand, the answer is that of the script

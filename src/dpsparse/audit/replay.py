@@ -4,7 +4,7 @@ For a pair of tables (D, D') a fit on D is recorded, then run again on D' with e
 the recorded one. Both go through `fit` itself. If the guarantee is true, then
 
     1. both runs meet the same releases with the same public scales                   control flow
-    2. everything `fit` leaves behind is the same bit for bit                           nothing bypasses the door
+    2. everything `fit` leaves behind is the same bit for bit                           nothing bypasses it
     3. no whole-number query moves by more than its lemma says, in exact arithmetic   sensitivity
     4. each phase costs at most what the plan declares for the phase of that name     accounting
     5. no noise is used twice                                                         independence

@@ -96,12 +96,12 @@ def _targets(domain: Domain, n: int, loudness: float, rng: np.random.Generator) 
 
 
 def _cells(role: Any, n: int, loudness: float, rng: np.random.Generator) -> np.ndarray:
-    """Cells for the role of a column, objects with gaps."""
+    """Cells for the role of a column, some of them missing."""
     kind = role if isinstance(role, str) else "number" if isinstance(role, tuple) else "category"
     out = np.empty(n, object)
     if loudness == 0.0:
-        return out  # gaps alone
-    for i in np.flatnonzero(rng.random(n) >= 0.1):  # a tenth are gaps
+        return out  # all missing
+    for i in np.flatnonzero(rng.random(n) >= 0.1):  # a tenth are missing
         if kind == "number" or (kind == "auto" and rng.random() < 0.9):
             out[i] = loudness * float(rng.lognormal(3.0, 1.0))
         elif kind == "date":

@@ -4,8 +4,8 @@
     rebuild     does everything follow from public facts and released answers     transcript.py
     boundary    the whole numbers that rows of boundary floats contribute         replay.py
     noise       does the noise follow its declared law                            law.py, probes.py
-    exact law   the privacy profile of the whole history on a loud pair           law.py
-    black box   counted models on the loudest of the known worst pairs            blackbox.py
+    exact law   the privacy profile of the whole history on a bad pair            law.py
+    black box   counted models on the worst of the known bad pairs                blackbox.py
 
 A proof is refuted by any complaint of the first four; an epsilon by a confidence bound above it. The
 last two are given `confidence` between them, so "refuted" is wrong with probability at most

@@ -28,7 +28,7 @@ _NORM_MARGIN = 1e-12
 
 # Every magnitude the library works with lies between these (or is zero): far inside the normal numbers
 # of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
-# Smaller entries are flushed to zero at the door, larger ones clipped; both are per-row maps.
+# Smaller entries are flushed to zero first, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
 _QUICK = 64  # a look takes so much less than what kernels do with an entry: threads pay for long tables only
 _ONE_PER_ROW = "groups must name one person per row of X, as a 1d array."

@@ -251,7 +251,7 @@ class Domain:
 
     @property
     def target_middle(self) -> float:
-        """What is taken off every target at the door, and added to the intercept at the end."""
+        """What is taken off every target first, and added to the intercept at the end."""
         return 0.0 if self.target_range is None else sum(self.target_range) / 2.0
 
     def require(self, name: str, method: str) -> Any:

@@ -1,6 +1,6 @@
 """dp_evaluate: how good is a model on private rows?
 
-The corridor of every release: check -> score rows -> plan -> reserve -> draw noise -> report. Whatever can be
+The order of every evaluation: check -> score rows -> plan -> reserve -> draw noise -> report. Everything that can be
 refused is refused before the ledger is charged, and the ledger is charged before noise is drawn.
 """
 

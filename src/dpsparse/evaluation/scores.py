@@ -1,6 +1,6 @@
 """From a public model and private rows to scored rows: the last place where an evaluation sees rows.
 
-Whatever can be refused is refused here, before anything is spent, and no message quotes a row. What only one row
+Everything that can be refused is refused here, before anything is spent, and no message quotes a row. What only one row
 could cause (a score that is not a number, a class that does not occur, equal scores) is never refused: the refusal
 would show that row.
 """

@@ -1,6 +1,6 @@
-"""The corridor every fit walks through; the only place that knows scikit-learn.
+"""The order of every fit; the only place that knows scikit-learn.
 
-validate -> clip -> plan -> reserve -> draw -> solve -> publish. No step goes back: whatever can be
+validate -> clip -> plan -> reserve -> draw -> solve -> publish. No step goes back: everything that can be
 refused is refused before the ledger is charged, and the ledger is charged before noise is drawn.
 A family of methods adds `_make_plan` (public numbers only); the settings of its plan know their solver.
 """
@@ -176,7 +176,7 @@ class FittedLinearModel(BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class BaseDPLinearModel(FittedLinearModel):
-    """Common constructor parameters (fields: scikit-learn reads the signature they make), the corridor,
+    """Common constructor parameters (fields: scikit-learn reads the signature they make), the order of a fit,
     and what a fitted linear model can do."""
 
     domain: Domain | None = None
@@ -285,7 +285,7 @@ class BaseDPLinearModel(FittedLinearModel):
         n = self._domain.n_samples
         return () if n is None else (f"n_samples={n} is public",)
 
-    # ---- the corridor -------------------------------------------------------------------------
+    # ---- the order of a fit -------------------------------------------------------------------
 
     def plan(self, n_features: int) -> Plan[Settings]:
         """What `fit` on `n_features` columns will spend and do, without any data.

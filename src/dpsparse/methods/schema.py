@@ -1,4 +1,4 @@
-"""The door for private rows: scikit-learn's checks behind messages of our own.
+"""Checks of private rows: those of scikit-learn, with messages of our own.
 
 A refusal names the kind of fault, and neither a cell, nor where it stands, nor the number of rows, which "add-remove"
 protects. The names of columns are public, but a table read without its header has a person's cells for names; names

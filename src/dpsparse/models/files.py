@@ -361,7 +361,7 @@ def _without_omitted(model: BaseDPLinearModel, header: dict[str, Any]) -> BaseDP
 
 
 def _blank_row(pipe: DPPipeline) -> Any:
-    """One raw row of gaps."""
+    """One raw row of missing values."""
     if hasattr(pipe, "feature_names_in_"):
         return {str(name): np.array([None], object) for name in pipe.feature_names_in_}
     if isinstance(pipe.steps_[0][1], DPVectorizer):

@@ -5,7 +5,7 @@
     _learn      the releases; sets attributes that end in "_" and are public from then on
     _map        the row map, total: entries in [-1, 1], rows of a declared length
 
-Alone, a private step has an epsilon of its own and `fit` walks the usual corridor: check, plan, read, reserve, release.
+Alone, a private step has an epsilon of its own and `fit` has the usual order: check, plan, read, reserve, release.
 In a `DPPipeline` the pipeline plans and pays for all steps at once.
 """
 
@@ -83,9 +83,11 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     feature_names_in_: np.ndarray
     _declares: ClassVar[bool] = False  # whether facts about columns were declared to it
-    # Releases that noise has drowned, in words; known from released numbers.
+    # Releases that are not above their noise, in words; known from released numbers.
     weak_: tuple[str, ...] = ()
-    missing_share_: np.ndarray = np.zeros(0)  # released shares of gaps, where a step counts them
+    missing_share_: np.ndarray = np.zeros(
+        0
+    )  # released shares of missing values, where a step counts them
 
     # ---- what a step implements -----------------------------------------------------------------
 
@@ -101,7 +103,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _norm(self, n_columns: int) -> float:
         """A public bound on the length of the rows that come out: one entry of size one for each column, unless a step
-        says otherwise (where a gap is flagged, the number is 0)."""
+        says otherwise (where a missing value is flagged, the number is 0)."""
         return math.sqrt(n_columns)
 
     def _read(self, X: Any) -> Any:

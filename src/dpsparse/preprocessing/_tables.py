@@ -1,8 +1,9 @@
 """Raw tables as columns, and cells as numbers or texts: maps of one cell, total, and silent about what they meet.
 
-A table is a data frame (pandas, polars), an Arrow table, a dict of columns, or an array. Missing values are gaps
-(`_cells.MISSING_WORDS`), but for names that are declared. A cell that is no number is a gap in a column of numbers, and
-what is neither text nor number is a gap in a column of names: an error would tell that a row with such a cell exists.
+A table is a data frame (pandas, polars), an Arrow table, a dict of columns, or an array. Words for missing
+values (`_cells.MISSING_WORDS`) are missing unless they are declared as categories. A cell that is no number is missing
+in a column of numbers. What is neither text nor number is missing in a column of categories: an error would reveal that
+a row with such a cell exists.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _grid(X: Any) -> np.ndarray:
 
 
 def _flat(column: Any) -> np.ndarray:
-    """One column as an array, objects where its kind has gaps of its own."""
+    """One column as an array, objects where its kind has missing values of its own."""
     if hasattr(column, "to_numpy"):
         column = array_of(column)
     if not isinstance(column, np.ndarray):
@@ -172,13 +173,13 @@ def _number(cell: Any) -> float:
         if isinstance(cell, timedelta):
             return float(cell // timedelta(seconds=1))
         return float(cell)
-    except Exception:  # text, lists, pandas.NA, anything: a gap
+    except Exception:  # text, lists, pandas.NA, anything: missing
         written = _WRITTEN.fullmatch(cell) if isinstance(cell, str) and len(cell) < 64 else None
         return float(written[1].replace(",", "")) if written else math.nan
 
 
 def kinds(column: np.ndarray) -> np.ndarray:
-    """The place in KINDS of every cell, NaN for a gap. A text that reads as a number is one."""
+    """The place in KINDS of every cell, NaN if missing. A text that reads as a number is one."""
     if column.dtype.kind in "biufmM":
         gaps = np.isnat(column) if column.dtype.kind in "mM" else np.isnan(column.astype(float))
         return np.where(gaps, np.nan, 1.0 if column.dtype.kind == "M" else 0.0)
@@ -195,7 +196,7 @@ def _kind(cell: Any) -> float:
 
 def days(column: np.ndarray) -> np.ndarray:
     """Dates as days since 1970: dates of Python, NumPy and pandas, and texts 2020-01-31, with a time or without,
-    31.01.2020, 31/1/2020 or 31-01-2020 14:30 (day first, unless it cannot be). Anything else is a gap."""
+    31.01.2020, 31/1/2020 or 31-01-2020 14:30 (day first, unless it cannot be). Anything else is missing."""
     if column.dtype.kind == "M":
         return numbers(column) / 86_400.0
     return np.array([_day(cell) for cell in column.tolist()], np.float64)
@@ -216,7 +217,7 @@ def _day(cell: Any) -> float:
             cell = datetime.fromisoformat(text)
         if isinstance(cell, date):
             return _number(cell) / 86_400.0
-    except Exception:  # no such day, NaT: a gap
+    except Exception:  # no such day, NaT: missing
         return math.nan
     return math.nan
 
@@ -228,7 +229,7 @@ def _since_1970(cell: date) -> timedelta:
 
 
 def filled(column: np.ndarray, fill: Any, declared: Container[str | None] = ()) -> np.ndarray:
-    """The column with a public constant for its gaps; `declared` names are no gaps."""
+    """The column with a public constant for its missing values; `declared` categories are not missing."""
     if column.dtype.kind in "biu":
         return column
     if column.dtype.kind == "f":
@@ -240,7 +241,7 @@ def filled(column: np.ndarray, fill: Any, declared: Container[str | None] = ()) 
 
 
 def texts(column: np.ndarray, declared: Container[str | None] = ()) -> list[str | None]:
-    """Every cell as a name, None for a gap; 1, 1.0 and True are the names "1", "1" and "True". Names that are
+    """Every cell as a text, None if missing; 1, 1.0 and True are the names "1", "1" and "True". Names that are
     `declared` come before the words that stand for a missing value."""
     known: dict[Any, str | None] = {}
     out = []

@@ -290,7 +290,7 @@ class DPCategoryEncoder(OneHot, SharingStep):
     def _count_unlisted(
         self, raw: RawRows, releases: Releases, phase: str
     ) -> tuple[np.ndarray, float]:
-        """Rows of each column by bucket, and with a gap; a listed name is in no cell."""
+        """Rows of each column by bucket, and with a missing value; a listed category is in no cell."""
         listed = np.array([len(known) for known in self.categories_])
 
         def codes(read: Table) -> np.ndarray:
@@ -436,7 +436,7 @@ class HashingEncoder(Step):
         return int(n_columns * self.n_features)
 
     def _map(self, read: Table) -> sp.csr_array:
-        """As scikit-learn's hashers do it: the place is |h| mod n, the sign that of h; a gap has no entry."""
+        """As scikit-learn's hashers do it: the place is |h| mod n, the sign that of h; a missing value has no entry."""
         n, d = read.n_rows, len(read.columns)
         known: dict[str, int] = {}
         rows, places, signs = [], [], []
@@ -460,7 +460,7 @@ class HashingEncoder(Step):
         return [f"{column} # {k}" for column in self._columns for k in range(self.n_features)]
 
     def _plain(self) -> Plain:
-        """One HashingVectorizer a column, whose texts are taken whole; a gap must be an empty text."""
+        """One HashingVectorizer a column, whose texts are taken whole; a missing value must be an empty text."""
         from sklearn.compose import ColumnTransformer
         from sklearn.feature_extraction.text import HashingVectorizer
 

@@ -47,11 +47,11 @@ from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns, RawRo
 
 
 class _Scaled(Step):
-    """The map that both have in common: (x - centre)/reach, clipped, and flags for gaps."""
+    """The map that both have in common: (x - centre)/reach, clipped, and flags for missing values."""
 
     center_: np.ndarray
     reach_: np.ndarray
-    flagged_: np.ndarray  # columns that get a column of their own that is 1 where they have a gap
+    flagged_: np.ndarray  # columns with a further column that is 1 where a number is missing
 
     def _matrix(self, read: Table) -> np.ndarray:
         return np.column_stack([numbers(column) for column in read.columns])
@@ -65,7 +65,7 @@ class _Scaled(Step):
         return np.hstack([z, gaps[:, self.flagged_].astype(np.float64)])
 
     def _filled(self) -> np.ndarray:
-        """What stands for a gap, in units of the result."""
+        """What stands for a missing value, in units of the result."""
         return np.zeros(len(self.center_))
 
     def _names_out(self) -> list[str]:
@@ -141,7 +141,7 @@ class DPStandardizer(_Scaled, SharingStep):
 
     def _wants(self, n_columns: int) -> list[Want]:
         size = n_columns * (POWER_CELLS + FINE_ROUNDS * (FINE_CELLS + 2))
-        note = "rows by cell of each column, four times: centre, scale and gaps"
+        note = "rows by cell of each column, four times: centre, scale and missing values"
         return [Want("scales", self.share, size, note)]
 
     def _width(self, n_columns: int) -> int:
@@ -273,11 +273,11 @@ class PublicScaler(_Scaled):
     clipped_share_: np.ndarray = field(init=False)
 
     def _wants(self, n_columns: int) -> list[Want]:
-        note = "rows below, within and above the declared bounds of each column, and gaps"
+        note = "rows below, within and above the declared bounds of each column, and missing values"
         return [Want("clipped", DECLARED_SHARE, 4 * n_columns, note)] if self.count_clipped else []
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
-        """How much the declared bounds clip, and which columns have gaps worth a flag."""
+        """How much the declared bounds clip, and which columns have enough missing values for a flag."""
         if not self.count_clipped:
             return
         columns = raw.numbers(self._matrix, self.n_features_in_)

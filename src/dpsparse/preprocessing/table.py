@@ -266,7 +266,7 @@ class DPTablePreparer(PrivateStep):
         return table.take(kept)
 
     def _cells(self, read: Table, names: Iterable[str]) -> Table:
-        """Some columns, dates as days and gaps filled with their public constants."""
+        """Some columns, dates as days and missing values filled with their public constants."""
         table, roles = read.take(list(names)), self._roles(names)
         columns = [
             days(column) if _is(roles[name], "date") else column
@@ -282,7 +282,7 @@ class DPTablePreparer(PrivateStep):
         )
 
     def _declared(self, name: str) -> list[str | None]:
-        """The declared categories of a column, which are no gaps."""
+        """The declared categories of a column, which are not missing."""
         role = self._named.get(name)
         return declared_names(role) if isinstance(role, (list, np.ndarray)) else []
 

@@ -98,7 +98,7 @@ def sparse_curvature(
 
     For the squared loss both are the same. For the logistic loss the first is an average where
     Condition 4.2 asks for an infimum (which over all theta is 0). Dependent columns have mu = 0, for
-    which no noise is enough; the smallest number allowed here drowns the answers.
+    which no noise is enough; with the smallest number allowed here, noise hides the answers.
     """
     support = np.flatnonzero(theta)
     if not len(support):

@@ -1,4 +1,4 @@
-"""Templates of this room filled in; they need jinja2, the pages around them do not."""
+"""Templates of this package filled in; they need jinja2, the pages around them do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Door one, queries in: private rows that answer with whole numbers and nothing else."""
+"""Queries: private rows that answer with whole numbers and nothing else."""
 
 from dpsparse.rows.columns import Names, NumberColumns, RawRows
 from dpsparse.rows.memory import Rows

@@ -1,6 +1,6 @@
 """Raw columns before they are features: numbers that are counted in cells, and names that are weighed.
 
-    numbers    a row is in one cell of every column; a gap is a cell too, or none        norm at most sqrt(columns)
+    numbers    a row is in one cell of every column; missing is a cell too, or none      norm at most sqrt(columns)
     names      a row with k different names adds 1/sqrt(k) to the weight of each         norm at most 1
 
 Of a person every row counts as one over their number of rows, and their names are those of all of their rows; so a

@@ -311,7 +311,7 @@ def _met(
 
 
 def _names(names: Any) -> np.ndarray:
-    """One name a row as an array; a list keeps its numbers and texts apart, and what is masked stays a gap."""
+    """One name a row as an array; a list keeps its numbers and texts apart, and what is masked stays missing."""
     names = decoded(names)
     if np.ma.isMaskedArray(names):
         names, gaps = names.data.astype(object), np.ma.getmaskarray(names)

@@ -12,7 +12,7 @@
 
 Noise is proportional to b times the largest slope. A declared bound is that of the largest entry there may ever be;
 the sums that a pick must see are made of typical ones. What a row adds to a score is a whole number of at most
-`resolution`, whatever its floats are. Proofs: docs/proofs/frank_wolfe.md, docs/proofs/fast_frank_wolfe.md.
+`resolution`, for any floats. Proofs: docs/proofs/frank_wolfe.md, docs/proofs/fast_frank_wolfe.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ MOMENTUM = 0.9  # of the velocity that noisy gradients move
 MIN_STEPS, MAX_STEPS = 3, 2000  # the plan charges the sampler's slack for the latter
 # Of the root of rows times budget, which is what a mean is seen by; narrow tables take all of it.
 STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE = 0.3
-SIGNAL_PER_STEP = 10.0  # where noise would drown the rows, steps are shorter
+SIGNAL_PER_STEP = 10.0  # where noise would be larger than the rows, steps are shorter
 MAX_STEP_SIZE = 20.0
 NOISELESS_BUDGET = 32.0  # of a run without noise, for its number of steps
 # More than fifty million rows: as many steps as these reads of a row allow, but not fewer than 400 (docs/scaling.md).

@@ -11,8 +11,8 @@ Jain, Tewari, Kar 2014 (IGHT); Wang, Gu 2019 (DP-IGHT).
 
 The first half of the steps keeps three times as many weights on seven tenths of the budget. What it drops is gone, rows
 get new lengths, and the other half keeps k. A step of full length diverges where columns are alike (all entries
-positive), so its length is that of a Newton step on the line along v. Where noise drowns the rows e is the larger part,
-nothing moves, and the model is the mean or the class prior.
+positive), so its length is that of a Newton step on the line along v. Where noise is larger than the rows, e is the
+larger part, nothing moves, and the model is the mean or the class prior.
 
 | symbol | variable | meaning |
 |---|---|---|

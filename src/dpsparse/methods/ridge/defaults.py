@@ -25,4 +25,4 @@ CUTOFF_PER_SPREAD = 0.85  # where residuals begin to count linearly, in .75-quan
 
 RIDGE_TIMES_EPSILON = 7.0  # in curvatures of a row: 1/7 of epsilon goes to the volume
 MAX_EPSILON_OF_RIDGE = 8.0  # beyond it the ridge falls no more
-RIDGE_TIMES_SIGNAL = 4.0  # of columns/(n mu^2): what noise would drown is pulled to zero
+RIDGE_TIMES_SIGNAL = 4.0  # of columns/(n mu^2): what is smaller than the noise is pulled to zero
