@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.methods import DPTwoStageRegressor as DPTwoStageRegressor
     from dpsparse.model_selection import DPSearchCV as DPSearchCV
     from dpsparse.model_selection import expected_accuracy as expected_accuracy
+    from dpsparse.model_selection import utility_bound as utility_bound
     from dpsparse.models.files import load as load
     from dpsparse.models.files import save as save
     from dpsparse.models.files import to_sklearn as to_sklearn
@@ -65,7 +66,7 @@ _HOMES = {
     ),
     "evaluation": "dp_evaluate make_dp_scorer",
     "inference": "DPFeatureTest dp_inference",
-    "model_selection": "DPSearchCV expected_accuracy",
+    "model_selection": "DPSearchCV expected_accuracy utility_bound",
     "models.files": "load save to_sklearn",
     "nonzeros": "PrivateCount",
     "preprocessing": (

@@ -50,6 +50,7 @@ class Run(Scores):
         self._patience = (
             4  # stops of the kernel at one step, after which the step is made without doubt
         )
+        self._unused = make_generator(0)  # for the kernel where it draws nothing
         self._settle_for, self._settled_for = 0, 4  # steps to be settled at once, and the last time
         self.refresh()
         self._choose_way()
@@ -84,19 +85,19 @@ class Run(Scores):
         state, sc, last = self.state, self.state.sc, self.step + len(signs)
         state.cells[self.step : last], state.signs[self.step : last] = cells, signs
         sc.boxes, sc.n_leavers = 0, 0
-        kernel.advance(state, make_generator(0), self.step, last, kernel.MOVE)  # draws nothing
+        kernel.advance(state, self._unused, self.step, last, kernel.MOVE)
         self.step = last
         self._retune()
 
     def serve(self, t: int) -> None:
         """Bring the scores up to date for step t, without a pick."""
-        while kernel.advance(self.state, make_generator(0), t, t + 1, kernel.SERVE) <= t:
+        while kernel.advance(self.state, self._unused, t, t + 1, kernel.SERVE) <= t:
             self._answer()
 
     def move(self, cell: int, sign: int) -> None:
         """Make one pick from outside."""
         self.state.cells[self.step], self.state.signs[self.step] = cell, sign
-        kernel.advance(self.state, make_generator(0), self.step, self.step + 1, kernel.MOVE)
+        kernel.advance(self.state, self._unused, self.step, self.step + 1, kernel.MOVE)
         self.step += 1
 
     def _advance(self, rng: np.random.Generator, last: int) -> None:

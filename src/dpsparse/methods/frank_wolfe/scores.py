@@ -124,7 +124,7 @@ class Scores:
         # Where a single step uses the reserve up, it is only a doubt: draws go without.
         hasty = sc.lag > self._reserve * max(self.step - self._caught, 1)
         self._caught, sc.lag = self.step, 0
-        if sc.seek == 0 and self._drawing and self._pull_leaders(0 if hasty else self._reserve):
+        if sc.seek == 0 and self._pull_leaders(0 if hasty else self._reserve):
             self._wait = 8
             self._set_reserve(0 if hasty else self._reserve)
             return
