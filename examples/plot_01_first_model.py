@@ -2,12 +2,12 @@
 A first private model
 =====================
 
-Declare what is public, ask the price, fit, read the promise. The table is made up:
-20,000 rows and 5,000 sparse columns.
+You declare what is public, look at the cost, fit a model, and read its guarantee. The table is made up.
+It has 20,000 training rows and 5,000 sparse columns.
 """
 
 # %%
-# **Declare.** What anybody may know without looking at the rows: the two labels. Everything else is private.
+# **Declare.** The two labels are public: you know them without looking at the rows. Everything else is private.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -20,17 +20,17 @@ train, test = slice(None, 20_000), slice(20_000, None)
 domain = Domain(classes=[0, 1])
 
 # %%
-# **Ask the price.** A plan needs the number of columns and no data.
+# **Look at the cost.** A plan shows every step and its noise. It needs the number of columns, but no data.
 model = DPGradientClassifier(domain, epsilon=1.0, delta=1e-6, n_nonzero=100)
 print(model.plan(n_features=5_000))
 
 # %%
-# **Fit**, and read what may be promised.
+# **Fit** the model, and read its guarantee.
 model.fit(X[train], y[train])
 print(model.privacy_)
 
 # %%
-# **What it is worth.** The test rows are public here; for private ones use `dp_evaluate`.
+# **How good is it?** The test rows are public here. For private test rows use `dp_evaluate`.
 plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
 constant = max(y[test].mean(), 1 - y[test].mean())
 print(

@@ -9,8 +9,7 @@ We predict who died, which is 4.5 % of them. The table is public; we treat it as
 """
 
 # %%
-# **1. The rows.** Three in ten are put aside for testing. (Identifiers, and a column that gives the answer away, are
-# dropped.)
+# **1. The rows.** We put three in ten aside for testing. We drop identifiers, and a column that gives the answer away.
 import tempfile
 from pathlib import Path
 
@@ -80,8 +79,8 @@ scores = {
 print({name: round(score, 3) for name, score in scores.items()})
 
 # %%
-# **4. Tune.** How many weights should the model have? The search takes the whole pipeline and has one price, which it
-# knows before it reads a row. Candidates that only remove weights are nearly free.
+# **4. Tune.** How many weights should the model have? The search tries several numbers with the whole pipeline. Its cost
+# is fixed before it reads a row. Candidates that only remove weights are nearly free.
 raw = DPPipeline(
     [
         ("table", DPTablePreparer({"dead": "drop"}, rest="auto")),
@@ -93,16 +92,16 @@ search.fit(train, train["dead"])
 print(search.best_params_, search.privacy_.headline)
 
 # %%
-# **5. Evaluate.** The test rows are as private as the others, so a score on them is paid as well. Its interval counts
-# both the luck of the test rows and the privacy noise.
+# **5. Evaluate.** The test rows are private too, so a score on them costs epsilon. The interval of a score includes two
+# errors: other test rows would give another score, and the score has privacy noise.
 report = dp_evaluate(
     search, test, test["dead"], epsilon=0.5, ledger=ledger, metrics=["auc", "accuracy"]
 )
 print(report)
 
 # %%
-# **6. Report.** A model file that predicts from raw rows, a page for the data protection officer with the evaluation on
-# it, and the account. The total is less than the sum of the prices.
+# **6. Report.** We save the model, which predicts from raw rows. We write a page for the data protection officer, with
+# the evaluation. The ledger shows what was spent: the total is less than the sum of the costs.
 best = search.best_estimator_
 save(best, folder / "model.json")
 card = privacy_card(best, ledger=ledger, evaluation=report)

@@ -2,11 +2,12 @@
 A team's budget
 ===============
 
-A data set has one account for everybody. It is charged before noise is drawn, survives crashes and copies, and refuses what exceeds the ceiling.
+A data set has one account for everybody. The account pays before noise is drawn, so a crash loses budget but never privacy. It refuses a fit that
+would exceed the ceiling.
 """
 
 # %%
-# The organisation decides: epsilon 3 at delta 1e-6 for everything, at most 1 for a single release. The policy file lies beside the book.
+# The organisation decides: everything together may cost epsilon 3, and a single release epsilon 1. The policy file is beside the ledger.
 import tempfile
 from pathlib import Path
 
@@ -22,7 +23,7 @@ folder = Path(tempfile.mkdtemp())
 ledger = Ledger(folder / "budget.db", epsilon=3.0, delta=1e-6)
 
 # %%
-# Analysts ask for prices; here the plans are reserved as `fit` would do it.
+# Analysts plan their fits. Here the ledger reserves the plans, as `fit` would do.
 domain = Domain(classes=[0, 1], n_samples=50_000)
 
 
@@ -47,7 +48,7 @@ print(
 )
 
 # %%
-# Two fits cost less than the sum of their prices, so the account pays far more than 3 / 0.5 = 6 fits.
+# Two fits cost less than the sum of their epsilons, so the account pays for many more fits than 3 / 0.5 = 6.
 fig, ax = plt.subplots()
 n = range(1, len(entries) + 1)
 ax.step(n, [e.total for e in entries], where="post", color="tab:blue", label="spent, composed")
