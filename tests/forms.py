@@ -2,12 +2,20 @@
 
 Each form goes through check, budget, fit, predict, evaluate and report. Forms that need an option are tried without it
 first: the refusal must name the option. Fits are seeded, so that models can be compared; they are not private.
+
+`python tests/forms.py` prints the table of results, each form in a process and a folder of its own.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,3 +143,48 @@ def run_form(form: Form, run: Callable[..., tuple[int, str, str]]) -> tuple[list
     model, report = (json.loads(Path(name).read_text()) for name in ("m.json", "e.json"))
     predictions = Path("p.csv").read_text().splitlines()[-400:]
     return [model["coef"], model.get("intercept"), predictions, report["estimates"]], refusal
+
+
+def _command(*arguments: str) -> tuple[int, str, str]:
+    """A command in this process: its exit code and what it printed."""
+    from dpsparse.cli import main
+
+    sys.argv = ["dpsparse", *arguments]
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        try:
+            main()
+        except SystemExit as stopped:
+            return int(stopped.code or 0), out.getvalue(), err.getvalue()
+
+
+def _row(name: str) -> str:
+    """A line of the table, found in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = subprocess.run(
+            [sys.executable, __file__, name],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return told.stdout.strip() or f"FAILED: {told.stderr.strip().splitlines()[-1]}"
+
+
+def _print_form(name: str) -> None:
+    found, refusal = run_form(FORMS[name], _command)
+    bits = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:12]
+    print(f"{bits} | {refusal.strip().splitlines()[-1] if refusal else 'read without options'}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        _print_form(sys.argv[1])
+        sys.exit()
+    print("form | options | model, predictions and estimates | without the options", flush=True)
+    rows = {}
+    for name, form in FORMS.items():
+        rows[name] = _row(name)
+        print(f"{name} | {' '.join((*form.how, *form.fit))} | {rows[name]}", flush=True)
+    same = len({row.split(" | ")[0] for row in rows.values()}) == 1
+    print(f"{len(rows)} forms, {'one model bit for bit' if same else 'DIFFERENT models'}")
+    sys.exit(not same)

@@ -10,7 +10,7 @@ from numba.core import event as numba_event
 
 from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, DPTwoStageClassifier
 from dpsparse.exceptions import ParameterError
-from dpsparse.progress import FitProgress, told_if_slow
+from dpsparse.progress import FitProgress, counted, told_if_slow
 
 X = np.random.default_rng(0).uniform(-1, 1, (5000, 5))
 Y = (X[:, 0] > 0).astype(int)
@@ -92,6 +92,21 @@ def test_what_is_slow_is_told_where_nobody_watches(monkeypatch):
     with told_if_slow("reading"):
         pass
     assert screen.getvalue() == "reading ...\n"
+
+
+def test_a_terminal_sees_seconds_pass_unless_a_fit_tells_more(monkeypatch):
+    screen = terminal(monkeypatch)
+    monkeypatch.setattr("dpsparse.progress._PATIENCE", 0.02)
+    with counted("reading"):
+        time.sleep(0.2)
+    assert screen.getvalue().startswith("reading ...\r\x1b[Kreading ... 0 s\r\x1b[K")
+    assert screen.getvalue().endswith(" s\n")
+    screen.truncate(0)
+    monkeypatch.setattr("dpsparse.progress._SILENCE", 60.0)
+    monkeypatch.setattr(FitProgress, "last_told", time.perf_counter())
+    with counted("fitting"):
+        time.sleep(0.2)
+    assert screen.getvalue().count("fitting") == 2  # when it begins and when it ends
 
 
 def test_verbose_is_a_whole_number():

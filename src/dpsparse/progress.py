@@ -10,11 +10,12 @@ Only public facts are shown: the names of the plan's phases and the share of eac
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Timer
+from threading import Event, Thread, Timer
 from typing import Any
 
 from dpsparse.jit import numba
@@ -22,6 +23,7 @@ from dpsparse.jit import numba
 _PATIENCE = 1.0  # seconds before the first sign of life: a line for less would only flicker
 _PAUSE = 0.1  # seconds between two signs
 _SILENCE = 5.0  # seconds that pass without a word where nobody watches
+_CLEAR = "\r\x1b[K"  # to the beginning of the line, and away with what stands there
 
 
 @contextmanager
@@ -37,6 +39,28 @@ def told_if_slow(text: str) -> Iterator[None]:
         timer.cancel()
 
 
+@contextmanager
+def counted(text: str) -> Iterator[None]:
+    """One line on a terminal that counts the seconds of what happens inside; a fit that tells more goes first."""
+    began, done = time.perf_counter(), Event()
+
+    def tell_again() -> None:
+        while not done.wait(_PATIENCE):
+            now = time.perf_counter()
+            if now - FitProgress.last_told > _SILENCE:
+                _write(f"{_CLEAR}{text} ... {now - began:.0f} s")
+
+    _write(f"{text} ...")
+    thread = Thread(target=tell_again, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        _write(f"{_CLEAR}{text} ... {time.perf_counter() - began:.1f} s\n")
+
+
 def _write(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
@@ -49,6 +73,8 @@ def tell(text: str) -> None:
 
 class FitProgress:
     """Called by `Releases` with a phase and the share of it that is done; used as a context."""
+
+    last_told = -math.inf  # when any of them last wrote on a terminal
 
     def __init__(self, name: str, verbose: int, patience: float | None = None) -> None:
         self._name, self._verbose = name, verbose
@@ -75,8 +101,9 @@ class FitProgress:
             return
         text = f"{self._name}: {phase} {min(done, 1.0):.0%}, {now - self._began:.0f} s"
         if self._live:
-            _write(f"\r\x1b[K{text}")
+            _write(f"{_CLEAR}{text}")
             self._shown, self._next = True, now + _PAUSE
+            FitProgress.last_told = now
         else:
             _write(f"{text}\n")
             self._next = now + 12 * (now - self._began) + 1.0  # after 5 s, 1 minute, 14 minutes
@@ -89,7 +116,7 @@ class FitProgress:
 
     def _close_phase(self, now: float) -> None:
         if self._shown:
-            _write("\r\x1b[K")
+            _write(_CLEAR)
             self._shown = False
         if self._phase and self._verbose > 0:
             _write(f"{self._name}: {self._phase}, {now - self._entered:.1f} s\n")
@@ -111,7 +138,7 @@ class _CompileNotice(_Listener):  # type: ignore[misc, unused-ignore]
         self._depth += 1
         if not self.told and self.seconds >= _PATIENCE:
             self.told = True
-            _write("dpsparse: compiling for this machine (once, some seconds)\n")
+            self._say("compiling for this machine (once, some seconds)")
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
@@ -120,5 +147,8 @@ class _CompileNotice(_Listener):  # type: ignore[misc, unused-ignore]
 
     def close(self) -> None:
         if self.told:
-            _write(f"dpsparse: compiled in {self.seconds:.0f} s; the code is kept\n")
+            self._say(f"compiled in {self.seconds:.0f} s; the code is kept")
             self.told = False
+
+    def _say(self, text: str) -> None:
+        tell(f"{_CLEAR if sys.stderr.isatty() else ''}dpsparse: {text}")

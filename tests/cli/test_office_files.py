@@ -157,6 +157,24 @@ def test_check_says_what_fit_would_do_and_spends_nothing(run):
     assert run("check", *words)[0] == 0
 
 
+@pytest.mark.parametrize("how", [[], ["--encoding", "utf-16"], ["--sep", ";"]])
+def test_check_says_the_same_whatever_bytes_rows_hold(run, how):
+    """Python decodes thousands of bytes along with the header; one of them in a row must not refuse."""
+    encoding, sep = ("utf-16" if "utf-16" in how else "utf-8"), (";" if ";" in how else ",")
+    header = sep.join(FRAME.columns).encode(encoding)
+    end = "\n".encode(encoding)[2 * (encoding == "utf-16") :]
+    bad = [b"\xff\xfe\x00\xd8\x00\xd8", b'"', b"\x80;\x81", b"\r", b"\0"]
+    said = []
+    for rows in [b"", *bad]:
+        Path("t.csv").write_bytes(header + end + rows + end + rows)
+        said.append([run(command, "t.csv", *FIT, *how) for command in ("check", "plan")])
+    assert all(code == 0 for code, _, _ in said[0])
+    assert all(one == said[0] for one in said)
+    Path("t.csv").write_bytes(header + b"\x00\xd8\x00\xd8\xff" + end)
+    code, _, err = run("check", "t.csv", *FIT, *how)
+    assert (code, "--encoding" in err) == (3, True)
+
+
 def test_check_forecasts_where_the_number_of_rows_is_declared(run):
     FRAME.to_csv("t.csv", index=False)
     code, out, _ = run("check", "t.csv", *FIT, "--n-samples", "300")

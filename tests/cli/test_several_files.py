@@ -54,6 +54,11 @@ def test_refusals_name_the_option(run, tables):
     for words, told in (
         (("--memory", "few"), "memory"),
         (("--memory", "1GB", "--person", "p"), "--memory"),
+        (("--memory", "1GB", "--bounds", "p=0..1"), "--feature-bound"),
+        (
+            ("--memory", "1GB", "--method", "lasso"),
+            "--feature-bound 1 if all entries lie in [-1, 1]. Nothing",
+        ),
     ):
         code, text = run("fit", tables / "all.csv", "-o", out, *COMMON, *words)
         assert code == 2

@@ -78,7 +78,10 @@ def fit(data: tuple[str, ...], options: opt.Options) -> None:
     job = describe_job(options, data[0])
     streamed = len(data) > 1 or options.memory is not None
     if streamed and job.prepares:
-        raise ParameterError("Preparation needs one file that memory holds; leave out --memory.")
+        raise ParameterError(
+            "Preparation, of which --bounds is a part, needs one file that memory holds. Join the files and leave out "
+            "--memory, or state --feature-bound for all columns instead."
+        )
     model = job.model()
     known = job.n_columns if job.prepares else job.options.n_features
     if known is not None:
@@ -116,13 +119,15 @@ def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
     fitted: Any = load(model)
     if proba and not hasattr(fitted, "classes_"):
         raise click.UsageError("--proba is for classifiers; this model predicts numbers.")
-    X = rows_for(fitted, data, options.as_fitted(fitted))
+    with stage(f"reading {Path(data).name}"):
+        X = rows_for(fitted, data, options.as_fitted(fitted))
     buffer = io.StringIO()
     rows = csv.writer(buffer, lineterminator="\n")
-    labels = fitted.predict(X).tolist()
+    with stage("predicting"):
+        labels = fitted.predict(X).tolist()
+        chances = fitted.predict_proba(X).tolist() if proba else []
     if proba:
         rows.writerow(["prediction", *(f"p({c})" for c in fitted.classes_)])
-        chances = fitted.predict_proba(X).tolist()
         rows.writerows([csv_cell(label), *row] for label, row in zip(labels, chances, strict=True))
     else:
         rows.writerow(["prediction"])

@@ -299,7 +299,7 @@ def undecided(names: Sequence[str]) -> SchemaError:
     )
 
 
-def check_scales(model: Any, names: Any) -> None:
+def check_scales(model: Any, names: Any, streamed: bool = False) -> None:
     """Refuse columns whose scale the method needs and nobody stated, in the words of the command line."""
     try:
         model._check_parameters()
@@ -307,10 +307,12 @@ def check_scales(model: Any, names: Any) -> None:
     except DomainError:
         if names is None:
             raise
+        in_memory = (
+            ", or --bounds COLUMN=LOW..HIGH for each, or have scales learnt: --prepare private"
+        )
         raise ParameterError(
-            f"The method needs the public scale of these columns: {shown_columns(names, names)}. State --bounds "
-            "COLUMN=LOW..HIGH for each, --feature-bound 1 if all entries lie in [-1, 1], or have scales learnt: "
-            "--prepare private. Nothing was spent."
+            f"The method needs the public scale of these columns: {shown_columns(names, names)}. State "
+            f"--feature-bound 1 if all entries lie in [-1, 1]{'' if streamed else in_memory}. Nothing was spent."
         ) from None
 
 
@@ -436,7 +438,7 @@ def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Training:
     else:
         chosen = Chosen(options.needed_target, None, tuple(options.dropped))
         source = of_files(paths, options.layout, chosen, memory)
-    check_scales(model, source.feature_names)
+    check_scales(model, source.feature_names, streamed=True)
     return Training(source, feature_names=source.feature_names)
 
 

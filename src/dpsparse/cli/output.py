@@ -44,19 +44,19 @@ def on_terminal() -> bool:
 @contextmanager
 def stage(text: str, *, always: bool = False) -> Iterator[None]:
     """Progress on a terminal; in a pipe or a log one line if it takes long, unless it is `always` shown."""
-    from dpsparse.progress import told_if_slow  # which imports Numba
+    from dpsparse.progress import counted, told_if_slow  # which imports Numba
 
-    if not (always or on_terminal()):
+    if on_terminal():
+        with counted(show_name(text)):
+            yield
+        return
+    if not always:
         with told_if_slow(f"dpsparse: {show_name(text)}"):
             yield
         return
     begin = time.perf_counter()
-    click.echo(f"{show_name(text)} ...", nl=always and not on_terminal(), err=True)
-    try:
-        yield
-    except BaseException:
-        click.echo(err=True)
-        raise
+    click.echo(f"{show_name(text)} ...", err=True)
+    yield
     click.echo(f" {time.perf_counter() - begin:.1f} s", err=True)
 
 

@@ -184,9 +184,12 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _open_text(path: Path, layout: Layout) -> Iterator[TextIO]:
+def _open_text(path: Path, layout: Layout, errors: str = "strict") -> Iterator[TextIO]:
     encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
-    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as text:
+    with (
+        open_bytes(path) as raw,
+        io.TextIOWrapper(raw, encoding=encoding, errors=errors, newline="") as text,
+    ):
         try:
             yield text
         except UnicodeError:
@@ -196,10 +199,23 @@ def _open_text(path: Path, layout: Layout) -> Iterator[TextIO]:
             ) from None
 
 
+def stream_names(path: Path, layout: Layout) -> list[str]:
+    """The names of the columns. A byte of a row that is no text changes nothing: Python decodes some rows along with
+    the header, and marks what it cannot decode."""
+    kind = layout.kind(path)
+    if kind not in ("csv", "tsv"):
+        with open_stream(path, layout) as stream:
+            return stream.names
+    with _open_text(path, layout, "replace") as text:
+        return _text_stream(path, text, layout.separator(kind)).names
+
+
 def _text_stream(path: Path, text: TextIO, separator: str) -> Stream:
     first = text.readline()
     while first.count('"') % 2 and (more := text.readline()):
         first += more
+    if "\ufffd" in first:  # the mark of bytes that are no text
+        raise UnicodeError
     names = _text_header(first.removeprefix("\ufeff"), separator, path.name)
 
     def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:

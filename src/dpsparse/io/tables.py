@@ -32,7 +32,7 @@ from dpsparse._cells import (
 )
 from dpsparse._checks import no_column, objects_of, without_leaking_errors
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io.streams import Columns, Layout, Stream, batch_stream, open_stream
+from dpsparse.io.streams import Columns, Layout, Stream, batch_stream, open_stream, stream_names
 from dpsparse.io.svmlight import read_svmlight
 
 # Names that pandas gives to the numbers of the rows when it writes a table.
@@ -256,11 +256,8 @@ def column_names(
     """
     path, layout = Path(path), Layout(format, sep, encoding=encoding)
 
-    def read() -> list[str]:
-        with open_stream(path, layout) as stream:
-            return stream.names
-
-    return without_leaking_errors(f"{path.name} is not a readable table.", read)
+    unreadable = f"{path.name} is not a readable table."
+    return without_leaking_errors(unreadable, stream_names, path, layout)
 
 
 # ---- which column is what -------------------------------------------------------------------------

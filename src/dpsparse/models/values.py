@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse import methods as estimators
-from dpsparse import preprocessing, published
+from dpsparse import preprocessing
 from dpsparse.accounting import Phase, Plan
 from dpsparse.accounting.events import from_dict, to_dict
 from dpsparse.domain import Domain
@@ -104,8 +104,10 @@ def decoded(value: Any) -> Any:
     if kind == "dict":
         return {decoded(key): decoded(item) for key, item in value["items"]}
     if kind == "object":
-        kinds = {n: getattr(room, n) for room in (preprocessing, estimators) for n in room.__all__}
-        return made(kinds[value["kind"]], value)
+        known = value["kind"]
+        check(known in preprocessing.__all__ or known in estimators.__all__)
+        room: Any = preprocessing if known in preprocessing.__all__ else estimators
+        return made(getattr(room, known), value)
     if kind in ("list", "tuple"):
         items = [decoded(item) for item in value["items"]]
         return tuple(items) if kind == "tuple" else items
@@ -157,10 +159,11 @@ def made(kind: Any, record: dict[str, Any], **more: Any) -> Any:
 
 def kind_of(name: Any) -> Any:
     """The estimator of this name, or None."""
-    for room in (estimators, published):
-        if name in room.__all__:
-            return getattr(room, name)
-    return None
+    if name in estimators.__all__:
+        return getattr(estimators, name)
+    from dpsparse import published  # all methods of papers, which most models need not load
+
+    return getattr(published, name) if name in published.__all__ else None
 
 
 # ---- plans -----------------------------------------------------------------------------------------
