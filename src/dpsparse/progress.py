@@ -41,7 +41,14 @@ def told_if_slow(text: str) -> Iterator[None]:
 
 @contextmanager
 def counted(text: str) -> Iterator[None]:
-    """One line on a terminal that counts the seconds of what happens inside; a fit that tells more goes first."""
+    """One line on a terminal that counts the seconds of what happens inside; a fit that tells more goes first.
+
+    Elsewhere one line if it takes long.
+    """
+    if not sys.stderr.isatty():
+        with told_if_slow(f"dpsparse: {text}"):
+            yield
+        return
     began, done = time.perf_counter(), Event()
 
     def tell_again() -> None:

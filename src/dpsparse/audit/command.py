@@ -195,19 +195,19 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
     from dpsparse.audit.page import page
     from dpsparse.audit.verdict import audit as attack
     from dpsparse.audit.workflows import audit_workflow
-    from dpsparse.progress import FitProgress
+    from dpsparse.progress import FitProgress, counted
 
     if runs < 100 or not 0.5 < confidence < 1.0:
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
     target = html if html is not None else config.with_suffix(".html")
     check_output(target, True, (config,))
     estimator, n_features, workflow = read_config(config)
-    with FitProgress("audit", 0, patience=0.0) as tell:
-        if workflow is not None:
-            tell("workflow", 0.0)
+    if workflow is not None:
+        with counted("auditing the workflow"):
             verdict = audit_workflow(workflow, seed=seed)
-        else:
-            estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each fit
+    else:
+        estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each fit
+        with FitProgress("audit", 0, patience=0.0) as tell:
             verdict = attack(
                 estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=tell
             )

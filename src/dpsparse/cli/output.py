@@ -44,14 +44,10 @@ def on_terminal() -> bool:
 @contextmanager
 def stage(text: str, *, always: bool = False) -> Iterator[None]:
     """Progress on a terminal; in a pipe or a log one line if it takes long, unless it is `always` shown."""
-    from dpsparse.progress import counted, told_if_slow  # which imports Numba
+    from dpsparse.progress import counted  # which imports Numba
 
-    if on_terminal():
+    if on_terminal() or not always:
         with counted(show_name(text)):
-            yield
-        return
-    if not always:
-        with told_if_slow(f"dpsparse: {show_name(text)}"):
             yield
         return
     begin = time.perf_counter()
