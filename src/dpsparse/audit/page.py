@@ -28,15 +28,15 @@ def page(verdict: Verdict) -> str:
 <p>Claim: epsilon = {verdict.claimed:g} at delta = {show_number(verdict.delta)}, {escape(verdict.adjacency)},
 calibration {escape(verdict.calibration)}. Verdict: <span class="tag {kind}">{word}</span>.</p>
 <table><caption hidden>Attacks and what they refute</caption>
-<thead><tr><th scope="col">attack</th><th scope="col">claimed epsilon</th>
-<th scope="col">largest epsilon refuted</th><th scope="col">verdict</th>
-<th scope="col">what was seen</th></tr></thead>
+<thead><tr><th scope="col">attack, and what it saw</th><th scope="col" class="n">refutes</th>
+<th scope="col">verdict</th></tr></thead>
 <tbody>
 {rows}
 </tbody></table>
-<p>A refuted epsilon is refuted with confidence {100 * verdict.confidence:g} %. "Holds" says that these
-attacks found nothing, not that nothing is there: the proof is the guarantee, the audit is a check of
-the proof and of the code. Infinity means that the proof itself fails: a sensitivity, a count or a law.</p>
+<p>An epsilon is refuted if it is below the number in the second column, with confidence
+{100 * verdict.confidence:g} %. "Holds" says that these attacks found nothing, not that nothing is
+there: the proof is the guarantee, the audit is a check of the proof and of the code. Infinity
+means that the proof itself fails: a sensitivity, a count or a law.</p>
 """
     return whole_page(title, body)
 
@@ -44,8 +44,7 @@ the proof and of the code. Infinity means that the proof itself fails: a sensiti
 def _row(row: Row) -> str:
     refuted = "infinity" if math.isinf(row.refuted) else f"{row.refuted:.4g}"
     return (
-        f'<tr><th scope="row">{escape(row.attack)}<br><small>{escape(_WHAT[row.attack])}</small></th>'
-        f'<td class="n">{row.claimed:.4g}</td><td class="n">{refuted}</td>'
-        f'<td><span class="tag {"good" if row.holds else "bad"}">{escape(row.verdict)}</span></td>'
-        f"<td>{escape(row.detail)}</td></tr>"
+        f"<tr><td><b>{escape(row.attack)}</b>: {escape(_WHAT[row.attack])}<br><small>{escape(row.detail)}</small></td>"
+        f'<td class="n">{refuted}</td>'
+        f'<td><span class="tag {"good" if row.holds else "bad"}">{escape(row.verdict)}</span></td></tr>'
     )

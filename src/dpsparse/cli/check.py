@@ -162,7 +162,8 @@ def _target(job: Job) -> str:
 
 def _persons(job: Job) -> str:
     if job.options.person is not None:
-        return f"{show_name(job.options.person)}: persons are protected, with all of their rows"
+        account = "" if job.ledger else "; their budget is made by `dpsparse budget create --unit person`"  # fmt: skip
+        return f"{show_name(job.options.person)}: persons are protected, with all of their rows{account}"
     return "single rows are protected; if a person may have several, name their column (--person)"
 
 
