@@ -27,6 +27,9 @@ MEASURES = {
     "new": (".3f", True),  # accuracy with one column of values that no training row had
     "false discoveries": (".3f", False),
     "power": (".3f", True),
+    "intervals": (".2f", True),  # share of draws that get an interval
+    "covered": (".3f", True),  # of the weight that is covered least
+    "width": (".1f", False),  # of intervals, beside those without privacy: narrowest
     "nonzero": (".0f", None),
     "seconds": (".2f", False),
     "megabytes": (".0f", False),

