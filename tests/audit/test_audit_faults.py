@@ -89,6 +89,7 @@ def half_the_noise_scale(patch):
 FREE = Domain(classes=(0, 1), n_samples=4000)
 FREE_NUMBER = Domain(target_bound=2.0, n_samples=4000)
 QUIET = [  # phases that few pairs of tables move by much
+    ("DPGradientClassifier", {"domain": FREE}, "prior length"),
     ("DPHardThresholdClassifier", {"domain": FREE}, "centre columns line intercept"),
     ("DPHardThresholdRegressor", {"domain": FREE_NUMBER}, "spread line"),
     ("DPRidgeRegressor", {"domain": FREE_NUMBER}, "mean spread length centre columns axes"),
