@@ -18,6 +18,7 @@ from scipy.special import expit
 
 from dpsparse import Domain, DPGradientClassifier, dp_inference
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
+from lab.engine import Row
 from lab.methods import Fitted, Setting
 from lab.tasks import Split, Task
 
@@ -191,3 +192,17 @@ def coverage(table: str) -> Any:
         return Fitted(None, setting.as_row(), measures)
 
     return fit
+
+
+def summary(rows: list[Row], table: str, epsilon: float) -> tuple[float, float, float, float]:
+    """Of all draws: the share with an interval; of those, the lowest coverage of a weight, and median widths."""
+    cells = [row["measures"] for row in rows if row["method"] == f"Coverage(table={table!r})"
+             and row["setting"]["epsilon"] == epsilon]  # fmt: skip
+    known = [cell for cell in cells if cell["intervals"]]
+    share = sum(cell["intervals"] for cell in cells) / len(cells)
+    if not known:
+        return share, np.nan, np.nan, np.nan
+    weights = [cell["intervals"] for cell in known]
+    covered = np.average([cell["covered"] for cell in known], axis=0, weights=weights)
+    widths = np.median([cell["width"] for cell in known], axis=0)
+    return share, float(covered.min()), float(widths.min()), float(widths.max())
