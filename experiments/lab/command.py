@@ -173,6 +173,16 @@ def book() -> None:
 
 
 @lab.command()
+def pages() -> None:
+    """Write the tables of the documentation anew from the rows."""
+    from lab.pages import pages as of_rows
+
+    for path, before, after in of_rows():
+        path.write_text(after, "utf-8")
+        click.echo(f"{path.name}: {'as it was' if after == before else 'written'}")
+
+
+@lab.command()
 @click.option("--write", is_flag=True, help="Write the table instead of comparing with it.")
 @click.option("--only", default="", help="Cases whose names hold this text.")
 def speed(write: bool, only: str) -> None:

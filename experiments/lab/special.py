@@ -56,6 +56,9 @@ def _one_hot(*columns: Any) -> Any:
     return sp.hstack(blocks, format="csr")
 
 
+PERSON_WAYS = ("clipped sum", "person mean", "one row", "cap 2", "cap 5", "cap 20")
+
+
 def _persons(way: str = "clipped sum") -> Any:
     """The library's clipped sum, a sum divided by a person's rows, m random rows at m times the price, or one row."""
 

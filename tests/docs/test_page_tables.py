@@ -1,17 +1,18 @@
 """Tables of pages are those of the files that commands write."""
 
-import json
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_table_of_speed_is_that_of_the_benchmark():
-    page = (ROOT / "docs/leaderboard.md").read_text("utf-8")
-    shown = dict(re.findall(r"^\| (.+?) \| .+? \| ([\d.]+) \|$", page, re.MULTILINE))
-    measured = json.loads((ROOT / "experiments/lab/ratios.json").read_text("utf-8"))
-    assert shown == {name: f"{value:g}" for name, value in measured.items()}
+def test_tables_are_those_of_the_rows():
+    """`dpsparse lab pages` writes them."""
+    from lab.pages import TABLES, pages
+
+    for path, before, after in pages():
+        assert after == before, f"{path.name} differs from its rows: run dpsparse lab pages"
+        assert all(before.count(f"<!-- {table} -->") == 1 for table in TABLES[path.stem])
 
 
 def test_the_table_of_integrations_lists_all_of_them_and_none_fails():
