@@ -79,12 +79,10 @@ def _persons(way: str = "clipped sum") -> Any:
             model.domain = replace(model.domain, rows_per_unit=1)
         plain = Persons.sums
 
-        def divided(
-            self: Any, indptr: Any, z: Any, constant: Any, slopes: Any, **rest: Any
-        ) -> None:
+        def divided(self: Any, indptr: Any, z: Any, constant: Any, slopes: Any, *rest: Any) -> None:
             sizes = np.diff(self.starts)
             shared = np.trunc(slopes / np.repeat(sizes, sizes)[:, None])
-            plain(self, indptr, z, constant, shared, **rest)
+            plain(self, indptr, z, constant, shared, *rest)
 
         with patch.object(Persons, "sums", divided if way == "person mean" else plain):
             model.fit(split.X, split.y, groups=split.persons)
