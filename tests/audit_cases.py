@@ -82,8 +82,10 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         (NUMBER, {}),  # too few rows: the mean
     ],
     "DPSparseClassifier": [
-        ({"classes": (0, 1), "n_samples": 40}, {"class_weight": "balanced"}),
-        (TRIPLE, {"n_nonzero": 3}),
+        ({"classes": (0, 1), "n_samples": 4000}, {"class_weight": "balanced"}),
+        ({**TRIPLE, "n_samples": 4000}, {"n_nonzero": 3}),
+        ({"classes": (0, 1), "n_samples": 40}, {"class_weight": "balanced"}),  # the shares alone
+        (TRIPLE, {}),
     ],
     "DPSparseRegressor": [
         ({"target_range": (-1.0, 5.0), "n_samples": 4000}, {}),  # DPRidgeRegressor

@@ -16,6 +16,7 @@ from dpsparse.accounting import Plan
 from dpsparse.methods import defaults
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
+from dpsparse.methods.look.targets import plan_shares_if_few_rows
 from dpsparse.methods.ridge.estimator import DPRidgeRegressor
 from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first.estimator import DPTwoStageRegressor
@@ -103,7 +104,8 @@ class DPSparseClassifier(BaseDPClassifier, _DPSparse):
     Notes
     -----
     What can be learnt depends on N = n_samples * mu(epsilon, delta), about n_samples * epsilon / 4 for small epsilon.
-    Below N of about 20 only the mean of a target or the share of a class can be learnt, by any method.
+    Where a declared N is below 60, all of the budget goes to the shares of the classes, and all weights are zero: fits
+    with fewer rows were no better than chance.
 
     Examples
     --------
@@ -118,11 +120,18 @@ class DPSparseClassifier(BaseDPClassifier, _DPSparse):
 
     class_weight: Any = None
 
-    def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
-        model = DPGradientClassifier(
+    def _gradient(self) -> DPGradientClassifier:
+        return DPGradientClassifier(
             n_nonzero=self.n_nonzero, class_weight=self.class_weight, **self._terms
         )
-        return model, "noisy gradients classify best at every width that was measured"
+
+    def _choose(self, n_features: int) -> tuple[BaseDPLinearModel, str]:
+        return self._gradient(), "noisy gradients classify best at every width that was measured"
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        weight = self._gradient()._class_weight(labels)
+        few = plan_shares_if_few_rows(self, self._facts(n_features, labels).n_classes, weight)
+        return super()._make_plan(n_features, labels) if few is None else few
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -14,7 +14,7 @@ from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import check_public, choose_resolution
 from dpsparse.methods.frank_wolfe.screening import Rule
 from dpsparse.methods.frank_wolfe.solve import Settings
-from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_FOR_REGRESSION, QUANTILE_COUNTS
+from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT, QUANTILE_COUNTS
 from dpsparse.methods.look.table import ENTRY_HALVINGS
 from dpsparse.methods.look.targets import add_look, table_looks
 from dpsparse.nonzeros import NNonzero, count_event
@@ -162,4 +162,4 @@ def choose_reach(n_iter: int, n_outputs: int, of_numbers: bool) -> float:
 def fewest_effective_rows(n_features: int) -> float:
     """Below so many not even ten picks can be seen: a regression is the mean of its targets."""
     picks = defaults.EFFECTIVE_ROWS_PER_PICK / 2.0 * math.log(2.0 * n_features)
-    return max(MIN_EFFECTIVE_ROWS_FOR_REGRESSION, picks)
+    return max(MIN_EFFECTIVE_ROWS_TO_FIT, picks)

@@ -20,7 +20,7 @@ from dpsparse.methods.hard_threshold.defaults import (
     MIN_SIGNAL_OF_REGRESSION,
 )
 from dpsparse.methods.hard_threshold.solve import HardThreshold
-from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_FOR_REGRESSION
+from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT
 from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import add_look, plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
@@ -55,7 +55,7 @@ class _DPHardThreshold(BaseDPLinearModel):
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         signal = MIN_SIGNAL_OF_REGRESSION * math.sqrt(n_features)
-        too_few = max(MIN_EFFECTIVE_ROWS_FOR_REGRESSION, signal)
+        too_few = max(MIN_EFFECTIVE_ROWS_TO_FIT, signal)
         mean = plan_mean_if_few_rows(self, too_few) if self.n_iter is None else None
         if mean is not None:
             return mean

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsparse import arithmetic
-from dpsparse.accounting import Budget, Geometric, Phase, Plan
+from dpsparse.accounting import REST, Budget, Geometric, Phase, Plan
 from dpsparse.domain.clipping import TINY
 from dpsparse.methods.facts import effective_rows
 from dpsparse.methods.look.defaults import (
@@ -32,7 +32,7 @@ from dpsparse.methods.look.defaults import (
     CUTOFF_PER_SPREAD,
     MARGIN_EDGES,
     MIN_CLASS_SHARE,
-    MIN_EFFECTIVE_ROWS_FOR_REGRESSION,
+    MIN_EFFECTIVE_ROWS_TO_FIT,
     OFFSET_DOUBT,
     OFFSET_ROUNDS,
     QUANTILE_COUNTS,
@@ -207,7 +207,7 @@ def look_at_numbers(rows: Rows, releases: Releases, n_samples: int | None) -> Nu
     return NumberTargets(n, release_cutoff(rows, releases, n, mean), np.array([mean]))
 
 
-# ---- the mean alone: a regression with too few rows for anything else ----------------------------
+# ---- the mean, or the shares of the classes, alone: too few rows for anything else ----------------
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class MeanAlone:
 
 
 def plan_mean_if_few_rows(
-    model: BaseDPLinearModel, too_few: float = MIN_EFFECTIVE_ROWS_FOR_REGRESSION
+    model: BaseDPLinearModel, too_few: float = MIN_EFFECTIVE_ROWS_TO_FIT
 ) -> Plan[MeanAlone] | None:
     """The plan of a regressor with fewer effective rows than `too_few`; None where it has enough, or their number is
     not declared. A rule of public numbers."""
@@ -250,6 +250,42 @@ def plan_mean(model: BaseDPLinearModel, N: float) -> Plan[MeanAlone]:
         MeanAlone(int(n), float(bound)),
         source="docs/proofs/table_regression.md",
         parameters={"n_iter": 1, "way": "mean", "effective_rows": N},
+    )
+
+
+@dataclass(frozen=True)
+class SharesAlone:
+    """The public side of a classifier that predicts the shares of its classes."""
+
+    n_samples: int
+    n_classes: int
+    class_weight: ClassWeight
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        n, K = self.n_samples, self.n_classes
+        found = look_at_classes(rows, releases, K, n, self.class_weight)
+        weighted = found.counts if found.weights is None else found.counts * found.weights
+        intercept = contrasts(arithmetic.log(weighted))
+        return Solution(np.zeros((len(intercept), rows.n_features)), intercept, 1)
+
+
+def plan_shares_if_few_rows(
+    model: BaseDPLinearModel, n_classes: int, class_weight: ClassWeight
+) -> Plan[SharesAlone] | None:
+    """The plan of a classifier with too few effective rows to fit, None where it has enough, or their number is not
+    declared: class counts and nothing else, for all of the budget."""
+    n = model._domain.n_samples
+    if n is None:
+        return None
+    N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
+    if N >= MIN_EFFECTIVE_ROWS_TO_FIT:
+        return None
+    note = f"class counts: {N:.0f} effective rows tell nothing else"
+    return model._budgeted(
+        SharesAlone(n, n_classes, class_weight),
+        lambda settings, budget: budget.gaussian("prior", REST, settings.n_classes, note),
+        {"chosen": "shares of the classes", "n_iter": 1, "effective_rows": N},
+        source="docs/proofs/counts.md",
     )
 
 
