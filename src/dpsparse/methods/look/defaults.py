@@ -23,7 +23,7 @@ MARGIN_EDGES = tuple(2.0 ** (k / 2.0) for k in range(-6, 7))  # of the bins that
 SLOPE_DOUBT, OFFSET_DOUBT = 0.5, 2.0  # sd before rows are seen: octaves, and log odds
 OFFSET_ROUNDS = 4  # noisy sums that move the offset of the final model
 MIN_CLASS_SHARE = 0.01  # of the rows: a class is never taken to be rarer
-MIN_EFFECTIVE_ROWS_TO_FIT = 60.0  # below it a model is the mean of its targets, or the shares of its classes
+MIN_EFFECTIVE_ROWS_TO_FIT = 60.0  # below it the mean of targets, or shares of classes, is all
 
 MIN_MASS_PER_NOISE = 2.0  # a mass is never taken to be smaller, in standard deviations of its noise
 MANY_COLUMNS = 2**17  # from which columns below their noise are dropped from tall tables too
