@@ -281,6 +281,7 @@ class TestPaper:
         assert "rows of a person beyond 5 are dropped at random" in str(model.privacy_)
         page = privacy_card(model)
         assert "one person, all of their rows" in page
+        assert "Whether one person with all of their rows was used or not" in page
         assert "rows were used or not" in page
         back = load(save(model, tmp_path / "m.json"))
         assert back.privacy_ == model.privacy_

@@ -90,9 +90,10 @@ def in_words(g: Guarantee) -> list[str]:
     certain = min(1.0, odds / (1.0 + odds) + g.delta)
     percent = math.ceil(1000.0 * certain) / 10.0
     change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
+    who = ROW if g.unit == ROW else "one person with all of their rows"
     theirs = "a person's row was" if g.unit == ROW else "a person's rows were"
     return [
-        f"Whether {g.unit} {change} changes the probability of anything that can be seen from "
+        f"Whether {who} {change} changes the probability of anything that can be seen from "
         f"this model by a factor of at most {rounded_up(odds, 3)}, apart from a further "
         f"probability of at most {rounded_up(g.delta, 2)}.",
         f"Someone who thinks it equally likely that {theirs} used or not, and who knows "

@@ -14,10 +14,10 @@ import numpy as np
 
 import dpsparse
 from dpsparse import proofs as notes
-from dpsparse._checks import rounded_up
+from dpsparse._checks import rounded_up, show_number
 from dpsparse._html import page
 from dpsparse.accounting import Guarantee, Sequence, epsilon
-from dpsparse.accounting.html import describe, show
+from dpsparse.accounting.html import describe
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
@@ -187,24 +187,25 @@ def _cost_plot(g: Guarantee) -> str:
     return plots.cost_bars([name for name, _ in g.events], costs, total)
 
 
+def _stated(value: Any) -> str:
+    """A declared fact, numbers without ".0" and not rounded."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_stated, value))
+    return show_number(value, 15) if isinstance(value, float) else str(value)
+
+
 def _domain_rows(model: Any) -> list[tuple[str, str]]:
     domain = model.domain
     names = ("feature_bound", "row_norm", "target_bound", "target_range", "classes", "n_samples")
     stated = [(name, getattr(domain, name)) for name in names]
     sources = domain.sources or {}
-    rows = [
-        (name, ", ".join(map(str, value)) if isinstance(value, tuple) else show(value))
-        for name, value in stated
-        if value is not None
-    ]
+    rows = [(name, _stated(value)) for name, value in stated if value is not None]
     columns = plain_facts(domain).get("columns", {})
     rows += [
         (
             f"column {name}",
             "; ".join(
-                f"{fact} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-                for fact, value in facts.items()
-                if fact != "source"
+                f"{fact} {_stated(value)}" for fact, value in facts.items() if fact != "source"
             ),
         )
         for name, facts in columns.items()
