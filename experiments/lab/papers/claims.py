@@ -6,7 +6,6 @@ on top, and one figure. A paper's number has the paper's guarantee, which severa
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from lab.engine import Row, read_rows
 from lab.methods import Setting
 from lab.papers.chapter import chapters
 from lab.papers.common import RESULTS, axes
-from lab.papers.summary import Summary, summarise
+from lab.papers.summary import Average, Summary, average, summarise
 from lab.report import Table
 from lab.tasks import Data, Task
 
@@ -47,13 +46,17 @@ class Claim:
         ]
         return max(found) / _unit(measure)
 
-    def repeated(self, summary: Summary, measure: str) -> float:
+    def repeated(self, summary: Summary, measure: str) -> Average:
         """The same from our run of the paper, with its noise."""
         names = {c["method"] for c in summary.cells if summary.published(measure, **c)}
-        found = [
-            summary.mean(measure, "published", **(self.cell | {"method": name})) for name in names
-        ]
-        return max((v for v in found if v == v), default=math.nan) / _unit(measure)
+        averages = (
+            summary.average(measure, "published", **(self.cell | {"method": name}))
+            for name in names
+        )
+        found = [average for average in averages if average is not None]
+        best = max(found, key=lambda average: average.mean)
+        unit = _unit(measure)
+        return Average(best.mean / unit, best.deviation / unit, best.trials)
 
 
 def _unit(measure: str) -> float:
@@ -122,7 +125,11 @@ def page(rows: list[Row], figure: Path) -> str:
     for claim in CLAIMS:
         name, epsilon, of = claim.task.name, claim.setting.epsilon, summaries[claim.item]
         numbers = [
-            (claim.printed(of, m), claim.repeated(of, m), table.mean(name, METHOD, epsilon, m))
+            (
+                claim.printed(of, m),
+                claim.repeated(of, m),
+                average(table.splits(name, METHOD, epsilon, m).values()),
+            )
             for m in claim.measures
         ]
         facts = (
@@ -130,17 +137,18 @@ def page(rows: list[Row], figure: Path) -> str:
             f"{table.mean(name, METHOD, epsilon, 'nonzero'):.0f}",
             f"{table.mean(name, METHOD, epsilon, 'seconds'):.2f}",
         )
-        lines.append((min(ours - printed for printed, _, ours in numbers), claim, numbers, facts))
+        lead = min(ours.mean - printed for printed, _, ours in numbers)
+        lines.append((lead, claim, numbers, facts))
     lines.sort(key=lambda line: line[0])
     _draw(lines, figure)
     text = [
         "## Page 2: our defaults at the papers' own epsilon and delta",
         "",
-        "`DPSparse*` at the paper's epsilon, means over up to five splits. It keeps all weights that it is "
-        "not told to drop, where the papers keep few; the screening rows are told the true number, 70. Delta "
-        "is that of the paper for 001; 1/n of all rows for 004, which has 1/n of the training rows; 1/n^2 for"
-        " 002, which prints none (our run of it has 1e-6). What we lose stands first. `dpsparse lab run "
-        "claims` makes the rows, `dpsparse lab book` this page.",
+        "`DPSparse*` at the paper's epsilon, means over up to five splits; ± is one standard error. It keeps "
+        "all weights that it is not told to drop, where the papers keep few; the screening rows are told the "
+        "true number, 70. Delta is that of the paper for 001; 1/n of all rows for 004, which has 1/n of the "
+        "training rows; 1/n^2 for 002, which prints none (our run of it has 1e-6). What we lose stands first."
+        " `dpsparse lab run claims` makes the rows, `dpsparse lab book` this page.",
         "",
         "| | data | chapter | epsilon, delta | measure | printed | our run of it | `DPSparse*` | rows | "
         "weights | seconds | why |",
@@ -148,7 +156,8 @@ def page(rows: list[Row], figure: Path) -> str:
     ]  # fmt: skip
     for lead, claim, numbers, facts in lines:
         printed, repeated, ours = (
-            " / ".join(f"{v:.3f}" for v in column) for column in zip(*numbers, strict=True)
+            " / ".join(f"{v:.3f}" if isinstance(v, float) else v.text(".3f") for v in column)
+            for column in zip(*numbers, strict=True)
         )
         text.append(
             f"| {'**behind**' if lead < 0 else ''} | {claim.task.name} | {claim.item} | {claim.setting.epsilon:g}, "
@@ -178,9 +187,11 @@ def _draw(lines: list[Any], path: Path) -> None:
             (0.26, 0.0, -0.26), numbers[-1], (style.FAINT, style.ORANGE, style.BLUE),
             ("the paper", "our run of the paper", "DPSparse*, proven"), strict=True,
         ):  # fmt: skip
+            of, error = (value, 0.0) if isinstance(value, float) else (value.mean, value.error)
             axis.barh(
-                place + shift, value, 0.24, color=colour, label=None if place else label, zorder=2
-            )
+                place + shift, of, 0.24, xerr=error or None, color=colour,
+                label=None if place else label, zorder=2,
+            )  # fmt: skip
     names = [
         f"{claim.task.name}\n{claim.measures[-1]}, {claim.item}" for _, claim, *_ in reversed(lines)
     ]

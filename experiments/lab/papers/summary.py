@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,13 @@ class Average:
         if self.trials == 1 or self.deviation == 0.0:
             return f"{self.mean:{form}}"
         return f"{self.mean:{form}} ± {self.error:{form}}"
+
+
+def average(values: Iterable[float]) -> Average:
+    """Mean and spread of at least one number."""
+    numbers = np.fromiter(values, float)
+    spread = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+    return Average(float(np.mean(numbers)), spread, len(numbers))
 
 
 @dataclass(frozen=True)
@@ -134,10 +141,7 @@ class Summary:
         if values.ndim != 1:
             return None
         values = values[~np.isnan(values)]
-        if not len(values):
-            return None
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-        return Average(float(np.mean(values)), spread, len(values))
+        return average(values) if len(values) else None
 
     def mean(self, metric: str, mode: str | None = None, **cell: Any) -> float:
         """The mean alone; NaN if there are no rows."""
