@@ -8,12 +8,13 @@ DEV_STAMP := $(VENV)/.installed-dev
 # Tests start many processes: without bytecode each of them would translate the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-services test-slow nojit bench-check lint format docs wheel test-oldest test-newest integrations clean
+.PHONY: help demo test test-services test-spark test-slow nojit bench-check lint format docs wheel test-oldest test-newest integrations clean
 
 help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
 	@echo "make test       set up everything and run the tests"
 	@echo "make test-services  laws by many draws, long replays, and the tests that start a Dask cluster, a PostgreSQL server or a notebook"
+	@echo "make test-spark  fits on a Spark cluster on this machine, in an environment of its own; needs Java"
 	@echo "make test-slow  the heavier statistical and real-data tests"
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
@@ -42,11 +43,21 @@ demo: $(STAMP)
 
 # Neighbouring tests run on one worker (worksteal), so that the prices of a file are computed once.
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not dask and not postgres and not heavy and not notebook" --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark and not dask and not postgres and not heavy and not notebook" --durations=10
 
 # What takes long, clusters of processes and a data base server: one file at a time on a core, because a file shares its servers.
 test-services: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres or heavy or notebook) and not slow" --durations=10
+
+# Half a gigabyte and a Java of 17 or newer: not part of CI.
+SPARK := .venv-spark
+$(SPARK)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,spark]" "pytest>=9" pytest-timeout pandas
+	@touch $@
+
+test-spark: $(SPARK)/.installed
+	$(SPARK)/bin/python -m pytest -q -m spark tests/rows/test_spark.py
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto -m slow
@@ -108,4 +119,4 @@ docs: $(DOCS_STAMP)
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(NEWEST) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(NEWEST) $(SPARK) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis

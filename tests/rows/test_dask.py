@@ -31,16 +31,10 @@ from dpsparse.exceptions import (  # noqa: E402
 from dpsparse.private_run import releases_made_by  # noqa: E402
 from dpsparse.random import make_generator  # noqa: E402
 from dpsparse.release import Releases  # noqa: E402
-from dpsparse.rows.dask import (  # noqa: E402
-    OnDask,
-    _names,
-    _Settings,
-    _together,
-    packed,
-    unpacked,
-)
+from dpsparse.rows.dask import OnDask, _Settings  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
+from dpsparse.rows.tasks import names_of, packed, together, unpacked  # noqa: E402
 from rows.test_engines import OTHERS, Apart, assert_same, looking, model, table  # noqa: E402
 
 pytestmark = [
@@ -545,9 +539,9 @@ def test_a_missing_name_of_an_arrow_dictionary_is_missing():
     """NumPy gets the last name of the dictionary for it, and that person would own the row."""
     pa = pytest.importorskip("pyarrow")
     column = pa.chunked_array([pa.array(["a", None, "last"]).dictionary_encode()])
-    assert _names(column).tolist() == ["a", None, "last"]
+    assert names_of(column).tolist() == ["a", None, "last"]
     with pytest.raises(SchemaError, match="missing"):
-        meetings(_together([_names(column)]), [3])
+        meetings(together([names_of(column)]), [3])
 
 
 def test_a_killed_worker_brings_persons_together_again(mortal):
@@ -573,12 +567,12 @@ def test_names_of_parts_keep_gaps_and_units():
     """What is masked is no name; times of two units are told apart by no number."""
     for other in (np.ma.array([1.0, 2.0], mask=[0, 1]), np.array([1.0, np.nan])):
         with pytest.raises(SchemaError, match="names are missing"):
-            meetings(_together([_names(np.array([1, 2])), _names(other)]), [2, 2])
+            meetings(together([names_of(np.array([1, 2])), names_of(other)]), [2, 2])
     times = [np.array(["2020-01-01"], f"M8[{unit}]") for unit in ("ns", "ps")]
     with pytest.raises(SchemaError, match="by numbers or by text"):
-        meetings(_together([_names(own) for own in times]), [1, 1])
+        meetings(together([names_of(own) for own in times]), [1, 1])
     one, other = np.array([2**53 + 1]), np.array([2.0**53])
-    assert len(meetings(_together([_names(one), _names(other)]), [1, 1])) == 2
+    assert len(meetings(together([names_of(one), names_of(other)]), [1, 1])) == 2
 
 
 # ---- kill -9, many times -------------------------------------------------------------------------

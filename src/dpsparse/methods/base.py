@@ -40,6 +40,7 @@ from dpsparse.methods.schema import (
     column_names,
     is_dask,
     refuse_inside_task,
+    refuse_spark,
     refuse_weights,
     warn_if_target_is_a_column,
 )
@@ -329,12 +330,14 @@ class BaseDPLinearModel(FittedLinearModel):
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
             Private rows; clipped to `domain` before anything else happens. Also rows larger than memory
-            (`Rows.from_svmlight` and others) or on a cluster (`Rows.from_dask`, dask arrays), with the same result.
+            (`Rows.from_svmlight` and others) or on a cluster (dask arrays, `Rows.from_dask`, `Rows.from_spark`), with
+            the same result.
         y : array of shape (n_samples,)
             Private targets; left out where X is a source of rows, which has them.
         groups : array of shape (n_samples,), optional
             The person of every row, by number or by name, with ``Domain(unit="person")``; with rows on a cluster also a
-            Dask collection. Pipelines and searches pass it on after ``set_fit_request(groups=True)``.
+            Dask collection or the name of a Spark column. Pipelines and searches pass it on after
+            ``set_fit_request(groups=True)``.
 
         Returns
         -------
@@ -344,6 +347,7 @@ class BaseDPLinearModel(FittedLinearModel):
         self._check_parameters()
         self._check_groups(groups)
         refuse_inside_task(self.epsilon)
+        refuse_spark(X)
         limits = None
         if is_dask(X):
             X, y = Rows.from_dask(X, y), None
@@ -391,7 +395,7 @@ class BaseDPLinearModel(FittedLinearModel):
     def _refuse_column_facts(self) -> None:
         if self._domain.bounds is not None:
             raise DomainError(
-                "Domain.bounds by column is for tables in memory; for files and Dask use Domain(feature_bound=...).",
+                "Domain.bounds by column is for tables in memory; elsewhere use Domain(feature_bound=...).",
                 in_options="--bounds is for tables in memory; state --feature-bound, or leave out --memory.",
             )
 

@@ -279,15 +279,25 @@ def is_dask(X: Any) -> bool:
 
 
 def refuse_inside_task(epsilon: float) -> None:
-    """Dask may run a task twice, and a fit that runs twice spends twice."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None or math.isinf(epsilon) or os.environ.get(_FIT_IN_TASK) == "1":
+    """Dask and Spark may run a task twice, and a fit that runs twice spends twice."""
+    if math.isinf(epsilon) or os.environ.get(_FIT_IN_TASK) == "1":
         return
-    try:
-        distributed.get_worker()
-    except ValueError:
-        return
-    raise ParameterError(
-        "fit was called inside a Dask task. Dask may run a task again, and every run spends epsilon: call fit on the "
-        f"client, with Dask arrays. The environment variable {_FIT_IN_TASK}=1 on the workers allows it nevertheless."
-    )
+    inside = []
+    if (distributed := sys.modules.get("distributed")) is not None:
+        with contextlib.suppress(ValueError):
+            inside.append((distributed.get_worker(), "Dask"))
+    if (pyspark := sys.modules.get("pyspark")) is not None:
+        inside.append((pyspark.TaskContext.get(), "Spark"))
+    for task, engine in inside:
+        if task is not None:
+            raise ParameterError(
+                f"fit was called inside a {engine} task. {engine} may run a task again, and every run spends epsilon: "
+                f"call fit outside, with Rows.from_{engine.lower()}. The environment variable {_FIT_IN_TASK}=1 on the "
+                "workers allows it nevertheless."
+            )
+
+
+def refuse_spark(X: Any) -> None:
+    """A Spark data frame does not say which of its columns is the target."""
+    if type(X).__module__.startswith("pyspark."):
+        raise ParameterError("Pass a Spark data frame as fit(Rows.from_spark(frame, target=...)).")

@@ -6,24 +6,20 @@
     regroup  rows that must meet go from worker to worker, never here
     persons  their names come here once; then their rows meet on the workers, as new parts
 
-Tasks are pure functions of parts and released numbers. What a lost worker had is made again from its source, by Dask's
-lineage: so numbers go to workers as the result of a task, never by `client.scatter`, which has none and hangs. Every
-task compares the digest of its part with that of the first load; a source that changed is refused.
-
-A task never raises: Dask logs the arguments of a task that failed, and these are private. It returns a refusal.
+What a lost worker had is made again from its source, by Dask's lineage: so numbers go to workers as the result of a
+task (tasks.py), never by `client.scatter`, which has none and hangs.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, no-any-return"
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask
 import distributed
@@ -32,18 +28,25 @@ from distributed.comm.core import CommClosedError
 
 from dpsparse._checks import decoded
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import Part
-from dpsparse.exceptions import (
-    ClusterError,
-    DPSparseError,
-    ParameterError,
-    SchemaError,
-    SourceChangedError,
-)
+from dpsparse.exceptions import ClusterError, ParameterError, SchemaError
 from dpsparse.rows.memory import Rows
 from dpsparse.rows.sources import Meeting, Source, meetings, rows_of
-from dpsparse.rows.spool import COPIES, size_of
-from dpsparse.threads import use_cores
+from dpsparse.rows.spool import COPIES
+from dpsparse.rows.tasks import (
+    Held,
+    accepted,
+    collected,
+    facts,
+    guarded,
+    held,
+    joint_digest,
+    made,
+    met,
+    names_of,
+    summed,
+    together,
+    unpacked,
+)
 
 _SMALL = (
     2**18
@@ -55,30 +58,6 @@ _LOST = (
     distributed.TimeoutError,
     distributed.CancelledError,
 )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Held:
-    """A part, or what was made of it, on its worker, and the digest of the rows it comes from."""
-
-    value: Any
-    digest: bytes
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    """Why a task has no result, as a kind of error of ours and its text, which quotes no value."""
-
-    kind: type[DPSparseError]
-    text: str
-
-
-class _Packed(NamedTuple):
-    """Whole numbers in as few bytes as the largest of them needs."""
-
-    shape: tuple[int, ...]
-    width: int
-    data: bytes
 
 
 class OnDask:
@@ -101,22 +80,19 @@ class OnDask:
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> OnDask:
         run, own = self._settings, [()] * len(self._futures) if each is None else zip(each)
         sent = run.sent(f, len(self._futures))
-        made = [
-            run.submit(_made, sent, arguments, digest, held)
-            for held, digest, arguments in zip(self._futures, self._digests, own, strict=True)
+        tasks = [
+            run.submit(made, sent, arguments, digest, one)
+            for one, digest, arguments in zip(self._futures, self._digests, own, strict=True)
         ]
-        return OnDask(run, made, self._digests, self._groups, fit_in_memory=self.fit_in_memory)
+        return OnDask(run, tasks, self._digests, self._groups, fit_in_memory=self.fit_in_memory)
 
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         run = self._settings
         sent = run.sent(add, len(self._groups))
         tasks = [
-            run.submit(
-                _summed, sent, shape, [self._digests[i] for i in group],
-                [self._futures[i] for i in group],
-            )
+            run.submit(summed, sent, shape, [(self._digests[i], self._futures[i]) for i in group])
             for group in self._groups
-        ]  # fmt: skip
+        ]
         out = np.zeros(shape, np.int64)
         for answer in run.gathered(tasks):
             out += unpacked(answer)
@@ -126,8 +102,8 @@ class OnDask:
         run = self._settings
         sent = run.sent(f, len(self._futures))
         tasks = [
-            run.submit(_collected, sent, digest, held)
-            for held, digest in zip(self._futures, self._digests, strict=True)
+            run.submit(collected, sent, digest, one)
+            for one, digest in zip(self._futures, self._digests, strict=True)
         ]
         return run.gathered(tasks)
 
@@ -137,15 +113,16 @@ class OnDask:
         run, futures, digests = self._settings, [], []
         for meeting in all_met:
             some = [i for i, rows in enumerate(meeting.taken) if len(rows)]
-            own = [self._digests[i] for i in some]
             pieces = [
-                run.submit(_made, rows_of, (meeting.taken[i],), self._digests[i], self._futures[i])
+                run.submit(made, rows_of, (meeting.taken[i],), self._digests[i], self._futures[i])
                 for i in some
             ]
-            digests.append(hashlib.blake2b(b"".join(own), digest_size=16).digest())
+            own = [self._digests[i] for i in some]
+            digests.append(joint_digest(own))
             bare = replace(meeting, taken=[])
-            futures.append(run.submit(_met, bare.part, digests[-1], own, pieces))
-        run.gathered([run.submit(_facts, future) for future in futures])  # a barrier, as for loads
+            pairs = list(zip(own, pieces, strict=True))
+            futures.append(run.submit(met, bare.part, digests[-1], pairs))
+        run.gathered([run.submit(facts, future) for future in futures])  # a barrier, as for loads
         return OnDask(run, futures, digests, fit_in_memory=self.fit_in_memory)
 
 
@@ -184,12 +161,8 @@ class _Settings:
         return self.submit(_same, f)
 
     def gathered(self, tasks: Sequence[Any]) -> list[Any]:
-        """The results of all tasks, or one error of ours: nothing of a half-finished sum is kept."""
-        results = self.answer(lambda: self.client.gather(list(tasks), errors="raise"))
-        for result in results:
-            if isinstance(result, _Refusal):
-                raise result.kind(result.text)
-        return list(results)
+        """The results of all tasks, or one error of ours."""
+        return accepted(self.answer(lambda: self.client.gather(list(tasks), errors="raise")))
 
     def answer(self, ask: Callable[[], Any]) -> Any:
         """What the scheduler or the workers answer within `step_timeout`, transfers included; or one error of ours.
@@ -225,22 +198,14 @@ class _Settings:
 
 
 def _guarded(task: Callable[..., Any], *arguments: Any) -> Any:
-    use_cores(distributed.get_worker().state.nthreads)  # others may have the rest of the machine
-    try:
-        return task(*arguments)
-    except DPSparseError as error:
-        return _Refusal(type(error), str(error))
-    except MemoryError:
-        raise MemoryError from None  # its text would tell the shape of a part
-    except Exception as error:
-        return _Refusal(ClusterError, f"A task failed on a worker ({type(error).__name__}).")
+    return guarded(distributed.get_worker().state.nthreads, task, *arguments)
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _loaded(domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: Any) -> _Held:
+def _loaded(domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: Any) -> Held:
     """The clipped rows of one chunk, in the form in which every chunk is stored, and their digest."""
     X, y = decoded(X), decoded(y)
     y = y.to_numpy() if hasattr(y, "to_numpy") else y
@@ -250,97 +215,7 @@ def _loaded(domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: An
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         y = np.ravel(y)
     part = domain.part(X, y, labels=labels)
-    return _Held(part, digest_of(part))
-
-
-def digest_of(part: Part) -> bytes:
-    """Of all numbers of a part; keyed by nothing, and never shown."""
-    found = hashlib.blake2b(digest_size=16)
-    for array in (part.indptr, part.indices, part.values, part.targets):
-        found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
-    return found.digest()
-
-
-def _checked(held: Any, digest: bytes) -> Any:
-    if isinstance(held, _Refusal):
-        raise held.kind(held.text)
-    if held.digest != digest:
-        raise SourceChangedError(
-            "A part of the rows was loaded again and is not what it was: its source has changed. Write the rows to "
-            "files that nobody changes, and fit anew."
-        )
-    return held.value
-
-
-def _facts(held: Any) -> tuple[bytes, int, int]:
-    """The digest of the first load, the number of rows, and their bytes."""
-    digest = getattr(held, "digest", b"")
-    part = _checked(held, digest)
-    return digest, len(part), size_of(part)
-
-
-def _made(f: Callable[..., Any], own: tuple[Any, ...], digest: bytes, held: Any) -> _Held:
-    return _Held(f(_checked(held, digest), *own), digest)
-
-
-def _summed(
-    add: Callable[[Any, np.ndarray], None],
-    shape: tuple[int, ...],
-    digests: Sequence[bytes],
-    held: Sequence[Any],
-) -> _Packed:
-    out = np.zeros(shape, np.int64)
-    for one, digest in zip(held, digests, strict=True):
-        add(_checked(one, digest), out)
-    return packed(out)
-
-
-def _collected(f: Callable[[Any], Any], digest: bytes, held: Any) -> Any:
-    return f(_checked(held, digest))
-
-
-def _joined(f: Callable[[list[Any]], Any], digests: Sequence[bytes], held: Sequence[Any]) -> Any:
-    return f([_checked(one, digest) for one, digest in zip(held, digests, strict=True)])
-
-
-def _met(
-    f: Callable[[list[Any]], Any], digest: bytes, digests: Sequence[bytes], held: Sequence[Any]
-) -> _Held:
-    return _Held(_joined(f, digests, held), digest)
-
-
-def _names(names: Any) -> np.ndarray:
-    """One name a row as an array; a list keeps its numbers and texts apart, and what is masked stays missing."""
-    names = decoded(names)
-    if np.ma.isMaskedArray(names):
-        names, gaps = names.data.astype(object), np.ma.getmaskarray(names)
-        names[gaps] = None
-    return np.ravel(np.asarray(names, None if hasattr(names, "dtype") else object))
-
-
-def _together(parts: Sequence[np.ndarray]) -> Any:
-    """The names of all parts. Where their types differ as cells of their own: NumPy would round some of them, and a
-    time would be a number without its unit."""
-    if len({own.dtype for own in parts}) == 1:
-        return np.concatenate(parts)
-    return [name for own in parts for name in own]
-
-
-def packed(numbers: np.ndarray) -> _Packed:
-    """The lowest bytes of every number, as many as the largest needs with its sign."""
-    numbers = np.ascontiguousarray(numbers, "<i8")
-    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
-    width = 1 + max(high.bit_length(), (-low - 1).bit_length() if low < 0 else 0) // 8
-    cells = numbers.reshape(-1).view(np.uint8).reshape(-1, 8)
-    return _Packed(numbers.shape, width, np.ascontiguousarray(cells[:, :width]).tobytes())
-
-
-def unpacked(answer: _Packed) -> np.ndarray:
-    cells = np.frombuffer(answer.data, np.uint8).reshape(-1, answer.width)
-    out = np.zeros((len(cells), 8), np.uint8)
-    out[:, 8 - answer.width :] = cells
-    return (out.reshape(-1).view("<i8") >> (8 * (8 - answer.width))).reshape(answer.shape)
+    return held(part)
 
 
 # ---- from collections ----------------------------------------------------------------------------
@@ -391,12 +266,12 @@ class OnCluster(Source):
         # never makes a part again once every worker it knew is gone: new ones do not count as others.
         futures = run.computed(to_part, self._chunks)
         # The barrier: no fit goes on before every row everywhere was validated.
-        facts = run.gathered([run.submit(_facts, future) for future in futures])
-        sizes = [n_rows for _, n_rows, _ in facts]
+        told = run.gathered([run.submit(facts, future) for future in futures])
+        sizes = [n_rows for _, n_rows, _ in told]
         if sum(sizes) == 0:
             raise SchemaError("X holds no rows.")
-        fits = COPIES * sum(n_bytes for _, _, n_bytes in facts) <= self._memory
-        parts = OnDask(run, futures, [digest for digest, _, _ in facts], fit_in_memory=fits)
+        fits = COPIES * sum(n_bytes for _, _, n_bytes in told) <= self._memory
+        parts = OnDask(run, futures, [digest for digest, _, _ in told], fit_in_memory=fits)
         if groups is not None:
             parts = parts.moved(meetings(self._names(run, groups, sizes), sizes))
         return Rows(parts, domain, self.n_features)
@@ -408,10 +283,10 @@ class OnCluster(Source):
         ):
             return groups
         parts = [(part,) for part in _matching("groups", self._X, groups)]
-        names = run.gathered(run.computed(_names, parts))
+        names = run.gathered(run.computed(names_of, parts))
         if [len(own) for own in names] != sizes:
             raise SchemaError("groups must name one person per row, part by part as X is cut.")
-        return _together(names)
+        return together(names)
 
 
 def _n_columns(X: Any) -> int:

@@ -73,8 +73,8 @@ class Rows:
         """Rows of one table, made to satisfy `domain`."""
         return cls([domain.part(X, y, labels=labels, groups=groups)], domain)
 
-    # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py). `memory` is what a
-    # fit may use here beside its weights, `directory` is where rows are spooled (default: that of temporary files).
+    # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py, spark.py). `memory`
+    # is what a fit may use here beside its weights, `directory` where rows are spooled (default: a temporary folder).
 
     from_svmlight = staticmethod(sources.of_svmlight)
     from_csv = staticmethod(sources.of_csv)
@@ -101,6 +101,27 @@ class Rows:
             raise ParameterError("Dask is missing: pip install 'dpsparse[dask]'.") from None
 
         return OnCluster(X, y, client, step_timeout, retries, sources.read_size(memory))
+
+    @staticmethod
+    def from_spark(
+        frame: Any,
+        *,
+        target: str,
+        drop: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        step_timeout: float = 600.0,
+        memory: sources.Size = "2GB",
+    ) -> Source:
+        """A Spark data frame with a column for every feature, on the executors of its session; columns, `step_timeout`
+        and `memory` are as for the other sources. Where persons are protected, `fit(source, groups=...)` names the
+        column that tells them apart, which must be in `drop`."""
+        try:
+            from dpsparse.rows.spark import FromSpark
+        except ImportError:
+            raise ParameterError("Spark is missing: pip install 'dpsparse[spark]'.") from None
+
+        chosen = sources.chosen_of(target, drop, features)
+        return FromSpark(frame, chosen, step_timeout, sources.read_size(memory))
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it is public."""

@@ -7,8 +7,8 @@
 `f` and `add` are pure functions of one part and of public or released numbers: functions of a module with arguments
 bound by `partial`, so that an engine may run them in another process, twice, or again after a machine was lost. None of
 them has a generator, a ledger or a memory. An engine is a class with these three methods: `InMemory` here,
-`Stored` (spool.py) for tables larger than memory, `OnDask` (dask.py) for several machines. It also says whether a fit
-may hold all rows in one place (`fit_in_memory`); methods that are faster there ask for that, and have the same law.
+`Stored` (spool.py) for tables larger than memory, `OnDask` and `OnSpark` for several machines. It also says whether a
+fit may hold all rows in one place (`fit_in_memory`); methods that are faster there ask for that, and have the same law.
 
 A query is a question about the rows whose answer is a vector of whole numbers:
 

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # A part is this share of the memory a fit may use: beside it stand the part made of it and one block of text.
 _SHARE = 1 / 24
-_SMALLEST, _LARGEST = 2**20, 2**26
+_SMALLEST, LARGEST = 2**20, 2**26
 Size = int | float | str
 Directory = str | os.PathLike[str] | None
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -94,23 +94,31 @@ class Blocks(Source):
         return rows
 
     def _spooled(self, domain: Domain, labels: np.ndarray | None) -> Stored:
-        store, waiting, size = Stored(self.directory, self.memory), [], 0
-        full = min(max(int(self.memory * _SHARE), _SMALLEST), _LARGEST)
-        n_rows = 0
+        store, n_rows = Stored(self.directory, self.memory), 0
+        full = min(max(int(self.memory * _SHARE), _SMALLEST), LARGEST)
         with told_if_slow("dpsparse: reading rows"):
-            for X, y in self.blocks(labels):
-                part = domain.part(X, y, labels=labels)
+            for part in in_parts(self.blocks(labels), domain, labels, full):
+                store.append(part)
                 n_rows += len(part)
-                waiting.append(part)
-                size += part.values.nbytes + part.indices.nbytes + 16 * len(part)
-                if size >= full:
-                    store.append(joined(waiting))
-                    waiting, size = [], 0
-        if waiting:
-            store.append(joined(waiting))
         if n_rows == 0:
             raise SchemaError("The files hold no rows.")
         return store
+
+
+def in_parts(
+    blocks: Iterable[Block], domain: Domain, labels: np.ndarray | None, full: int
+) -> Iterator[Part]:
+    """Clipped rows in parts of about `full` bytes."""
+    waiting, size = [], 0
+    for X, y in blocks:
+        part = domain.part(X, y, labels=labels)
+        waiting.append(part)
+        size += part.values.nbytes + part.indices.nbytes + 16 * len(part)
+        if size >= full:
+            yield joined(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield joined(waiting)
 
 
 def joined(parts: Sequence[Part]) -> Part:
@@ -206,7 +214,7 @@ def of_csv(
     cells (`sep`), decimal commas and the encoding are stated as for `dpsparse.io.read_table`."""
     tabs = all(".tsv" in file.suffixes for file in _existing(paths))
     layout = Layout("tsv" if tabs else "csv", sep, decimal, encoding)
-    return of_files(paths, layout, _chosen(target, drop, features), memory, directory)
+    return of_files(paths, layout, chosen_of(target, drop, features), memory, directory)
 
 
 def of_parquet(
@@ -225,7 +233,7 @@ def of_parquet(
         return of_batches(
             folder, target=target, drop=drop, features=features, memory=memory, directory=directory
         )
-    return of_files(paths, Layout("parquet"), _chosen(target, drop, features), memory, directory)
+    return of_files(paths, Layout("parquet"), chosen_of(target, drop, features), memory, directory)
 
 
 def _parquet_folder(folder: Any) -> Any:
@@ -258,11 +266,12 @@ def of_batches(
 ) -> Source:
     """Rows from anywhere: Arrow record batches (an iterable, or a function that returns one), a polars lazy frame, a
     DuckDB relation, an Arrow table, reader or dataset. An iterator can be read only once."""
-    names, blocks = batch_blocks(batches, _chosen(target, drop, features))
+    names, blocks = batch_blocks(batches, chosen_of(target, drop, features))
     return Blocks(blocks, len(names), read_size(memory), directory, names)
 
 
-def _chosen(target: str, drop: Sequence[str], features: Sequence[str] | None) -> Chosen:
+def chosen_of(target: str, drop: Sequence[str], features: Sequence[str] | None) -> Chosen:
+    """Which columns of a table are what."""
     return Chosen(target, None, tuple(drop), None if features is None else tuple(features))
 
 
@@ -276,7 +285,7 @@ def of_csr(
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
     y = decoded(y)
     size = read_size(memory)
-    most = int(min(max(size * _SHARE, _SMALLEST), _LARGEST)) // 16  # entries of a block
+    most = int(min(max(size * _SHARE, _SMALLEST), LARGEST)) // 16  # entries of a block
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         start, n = 0, X.shape[0]
