@@ -35,11 +35,14 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({"classes": (0, 1), "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
         ({"classes": (0, 1), "n_samples": 3}, {"n_nonzero": 2, "n_iter": 2}),  # wide: prunes
         (BINARY, {"n_nonzero": PrivateCount(1, 4, 0.3), "n_iter": 3}),
+        ({**PLAIN, "weight_bound": 3.0}, {"n_iter": 3}),
+        ({**TRIPLE, "weight_bound": 0.1}, {"n_iter": 2}),
     ],
     "DPGradientRegressor": [
         (NUMBER, {"n_iter": 4}),
         ({"target_bound": 2.0, "n_samples": 4000}, {"epsilon": 2.0, "n_iter": 2}),
         ({"target_bound": 2.0, "n_samples": 3}, {"n_iter": 2, "n_nonzero": "mass"}),  # wide
+        ({**NUMBER, "weight_bound": 3.0}, {"n_iter": 3}),
     ],
     "DPHardThresholdClassifier": [
         (BINARY, {"n_nonzero": 3, "n_iter": 3}),
@@ -70,6 +73,8 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({**NUMBER, "n_samples": 4000}, {}),  # enough to look at the table
         ({"target_range": (-1.0, 5.0), "n_samples": 60}, {}),  # too few: declared bounds only
         ({"target_range": (-1.0, 5.0), "n_samples": 500}, {"ridge": 90.0}),  # either, by adjacency
+        ({**NUMBER, "n_samples": 4000, "weight_bound": 3.0}, {}),
+        ({"target_range": (-1.0, 5.0), "n_samples": 60, "weight_bound": 0.1}, {}),
     ],
     "DPScreenedLassoClassifier": [
         (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),
@@ -91,6 +96,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({"target_range": (-1.0, 5.0), "n_samples": 4000}, {}),  # DPRidgeRegressor
         ({**NUMBER, "n_samples": 4000}, {"n_nonzero": 2}),  # its two largest weights
         ({"target_bound": 2.0}, {}),  # DPGradientRegressor
+        ({**NUMBER, "n_samples": 4000, "weight_bound": 3.0}, {"n_nonzero": 1}),  # not two-stage
     ],
     "DPTransferClassifier": [
         (BINARY, {"n_nonzero": 3}),

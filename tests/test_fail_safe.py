@@ -56,7 +56,7 @@ def test_slopes_of_very_many_classes_keep_their_norm():
     one = np.zeros(1, np.int32)
     kernels.slopes(
         np.array([0, 0], np.int32), np.empty(0, np.int32), np.empty(0, np.int32), one,
-        one, np.zeros((0, n_classes), np.float32), np.zeros(n_classes), margins,
+        one, np.empty(0, np.float32), np.zeros((0, n_classes), np.float32), np.zeros(n_classes), margins,
         SOFTMAX, np.inf, 1.0, np.full(n_classes, np.inf), 0, 1, whole,
     )  # fmt: skip
     assert sum(int(v) ** 2 for v in whole[0]) <= kernels.SLOPE_SQUARES
@@ -75,7 +75,7 @@ def test_a_count_in_units_beyond_64_bits_wraps_around():
     """Noise of 64 bits is added to it: an exception would tell how many rows there are."""
 
     class Part:
-        starts = None
+        starts = worth = None
 
     class Parts:
         def sum(self, shape, add):

@@ -190,6 +190,19 @@ def read_numbers(y: Any) -> np.ndarray:
     return numbers
 
 
+def read_weights(weights: Any) -> np.ndarray:
+    """Weights of rows as float64; missing and infinite ones are refused, as among targets."""
+    one_each = "sample_weight must hold one number per row of X, as a 1d array."
+    cells = column_cells(weights, one_each)
+    refuse_complex(cells)
+    numbers = np.asarray(without_leaking_errors(one_each, to_numbers, cells))
+    if not np.isfinite(numbers).all():
+        raise SchemaError(
+            "sample_weight contains NaN or infinity; give the rows without a weight a public constant."
+        )
+    return numbers
+
+
 def to_numbers(cells: np.ndarray) -> np.ndarray:
     """Cells as float64, NaN for a missing one; ValueError where a cell is no number."""
     if cells.dtype.kind in "biuf":

@@ -29,6 +29,7 @@ from dpsparse import (
     dp_inference,
     make_dp_scorer,
 )
+from dpsparse.audit.neighbours import row_weights
 from dpsparse.audit.tables import Schema
 from dpsparse.models.files import dumps
 
@@ -67,7 +68,8 @@ def shown(model):
 
 
 def fit(estimator, X, y, groups=None):
-    return shown(clone(estimator).fit(X, y, **({} if groups is None else {"groups": groups})))
+    more = {} if groups is None else {"groups": groups}
+    return shown(clone(estimator).fit(X, y, **more, **row_weights(estimator, X)))
 
 
 def estimator_runs():
@@ -205,15 +207,20 @@ def public_model(kind):
     return model(Domain(**facts), epsilon=5.0, n_iter=3, verbose=-1).fit(X, y)
 
 
+QUICK_EVALUATIONS = ("two classes", "numbers", "weighted classes", "weighted numbers")
+
+
 def evaluation_runs():
     def build(kind, more, domain, adjacency):
         model = public_model(kind)
         if kind == "number foreign":
             more = {**more, "target_bound": 3.0}
+        weighted = model if not more.get("weight_bound") else clone(model).set_params(domain=domain)
 
         def action(X, y, groups=None):
+            terms = {**more, **row_weights(weighted, X)}
             report = dp_evaluate(
-                model, X, y, epsilon=2.0, adjacency=adjacency, groups=groups, **more
+                model, X, y, epsilon=2.0, adjacency=adjacency, groups=groups, **terms
             )
             return report, str(report), report.to_dict()
 
@@ -226,9 +233,12 @@ def evaluation_runs():
         ("numbers", "number", {}),
         ("foreign classes", "two foreign", {"one_by_one": True}),
         ("foreign numbers", "number foreign", {}),
+        ("weighted classes", "two", {"weight_bound": 3.0}),
+        ("weighted numbers", "number", {"weight_bound": 3.0}),
     ]:
         facts = {"two": BINARY, "three": TRIPLE, "number": NUMBER}[kind.split()[0]]
-        quick = (ONE, OTHER) if name in ("two classes", "numbers") else ()
+        facts = facts | {name: more[name] for name in ("weight_bound",) if name in more}
+        quick = (ONE, OTHER) if name in QUICK_EVALUATIONS else ()
         yield from of_both(f"evaluate {name}", partial(build, kind, more), None, facts, quick)
 
     def scorer(domain, adjacency):

@@ -17,6 +17,7 @@ import pytest
 
 from audit_cases import cases
 from dpsparse.accounting.events import to_dict
+from dpsparse.audit.neighbours import row_weights
 from dpsparse.exceptions import NotPrivateWarning
 from dpsparse.random import make_generator
 
@@ -33,7 +34,7 @@ def record(model):
     y = rng.uniform(-2.0, 2.0, 12) if classes is None else rng.choice(classes, 12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
-        model.set_params(random_state=3).fit(X, y)
+        model.set_params(random_state=3).fit(X, y, **row_weights(model, X))
     return {
         "coef": np.ravel(model.coef_).tolist(),
         "intercept": np.ravel(model.intercept_).tolist(),

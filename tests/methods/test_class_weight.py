@@ -8,14 +8,9 @@ from sklearn.metrics import recall_score
 
 from dpsparse import (
     Domain,
-    DPFeatureTest,
     DPGradientClassifier,
-    DPHardThresholdClassifier,
-    DPPipeline,
-    DPSearchCV,
 )
 from dpsparse.exceptions import ParameterError
-from dpsparse.preprocessing import DPStandardizer
 from recording import replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -86,27 +81,3 @@ def test_heavy_classes_stay_inside_the_clip(adjacency):
 def test_bad_weights(weights, domain):
     with pytest.raises(ParameterError, match="class_weight"):
         DPGradientClassifier(domain, class_weight=weights).fit(X, Y)
-
-
-FACTS = Domain(classes=[0, 1], row_norm=3.0)
-PIPE = DPPipeline(
-    [("scale", DPStandardizer()), ("model", DPGradientClassifier(FACTS))], epsilon=5.0
-)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        DPGradientClassifier(FACTS),
-        DPHardThresholdClassifier(FACTS),
-        DPSearchCV(DPGradientClassifier(FACTS), [{}]),
-        PIPE,
-        DPFeatureTest(FACTS),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_weights_of_rows_are_refused_with_a_sentence(model):
-    with pytest.raises(ParameterError, match="no proof for weights that differ from row to row"):
-        model.fit(X, Y, sample_weight=np.ones(len(Y)))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'offset'"):
-        model.fit(X, Y, offset=1)

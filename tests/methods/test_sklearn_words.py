@@ -46,10 +46,8 @@ def test_the_signature_is_that_of_the_parameters(kind):
     assert again.domain == CLASSES
 
 
-def test_weights_of_rows_are_refused_in_words():
+def test_weights_by_another_name_are_refused():
     model = DPSparseClassifier(CLASSES).fit(X, Y)
-    with pytest.raises(ParameterError, match="dp_evaluate takes no sample_weight"):
-        dp_evaluate(model, X, Y, epsilon=1.0, sample_weight=np.ones(60))
     with pytest.raises(TypeError, match="weights"):
         dp_evaluate(model, X, Y, epsilon=1.0, weights=np.ones(60))
 
@@ -60,9 +58,11 @@ def test_weights_by_position_are_not_taken_for_persons(unit):
     model = DPSparseClassifier(Domain(classes=["no", "yes"], unit=unit))
     pipe = DPPipeline([("scale", DPStandardizer()), ("model", model)])
     search = DPSearchCV(model, {"n_nonzero": [1, 2]})
-    for each in (model, pipe, search, DPStandardizer(epsilon=1.0), DPFeatureTest(model.domain)):
+    for each in (pipe, search, DPStandardizer(epsilon=1.0), DPFeatureTest(model.domain)):
         with pytest.raises(TypeError, match="positional"):
             each.fit(X, Y, np.linspace(0.0, 1.0, 60))
+    with pytest.raises((ParameterError, DomainError), match=r"name the person|weight_bound"):
+        model.fit(X, Y, np.linspace(0.0, 1.0, 60))
 
 
 def test_a_regressor_asks_for_the_range_of_targets():

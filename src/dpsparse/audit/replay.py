@@ -38,7 +38,7 @@ from dpsparse.accounting.events import (
 )
 from dpsparse.accounting.guarantee import Phase, Plan
 from dpsparse.accounting.rdp import leaves
-from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs
+from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs, row_weights
 from dpsparse.audit.recorded import ControlFlowError, RecordedReleases, Run
 from dpsparse.audit.same import differences
 from dpsparse.exceptions import UnpaidFitsWarning
@@ -136,7 +136,7 @@ class Subject:
         with releases_made_by(make_releases), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", UnpaidFitsWarning)  # made-up rows: nothing adds up
-            model.fit(X, y, groups=groups)
+            model.fit(X, y, groups=groups, **row_weights(model, X))
         left = {name: value for name, value in vars(model).items() if name != self._planner}
         return left | {"warnings": [str(w.message) for w in said]}
 

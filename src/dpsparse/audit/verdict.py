@@ -27,7 +27,7 @@ from dpsparse._checks import show_number
 from dpsparse.accounting import delta as claimed_delta
 from dpsparse.audit import law
 from dpsparse.audit.blackbox import Attack, attack, publish
-from dpsparse.audit.neighbours import Pair, worst_pairs
+from dpsparse.audit.neighbours import Pair, row_weights, worst_pairs
 from dpsparse.audit.probes import first_failure
 from dpsparse.audit.recorded import ControlFlowError
 from dpsparse.audit.replay import (
@@ -205,7 +205,8 @@ def rebuild_row(run: Callable[..., Any], schema: Schema, claimed: float, seed: i
 
 def fitted(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Any, str]:
     """A fitted copy, and its file where it has one."""
-    model = clone(estimator).fit(X, y, **({} if groups is None else {"groups": groups}))
+    more = {} if groups is None else {"groups": groups}
+    model = clone(estimator).fit(X, y, **more, **row_weights(estimator, X))
     kept = getattr(model, "best_estimator_", model)
     return model, dumps(kept) if hasattr(kept, "coef_") or hasattr(kept, "model_") else ""
 

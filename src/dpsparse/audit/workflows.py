@@ -13,6 +13,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from dpsparse.audit.neighbours import row_weights
 from dpsparse.audit.replay import RunSubject, check_pairs
 from dpsparse.audit.searches import check_search
 from dpsparse.audit.tables import Schema
@@ -51,7 +52,8 @@ def evaluation_workflow(estimator: Any, schema: Schema, **terms: Any) -> Workflo
     model, _ = fitted(estimator, *schema.table(200, 1.0, 77))
 
     def run(X: Any, y: Any, groups: Any = None) -> Any:
-        report = dp_evaluate(model, X, y, groups=groups, adjacency=schema.adjacency, **terms)
+        more = {"groups": groups, "adjacency": schema.adjacency, **row_weights(model, X)}
+        report = dp_evaluate(model, X, y, **more, **terms)
         return report, str(report)
 
     return Workflow(run, schema)

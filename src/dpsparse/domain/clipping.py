@@ -49,6 +49,7 @@ class Part:
     n_features: int
     persons: np.ndarray | None = None
     limit: float | None = None  # of entries that are still to be clipped and cast, one by one
+    worth: np.ndarray | None = None  # how much rows count, float32 in [0, 1]; None: all in full
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -98,7 +99,9 @@ class Part:
             return replace(self, persons=persons)
         table = self.table()[rows]
         targets = self.targets[rows]
-        return Part(table.indptr, table.indices, table.data, targets, self.n_features, persons)
+        worth = None if self.worth is None else self.worth[rows]
+        arrays = (table.indptr, table.indices, table.data, targets)
+        return Part(*arrays, self.n_features, persons, worth=worth)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

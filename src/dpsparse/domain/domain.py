@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._cells import observed_labels, read_labels, read_numbers
+from dpsparse._cells import observed_labels, read_labels, read_numbers, read_weights
 from dpsparse._checks import (
     is_real,
     is_whole,
@@ -29,6 +29,7 @@ from dpsparse.domain.clipping import (
     BoundedData,
     Part,
     by_person,
+    cast,
     clipped_rows,
 )
 from dpsparse.exceptions import DomainError, SchemaError
@@ -73,6 +74,9 @@ class Domain:
         The categories that may occur, by column: ``{"sex": ["f", "m"]}``. For `DPTablePreparer.from_domain`.
     fill : dict, optional
         Public constants for missing values, by column.
+    weight_bound : float or None, default=None
+        Weights of rows (``fit(X, y, sample_weight=w)``) are clipped to ``[0, weight_bound]``. Noise is that of rows of
+        this weight, so a row of weight w counts as w/weight_bound of a row; without `sample_weight` all count in full.
     sources : dict, optional
         How a fact is known without looking at the rows, by name of the fact or column; shown on the privacy card.
 
@@ -95,12 +99,13 @@ class Domain:
     categories: Mapping[str, Sequence[Any]] | None = None
     fill: Mapping[str, Any] | None = None
     sources: Mapping[str, str] | None = None
+    weight_bound: float | None = None
 
     def __post_init__(self) -> None:
         self._check_columns()
         if self.target_range is not None:
             self._check_range()
-        for name in ("feature_bound", "row_norm", "target_bound"):
+        for name in ("feature_bound", "row_norm", "target_bound", "weight_bound"):
             value = getattr(self, name)
             if value is not None and not (is_real(value) and 0 < value < math.inf):
                 raise _wrong(name, f"must be a positive finite number, got {safe_repr(value)}.")
@@ -302,8 +307,24 @@ class Domain:
         targets = part.targets if labels is not None else part.targets * scale + self.target_middle
         return BoundedData(table, targets, self)
 
+    def worth(self, weights: Any, n_rows: int) -> np.ndarray | None:
+        """How much every row counts, from 0 to 1 for a row of weight `weight_bound`; None where all count in full."""
+        if weights is None:
+            return None
+        most = float(self.require("weight_bound", "sample_weight"))
+        numbers = read_weights(weights)
+        if len(numbers) != n_rows:
+            raise SchemaError("sample_weight must hold one number per row of X.")
+        return cast(np.clip(numbers, 0.0, most) / most, 1.0)
+
     def part(
-        self, X: Any, y: Any = None, *, labels: np.ndarray | None = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        labels: np.ndarray | None = None,
+        groups: Any = None,
+        weights: Any = None,
     ) -> Part:
         """Enforce every declared bound, row by row; the last moment at which raw data exists.
 
@@ -328,7 +349,9 @@ class Domain:
                 targets = np.clip(targets - self.target_middle, -most, most) / most
         if len(targets) != len(indptr) - 1:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
-        part = Part(indptr, indices, values, targets, int(np.shape(X)[1]), limit=limit)
+        worth = self.worth(weights, len(targets))
+        n_features = int(np.shape(X)[1])
+        part = Part(indptr, indices, values, targets, n_features, limit=limit, worth=worth)
         if groups is None:
             return part
         order, starts = by_person(groups, len(part))
@@ -342,6 +365,7 @@ _EXAMPLES = {
     "classes": ("[0, 1]", "0,1"),
     "n_samples": ("10_000", "10000"),
     "target_range": ("(0.0, 10.0)", "0..10"),
+    "weight_bound": ("5.0", "5"),
 }
 
 

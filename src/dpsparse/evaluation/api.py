@@ -7,10 +7,13 @@ refused is refused before the ledger is charged, and the ledger is charged befor
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpsparse._checks import check_share, check_terms
 from dpsparse.accounting.guarantee import PERSON, ROW
+from dpsparse.domain import Domain
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
@@ -23,7 +26,6 @@ from dpsparse.evaluation.scores import (
     score_rows,
 )
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.schema import refuse_weights
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
@@ -49,7 +51,8 @@ def dp_evaluate(
     level: float = 0.95,
     one_by_one: bool = False,
     random_state: int | None = None,
-    **refused: Any,
+    sample_weight: Any = None,
+    weight_bound: float | None = None,
 ) -> Report:
     """Private metrics of a fitted model, each with an interval that counts sampling and privacy noise.
 
@@ -84,6 +87,11 @@ def dp_evaluate(
         on the whole table.
     random_state : int or None, default=None
         None draws secure noise. An int repeats the noise, for experiments; the report is then not private.
+    sample_weight : array of shape (n_samples,) or None, default=None
+        Private weights of the rows, clipped to [0, weight_bound]: every metric is that of rows repeated in proportion.
+        Intervals count a row of weight w as w/weight_bound of a row, so they may be too wide.
+    weight_bound : float or None, default=None
+        Public bound of the weights; None takes that of the model's domain.
 
     Returns
     -------
@@ -105,7 +113,6 @@ def dp_evaluate(
     >>> bool(report.accuracy.low <= report.accuracy.value <= report.accuracy.high)
     True
     """
-    refuse_weights(refused, "dp_evaluate")
     check_terms(epsilon, delta, adjacency, ledger, "exact evaluation")
     check_share("level", level, "try 0.95")
     seeded = is_seeded(random_state)
@@ -113,7 +120,11 @@ def dp_evaluate(
     model_name = name_of(model)
     if isinstance(getattr(model, "model_", None), BaseDPLinearModel):
         model, X = model.model_, prepared(model, X)  # of a DPPipeline: its maps are of single rows
+    weights = _bounded_weights(model, weight_bound)
+    if sample_weight is not None:
+        weights.require("weight_bound", "dp_evaluate with sample_weight")
     subject = describe_model(model, target_bound, error_bound)
+    subject = replace(subject, weighted=sample_weight is not None)
     asked = subject.check(metrics)
     plan = make_plan(
         subject,
@@ -126,7 +137,8 @@ def dp_evaluate(
     )
     if seeded:
         plan = plan.seeded()
-    scored = score_rows(model, X, y, subject, groups, bool(one_by_one))
+    worth = partial(weights.worth, sample_weight)
+    scored = score_rows(model, X, y, subject, groups, bool(one_by_one), worth)
 
     labels = model.classes_.tolist() if subject.n_classes else []
     names = [phase.name for phase in plan.phases]
@@ -142,3 +154,11 @@ def dp_evaluate(
         return Report(model_name, found, tables, plan, released, subject, level)
 
     return private_run(plan, None, measure, ledger=ledger, random_state=random_state)
+
+
+def _bounded_weights(model: Any, weight_bound: float | None) -> Domain:
+    """The one public fact about weights: stated here, or that of the model's domain."""
+    domain = getattr(model, "domain", None)
+    if weight_bound is None and isinstance(domain, Domain):
+        weight_bound = domain.weight_bound
+    return Domain(weight_bound=weight_bound)

@@ -50,6 +50,7 @@ class Subject:
     error_bound: float = 1.0
     target_middle: float = 0.0  # of a declared range, from which its targets are taken
     positive: str = ""  # of two classes the one that precision, recall and F1 are about
+    weighted: bool = False  # rows have weights, and their sum is not public
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -91,7 +92,7 @@ def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str
     table = SHARES[kind]
     needed: set[str] = set()
     for metric in metrics:
-        needed |= _needs(metric, subject, number_is_public=adjacency == "replace-one")
+        needed |= _needs(metric, subject, adjacency == "replace-one" and not subject.weighted)
     # In the order of the table: that of a set differs from process to process, and with it the last digit of a sum.
     chosen = {name: share for name, share in table.items() if name in needed}
     total = sum(chosen.values())

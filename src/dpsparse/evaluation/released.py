@@ -44,7 +44,7 @@ def release_labels(
     """All releases of a classifier. Counts come first: they say how many bins the rows can fill."""
     numbers: dict[str, np.ndarray] = {}
     variance: dict[str, float] = {}
-    n_units = releases.number_of_rows(rows)
+    n_units = None if subject.weighted else releases.number_of_rows(rows)
     edges: np.ndarray | None = None
     class_edges: tuple[np.ndarray, ...] = ()
 
@@ -90,7 +90,7 @@ def release_numbers(
     """All releases of a regressor. The mean of the targets comes first: their spread is taken about it."""
     numbers: dict[str, np.ndarray] = {}
     variance: dict[str, float] = {}
-    n_units = releases.number_of_rows(rows)
+    n_units = None if subject.weighted else releases.number_of_rows(rows)
     centre = 0.0
     queries: dict[str, Callable[[], Query]] = {
         "count": rows.count,

@@ -104,9 +104,15 @@ def assumptions(model: Any, one_by_one: bool = False) -> tuple[str, ...]:
 
 
 def score_rows(
-    model: Any, X: Any, y: Any, subject: Subject, groups: Any = None, one_by_one: bool = False
+    model: Any,
+    X: Any,
+    y: Any,
+    subject: Subject,
+    groups: Any = None,
+    one_by_one: bool = False,
+    worth: Callable[[int], np.ndarray | None] = lambda n: None,
 ) -> ScoredLabels | ScoredNumbers:
-    """Private rows with what the model says about them."""
+    """Private rows with what the model says about them; `worth` tells how much each of n rows counts."""
     n = _n_rows(X)
     ask = partial(_ask, n=n, one_by_one=one_by_one)
     y = column_cells(y)
@@ -114,9 +120,9 @@ def score_rows(
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
     if n == 0:
         raise SchemaError("There are no rows to evaluate on. Nothing was spent.")
-    persons = _persons(groups, n)
+    units = _persons(groups, n), worth(n)
     if subject.n_classes == 0:
-        return _score_numbers(model, X, y, subject, persons, ask)
+        return _score_numbers(model, X, y, subject, units, ask)
     labels = np.asarray(model.classes_)
     truth = _codes(y, labels, "y holds a label that the model does not know (classes_).")
     if isinstance(model, BaseDPLinearModel):
@@ -125,7 +131,7 @@ def score_rows(
         kernels.probabilities(margins, np.zeros(margins.shape[1]), chances)
         guess = (margins[:, 0] > 0).astype(np.intp) if margins.shape[1] == 1 else margins.argmax(1)
         score = margins[:, 0] if margins.shape[1] == 1 else log_odds(chances.max(axis=1))
-        return ScoredLabels(truth, guess, score, chances, len(labels), persons)
+        return ScoredLabels(truth, guess, score, chances, len(labels), *units)
     given = ask(model.predict, X)
     guess = _codes(given, labels, "The model predicts a label that is not in its classes_.")
     chance_table = _numbers(ask(model.predict_proba, X)) if subject.has_chances else None
@@ -135,7 +141,7 @@ def score_rows(
         _scores(model, X, n, subject, chance_table, ask),
         chance_table,
         len(labels),
-        persons,
+        *units,
     )
 
 
@@ -156,7 +162,7 @@ def _scores(
 
 
 def _score_numbers(
-    model: Any, X: Any, y: np.ndarray, subject: Subject, persons: np.ndarray | None, ask: Ask
+    model: Any, X: Any, y: np.ndarray, subject: Subject, units: tuple[Any, Any], ask: Ask
 ) -> ScoredNumbers:
     bound, middle = subject.target_bound, subject.target_middle
     targets = np.clip(read_numbers(y) - middle, -bound, bound)
@@ -165,7 +171,7 @@ def _score_numbers(
     if len(guess) != len(y):
         raise SchemaError("predict must give one number per row; evaluate one output at a time.")
     guess = np.clip(np.nan_to_num(guess - middle, nan=0.0), -bound, bound)
-    return ScoredNumbers((targets - guess) / subject.error_bound, targets / bound, persons)
+    return ScoredNumbers((targets - guess) / subject.error_bound, targets / bound, *units)
 
 
 def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:

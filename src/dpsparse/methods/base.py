@@ -323,6 +323,11 @@ class BaseDPLinearModel(FittedLinearModel):
             facts.append(f"rows of a person beyond {m} are dropped at random")
         return tuple(facts)
 
+    @property
+    def _weighted(self) -> bool:
+        """Whether rows may have weights: a declared fact, and a method that takes them."""
+        return False
+
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **refused: Any) -> Self:
         """Fit a private model.
 
@@ -344,14 +349,23 @@ class BaseDPLinearModel(FittedLinearModel):
         self
         """
         refuse_weights(refused)
+        return self._fit(X, y, groups)
+
+    def _fit(self, X: Any, y: Any, groups: Any, weights: Any = None) -> Self:
         self._check_parameters()
         self._check_groups(groups)
+        if weights is not None:
+            self._domain.require("weight_bound", "fit with sample_weight")
         refuse_inside_task(self.epsilon)
         refuse_spark(X)
         limits = None
         if is_dask(X):
             X, y = Rows.from_dask(X, y), None
         if isinstance(X, Source):
+            if weights is not None:
+                raise ParameterError(
+                    "sample_weight is for tables in memory; leave it out for files, batches and Dask."
+                )
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = self._priced(X.n_features, labels)
@@ -368,7 +382,7 @@ class BaseDPLinearModel(FittedLinearModel):
             plan = self._priced(X.shape[1], labels)
             clipping = self._clipping(X.shape[1])
             X = within_limits(X, limits)
-            rows = Rows.clip(X, y, clipping, labels=labels, groups=groups)
+            rows = Rows.clip(X, y, clipping, labels=labels, groups=groups, weights=weights)
 
         def fit_and_publish(releases: Releases) -> None:
             self._carry_out(rows, plan, releases, labels)
@@ -478,6 +492,40 @@ class BaseDPLinearModel(FittedLinearModel):
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
         self.coef_ = coef
         self.intercept_ = intercept
+
+
+class WeightedFit(BaseDPLinearModel):
+    """Methods that are proven for rows with weights."""
+
+    @property
+    def _weighted(self) -> bool:
+        return self._domain.weight_bound is not None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        **refused: Any,
+    ) -> Self:
+        """Fit a private model.
+
+        Parameters
+        ----------
+        X, y, groups : as in every private model
+            Private rows (or a source of rows), their targets, and the person of every row.
+        sample_weight : array of shape (n_samples,), optional
+            Private weights of the rows, clipped to [0, W] of ``Domain(weight_bound=W)``. A row of weight w counts as
+            w/W of a row, so take W no larger than needed. None counts all rows in full.
+
+        Returns
+        -------
+        self
+        """
+        refuse_weights(refused)
+        return self._fit(X, y, groups, sample_weight)
 
 
 def hyper_parameters(kind: type[BaseDPLinearModel]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpsparse.accounting import Plan
 from dpsparse.methods import defaults
-from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, WeightedFit
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
 from dpsparse.methods.look.targets import plan_shares_if_few_rows
 from dpsparse.methods.ridge.estimator import DPRidgeRegressor
@@ -25,7 +25,7 @@ from dpsparse.rows.ridge import MOST_ROWS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _DPSparse(BaseDPLinearModel):
+class _DPSparse(WeightedFit):
     """What both share: the plan and the run of the estimator that was chosen."""
 
     n_nonzero: Any = None
@@ -179,14 +179,14 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
         N = facts.effective_rows
         size = "without noise" if math.isinf(N) else f"{N:.0f} effective rows"
         few = isinstance(k, int) and k < d
-        found = columns_to_find(N, d, k) if few or k is None else 0
+        found = columns_to_find(N, d, k) if (few or k is None) and not self._weighted else 0
         if found:
             asked = f"{k} of {d} columns matter" if few else f"{d} columns"
             model = DPTwoStageRegressor(n_nonzero=found, **self._terms)
             return model, f"{asked}, {size}: find {found} of them, then fit"
         if facts.fits_in_memory and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._terms), f"{d} columns, {size}"
-        if few:
+        if few and not self._weighted:
             model = DPTwoStageRegressor(n_nonzero=k, **self._terms)
             return model, f"{k} of {d} columns matter: find them, then fit"
         return gradient, f"{d} columns, and no few of them are said to matter"

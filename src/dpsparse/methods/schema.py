@@ -264,8 +264,9 @@ def refuse_weights(refused: Mapping[str, Any], call: str = "fit") -> None:
     """Refuse keyword arguments of `fit` (or another call) that are none, weights of rows in words."""
     if "sample_weight" in refused:
         raise ParameterError(
-            f"{call} takes no sample_weight: there is no proof for weights that differ from row to row. Weights of "
-            "classes are public: DPGradientClassifier(class_weight=...)."
+            f"This {call} takes no sample_weight. Declare Domain(weight_bound=...) and take one of DPSparseClassifier, "
+            "DPSparseRegressor, DPGradientClassifier, DPGradientRegressor, DPRidgeRegressor, which are proven for "
+            "weights of rows; weights of classes are public: DPGradientClassifier(class_weight=...)."
         )
     if refused:
         raise TypeError(f"{call} got an unexpected keyword argument {next(iter(refused))!r}.")

@@ -196,7 +196,15 @@ def _stated(value: Any) -> str:
 
 def _domain_rows(model: Any) -> list[tuple[str, str]]:
     domain = model.domain
-    names = ("feature_bound", "row_norm", "target_bound", "target_range", "classes", "n_samples")
+    names = (
+        "feature_bound",
+        "row_norm",
+        "target_bound",
+        "target_range",
+        "classes",
+        "n_samples",
+        "weight_bound",
+    )
     stated = [(name, getattr(domain, name)) for name in names]
     sources = domain.sources or {}
     rows = [(name, _stated(value)) for name, value in stated if value is not None]

@@ -181,7 +181,8 @@ def _domain(model: Any) -> str:
     )
     facts = [] if domain is None else [
         f"{name} = {getattr(domain, name)}"
-        for name in ("feature_bound", "row_norm", "target_bound", "classes", "n_samples", "rows_per_unit")
+        for name in ("feature_bound", "row_norm", "target_bound", "weight_bound", "classes", "n_samples",
+                     "rows_per_unit")
         if getattr(domain, name) is not None
     ]  # fmt: skip
     return (

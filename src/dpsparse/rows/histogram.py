@@ -8,8 +8,10 @@
 `groups` names the person of every row, and a person then counts as one row does without it: the same bounds,
 for any number of rows. A row of a person with k rows adds floor(F/k) to its cell, F = floor(1/unit):
 k such numbers add up to at most F, in integers. Means are made before they are truncated, once for each person
-(docs/proofs/evaluation.md). Scores come from outside; everything computed from them here is done row by row
-with scalar arithmetic, so that what one row adds does not depend on where in the table it stands.
+(docs/proofs/evaluation.md). A row of weight w in [0, 1] adds that part of what it would add; the weight of a person is
+the mean of those of their rows, and what a person says is a weighted mean (docs/proofs/weights.md).
+Scores come from outside; everything computed from them here is done row by row with scalar arithmetic, so that what
+one row adds does not depend on where in the table it stands.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -19,14 +21,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
 from dpsparse.rows import kernels
-from dpsparse.rows.parts import InMemory, Parts, Query, units_in_one
+from dpsparse.rows.parts import InMemory, Parts, Query, parts_of_one, units_in_one
 from dpsparse.sensitivity import count_below, feature_masses, signed_sum
 
 LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025
@@ -34,26 +37,37 @@ LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """How many rows or persons there are, the person of every row, and the number of rows that person has."""
+    """How many rows or persons there are, the person of every row, the number of rows that person has, and how much
+    every row counts."""
 
     n_units: int
     person: np.ndarray | None
     sizes: np.ndarray
+    worth: np.ndarray
 
     @classmethod
-    def of(cls, n_rows: int, groups: np.ndarray | None) -> _Units:
+    def of(cls, n_rows: int, groups: np.ndarray | None, worth: np.ndarray | None) -> _Units:
+        worth = np.ones(n_rows) if worth is None else worth.astype(np.float64)
         if groups is None:
-            return cls(n_rows, None, np.ones(n_rows, np.int64))
+            return cls(n_rows, None, np.ones(n_rows, np.int64), worth)
         _, person = np.unique(groups, return_inverse=True)
         counts = np.bincount(person).astype(np.int64)
-        return cls(len(counts), person, counts[person])
+        return cls(len(counts), person, counts[person], worth)
+
+    @cached_property
+    def worth_of_units(self) -> np.ndarray:
+        """How much every row or person counts, at most one."""
+        if self.person is None:
+            return self.worth
+        totals = np.bincount(self.person, weights=self.worth)
+        return np.asarray(totals / np.bincount(self.person))
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """One number for each row, or the mean of each person's; added in the order of their rows."""
         if self.person is None:
             return values
-        totals = np.bincount(self.person, weights=values, minlength=self.n_units)
-        return np.asarray(totals / np.bincount(self.person, minlength=self.n_units))
+        totals = np.bincount(self.person, weights=self.worth * values)
+        return np.asarray(totals / np.maximum(np.bincount(self.person, weights=self.worth), TINY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +141,10 @@ class ScoredLabels(_Scored):
         chances: np.ndarray | None,
         n_classes: int,
         groups: np.ndarray | None = None,
+        worth: np.ndarray | None = None,
     ) -> None:
         self._n_classes = n_classes
-        units, losses = _Units.of(len(truth), groups), {}
+        units, losses = _Units.of(len(truth), groups, worth), {}
         score = None if score is None else np.where(np.isnan(score), 0.0, score)
         if chances is not None:
             log_loss, brier = np.empty(len(truth)), np.empty(len(truth))
@@ -184,9 +199,13 @@ class ScoredNumbers(_Scored):
     """Rows with an error and a target, both in [-1, 1]: errors in units of their bound, targets in theirs."""
 
     def __init__(
-        self, errors: np.ndarray, targets: np.ndarray, groups: np.ndarray | None = None
+        self,
+        errors: np.ndarray,
+        targets: np.ndarray,
+        groups: np.ndarray | None = None,
+        worth: np.ndarray | None = None,
     ) -> None:
-        units = _Units.of(len(errors), groups)
+        units = _Units.of(len(errors), groups, worth)
         errors, targets = np.clip(errors, -1.0, 1.0), np.clip(targets, -1.0, 1.0)
         absolute, squares = units.means(np.abs(errors)), units.means(errors * errors)
         self._parts = InMemory([_NumberPart(units, targets, absolute, squares)])
@@ -222,14 +241,14 @@ def _n_units(part: _LabelPart | _NumberPart) -> int:
 
 
 def _add_units(one: int, part: _LabelPart | _NumberPart, out: np.ndarray) -> None:
-    out += np.array([part.units.n_units], np.int64) * one
+    out += np.sum(parts_of_one(part.units.worth_of_units, one))
 
 
 def _add_cells(
     cells: Callable[[Any], np.ndarray], n_cells: int, most: int, part: Any, out: np.ndarray
 ) -> None:
     found = cells(part)
-    shares = most // part.units.sizes
+    shares = parts_of_one(part.units.worth, most) // part.units.sizes
     for k, column in enumerate(found.reshape(len(found), -1).T):
         np.add.at(out, np.clip(column, 0, n_cells - 1) + k * n_cells, shares)
 
@@ -245,6 +264,7 @@ def _add_short(
     found = values(part)
     if centred:
         found = np.clip(found, 0.0, 1.0) - 0.5
+    found = found * part.units.worth_of_units
     kernels.short_sum(np.ascontiguousarray(found)[:, None], unit, bound, False, out)
 
 

@@ -9,7 +9,8 @@ Z and R are whole, and their norms are compared as they are; a row that fails is
 at most 53 bits, so the product is exact in float64, and `fine` = (1 - 2^-40) c 2^-53 / unit leaves room for
 the one rounding that follows: ||whole(v_i)|| <= c / unit (docs/proofs/whole_numbers.md).
 
-Slopes are those of loss_kernels.py.
+Slopes are those of loss_kernels.py. A row of weight w in [0, 1] (`worth`; empty where all rows count in full) adds
+w R_i instead of R_i, and w |Z_i| to masses: no entry grows (docs/proofs/weights.md).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -131,21 +132,24 @@ def unit_rows(
 
 
 @_jit
-def masses(indptr, columns, z, fine, start, stop, out):
+def masses(indptr, columns, z, worth, fine, start, stop, out):
     """out_j += whole part of |Z_ij| * fine."""
     for i in range(start, stop):
         lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        step = fine * worth[i] if worth.size > 0 else fine
         for p in range(lo, hi):
             if out.size > FAR:
                 _look_ahead(columns, p, out)
-            out[np.uint32(columns[p])] += np.int64(abs(z[p]) * fine)
+            out[np.uint32(columns[p])] += np.int64(abs(z[p]) * step)
 
 
 @_jit
-def totals(indptr, columns, z, fine, start, stop, out):
+def totals(indptr, columns, z, worth, fine, start, stop, out):
     """out_j += whole part of Z_ij * fine."""
-    for p in range(indptr[start], indptr[stop]):
-        out[columns[p]] += np.int64(z[p] * fine)
+    for i in range(start, stop):
+        step = fine * worth[i] if worth.size > 0 else fine
+        for p in range(indptr[i], indptr[i + 1]):
+            out[columns[p]] += np.int64(z[p] * step)
 
 
 @_jit
@@ -165,7 +169,7 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
 
 @inner
 def _slopes_of_one(
-    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
     loss, cutoff, clip, boost, start, stop, r,
 ):  # fmt: skip
     """r <- R_i of one output for the rows start..stop-1, in short loops that the processor can take four at a time."""
@@ -188,11 +192,14 @@ def _slopes_of_one(
             r[i] *= boost[np.int64(targets[start + i])]
     for i in range(n):
         r[i] = _within(r[i] * (SLOPE / clip), SLOPE)
+    if worth.size > 0:
+        for i in range(n):
+            r[i] *= worth[start + i]
 
 
 @inner
 def _whole_slopes(
-    i, indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    i, indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
     cutoff, clip, boost, r,
 ):  # fmt: skip
     """r <- R_i of several outputs (softmax): at most `cutoff` each, as a vector clipped to norm `clip`.
@@ -222,12 +229,15 @@ def _whole_slopes(
         if whole > SLOPE_SQUARES:  # at once: 2^15 squares of at most 2^48 would wrap around
             r[:] = 0.0
             return False
+    if worth.size > 0:
+        for k in range(K):
+            r[k] *= worth[i]
     return True
 
 
 @_jit
 def gradient_one(
-    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
     loss, cutoff, clip, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """One output: out_j += whole part of R_i Z_ij * fine, some rows at a time, which the second look finds in
@@ -238,7 +248,7 @@ def gradient_one(
         while end < min(stop, start + MOST_ROWS) and indptr[end] - indptr[start] < MOST_ENTRIES:
             end += 1
         _slopes_of_one(
-            indptr, columns, z, constant, targets, weights, constant_weight, offset,
+            indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
             loss, cutoff, clip, boost, start, end, r,
         )  # fmt: skip
         total = np.int64(0)
@@ -257,7 +267,7 @@ def gradient_one(
 
 @_jit
 def gradient_many(
-    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
     loss, cutoff, clip, boost, fine, start, stop, out, out_constant,
 ):  # fmt: skip
     """Several outputs: the same with a vector of slopes."""
@@ -265,7 +275,7 @@ def gradient_many(
     r = np.empty(K)
     for i in range(start, stop):
         sound = _whole_slopes(
-            i, indptr, columns, z, constant, targets, weights, constant_weight, offset,
+            i, indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
             cutoff, clip, boost, r,
         )  # fmt: skip
         if not sound:
@@ -280,19 +290,19 @@ def gradient_many(
 
 @_jit
 def slopes(
-    indptr, columns, z, constant, targets, weights, constant_weight, offset,
+    indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
     loss, cutoff, clip, boost, start, stop, out,
 ):  # fmt: skip
     """out_i <- R_i, for sums that are taken person by person (persons.py)."""
     if out.shape[1] == 1:
         _slopes_of_one(
-            indptr, columns, z, constant, targets, weights, constant_weight, offset,
+            indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
             loss, cutoff, clip, boost, start, stop, out[start:stop, 0],
         )  # fmt: skip
     else:
         for i in range(start, stop):
             _whole_slopes(
-                i, indptr, columns, z, constant, targets, weights, constant_weight, offset,
+                i, indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,
                 cutoff, clip, boost, out[i],
             )  # fmt: skip
 

@@ -69,9 +69,11 @@ class Rows:
         *,
         labels: np.ndarray | None = None,
         groups: Any = None,
+        weights: Any = None,
     ) -> Rows:
         """Rows of one table, made to satisfy `domain`."""
-        return cls([domain.part(X, y, labels=labels, groups=groups)], domain)
+        part = domain.part(X, y, labels=labels, groups=groups, weights=weights)
+        return cls([part], domain)
 
     # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py, spark.py). `memory`
     # is what a fit may use here beside its weights, `directory` where rows are spooled (default: a temporary folder).
@@ -135,6 +137,11 @@ class Rows:
         sizes = self._parts.collect(_rows_per_person)
         keys = [rng.random(int(own.sum())) for own in sizes]
         return self._made_of(self._parts.map(partial(_at_most, m), keys))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows may count less than in full: a declared fact, not what their weights are."""
+        return self.domain.weight_bound is not None
 
     @property
     def rows_per_unit(self) -> float:
@@ -307,6 +314,7 @@ def _take(mask: np.ndarray, n_columns: int, part: Part) -> Part:
         part.targets,
         n_columns,
         part.persons,
+        worth=part.worth,
     )
 
 
@@ -333,7 +341,7 @@ def standardised(
     indptr = indptr if n * d > 2**31 - 1 else indptr.astype(np.int32)
     indices = np.tile(np.arange(d, dtype=np.int32), n)
     targets = (part.targets - middle) / unit
-    return Part(indptr, indices, values, targets, d, part.persons)
+    return Part(indptr, indices, values, targets, d, part.persons, worth=part.worth)
 
 
 def with_targets(middle: float, unit: float, part: Part) -> Part:

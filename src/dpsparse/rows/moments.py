@@ -66,31 +66,25 @@ def _add_part(size: int, unit: float, p: Any, out: np.ndarray) -> None:
 
 
 def _shares(p: Any) -> np.ndarray:
-    """One for every row, or for all rows of a person together."""
-    if p.persons is None:
-        return np.ones(len(p.targets))
-    rows = np.diff(p.starts)
-    return np.repeat(1.0 / rows, rows)
+    """One for every row, or for all rows of a person together; of that the weight of the row."""
+    shares = np.ones(len(p.targets))
+    if p.persons is not None:
+        rows = np.diff(p.starts)
+        shares = np.repeat(1.0 / rows, rows)
+    return shares if p.worth is None else shares * p.worth
 
 
 def _add_part_squares(fine: float, p: Any, out: np.ndarray) -> None:
-    run: Any = _add_squares if p.persons is None else _add_mean_squares
-    whose = () if p.persons is None else (p.starts, p.indptr)
-    run(*whose, p.columns, p.z, fine, out)
+    run: Any = _add_squares
+    run(p.indptr, p.columns, p.z, _shares(p), fine, out)
 
 
 @_jit
-def _add_squares(columns, z, fine, out):
-    for p in range(z.size):
-        out[columns[p]] += np.int64(np.float64(z[p]) * np.float64(z[p]) * fine)
-
-
-@_jit
-def _add_mean_squares(starts, indptr, columns, z, fine, out):
+def _add_squares(indptr, columns, z, shares, fine, out):
     """A person with m rows adds 1/m of each: sums of truncated shares are at most what is truncated once."""
-    for i in range(starts.size - 1):
-        share = fine / np.float64(starts[i + 1] - starts[i])
-        for p in range(indptr[starts[i]], indptr[starts[i + 1]]):
+    for i in range(indptr.size - 1):
+        share = fine * shares[i]
+        for p in range(indptr[i], indptr[i + 1]):
             out[columns[p]] += np.int64(np.float64(z[p]) * np.float64(z[p]) * share)
 
 

@@ -125,6 +125,12 @@ def units_in_one(unit: float) -> int:
     return int(1 / Fraction(unit))
 
 
+def parts_of_one(shares: np.ndarray, one: int) -> np.ndarray:
+    """`one` for a share of one or more, less for all others: also where a mean was rounded up, or a cast could be."""
+    less = (np.minimum(shares, 1.0 - 2.0**-24) * one).astype(np.int64)
+    return np.where(shares >= 1.0, one, less)
+
+
 def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
     """The same sums without a second pass when they are asked for on the same grid again.
 

@@ -13,7 +13,7 @@ Rows come here, on the columns of the support, from wherever they are; whole num
 
 | symbol | variable | meaning |
 |---|---|---|
-| a_i | weights | a row longer than `row_clip` counts less; its margin is not touched |
+| a_i | weights | a row longer than `row_clip` counts less, as does one of small weight; its margin is not touched |
 | L | slope_bound | largest slope of a row: 1 (logistic), the cutoff (huber) |
 | X | longest | public bound on |f_i|; a row that exceeds it has weight 0 |
 
@@ -456,6 +456,8 @@ def _ridge_part(
         _take_columns(part.indptr, part.indices, part.values, place, columns, values)
     weights = np.empty(len(part))
     _weigh(indptr, values, constant, row_clip, longest, weights)
+    if part.worth is not None:
+        weights *= part.worth
     return _RidgePart(indptr, columns, values, weights, part.targets.astype(np.float64))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.rows import kernels
-from dpsparse.rows.parts import Parts, Query, units_in_one
+from dpsparse.rows.parts import Parts, Query, parts_of_one, units_in_one
 from dpsparse.rows.persons import means
 from dpsparse.sensitivity import class_counts, count_below, feature_masses, signed_sum
 
@@ -42,8 +42,8 @@ def short_sum(
 
 
 def count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
-    """How many rows a yes-or-no question holds for: every row adds one whole number or none, and a person
-    the share of their rows."""
+    """How many rows a yes-or-no question holds for: every row adds one whole number or none (a row of weight w
+    that part of it), and a person the share of their rows."""
 
     def whole(unit: float) -> np.ndarray:
         return parts.sum((1,), partial(_add_count, answers, units_in_one(unit)))
@@ -58,6 +58,7 @@ class MarginPart:
     values: np.ndarray
     targets: np.ndarray
     starts: np.ndarray | None
+    worth: np.ndarray | None
 
 
 class Margins:
@@ -99,6 +100,8 @@ def _add_short(
     out: np.ndarray,
 ) -> None:
     added = contributions(part)
+    if part.worth is not None:
+        added = added * part.worth[:, None]
     if part.starts is not None:
         added = means(part.starts, added)
     kernels.short_sum(added, unit, bound, positive, out)
@@ -106,11 +109,11 @@ def _add_short(
 
 def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: np.ndarray) -> None:
     found, first = answers(part), part.starts
-    if first is None:
+    if first is None and part.worth is None:
         out += np.array([np.count_nonzero(found)]) * one  # arrays wrap around, and noise hides it
-    else:
-        shares = np.add.reduceat(found.astype(np.int64), first[:-1]) / np.diff(first)
-        out[0] += int(np.sum((shares * one).astype(np.int64)))
+        return
+    shares = found.astype(np.float64) * (1.0 if part.worth is None else part.worth)
+    out += np.sum(parts_of_one(means(first, shares[:, None]), one))
 
 
 def _chances(offset: np.ndarray, n_classes: int, part: MarginPart) -> np.ndarray:

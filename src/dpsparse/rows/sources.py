@@ -133,6 +133,7 @@ def joined(parts: Sequence[Part]) -> Part:
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.targets for part in parts]),
         parts[0].n_features,
+        worth=None if parts[0].worth is None else np.concatenate([part.worth for part in parts]),
     )
 
 

@@ -32,6 +32,7 @@ _COMMON, _KNOWN = 2**15, 2**19  # how many of the commonest a near cache holds, 
 
 # Squared and huber are one: residuals are clipped here at any rate.
 LOSSES = {**CODES, "squared": CODES["huber"]}
+_IN_FULL = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +47,16 @@ class UnitPart:
     length: np.ndarray
     targets: np.ndarray
     persons: Persons | None = None
+    worth: np.ndarray | None = None
 
     @property
     def starts(self) -> np.ndarray | None:
         return None if self.persons is None else self.persons.starts
+
+    @property
+    def known_worth(self) -> np.ndarray:
+        """For kernels: empty where all rows count in full."""
+        return _IN_FULL if self.worth is None else self.worth
 
     @property
     def rows(self) -> tuple[np.ndarray, ...]:
@@ -234,17 +241,19 @@ def _unit_part(
         ),
     )  # fmt: skip
     persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
-    return UnitPart(indptr, columns, z, constants, norm, length, part.targets, persons)
+    arrays = (indptr, columns, z, constants, norm, length, part.targets)
+    return UnitPart(*arrays, persons, part.worth)
 
 
 @dataclass(frozen=True, eq=False)
 class _Lengths:
     length: np.ndarray
     starts: np.ndarray | None
+    worth: np.ndarray | None
 
 
 def _lengths(part: UnitPart) -> _Lengths:
-    return _Lengths(part.length, part.starts)
+    return _Lengths(part.length, part.starts, part.worth)
 
 
 def _shorter(length: float, part: _Lengths) -> np.ndarray:
@@ -263,7 +272,8 @@ class _At(NamedTuple):
     boost: np.ndarray
 
     def of(self, part: UnitPart) -> tuple[Any, ...]:
-        return part.indptr, part.columns, part.z, part.constant, part.targets, *self
+        rows = (part.indptr, part.columns, part.z, part.constant, part.targets)
+        return *rows, part.known_worth, *self
 
 
 def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: Any) -> None:
@@ -272,11 +282,11 @@ def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: 
 
 
 def _masses(fine: float, part: UnitPart, start: int, stop: int, out: np.ndarray) -> None:
-    kernels.masses(part.indptr, part.columns, part.z, fine, start, stop, out)
+    kernels.masses(part.indptr, part.columns, part.z, part.known_worth, fine, start, stop, out)
 
 
 def _totals(fine: float, part: UnitPart, a: int, b: int, out: np.ndarray) -> None:
-    kernels.totals(part.indptr, part.columns, part.z, fine, a, b, out)
+    kernels.totals(part.indptr, part.columns, part.z, part.known_worth, fine, a, b, out)
 
 
 def _slopes(at: _At, part: UnitPart) -> np.ndarray:
@@ -287,7 +297,8 @@ def _slopes(at: _At, part: UnitPart) -> np.ndarray:
 
 
 def _slopes_of_one(part: UnitPart) -> np.ndarray:
-    return np.full((len(part.length), 1), kernels.SLOPE)
+    slopes = np.full((len(part.length), 1), kernels.SLOPE)
+    return slopes if part.worth is None else slopes * part.worth[:, None]
 
 
 def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPart:
@@ -295,7 +306,7 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     run: Any = kernels.margins
     out = np.empty((len(part.length), weights.shape[1]))
     over_rows(len(out), len(part.z), lambda a, b: run(*part.rows, weights, last, a, b, out))
-    return MarginPart(out, part.targets, part.starts)
+    return MarginPart(out, part.targets, part.starts, part.worth)
 
 
 def _along(towards: np.ndarray, last: np.ndarray, part: UnitPart) -> np.ndarray:

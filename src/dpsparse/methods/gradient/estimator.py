@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import (
     BaseDPClassifier,
-    BaseDPLinearModel,
     BaseDPRegressor,
+    WeightedFit,
     check_count,
     check_positive,
 )
@@ -39,7 +39,7 @@ def price(settings: GradientSettings, budget: Budget) -> None:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _DPGradient(BaseDPLinearModel):
+class _DPGradient(WeightedFit):
     n_nonzero: Any = None
     n_iter: int | None = None
     step_size: float | None = None
@@ -69,8 +69,10 @@ class _DPGradient(BaseDPLinearModel):
         mean = plan_mean_if_few_rows(self) if self.n_iter is None else None
         if mean is not None:
             return mean
+        look = choose_rows(self._facts(n_features, labels), self._class_weight(labels))
         settings = GradientSettings(
-            look=choose_rows(self._facts(n_features, labels), self._class_weight(labels)),
+            # The sum of all weights is not the number of rows, and must be released.
+            look=replace(look, n_samples=None) if self._weighted else look,
             n_iter=self.n_iter,
             step_size=self.step_size,
             n_nonzero=check_n_nonzero(self.n_nonzero),

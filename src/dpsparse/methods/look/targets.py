@@ -84,10 +84,11 @@ def release_cutoff(
 def known_rows(
     rows: Rows, releases: Releases, n_samples: int | None, noisy: float, noise: float
 ) -> float:
-    """The declared number of rows; else the true one where it is public; else the noisy sum."""
+    """The declared number of rows; else the true one where it is public; else the noisy sum, which is all that is known
+    of the weights of rows."""
     if n_samples is not None:
         return float(n_samples)
-    public = releases.number_of_rows(rows)
+    public = None if rows.weighted else releases.number_of_rows(rows)
     return max(noisy, noise, 1.0) if public is None else float(public)
 
 
@@ -234,8 +235,8 @@ def plan_mean_if_few_rows(
     """The plan of a regressor with fewer effective rows than `too_few`; None where it has enough, or their number is
     not declared. A rule of public numbers."""
     n = model._domain.n_samples
-    if not model._labels_are_numbers or n is None or model._is_published:
-        return None
+    if not model._labels_are_numbers or n is None or model._is_published or model._weighted:
+        return None  # a mean of weighted rows needs the sum of the weights beside it
     N = effective_rows(n, model.epsilon, model.delta, model.adjacency)
     return plan_mean(model, N) if too_few > N else None
 
@@ -262,7 +263,7 @@ class SharesAlone:
     class_weight: ClassWeight
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        n, K = self.n_samples, self.n_classes
+        n, K = None if rows.weighted else self.n_samples, self.n_classes
         found = look_at_classes(rows, releases, K, n, self.class_weight)
         weighted = found.counts if found.weights is None else found.counts * found.weights
         intercept = contrasts(arithmetic.log(weighted))
@@ -429,9 +430,11 @@ def add_look(budget: Budget, looks: Mapping[str, int]) -> None:
         budget.gaussian(name, BUDGET_SHARES[name], numbers, NOTES[name])
 
 
-def table_looks(n_columns: int, *, entry: bool, axes: bool) -> dict[str, int]:
+def table_looks(
+    n_columns: int, *, entry: bool, axes: bool, weighted: bool = False
+) -> dict[str, int]:
     """What a method for narrow tables of numbers releases first, with how many numbers each."""
-    looks = {"mean": 1, "spread": QUANTILE_COUNTS}
+    looks = {"mean": 2 if weighted else 1, "spread": QUANTILE_COUNTS}
     if entry:
         looks["entry"] = QUANTILE_COUNTS
     looks |= {"length": 2 * QUANTILE_COUNTS, "centre": n_columns, "columns": n_columns}

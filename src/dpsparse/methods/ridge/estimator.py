@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.accounting import Plan
-from dpsparse.methods.base import BaseDPLinearModel, BaseDPRegressor, check_count
+from dpsparse.methods.base import BaseDPRegressor, WeightedFit, check_count
 from dpsparse.methods.look.targets import plan_mean
 from dpsparse.methods.minimisers import check_range
 from dpsparse.methods.ridge.plan import choose, choose_way, plan_table
@@ -16,7 +16,7 @@ from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _DPRidge(BaseDPLinearModel):
+class _DPRidge(WeightedFit):
     n_nonzero: int | None = None
     ridge: float | None = None
 
@@ -77,6 +77,8 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
         self._domain.require("n_samples", type(self).__name__)
         facts = self._facts(n_features, labels)
         way = choose_way(facts.effective_rows, facts.planned_features)
+        if way == "mean" and self._weighted:
+            way = "declared"  # a mean of weighted rows needs the sum of the weights beside it
         if way == "mean":
             return plan_mean(self, facts.effective_rows)
         settings = choose(facts, way, ridge=self.ridge, n_nonzero=self.n_nonzero)

@@ -48,7 +48,8 @@ def choose(
     n_columns, planned = facts.n_features, facts.planned_features
     looks: dict[str, int] = {}
     if way == "released":
-        looks = table_looks(n_columns, entry=False, axes=has_axes(N, planned))
+        weighted = facts.domain.weight_bound is not None
+        looks = table_looks(n_columns, entry=False, axes=has_axes(N, planned), weighted=weighted)
     rest = 1.0 - sum(BUDGET_SHARES[name] for name in looks)
     if ridge is None:
         mu = N / n * math.sqrt(rest)

@@ -79,11 +79,11 @@ def typical_length(way: str) -> float:
 
 def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     """Weights (1, d) and the intercept (1,)."""
-    n, mean, cutoff = settings.n_samples, 0.0, defaults.DECLARED_CUTOFF
+    n, mean, cutoff = float(settings.n_samples), 0.0, defaults.DECLARED_CUTOFF
     if settings.way == "released":
-        mean = release_mean(rows, releases, n)[1]
+        n, mean = release_mean(rows, releases, None if rows.weighted else settings.n_samples)
         cutoff = release_cutoff(rows, releases, n, mean, settings.cutoff)
-    standard = look_at_rows(rows, settings, releases)
+    standard = look_at_rows(rows, settings, releases, n)
     stretch = standard.scaling * (typical_length(settings.way) / standard.length)
     theta = fit(rows, settings, standard, stretch, mean, cutoff, releases)
     if settings.n_nonzero is not None:
@@ -94,13 +94,11 @@ def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
 
-def look_at_rows(rows: Rows, settings: Settings, releases: Releases) -> Standardisation:
+def look_at_rows(rows: Rows, settings: Settings, releases: Releases, n: float) -> Standardisation:
     """Released numbers, or what is declared."""
     if settings.way == "declared":
         return declared_standardisation(rows.n_features, settings.longest / 2.0 / math.sqrt(2.0))
-    return look_at_table(
-        rows, releases, settings.n_samples, settings.longest, axes="axes" in settings.looks
-    )
+    return look_at_table(rows, releases, n, settings.longest, axes="axes" in settings.looks)
 
 
 def fit(
