@@ -136,14 +136,14 @@ def exact_class_counts_that_are_kept(patch):
 
 @leak("DPGradientClassifier-0-add-remove")
 def an_exact_count_is_kept(patch):
-    original = BaseDPLinearModel.fit
+    original = BaseDPLinearModel._fit
 
-    def fit(self, X, y=None, **more):
-        original(self, X, y, **more)
+    def fit(self, X, y, *more):
+        original(self, X, y, *more)
         self.n_seen_ = len(y)
         return self
 
-    patch.setattr(BaseDPLinearModel, "fit", fit)
+    patch.setattr(BaseDPLinearModel, "_fit", fit)
 
 
 @leak("DPRidgeRegressor-0-add-remove")
@@ -160,14 +160,14 @@ def an_exact_mean_is_used(patch):
 
 @leak("DPGradientClassifier-0-replace-one-persons")
 def a_warning_depends_on_rows(patch):
-    original = BaseDPLinearModel.fit
+    original = BaseDPLinearModel._fit
 
-    def fit(self, X, y=None, **more):
+    def fit(self, X, y, *more):
         if np.abs(X).max() > 10.0:
             warnings.warn("Some entries are large.", stacklevel=2)
-        return original(self, X, y, **more)
+        return original(self, X, y, *more)
 
-    patch.setattr(BaseDPLinearModel, "fit", fit)
+    patch.setattr(BaseDPLinearModel, "_fit", fit)
 
 
 @leak("DPGradientClassifier-0-add-remove")

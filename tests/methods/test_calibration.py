@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from dpsparse.audit.law import noise_p_value
 from dpsparse.domain import Domain
 from dpsparse.mechanisms import Release
-from dpsparse.methods import DPSparseClassifier
+from dpsparse.methods import DPGradientClassifier, DPSparseClassifier
 from dpsparse.methods.look.targets import (
     EDGES,
     MIDDLES,
@@ -85,7 +85,7 @@ def test_counts_by_class_and_margin_have_the_noise_that_is_paid_for():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (60, 3)), rng.integers(0, 2, 60)
     domain = Domain(classes=[0, 1], n_samples=60)
-    model, entries = DPSparseClassifier(domain, epsilon=2.0), []
+    model, entries = DPGradientClassifier(domain, epsilon=2.0), []
     paid = next(phase for phase in model.plan(3).phases if phase.name == "intercept").event
     for seed in range(80):
         recorders = []

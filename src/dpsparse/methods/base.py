@@ -364,7 +364,7 @@ class BaseDPLinearModel(FittedLinearModel):
         if isinstance(X, Source):
             if weights is not None:
                 raise ParameterError(
-                    "sample_weight is for tables in memory; leave it out for files, batches and Dask."
+                    "sample_weight is for tables in memory; leave it out for files, batches and clusters."
                 )
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
