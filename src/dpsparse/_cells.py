@@ -344,8 +344,9 @@ class _LabelFinder:
             found = self._places.get(cell)
             if found is None and isinstance(cell, (str, bytes)):
                 found = self._places.get(cell.strip())
-            if found is None and isinstance(cell, Integral):
-                found = self._places.get(str(int(cell)))
+            # Spreadsheets keep whole numbers as floats, also beyond 2^53.
+            if isinstance(cell, Integral) or (isinstance(cell, float) and cell.is_integer()):
+                found = self._places.get(str(int(cell))) if found is None else found
             if found is None:
                 found = self._by_number.get(_number_key(cell))
         except Exception:  # an integer too long to print, a number that cannot be compared

@@ -252,3 +252,14 @@ def test_labels_that_read_as_the_same_number_are_told_apart_as_texts():
         assert domain.part(np.eye(2), cells, labels=labels).targets.tolist() == [0, 1]
     for cells in ([1, 1.0], np.array([1.0, 1.0]), np.array([1.0, 1.0]).astype(str)):
         assert domain.part(np.eye(2), cells, labels=labels).targets.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("cell", [10.0**16, 10**16, "10000000000000000", np.float64(10.0**16)])
+def test_a_long_whole_number_is_its_label_in_any_type(cell):
+    """Excel keeps it as a float; a row with it decided whether the file was accepted."""
+    domain = Domain(classes=["-1", "10000000000000000", "inf"])
+    X = np.zeros((4, 1))
+    for first in ("-1", -1.0, "inf", float("inf")):
+        y = np.array([first, cell, cell, cell], object)
+        model = DPGradientClassifier(domain, epsilon=np.inf, n_iter=1).fit(X, y)
+        assert model.predict(X).tolist() == ["10000000000000000"] * 4
