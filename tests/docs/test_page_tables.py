@@ -23,3 +23,18 @@ def test_the_table_of_integrations_lists_all_of_them_and_none_fails():
     assert [row[:2] for row in rows[1:]] == [(each.tool, each.what) for each in ALL]
     assert len(ALL) >= 52
     assert not [row for row in rows if row[2].startswith("fails")]
+
+
+def test_the_matches_of_the_readme_are_those_of_the_book():
+    book = (ROOT / "experiments/book/reproduction.md").read_text("utf-8")
+    matches = re.search(
+        r"(\d+) of (\d+) as printed, (\d+) of (\d+) under .*?, (\d+) of (\d+) by construction", book
+    )
+    single = re.search(r"(\d+) of the matches as printed, (\d+) of the matches under", book)
+    assert matches is not None
+    assert single is not None
+    found = list(
+        zip(matches.groups()[1::2], matches.groups()[::2], [*single.groups(), "-"], strict=True)
+    )
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert re.findall(r"^\| .+? \| (\d+) \| (\d+) \| ([\d-]+) \|$", readme, re.MULTILINE) == found
