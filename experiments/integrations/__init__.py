@@ -4,6 +4,6 @@
     python -m integrations polars mlflow   those whose name holds one of these words
     python -m integrations --write         and the table of docs/other_tools.md
 
-A function that returns has passed; what it returns is printed beside its name. A refusal that says what to do
-instead is a result too (`refusal`). Recipes are the blocks of Python in docs/other_tools.md, run as they stand.
+A function that returns has passed; what it returns is printed beside its name. Recipes are the blocks of
+Python in docs/other_tools.md, run as they stand.
 """

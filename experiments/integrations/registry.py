@@ -53,19 +53,6 @@ def integration(tool: str, what: str, environment: str = "core") -> Callable[[Fu
     return add
 
 
-def refusal(call: Callable[[], Any], *words: str) -> str:
-    """The sentence with which a call is refused; it must hold these words, which say what to do instead."""
-    try:
-        call()
-    except (ValueError, TypeError) as error:
-        sentence = str(error)
-    else:
-        raise AssertionError("not refused")
-    missing = [word for word in words if word not in sentence]
-    assert not missing, f"the refusal does not say {missing}: {sentence}"
-    return f"refused: {sentence}"
-
-
 # ---- made-up rows --------------------------------------------------------------------------------
 
 NAMES = [f"x{j}" for j in range(6)]
