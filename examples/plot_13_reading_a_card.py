@@ -10,7 +10,7 @@ One page about one model, for a data protection officer: what is promised, on wh
 import numpy as np
 
 from dpsparse import Domain, DPGradientClassifier, Ledger
-from dpsparse.report import dpia_annex, privacy_card
+from dpsparse.report import privacy_card
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (4_000, 12))
@@ -48,6 +48,3 @@ Framed()
 # 4. **Assumptions and what is not protected.** What the proof needs, and what no noise protects.
 # 5. **Weights with their noise.** Which of them stand out from it.
 # 6. **The budget.** All releases from the same data, against the ceiling.
-#
-# The same facts as a draft annex of an impact assessment:
-print(dpia_annex(model, ledger=ledger)[:1_600])

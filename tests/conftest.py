@@ -1,7 +1,11 @@
 """Fixtures that tests of several rooms share."""
 
+import hashlib
+import itertools
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +34,20 @@ def no_words_of_slow_machines(monkeypatch):
     """What is said on the way because a machine is busy, or compiles, is the business of test_progress.py."""
     monkeypatch.setattr("dpsparse.progress._SILENCE", 3600.0)
     monkeypatch.setattr("dpsparse.progress._PATIENCE", 3600.0)
+
+
+@pytest.fixture(autouse=True)
+def the_same_noise_every_time(monkeypatch, request):
+    """Keys of unseeded noise come from the name of a test and a counter, so that a test passes always or never. A
+    forked process has keys of its own, as it has with the operating system."""
+    name, home, count = request.node.nodeid, os.getpid(), itertools.count()
+
+    def keys(size: int) -> bytes:
+        forked = os.getpid() if os.getpid() != home else 0
+        return hashlib.shake_128(f"{name} {next(count)} {forked}".encode()).digest(size)
+
+    named = SimpleNamespace(urandom=keys, write=os.write, _exit=os._exit)
+    monkeypatch.setattr("dpsparse.random.os", named)
 
 
 @pytest.fixture

@@ -27,6 +27,11 @@ ALARM = 1e-6
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 
 
+@pytest.fixture(autouse=True)
+def the_same_noise_every_time():
+    """Keys come from the operating system here."""
+
+
 def ks_pvalue(sample: np.ndarray, cdf) -> float:
     return float(stats.kstest(sample, cdf).pvalue)
 

@@ -21,7 +21,6 @@ from dpsparse.cli.check import check, describe
 from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.lab import lab
-from dpsparse.cli.officer import annex, registry
 from dpsparse.cli.output import (
     Group,
     csv_cell,
@@ -36,6 +35,7 @@ from dpsparse.cli.output import (
     stage,
     summary,
 )
+from dpsparse.cli.registry import registry
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
 
@@ -58,7 +58,6 @@ for _command in (
     lab,
     audit,
     registry,
-    annex,
     evaluate,
     tune,
 ):

@@ -17,12 +17,12 @@ from dpsparse import proofs as notes
 from dpsparse._checks import rounded_up, show_number
 from dpsparse._html import page
 from dpsparse.accounting import Guarantee, Sequence, epsilon
-from dpsparse.accounting.html import describe
+from dpsparse.accounting.guarantee import ROW
+from dpsparse.accounting.html import describe, likelihood_factor
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.report import plots
-from dpsparse.report.annex import in_words
 from dpsparse.report.evaluation import evaluation_section
 from dpsparse.report.quality import how_good
 from dpsparse.report.template import filled
@@ -173,7 +173,7 @@ def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
         else:
             lines = [str(value)]
         if key == "mechanisms":
-            lines = ["see the annex at the end"]
+            lines = ["see the list at the end"]
         rows.append((key.replace("_", " "), lines or ["none"]))
     return rows
 
@@ -278,3 +278,27 @@ def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:
         "head": ledger.head,
         "verified": ledger.verify(),
     }
+
+
+def in_words(g: Guarantee) -> list[str]:
+    """What the promise means for one person, for a reader without mathematics."""
+    if not g.proven:
+        return [
+            "No promise can be made about this model. Treat it as if it contained the training data.",
+        ]
+    odds = likelihood_factor(g.epsilon)
+    certain = min(1.0, odds / (1.0 + odds) + g.delta)
+    percent = math.ceil(1000.0 * certain) / 10.0
+    change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
+    who = ROW if g.unit == ROW else "one person with all of their rows"
+    theirs = "a person's row was" if g.unit == ROW else "a person's rows were"
+    return [
+        f"Whether {who} {change} changes the probability of anything that can be seen from "
+        f"this model by a factor of at most {rounded_up(odds, 3)}, apart from a further "
+        f"probability of at most {rounded_up(g.delta, 2)}.",
+        f"Someone who thinks it equally likely that {theirs} used or not, and who knows "
+        f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
+        "model (50 % means nothing was learnt).",
+        f"The promise is about {g.covers}.",
+        "It holds against everybody, with any other knowledge, and for everything computed from the model later.",
+    ]

@@ -16,7 +16,6 @@ from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
 from dpsparse.accounting.html import describe
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
-from dpsparse.report.annex import name_of
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 # What only people know: name -> (required, what is asked)
@@ -213,3 +212,12 @@ def _composition(model: Any, ledger: Ledger | None) -> str:
         f"epsilon {rounded_up(ledger.spent(), 4)}. The ceiling also holds for releases chosen after looking at earlier "
         "ones."
     )
+
+
+def name_of(model: Any) -> str:
+    """What was fitted, in a word or, behind private preparation, in a few."""
+    inner = getattr(model, "model_", model)
+    behind = (
+        f" on {model.n_features_in_:,} privately prepared columns" if inner is not model else ""
+    )
+    return f"{type(inner).__name__}{behind}"

@@ -1,4 +1,4 @@
-"""Annex and registry entry follow from what a model promises, and leave to the operator what only people know."""
+"""A registry entry follows from what a model promises, and asks for what only people know."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from dpsparse import Domain, DPGradientClassifier, Ledger, save
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
-from dpsparse.report import dpia_annex, registry_entry
+from dpsparse.report import registry_entry
 from dpsparse.report.registry import ASKED, SECTORS, missing
 
 SCHEMA = Path(__file__).parents[2].parent / "shared" / "registry" / "deployments-schema.yaml"
@@ -86,31 +86,15 @@ def test_what_only_people_know_is_asked_for(fitted):
         registry_entry(fitted[0], ANSWERS | {"colour": "blue"})
 
 
-def test_a_model_without_a_guarantee_is_not_registered_and_the_annex_says_so(unproven):
+def test_a_model_without_a_guarantee_is_not_registered(unproven):
     with pytest.raises(ParameterError, match="no proven guarantee"):
         registry_entry(unproven, ANSWERS)
-    annex = dpia_annex(unproven)
-    assert "NOT PRIVATE" in annex
-    assert "No promise can be made" in annex
-    assert "no bound" in annex
-
-
-def test_the_annex_keeps_library_and_operator_apart(fitted):
-    model, ledger = fitted
-    audit = "DPGradientClassifier (proven, add-remove) claims epsilon = 0.75: not refuted"
-    annex = dpia_annex(model, ledger=ledger, audit=audit)
-    assert "a factor of at most 2.12" in annex
-    assert "ceiling epsilon 3 at delta 1e-6, spent 0.75" in annex
-    assert audit in annex
-    assert "to be filled in by the operator" in annex
-    assert "None attached" in dpia_annex(model, ledger=ledger)
 
 
 def test_commands(fitted, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     model, _ = fitted
     save(model, "model.json")
-    Path("audit.txt").write_text("DPGradientClassifier ... not refuted")
     code, _, told = run("registry", "model.json", "-o", "entry.yaml")
     assert code == 2
     assert "--answer curators=... is missing" in told
@@ -119,9 +103,4 @@ def test_commands(fitted, tmp_path, monkeypatch, run):
     assert code == 0, told
     entry = pytest.importorskip("yaml").safe_load(Path("entry.yaml").read_text())
     assert entry == registry_entry(model, ANSWERS)  # quotes, colons and 1e-06 survive
-    code, _, told = run("annex", "model.json", "-o", "annex.md", "--audit", "audit.txt")
-    assert code == 0, told
-    assert "to be filled in by the operator" in Path("annex.md").read_text()
-    Path("other.txt").write_text("DPLassoRegressor ... not refuted")
-    assert run("annex", "model.json", "-o", "more.md", "--audit", "other.txt")[0] == 2
     assert "curators" in run("registry", "--questions")[1]
