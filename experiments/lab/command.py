@@ -210,7 +210,7 @@ def figures() -> None:
     from lab.figures import draw_expected_accuracy, draw_home
 
     folder = RESULTS.parents[1] / "book" / "figures"
-    table = Table(read_rows(RESULTS / "defaults.jsonl"))
+    table = Table(read_rows(RESULTS / "board.jsonl"))
     for name in ("light", "dark"):
         draw_home(table, folder / f"home-{name}.svg", dark=name == "dark")
     draw_expected_accuracy(folder / "choosing-epsilon.svg")

@@ -71,7 +71,7 @@ class Cell:
             truth = truth_of(self.task)
             if truth is not None and hasattr(fitted.model, "coef_"):
                 found["F1"] = support_f1(fitted.model.coef_, truth)
-        return row | {"measures": {**found, **cost}, "guarantee": fitted.guarantee}
+        return row | {"measures": {**cost, **found}, "guarantee": fitted.guarantee}
 
 
 def key_of(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Figures of pages: the home page, light and dark, from rows of the suite `defaults`; choosing_epsilon.md."""
+"""Figures of pages: the home page, light and dark, from rows of the leaderboard; choosing_epsilon.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab import look as style
 from lab.report import Table
 
 SHOWN = {
-    "DPGradient": ("DPGradient, DPSparse", "#0072B2", "#56B4E9"),
+    "DPSparse": ("DPSparse", "#0072B2", "#56B4E9"),
     "DPHardThreshold": ("DPHardThreshold", "#D55E00", "#ff8f45"),
     "DPLasso": ("private LASSO", "#A0527F", "#e59cc8"),
 }
@@ -26,7 +26,7 @@ def draw_home(table: Table, path: Path, dark: bool) -> None:
     colours = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
     mpl.rcParams.update(dict.fromkeys(colours, ink))
     mpl.rcParams["grid.color"] = "#39424a" if dark else "#e3e7ea"
-    task, epsilons = "news-bigrams", [0.1, 0.5, 1.0, 3.0]
+    task, epsilons = "news-bigrams", [0.3, 1.0, 3.0]
     figure, axis = plt.subplots(figsize=(6.0, 4.0))
     style.epsilon_axis(axis, epsilons)
     for method, (label, light, night) in SHOWN.items():

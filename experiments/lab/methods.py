@@ -57,9 +57,10 @@ class Method:
     fit: Fit
     division: str = "closed"
     handles: tuple[str, ...] = ("binary", "classes", "numbers")
+    tracks: tuple[str, ...] | None = None  # all, or these
 
     def can_fit(self, task: Task) -> bool:
-        return kind_of(task) in self.handles
+        return kind_of(task) in self.handles and task.track in (self.tracks or (task.track,))
 
 
 def kind_of(task: Task) -> str:
@@ -254,9 +255,10 @@ def _others() -> dict[str, Callable[[dict[str, Any], str], Method]]:
     def reference(fit: Fit) -> Callable[[dict[str, Any], str], Method]:
         return lambda parameters, text: Method(text, fit, division="hindsight")
 
+    from lab.outside import outside_methods
     from lab.rivals import ENTRIES
     from lab.special import special_methods
 
     found = {"constant": reference(_constant), "sklearn": reference(_sklearn)}
     rivals = {name: partial(_rival, entry) for name, entry in ENTRIES.items()}
-    return found | rivals | special_methods()
+    return found | rivals | outside_methods() | special_methods()

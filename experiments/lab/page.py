@@ -11,6 +11,7 @@ from typing import Any
 
 from dpsparse._html import page
 from lab.engine import Row
+from lab.outside import CLAIM, LIBRARIES
 from lab.report import Table
 from lab.suites import NOT_PRIVATE, Suite
 from lab.tasks import Task
@@ -133,7 +134,8 @@ def _summary(board: Board, rows: list[Row]) -> str:
         f'<p class="sub">{len(board.methods)} methods on {len(board.tasks)} tasks at epsilon '
         f"{', '.join(f'{e:g}' for e in board.suite.epsilons)}, delta {board.suite.delta:g}, add or remove one row, up to "
         f"{splits} splits. {len(rows):,} fits, {board.table.seconds / 60:.0f} minutes of processor time. Every private "
-        f"method has a proof note and has passed a replay. Rows name their commits ({len(commits)}). "
+        "method has a proof note and has passed a replay, but for those whose ticket says that it is a claim. "
+        f"Rows name their commits ({len(commits)}). "
         '<a href="../leaderboard.html">How to read this, and how to enter</a>.</p>'
     )
 
@@ -191,9 +193,10 @@ def _ranking(board: Board, refuted: Any) -> str:
             f'<td class="n{" best" if s == best[c] and method in board.private else ""}">{_number(s)}{f" ({fewer[c]} tasks)" if 0 < fewer[c] < most[c] else ""}</td>'
             for s, c in zip(shares, columns, strict=True)
         )
-        kind = "grey" if method in NOT_PRIVATE else "ours" if method not in board.tickets else ""
+        ours = method not in board.tickets and method not in LIBRARIES
+        kind = "grey" if method in NOT_PRIVATE else "ours" if ours else ""
         ticket = board.tickets.get(method)
-        said = "not private" if kind == "grey" else "proof and replay of the library" if ticket is None else "passed" if ticket.passed else "; ".join(ticket.complaints)  # fmt: skip
+        said = "not private" if kind == "grey" else CLAIM if method in LIBRARIES else "proof and replay of the library" if ticket is None else "passed" if ticket.passed else "; ".join(ticket.complaints)  # fmt: skip
         if ticket is not None and not ticket.passed:
             kind = "refuted"
         seconds = [v["seconds"] for (_, m, _), found in board.table.values.items() if m == method for v in found.values()]  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 from lab.bundled import bundled_tasks
 from lab.engine import Cell
 from lab.methods import Setting, find_method
+from lab.outside import LIBRARIES
 from lab.papers.claims import CLAIMS
 from lab.rivals import ENTRIES
 from lab.special import load_persons
@@ -76,7 +77,7 @@ def _tasks() -> dict[str, list[Task]]:
         for name, span in (("lecturers", None), ("films", None), ("wages", (0.0, 4.0)))
     ]
     found = {
-        "bundled": bundled + wide, "persons": persons, "claims": [claim.task for claim in CLAIMS],
+        "persons": persons, "claims": [claim.task for claim in CLAIMS],
         "absent": [drawn_task(name) for name in ABSENT],
     }  # fmt: skip
     drawn = [drawn_task(name) for name in ("drawn anew", "nassCDS, drawn", "texts")]
@@ -86,7 +87,7 @@ def _tasks() -> dict[str, list[Task]]:
 
 
 def _read_suites() -> Iterator[Suite]:
-    tasks, methods = _tasks(), {"ours": OURS, "rivals": tuple(ENTRIES)}
+    tasks, methods = _tasks(), {"ours": OURS, "rivals": (*ENTRIES, *LIBRARIES)}
     settings = {claim.task.name: claim.setting for claim in CLAIMS}
     listed = tomllib.loads(Path(__file__).with_name("suites.toml").read_text("utf-8"))
     for name, facts in listed.items():

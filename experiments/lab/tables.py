@@ -55,6 +55,17 @@ def load_table(path: Path) -> Data:
     return Data(X if dense else sp.csr_array(X), table[facts["target"]].to_numpy())
 
 
+def columns_of(task: Task) -> list[tuple[int, float]]:
+    """How many columns each column of a table became, and the least value there; none for other tasks."""
+    if getattr(task.load, "func", None) is not load_table:
+        return []
+    facts = tomllib.loads(task.load.args[0].read_text("utf-8"))  # type: ignore[attr-defined]
+    return [
+        (len(fact.get("categories", [0])), -1.0 if fact.get("bounds", [0])[0] else 0.0)
+        for fact in facts["columns"].values()
+    ]
+
+
 def table_tasks() -> list[Task]:
     """One task for every file of the folder."""
     found = []

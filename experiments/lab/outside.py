@@ -1,0 +1,108 @@
+"""Libraries of others in environments of their own: DP-EBM (interpret) and diffprivlib.
+
+    python -m venv $DPSPARSE_RIVALS/interpret   && .../pip install interpret-core==0.7.8
+    python -m venv $DPSPARSE_RIVALS/diffprivlib && .../pip install diffprivlib==0.6.5 scikit-learn==1.3.2 "numpy<2"
+
+`outside_fit.py` fits there and writes its predictions of the test rows. Their code draws its own noise, so that no
+replay can check it: the guarantee is their claim, and the board says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lab.methods import Fitted, Method, Setting
+from lab.tables import columns_of
+from lab.tasks import Split, Task
+
+VARIABLE = "DPSPARSE_RIVALS"
+# name -> (environment, what it handles, adjacency of their claim)
+LIBRARIES = {
+    "DPEBM": ("interpret", ("binary", "numbers"), "add-remove"),
+    "Diffprivlib": ("diffprivlib", ("binary",), "replace-one, delta 0"),
+}
+CLAIM = "their claim, not replayed"
+MOST_COLUMNS = 1500  # rows are dense there
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers for the test rows, whatever rows are asked for."""
+
+    answers: np.ndarray
+    classes_: np.ndarray | None
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.answers
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        small = np.finfo(float).tiny
+        return np.log(np.maximum(self.answers, small) / np.maximum(1.0 - self.answers, small))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.column_stack([1.0 - self.answers, self.answers])
+
+
+def outside_methods() -> dict[str, Callable[[dict[str, Any], str], Method]]:
+    """Makers of methods by name."""
+
+    def maker(name: str) -> Callable[[dict[str, Any], str], Method]:
+        place, handles, adjacency = LIBRARIES[name]
+
+        def fit(task: Task, split: Split, setting: Setting, seed: int, **more: Any) -> Fitted:
+            model, spent = _fit_there(place, task, split, setting, seed, more)
+            claim = {"adjacency": adjacency, "proof": CLAIM, "proven": False}
+            return Fitted(model, setting.as_row() | claim, {"seconds": spent})
+
+        return lambda parameters, text: Method(
+            text, partial(fit, **parameters), handles=handles, tracks=("tables", "regression")
+        )
+
+    return {name: maker(name) for name in LIBRARIES}
+
+
+@cache
+def _worker(place: str) -> Any:
+    """A process of the other environment, which fits what it is told on its standard input."""
+    python = Path(os.environ.get(VARIABLE, "")) / place / "bin" / "python"
+    if not python.exists():
+        raise ValueError(f"set {VARIABLE} to the folder of the environment {place!r}")
+    script = str(Path(__file__).with_name("outside_fit.py"))
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen([str(python), script], **pipes)
+
+
+def _fit_there(
+    place: str, task: Task, split: Split, setting: Setting, seed: int, more: dict[str, Any]
+) -> tuple[Predictions, float]:
+    """Predictions of the other environment, and its processor seconds."""
+    if split.X.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"{place} needs dense rows: {split.X.shape[1]:,} columns")
+    labels = None if task.classes is None else np.asarray(task.classes)
+    numbers = split.y if labels is None else np.searchsorted(labels, split.y)
+    facts = {
+        "kind": place, "epsilon": setting.epsilon, "delta": setting.delta, "seed": seed, "columns": columns_of(task),
+        "row_norm": task.row_norm, "target_range": task.target_range, **more,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "facts.json").write_text(json.dumps(facts))
+        rows = {k: sp.csr_array(X).toarray() for k, X in (("X", split.X), ("X_test", split.X_test))}
+        np.savez(folder / "rows.npz", y=numbers, **rows)
+        worker = _worker(place)
+        print(name, file=worker.stdin, flush=True)
+        said = json.loads(worker.stdout.readline())
+        if "error" in said:
+            raise RuntimeError(said["error"])
+        return Predictions(np.load(folder / "answers.npy"), labels), said["seconds"]
