@@ -21,11 +21,8 @@ def load_bundled(name: str) -> Data:
         return _news(name)
     X: Any
     X, y = papers_data.load(name, scaled=True)
-    if name == "a9a":
-        X2, y2 = papers_data.load("a9a.t", scaled=True)
-        X, y = sp.csr_array(sp.vstack([X, X2])), np.concatenate([y, y2])
-    elif name == "splice":
-        X2, y2 = papers_data.load("splice.t", scaled=True)
+    if name in ("a9a", "splice"):
+        X2, y2 = papers_data.load(f"{name}.t", scaled=True)
         X, y = sp.csr_array(sp.vstack([X, X2])), np.concatenate([y, y2])
     elif name == "bodyfat":  # age in years, weight in pounds, height in inches, girths in cm
         largest = np.array([100.0, 400.0, 90.0, *[200.0] * (X.shape[1] - 3)])

@@ -22,9 +22,6 @@ MEASURES = {
     "slope": (".2f", None),  # of the calibration: 1 is best, below 1 is overconfident
     "R2": (".3f", True),
     "F1": (".2f", True),  # of the support
-    "constant": (".3f", None),  # accuracy of the commonest class
-    "blank": (".3f", True),  # accuracy with one column blank, lowest of all columns
-    "new": (".3f", True),  # accuracy with one column of values that no training row had
     "false discoveries": (".3f", False),
     "power": (".3f", True),
     "intervals": (".2f", True),  # share of draws that get an interval

@@ -86,23 +86,15 @@ def find_method(text: str) -> Method:
 
 # ---- ours ----------------------------------------------------------------------------------------
 
-TAKES_WEIGHTS = (
-    "DPSparse",
-    "DPGradient",
-    "DPTwoStage",
-    "DPHardThreshold",
-    "DPTransfer",
-    "DPRidge",
-)
-ONLY_CLASSES, ONLY_NUMBERS = ("DPADMM",), ("DPRidge",)
+TAKES_NO_WEIGHTS = ("DPLasso", "DPScreenedLasso", "DPADMM")
+HANDLES = {"DPADMM": ("binary", "classes"), "DPRidge": ("numbers",)}
 
 
 def _ours(name: str, parameters: dict[str, Any], text: str) -> Method:
-    """An estimator of the library; a name that ends in -k keeps to the declared number of weights."""
-    base = name.removesuffix("_k")
+    """An estimator of the library."""
 
     def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        model = our_estimator(base, task, split.X.shape[0], setting, seed, **parameters)
+        model = our_estimator(name, task, split.X.shape[0], setting, seed, **parameters)
         groups = {} if split.persons is None else {"groups": split.persons}
         model.fit(split.X, split.y, **groups)
         extra = {"nonzero": int(model.n_nonzero_)}
@@ -110,12 +102,7 @@ def _ours(name: str, parameters: dict[str, Any], text: str) -> Method:
             extra["chosen"] = chosen
         return Fitted(model, promise(model, split.X.shape[1]), extra)
 
-    handles = (
-        ("numbers",) if base in ONLY_NUMBERS
-        else ("binary", "classes") if base in ONLY_CLASSES
-        else ("binary", "classes", "numbers")
-    )  # fmt: skip
-    return Method(text, fit, handles=handles)
+    return Method(text, fit, handles=HANDLES.get(name, Method.handles))
 
 
 def our_estimator(
@@ -131,7 +118,7 @@ def our_estimator(
     row_norm = task.row_norm if task.track in ("text", "classes", "support") else None
     unit = {"unit": "person"} if task.track == "persons" else {"n_samples": n_rows}
     weights = setting.n_nonzero
-    if weights is not None and name in TAKES_WEIGHTS:
+    if weights is not None and name not in TAKES_NO_WEIGHTS:
         if name in ("DPTwoStage", "DPTransfer") and len(task.classes or ()) > 2:
             weights //= len(task.classes or ())
         parameters = {"n_nonzero": weights, **parameters}

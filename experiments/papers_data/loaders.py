@@ -13,14 +13,13 @@ import math
 import os
 import tempfile
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.exceptions import SchemaError
 from papers_data.registry import Dataset, info
 
 VARIABLE = "DPSPARSE_DATA"
@@ -40,9 +39,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpsparse"
 
 
-def load(
-    name: str, *, scaled: bool = False, download: bool = False
-) -> tuple[sp.csr_array, np.ndarray]:
+def load(name: str, *, scaled: bool = False) -> tuple[sp.csr_array, np.ndarray]:
     """Features and targets of the data set `name`.
 
     Parameters
@@ -52,8 +49,6 @@ def load(
     scaled : bool, default=False
         Bring entries into [-1, 1] by the public constants of `info(name).bounds`; data sets whose
         bounds are "none" come back unscaled. False gives the values of the source file.
-    download : bool, default=False
-        Fetch a missing file from `info(name).home` (needs the package pooch).
 
     Returns
     -------
@@ -63,7 +58,7 @@ def load(
     dataset = info(name)
     if dataset.task == "text":
         raise SchemaError(f"{name} is text; use papers_data.load_newsgroups_bigrams().")
-    path = find_file(dataset, download=download)
+    path = find_file(dataset)
     X, y = read_file(dataset, path)
     if X.shape != (dataset.n_samples, dataset.n_features):
         raise SchemaError(
@@ -73,7 +68,7 @@ def load(
     return (_scale(name, X) if scaled else X), y
 
 
-def find_file(dataset: Dataset, *, download: bool = False) -> Path:
+def find_file(dataset: Dataset) -> Path:
     """The checked local file of `dataset`; plain, .bz2 and .xz forms of its name are accepted."""
     stem = dataset.file.removesuffix(".xz")
     for folder in (data_folder(), cache_folder()):
@@ -83,29 +78,11 @@ def find_file(dataset: Dataset, *, download: bool = False) -> Path:
                 if candidate == dataset.file and dataset.sha256 is not None:
                     check_sha256(path, dataset.sha256)
                 return path
-    if download and dataset.home:
-        return fetch(dataset, cache_folder())
-    remedy = "; or pass download=True" if dataset.home else ""
+    remedy = f"; it comes from {dataset.home}" if dataset.home else ""
     raise SchemaError(
         f"{dataset.file} is not in {data_folder()}; set the environment variable {VARIABLE} to the "
         f"folder that holds it{remedy}."
     )
-
-
-def fetch(dataset: Dataset, folder: Path) -> Path:
-    """Download a file. Sources publish no checksums: the first download is trusted, later reads are checked by its."""
-    try:
-        pooch = import_module("pooch")
-    except ImportError:
-        raise ParameterError("Downloads need the package pooch: pip install pooch.") from None
-    home = str(dataset.home)
-    ending = Path(home).suffix if home.endswith((".bz2", ".xz")) else ""
-    name = dataset.file.removesuffix(".xz") + ending
-    note = folder / f"{name}.sha256"
-    known = note.read_text().strip() if note.exists() else None
-    path = Path(pooch.retrieve(home, known_hash=known, fname=name, path=folder))
-    note.write_text(pooch.file_hash(str(path)) + "\n")
-    return path
 
 
 def is_here(name: str) -> bool:

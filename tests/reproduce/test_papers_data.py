@@ -1,10 +1,6 @@
-"""Loaders on tiny files of every format, the registry, the generators, downloads."""
+"""Loaders on tiny files of every format, the registry, the generators."""
 
-import dataclasses
-import functools
-import http.server
 import lzma
-import threading
 
 import numpy as np
 import pytest
@@ -50,7 +46,7 @@ def test_unknown_name_lists_the_known():
 
 
 def test_missing_file_names_the_variable(folder):
-    with pytest.raises(SchemaError, match=r"DPSPARSE_DATA.*download=True"):
+    with pytest.raises(SchemaError, match=r"DPSPARSE_DATA.*it comes from http"):
         datasets.load("a9a")
     with pytest.raises(SchemaError, match="DPSPARSE_DATA"):
         datasets.load("covtype")
@@ -229,30 +225,6 @@ def test_generators_repeat():
     for make in (datasets.make_screening_regression, datasets.make_transfer_data):
         assert (make(3)[0] == make(3)[0]).all()
         assert not (make(3)[0] == make(4)[0]).all()
-
-
-# ---- download -------------------------------------------------------------------------------------
-
-
-def test_a_download_is_kept_and_another_file_under_its_name_is_refused(tmp_path):
-    pytest.importorskip("pooch")
-    served = tmp_path / "served"
-    served.mkdir()
-    (served / "x.csv").write_text("1,2\n")
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=served)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        home = f"http://127.0.0.1:{server.server_address[1]}/x.csv"
-        facts = dataclasses.replace(datasets.info("a9a"), file="x.csv", sha256=None, home=home)
-        path = loaders.fetch(facts, tmp_path)
-        assert path.read_text() == "1,2\n"
-        path.unlink()
-        assert loaders.fetch(facts, tmp_path) == path
-        (served / "x.csv").write_text("another\n")
-        path.unlink()
-        with pytest.raises(ValueError, match="hash"):
-            loaders.fetch(facts, tmp_path)
-        server.shutdown()
 
 
 @pytest.mark.realdata

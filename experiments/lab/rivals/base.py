@@ -76,30 +76,19 @@ class Noise:
     def gaussian(self, name: str, value: Array, sensitivity: float, sigma: float) -> Array:
         """`value` and noise of standard deviation `sigma`; one row moves it by at most `sensitivity` in L2."""
         event = Gaussian(sigma / sensitivity) if sigma > 0 else None
-        return np.asarray(
-            self._answered(
-                name,
-                event,
-                np.asarray(value, float),
-                sensitivity,
-                lambda rng, v: v + sigma * rng.standard_normal(v.shape),
-            )
-        )
+        return self._noised(name, event, value, sensitivity, sigma)
 
     def sampled_gaussian(
         self, name: str, value: Array, sensitivity: float, sigma: float, rate: float
     ) -> Array:
         """The same for a sum over a Poisson sample of the rows; fresh for every answer."""
-        event = (rate, sigma / sensitivity)
-        return np.asarray(
-            self._answered(
-                name,
-                event,
-                np.asarray(value, float),
-                sensitivity,
-                lambda rng, v: v + sigma * rng.standard_normal(v.shape),
-            )
-        )
+        return self._noised(name, (rate, sigma / sensitivity), value, sensitivity, sigma)
+
+    def _noised(self, name: str, event: Any, value: Array, sensitivity: float, sigma: float) -> Any:
+        def draw(rng: np.random.Generator, v: Array) -> Array:
+            return v + sigma * rng.standard_normal(v.shape)
+
+        return np.asarray(self._answered(name, event, np.asarray(value, float), sensitivity, draw))
 
     def pick(self, name: str, scores: Array, sensitivity: float, eta: float) -> int:
         """An index with probability proportional to exp(eta score / (2 sensitivity))."""
@@ -257,12 +246,26 @@ def bounded_rows(
     else:
         Z = Z / np.maximum(np.linalg.norm(Z, axis=1), 1.0)[:, None]
         Z = np.hstack([Z, np.ones((len(Z), 1))])
-    if public.target_range is not None:
-        low, high = public.target_range
-        t = (2.0 * np.clip(np.asarray(y, float), low, high) - low - high) / (high - low)
-    else:
-        t = np.searchsorted(np.asarray(public.classes), y).astype(float)
-    return Rows(Z, t, length, public)
+    return Rows(Z, targets_of(y, public), length, public)
+
+
+def targets_of(y: Array, public: Public) -> Array:
+    """Numbers in [-1, 1], or the place of every label in the list of classes."""
+    if public.target_range is None:
+        return np.searchsorted(np.asarray(public.classes), y).astype(float)
+    low, high = public.target_range
+    return np.asarray((2.0 * np.clip(np.asarray(y, float), low, high) - low - high) / (high - low))
+
+
+def noisy_matrix(name: str, matrix: Array, bound: float, mu: float, noise: Noise) -> Array:
+    """A symmetric matrix with noise: its diagonal and sqrt 2 times what is above it, a vector of its length."""
+    d = len(matrix)
+    upper = np.triu_indices(d, 1)
+    asked = np.concatenate([np.diag(matrix), math.sqrt(2.0) * matrix[upper]])
+    told = noise.gaussian(name, asked, bound, bound / mu)
+    found = np.zeros((d, d))
+    found[upper] = told[d:] / math.sqrt(2.0)
+    return found + found.T + np.diag(told[:d])
 
 
 def slopes_of(rows: Rows, W: Array, chosen: Array | None = None) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse.accounting import Exponential, Gaussian, Repeated, Sequence, calibrate
-from lab.rivals.base import Array, Entry, Noise, Public, Weights
+from lab.rivals.base import Array, Entry, Noise, Public, Rows, Weights, targets_of
 
 STEPS = 50
 STEP = 2.0  # over the public bound on the curvature: entries are smaller than their bounds
@@ -29,11 +29,7 @@ def fit(X: Any, y: Array, public: Public, epsilon: float, delta: float, noise: N
     Z = sp.csr_array(sp.hstack([Z, np.ones((Z.shape[0], 1))], format="csr"))
     columns = Z.tocsc()
     numbers = public.target_range is not None
-    if public.target_range is not None:
-        low, high = public.target_range
-        t = (2.0 * np.clip(np.asarray(y, float), low, high) - low - high) / (high - low)
-    else:
-        t = np.searchsorted(np.asarray(public.classes), y).astype(float)
+    t = targets_of(y, public)
     x = calibrate(
         lambda x: Repeated(Sequence((Exponential(x), Gaussian(1.0 / x))), STEPS), epsilon, delta
     )
@@ -51,11 +47,7 @@ def fit(X: Any, y: Array, public: Public, epsilon: float, delta: float, noise: N
         move = -STEP * told / (curvature * public.n_rows)
         w[j] += move
         margins += move * columns[:, [j]].toarray().ravel()
-    if public.target_range is not None:
-        low, high = public.target_range
-        half, middle = (high - low) / 2.0, (high + low) / 2.0
-        return Weights(half * w[None, :-1], np.array([half * w[-1] + middle]))
-    return Weights(w[None, :-1], w[-1:])
+    return Rows(Z, t, 1.0, public).weights(w)
 
 
 COORDINATE_DESCENT = Entry(

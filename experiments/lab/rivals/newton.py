@@ -26,6 +26,7 @@ from lab.rivals.base import (
     Weights,
     bounded_rows,
     gaussian_mu,
+    noisy_matrix,
     slopes_of,
 )
 
@@ -67,14 +68,7 @@ def _curvature(rows: Rows, weights: Array, noise: Noise, bound: float, mu: float
         H = (rows.Z.T @ (sp.diags_array(weights) @ rows.Z)).toarray()
     else:
         H = rows.Z.T @ (weights[:, None] * rows.Z)
-    d = len(H)
-    upper = np.triu_indices(d, 1)
-    told = noise.gaussian(
-        "curvature", np.concatenate([np.diag(H), math.sqrt(2.0) * H[upper]]), bound, bound / mu
-    )
-    found = np.zeros((d, d))
-    found[upper] = told[d:] / math.sqrt(2.0)
-    return found + found.T + np.diag(told[:d])
+    return noisy_matrix("curvature", H, bound, mu, noise)
 
 
 def _inverse(H: Array, sd: float) -> Array:

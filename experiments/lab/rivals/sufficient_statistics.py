@@ -30,6 +30,7 @@ from lab.rivals.base import (
     Weights,
     bounded_rows,
     gaussian_mu,
+    noisy_matrix,
 )
 
 SHARE = 0.35  # of the public length of a row, to which rows are shortened,
@@ -82,16 +83,7 @@ def _dense(product: Any) -> Array:
 
 
 def _second_moments(rows: Rows, noise: Noise, mu: float) -> Array:
-    """Z'Z with symmetric noise: asked as the vector whose length is that of the matrix."""
-    moments = _dense(rows.Z.T @ rows.Z)
-    d = len(moments)
-    upper = np.triu_indices(d, 1)
-    bound = Rows.NORM**2
-    asked = np.concatenate([np.diag(moments), math.sqrt(2.0) * moments[upper]])
-    told = noise.gaussian("second moments", asked, bound, bound / mu)
-    found = np.zeros((d, d))
-    found[upper] = told[d:] / math.sqrt(2.0)
-    return found + found.T + np.diag(told[:d])
+    return noisy_matrix("second moments", _dense(rows.Z.T @ rows.Z), Rows.NORM**2, mu, noise)
 
 
 def _eigenvalue(rows: Rows) -> Array:
