@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ OUR_ENTRY = (
 LEAST_GAP = 0.01  # between scikit-learn and the constant, for a task that can rank methods
 ENOUGH_SPLITS = 5
 LOST_BY = 0.005  # of the measure, and more than half of a 95 % interval
+BROKEN_BY = 0.01  # of a promise, and more than half of a 95 % interval
 TRACKS = {
     "tables": "Ordinary tables, two classes",
     "regression": "Ordinary tables, numbers",
@@ -106,6 +108,33 @@ class Board:
                     found.append((task, epsilon, winner, lead, half))
         return found
 
+    def broken(self) -> dict[str, list[str]]:
+        """Cells that break what is promised of our entry, by promise."""
+        found: dict[str, list[str]] = {
+            "Never behind a linear rival whose guarantee was replayed": [],
+            "Never below the constant (AUC, accuracy, R2 and log loss)": [],
+            "Never worse than with the budget before it": [],
+        }
+        behind, below, falls = found.values()
+
+        def note(kept: list[str], name: str, one: Any, two: Any) -> None:
+            lead, half = self.table.paired(one, two)
+            if lead > BROKEN_BY and lead > half:
+                kept.append(f"{name} {lead:.3f} ± {half:.3f}")
+
+        for task in self.tasks:
+            of, before = partial(self.table.splits, task.name), {}
+            for epsilon in self.suite.epsilons:
+                name, ours = f"{task.name} at {epsilon:g}", of(OUR_ENTRY, epsilon, task.headline)
+                for rival in self.tickets:
+                    note(behind, f"{name}: {rival}", of(rival, epsilon, task.headline), ours)
+                note(below, name, of("constant", epsilon, task.headline), ours)
+                losses = (of(method, epsilon, "log loss") for method in (OUR_ENTRY, "constant"))
+                note(below, f"{name}, log loss", *losses)
+                note(falls, name, before, ours)
+                before = ours
+        return found
+
 
 def write_page(suite: Suite, rows: list[Row], reasons: dict[str, str], path: Path) -> Path:
     """The page as one file that loads nothing."""
@@ -120,7 +149,13 @@ def write_page(suite: Suite, rows: list[Row], reasons: dict[str, str], path: Pat
         "<h1>Private linear models, compared fairly</h1>",
         _summary(board, rows),
     ]
-    body += [_losses(board, reasons), _ranking(board, refuted), _figures(board), _details(board)]
+    body += [
+        _losses(board, reasons),
+        _promises(board),
+        _ranking(board, refuted),
+        _figures(board),
+        _details(board),
+    ]
     body += [_errors(board), f"<script>\n{script}</script>"]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page("dpsparse: leaderboard", "\n".join(body)))
@@ -169,6 +204,19 @@ def _losses(board: Board, reasons: dict[str, str]) -> str:
             f'<td class="n">{max(x[3] for x in found):.3f}</td><td>{escape(reasons.get(name, reasons.get(found[0][0].track, "")))}</td></tr>'
         )
     return "\n".join([*lines, "</tbody></table></div>"])
+
+
+def _promises(board: Board) -> str:
+    """What is promised of the front estimator, and where it is not so."""
+    lines = [
+        f"<h2>What is promised of {OUR_ENTRY}</h2>",
+        f"<p>A cell breaks a promise if it does so by more than {BROKEN_BY:g} and by more than half of the 95 % interval of "
+        "the paired difference over splits.</p><ul>",
+    ]
+    for promise, cells in board.broken().items():
+        said = "; ".join(map(escape, cells)) or "no cell breaks it"
+        lines.append(f"<li>{promise}: {f'{len(cells)} broken. ' if cells else ''}{said}.</li>")
+    return "\n".join([*lines, "</ul>"])
 
 
 def _ranking(board: Board, refuted: Any) -> str:

@@ -47,6 +47,10 @@ class Table:
     ) -> tuple[float, float]:
         """Mean of first minus second over the splits that both have, and half of its 95 % interval."""
         one, two = (self.splits(task, m, epsilon, measure) for m in (first, second))
+        return self.paired(one, two)
+
+    @staticmethod
+    def paired(one: dict[int, float], two: dict[int, float]) -> tuple[float, float]:
         paired = np.array([one[k] - two[k] for k in sorted(one.keys() & two.keys())])
         if not len(paired):
             return math.nan, math.nan

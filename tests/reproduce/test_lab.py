@@ -8,9 +8,11 @@ import pytest
 from lab.engine import Cell, key_of, read_rows, run_cells
 from lab.measures import calibration_slope, support_f1
 from lab.methods import Setting, find_method
+from lab.outside import VARIABLE
+from lab.outside_fit import codes
 from lab.report import Table
 from lab.suites import SUITES
-from lab.tables import encode_category, encode_number, table_tasks
+from lab.tables import columns_of, encode_category, encode_number, table_tasks
 from lab.tasks import TEST_SHARE, Data, Task, held_out, split_rows
 
 
@@ -97,6 +99,20 @@ def test_a_method_is_a_call_and_an_unknown_one_is_refused():
     )
     with pytest.raises(ValueError, match="no method 'Magic'"):
         find_method("Magic")
+
+
+def test_columns_of_a_table_are_put_together_again_for_libraries_of_others(monkeypatch):
+    task = next(task for task in table_tasks() if task.name == "HMDA")
+    split = split_rows(task, 0)
+    assert sum(width for width, _ in columns_of(task)) == split.X.shape[1]
+    assert columns_of(SMALL) == []
+    assert codes(np.array([[0, 1, 0], [0, 0, 0]])).tolist() == [1, 3]
+    assert not find_method("Diffprivlib").can_fit(
+        Task("numbers", "tables", load_small, target_range=(0, 1))
+    )
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(ValueError, match=VARIABLE):
+        find_method("DPEBM").fit(task, split, Setting(1.0), 0)
 
 
 def test_measures():
