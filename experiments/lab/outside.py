@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import logit
 
 from lab.methods import Fitted, Method, Setting
 from lab.tables import columns_of
@@ -47,8 +48,7 @@ class Predictions:
         return self.answers
 
     def decision_function(self, X: Any) -> np.ndarray:
-        small = np.finfo(float).tiny
-        return np.log(np.maximum(self.answers, small) / np.maximum(1.0 - self.answers, small))
+        return np.asarray(logit(np.clip(self.answers, 1e-12, 1.0 - 1e-12)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         return np.column_stack([1.0 - self.answers, self.answers])
@@ -98,8 +98,8 @@ def _fit_there(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "facts.json").write_text(json.dumps(facts))
-        rows = {k: sp.csr_array(X).toarray() for k, X in (("X", split.X), ("X_test", split.X_test))}
-        np.savez(folder / "rows.npz", y=numbers, **rows)
+        X, X_test = (sp.csr_array(rows).toarray() for rows in (split.X, split.X_test))
+        np.savez(folder / "rows.npz", X=X, y=numbers, X_test=X_test)
         worker = _worker(place)
         print(name, file=worker.stdin, flush=True)
         said = json.loads(worker.stdout.readline())

@@ -123,7 +123,8 @@ class Board:
                 kept.append(f"{name} {lead:.3f} ± {half:.3f}")
 
         for task in self.tasks:
-            of, before = partial(self.table.splits, task.name), {}
+            of = partial(self.table.splits, task.name)
+            before: dict[int, float] = {}
             for epsilon in self.suite.epsilons:
                 name, ours = f"{task.name} at {epsilon:g}", of(OUR_ENTRY, epsilon, task.headline)
                 for rival in self.tickets:
