@@ -2,7 +2,7 @@
 Text from strings
 =================
 
-Strings in, a private model with named weights out. The notes are made up from a small public vocabulary: every note has common words and a few that
+You fit a private model to strings, and its weights have names. The notes are made up. Every note has common words, and a few words that
 point to a hospital stay or against it.
 """
 
@@ -34,7 +34,7 @@ texts = [note(label) for label in y]
 print(texts[0])
 
 # %%
-# `DPVectorizer("vocabulary")` learns the words that enough notes have, for a part of the same epsilon; the plan shows every step.
+# `DPVectorizer("vocabulary")` learns the words that enough notes have, for a part of the same epsilon. The plan shows every step.
 model = DPPipeline(
     [
         ("words", DPVectorizer("vocabulary")),

@@ -2,12 +2,12 @@
 Choosing bounds
 ===============
 
-A bound that is too small clips the data. A bound that is too large adds noise. Privacy holds either way: a wrong bound costs accuracy only.
+You see what a wrong bound costs. A bound that is too small clips the data, and one that is too large adds noise. Privacy holds either way.
 """
 
 # %%
-# Regression with targets that lie between -20 and 20, with `target_bound` from far too small to far too large. The bound is a public
-# statement; the true range is shown here because the table is made up.
+# The targets lie between -20 and 20. We try values of `target_bound` from far too small to far too large. With private rows you could
+# not look at the true range; here the table is made up.
 import math
 
 import matplotlib.pyplot as plt

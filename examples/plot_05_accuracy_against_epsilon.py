@@ -2,7 +2,7 @@
 Accuracy against epsilon
 ========================
 
-The price of privacy for one table and four methods. Bands run from the lowest to the highest of three fits. The figure also shows the gradient
+You compare the accuracy of four methods on one table. Bands run from the lowest to the highest of three fits. The figure also shows the gradient
 method with 50 weights and no noise, and the constant answer.
 """
 

@@ -2,7 +2,7 @@
 Accuracy to expect, before any data
 ===================================
 
-Epsilon is set before the rows are read. `expected_accuracy` fits the estimator to made-up tables of the same shape. That is free.
+You choose epsilon before you read the rows. `expected_accuracy` fits the estimator to made-up tables of the same shape, which costs nothing.
 """
 
 # %%

@@ -1,6 +1,6 @@
 """
-The price of many fits
-======================
+The cost of many fits
+=====================
 
 Ten fits do not cost ten times one. The figure shows how epsilon grows with the number of fits on the same rows: as a plain sum, and by the
 accountant of this library at a fixed delta of 1e-6. (In a plain sum delta grows as well.)
@@ -31,9 +31,9 @@ ax.plot(counts, basic, "o-", color="gray", label="added up")
 ax.plot(counts, ours, "o-", color="tab:blue", label="this library")
 ax.set_xlabel("fits at epsilon 0.5 on the same rows")
 ax.set_ylabel("epsilon at delta 1e-6")
-ax.set_title("Many fits, prices fixed in advance")
+ax.set_title("Many fits, all fixed in advance")
 ax.legend()
 plt.show()
 
 # %%
-# If you choose a fit after looking at earlier results, ask a `Ledger`. Its prices hold for such fits too (see *A team's budget*).
+# If you choose a fit after looking at earlier results, use a `Ledger`. Its costs hold for such fits too (see *A team's budget*).

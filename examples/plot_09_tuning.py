@@ -1,8 +1,8 @@
 """
-Tuning with one price
-=====================
+Tuning at one cost
+==================
 
-Every candidate that is tried on private rows spends privacy. `DPSearchCV` has one price for the whole search, paid once.
+Every candidate that you try on private rows costs epsilon. `DPSearchCV` has one cost for the whole search.
 """
 
 # %%

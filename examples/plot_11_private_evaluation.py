@@ -2,7 +2,7 @@
 Private evaluation
 ==================
 
-How good is the model on rows that are private themselves? `dp_evaluate` releases metrics with intervals that count sampling and privacy noise.
+How good is the model on private rows? `dp_evaluate` releases metrics. Their intervals include the errors of sampling and of privacy noise.
 """
 
 # %%
@@ -20,8 +20,8 @@ report = dp_evaluate(model, *held, epsilon=0.5)
 print(report)
 
 # %%
-# Compare them with the exact numbers on the same rows, which nobody could publish. The intervals are for the population, so they also allow for the
-# sampling of 4,000 rows.
+# Compare them with the exact numbers on the same rows, which you could not publish. The intervals are wider than the noise alone, because 4,000 rows are
+# only a sample.
 exact = dp_evaluate(model, *held, epsilon=math.inf)
 names = [name for name in ("accuracy", "auc", "precision", "recall") if name in report.estimates]
 fig, ax = plt.subplots()

@@ -2,11 +2,11 @@
 Which weights are real
 ======================
 
-A weight of a private model carries sampling error and privacy noise. `dp_inference` gives intervals that count both.
+A weight of a private model contains two errors, from sampling and from privacy noise. The intervals of `dp_inference` include both.
 """
 
 # %%
-# Twelve columns were chosen by public knowledge; six of them matter.
+# We chose twelve columns without looking at the rows. Six of them matter.
 import matplotlib.pyplot as plt
 import numpy as np
 

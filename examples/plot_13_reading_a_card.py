@@ -2,7 +2,7 @@
 Reading a privacy card
 ======================
 
-One page about one model, for a data protection officer: what is promised, on what ground, what it cost, what is not protected.
+A card is one page about one model, for a data protection officer. It says what is promised, why, at what cost, and what is not protected.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/card.png'
@@ -21,7 +21,7 @@ model = DPGradientClassifier(
 ).fit(X, y)
 
 # %%
-# In a notebook the guarantee shows itself: green for proven, amber with a caution, red without a proof.
+# A notebook shows the guarantee in colour: green for proven, amber with a caution, red without a proof.
 model.privacy_
 
 # %%
@@ -42,9 +42,9 @@ Framed()
 # %%
 # How to read it:
 #
-# 1. **The headline.** (epsilon, delta), which tables are neighbours, and whether it is proven. A red headline ends the reading.
-# 2. **In words.** What somebody who knows all other rows can learn about one of them.
-# 3. **Steps.** Each is a release; together they are the price.
+# 1. **The headline.** (epsilon, delta), which tables are neighbours, and whether it is proven. Stop here if it is red.
+# 2. **In words.** What somebody who knows all other rows can learn about the last one.
+# 3. **Steps.** Each one is a release. Together they cost epsilon.
 # 4. **Assumptions and what is not protected.** What the proof needs, and what no noise protects.
-# 5. **Weights with their noise.** Which of them stand out from it.
+# 5. **Weights with their noise.** Which of them are larger than the noise.
 # 6. **The budget.** All releases from the same data, against the ceiling.

@@ -3,7 +3,7 @@ Attacking a published method
 ============================
 
 Fast private LASSO as printed (Raff, Khanna and Lu, 2023) draws the feature privately and then reads its *sign* off the exact gradient. If a feature
-occurs in one row only, this reveals the label of that row. The proven form draws the sign with the feature, at the same price.
+occurs in one row only, this reveals the label of that row. The proven form draws the sign with the feature, at the same cost.
 """
 
 # %%
@@ -45,7 +45,7 @@ leaks = {
 print({c: values.mean(axis=0).round(3).tolist() for c, values in leaks.items()})
 
 # %%
-# The dashed line is the most that the promise allows: another label is one row removed and one added, so the odds of a random bit change by e^(2 epsilon).
+# The dashed line is the most that the guarantee allows. To change a label is to remove one row and to add another, so the odds change by at most e^(2 epsilon).
 fig, ax = plt.subplots()
 ax.set_xscale("log")
 ax.set_xticks(epsilons, epsilons)

@@ -38,7 +38,7 @@ same = bool((on_cluster.coef_ == in_memory.coef_).all())
 print(f"eight parts on two workers, the same bits as in memory: {same}")
 
 # %%
-# Another draw of the noise moves the weights; another cut of the rows does not.
+# New noise changes the weights. Splitting the rows in another way does not.
 again = fitted(X, y)
 fig, ax = plt.subplots(figsize=(5.0, 3.8))
 base = in_memory.coef_.ravel()
