@@ -14,7 +14,7 @@ help:
 	@echo "make demo       train a private sparse classifier and print its guarantee"
 	@echo "make test       set up everything and run the tests"
 	@echo "make test-services  laws by many draws, long replays, and the tests that start a Dask cluster, a PostgreSQL server or a notebook"
-	@echo "make test-spark  fits on a Spark cluster on this machine, in an environment of its own; needs Java"
+	@echo "make test-spark  fits on a Spark cluster on this machine; needs Java"
 	@echo "make test-slow  the heavier statistical and real-data tests"
 	@echo "make nojit      the kernel tests with Numba's compiler switched off"
 	@echo "make bench-check  ratios of speed against the committed table; fails beyond 30 %"
@@ -49,15 +49,14 @@ test: $(DEV_STAMP)
 test-services: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres or heavy or notebook) and not slow" --durations=10
 
-# Half a gigabyte and a Java of 17 or newer: not part of CI.
+# Spark, half a gigabyte of it for Java 17 or newer, in a folder beside the environment of all other tests.
 SPARK := .venv-spark
-$(SPARK)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(SPARK)
-	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,spark]" "pytest>=9" pytest-timeout pandas
+$(SPARK)/.installed: $(DEV_STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(SPARK) pyspark
 	@touch $@
 
 test-spark: $(SPARK)/.installed
-	$(SPARK)/bin/python -m pytest -q -m spark tests/rows/test_spark.py
+	PYTHONPATH=$(abspath $(SPARK)) $(BIN)/python -m pytest -q -m spark tests/rows/test_spark.py
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto -m slow

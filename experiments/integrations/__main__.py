@@ -123,12 +123,15 @@ def run_here(names: list[str]) -> int:
 
 
 def write(results: list[tuple[Integration, Result]]) -> None:
-    rows = ["| tool | what is done | result |", "|---|---|---|"]
+    """One row for what is done with a tool and has the same result."""
+    done: dict[tuple[str, str], list[str]] = {}
     for each, (passed, sentence) in results:
         shown = " ".join(sentence.replace("|", "\\|").split())
-        rows.append(
-            f"| {each.tool} | {each.what} | {(shown or 'works') if passed else 'fails: ' + shown} |"
-        )
+        shown = (shown or "works") if passed else f"fails: {shown}"
+        done.setdefault((each.tool, shown), []).append(each.what)
+    rows = ["| tool | what is done | result |", "|---|---|---|"]
+    for (tool, shown), what in done.items():
+        rows.append(f"| {tool} | {'; '.join(what)} | {shown} |")
     text = PAGE.read_text("utf-8")
     PAGE.write_text(
         TABLE.sub(lambda found: found[1] + "\n".join(rows) + "\n" + found[2], text), "utf-8"

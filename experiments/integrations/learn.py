@@ -184,13 +184,13 @@ def stacked_numbers() -> None:
     good(VotingRegressor([("a", regressor())]).fit(X, numbers), numbers)
 
 
-@integration(SK, "BaggingClassifier")
+@integration(SK, "BaggingClassifier (row weights)")
 def bagging() -> str:
     from sklearn.ensemble import BaggingClassifier
 
-    model = BaggingClassifier(classifier(), n_estimators=2).fit(X, y)
-    good(model)
-    return "rows are drawn several times: see the table of wrappers"
+    domain = Domain(classes=[0, 1], weight_bound=3.0)  # how often a row was drawn is its weight
+    good(BaggingClassifier(classifier().set_params(domain=domain), n_estimators=2).fit(X, y))
+    return "works with Domain(weight_bound=...); see the table of wrappers"
 
 
 @integration(SK, "AdaBoostClassifier (row weights)")

@@ -73,6 +73,7 @@ def started(folder, master):
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.python.daemon.module": "rows.spark_daemon",  # workers start sooner
     }
     builder = SparkSession.builder.master(master)
     for name, value in options.items():
