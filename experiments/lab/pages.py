@@ -47,6 +47,22 @@ def coverage() -> str:
     return _lines([*columns, "width, relative to no privacy"], *map(line, difficulties))
 
 
+def discoveries() -> str:
+    table = _rows("discoveries")
+
+    def line(rows: int, width: int, epsilon: float) -> list[str]:
+        methods = [f"FeatureTest({rows=}, {width=}, {control=})" for control in ("bh", "by")]
+        shares = [
+            f"{100 * table.mean('drawn anew', method, epsilon, measure):.1f} %"
+            for method in methods
+            for measure in ("false discoveries", "power")
+        ]
+        return [f"{rows:,}", f"{width:,}", f"{epsilon:g}", *shares]
+
+    heads = ["rows", "columns", "epsilon", "`bh`: false", "`bh`: power", "`by`: false", "`by`: power"]  # fmt: skip
+    return _lines(heads, line(20000, 500, 1.0), line(20000, 500, 0.3), line(5000, 2000, 1.0))
+
+
 def tuning() -> str:
     tasks = "mushrooms", "phishing", "a9a", "w8a"
     searches = {
@@ -123,7 +139,7 @@ def speed() -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "inference": {"coverage": coverage},
+    "inference": {"coverage": coverage, "discoveries": discoveries},
     "tuning": {"tuning": tuning},
     "persons": {"persons": persons},
     "preparation": {"preparation": preparation, "text": text},
