@@ -9,6 +9,7 @@ from numba import njit
 from scipy.stats import chisquare
 
 from dpsparse.published.raff_khanna_lu_2023_lasso import (
+    _scan,
     add_up_groups,
     big_step_little_step,
     stale_lasso,
@@ -131,6 +132,22 @@ def test_algorithm_4_repaired_has_the_law_of_the_exponential_mechanism(size, sid
     assert p_value(counts, v) > 1e-5
     assert p_value(counts, 1.05 * v) < 1e-5
     assert p_value(counts, v / 1.05) < 1e-5
+
+
+@pytest.mark.parametrize("top", [0.0, 3.5])
+def test_scan_and_rejection_have_the_law_of_the_exponential_mechanism(top):
+    alpha = np.linspace(-3.0, 3.0, 41)
+
+    @njit
+    def draw(rng):
+        counts = np.zeros(alpha.size, np.int64)
+        for _ in range(200_000):
+            counts[_scan(alpha, 0.5, top, rng)] += 1
+        return counts
+
+    counts = draw(make_generator(1))
+    assert p_value(counts, 0.5 * np.abs(alpha)) > 1e-5
+    assert p_value(counts, 0.55 * np.abs(alpha)) < 1e-5
 
 
 def test_algorithm_4_repaired_keeps_its_law_after_updates():

@@ -148,12 +148,14 @@ def accuracy_configurations(quick):
     if quick:
         small = {"dataset": "rcv1", "method": LASSO, "n_iter": 2000, "fraction": 0.1}
         return [small | {"mode": m} for m in ("published", "proven")]
+    steps, news = {"n_iter": 400_000}, {"dataset": "news20", "mode": "published", "trials": 5}
     return [
-        {"dataset": d, "method": LASSO, "n_iter": 400_000, "mode": m}
+        {"dataset": d, "method": LASSO, **steps, "mode": m}
         for d in ORDER
         for m in ("published", "proven")
+        if (d, m) != ("news20", "published")
     ] + [
-        {"dataset": "news20", "method": WORDS, "n_iter": 400_000, "mode": "published"},
+        *({"method": reading, **steps, **news} for reading in (LASSO, WORDS)),
         *({"dataset": d, "method": GRADIENT, "mode": "proven", "n_iter": 0} for d in ORDER),
     ]
 
@@ -171,9 +173,20 @@ def accuracy_trial(config, seed, number):
     else:
         kind = {"published": RaffKhannaLuLassoClassifier, "proven": DPLassoClassifier}
         model = lasso(kind[config["mode"]], X[train], 0.1, config["n_iter"], 5000.0, noise)
-    model.fit(X[train], y[train])
-    found = classifier_scores(model.decision_function(X[test]), y[test])
-    found["sparsity"] = 100.0 * (1.0 - model.n_nonzero_ / X.shape[1])
+    if (
+        config["mode"] == "published"
+    ):  # the class has the same law, but keeps groups that are of no use here
+        constants = model._constants(X.shape[1], 1)
+        weights = stale_lasso(
+            X[train], y[train], make_generator(noise), radius=constants.radius, n_iter=constants.n_iter,
+            kappa=constants.kappa, draw="reject",
+        )  # fmt: skip
+        margins, n_nonzero = X[test] @ weights, np.count_nonzero(weights)
+    else:
+        margins = model.fit(X[train], y[train]).decision_function(X[test])
+        n_nonzero = model.n_nonzero_
+    found = classifier_scores(margins, y[test])
+    found["sparsity"] = 100.0 * (1.0 - n_nonzero / X.shape[1])
     return found | {"guarantee": promise(model, X.shape[1])}
 
 

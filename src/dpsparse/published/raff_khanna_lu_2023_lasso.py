@@ -17,6 +17,7 @@ lose all digits when a large item shrinks; a group is added up anew then.
 
     draw="printed"   Alg. 2 + 4, repaired
     draw="scan"      Alg. 2 alone: Gumbel noise on every feature
+    draw="reject"    the same law by rejection, for nearly uniform draws: nothing is kept beside alpha
 
 Alg. 3, which has no noise, is in experiments/lab/papers/operations.py.
 """
@@ -51,23 +52,29 @@ def stale_lasso(
     kappa: float,
     draw: str = "printed",
 ) -> np.ndarray:
-    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `draw` is "printed" or "scan". `kappa` is per unit
-    of the sum of slope times entry; infinity takes the largest."""
+    """Weights of Alg. 2 for the logistic loss with labels 0 and 1; `draw` is "printed", "scan" or "reject". `kappa` is
+    per unit of the sum of slope times entry; infinity takes the largest."""
     rows, columns = X.tocsr(), X.tocsc()
     d = X.shape[1]
+    top = float(abs(columns).sum(axis=0).max()) if draw == "reject" else 0.0
     alpha = np.asarray(columns.T @ (0.5 - y), np.float64)
     weights = np.zeros(d)
     side = max(1, math.isqrt(d)) if draw == "printed" and kappa < math.inf else 0
     _run(
         *(rows.indptr, rows.indices, rows.data), *(columns.indptr, columns.indices, columns.data),
-        alpha, np.full(X.shape[0], 0.5), np.zeros(X.shape[0]), weights, radius, n_iter, kappa, side, rng,
+        alpha, np.full(X.shape[0], 0.5), np.zeros(X.shape[0]), weights, radius, n_iter, kappa, side, top, rng,
     )  # fmt: skip
     return weights
 
 
 @_jit
-def _scan(alpha, kappa, rng):
-    """j with probability proportional to e^{kappa |alpha_j|}; the largest where kappa is infinite."""
+def _scan(alpha, kappa, top, rng):
+    """j with probability proportional to e^{kappa |alpha_j|}; the largest where kappa is infinite. A bound `top` on all
+    |alpha_j| above 0 draws by rejection, which takes e^{kappa top} proposals on average at most."""
+    while top > 0.0:
+        j = int(rng.random() * alpha.size)
+        if rng.random() < math.exp(kappa * (abs(alpha[j]) - top)):
+            return j
     best, largest = 0, -np.inf
     for j in range(alpha.size):
         key = abs(alpha[j])
@@ -147,16 +154,16 @@ def update_weight(v, c, side, i, value):
 @_jit
 def _run(
     row_at, row_columns, row_values, column_at, column_rows, column_values, alpha, slopes, margin,
-    w, radius, n_iter, kappa, side, rng,
+    w, radius, n_iter, kappa, side, top, rng,
 ):  # fmt: skip
-    """Alg. 2 on the arrays it changes. Without groups (`side` 0) every feature gets noise, or none does."""
+    """Alg. 2 on the arrays it changes. Without groups (`side` 0) `_scan` draws."""
     scale, z = 1.0, 0.0  # scale: w_m
     v = kappa * np.abs(alpha) if side else np.empty(0)
     c = np.empty((alpha.size - 1) // side + 1 if side else 0)
     if side:
         z = add_up_groups(v, side, c)
     for t in range(1, n_iter + 1):
-        j = big_step_little_step(v, c, z, side, rng) if side else _scan(alpha, kappa, rng)
+        j = big_step_little_step(v, c, z, side, rng) if side else _scan(alpha, kappa, top, rng)
         step = 2.0 / (t + 2.0)
         move = -step * radius * np.sign(alpha[j])  # line 16: the exact sign
         scale *= 1.0 - step
@@ -166,6 +173,8 @@ def _run(
             margin[i] += move * column_values[p] / scale
             slope = 1.0 / (1.0 + math.exp(-scale * margin[i]))
             change = slope - slopes[i]
+            if change == 0.0:  # a saturated row: nothing would be added to its features
+                continue
             slopes[i] = slope
             for q in range(row_at[i], row_at[i + 1]):
                 k = row_columns[q]
