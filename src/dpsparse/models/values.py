@@ -163,7 +163,8 @@ def kind_of(name: Any) -> Any:
         return getattr(estimators, name)
     from dpsparse import published  # all methods of papers, which most models need not load
 
-    return getattr(published, name) if name in published.__all__ else None
+    kind = getattr(published, name) if name in published.__all__ else object
+    return kind if issubclass(kind, BaseDPLinearModel) else None  # the plain LASSO has no plan
 
 
 # ---- plans -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 | `khanna_lu_raff_2023_screening` | The Challenge of Private Screening Rules, and Iterative Screening Rules |
 | `khanna_lu_raff_2023_sparsifier` | Sparse Private LASSO Logistic Regression |
 | `raff_khanna_lu_2023_lasso` | Scaling Up Differentially Private LASSO via Faster Frank-Wolfe |
+| `frank_wolfe_lasso` | the same without noise: a plain LASSO for those who want the solver and no privacy |
 
 The algorithms are functions of arrays, numbers and a generator that depend on nothing but the losses: the proven
 solvers may change without moving a printed number. The estimators have the guarantee epsilon = infinity, or what
@@ -16,6 +17,7 @@ their noise is proven to be worth. What each paper gets wrong is said in its fil
 experiments/lab/papers/leaks.py.
 """
 
+from dpsparse.published.frank_wolfe_lasso import FrankWolfeLasso
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     ADPScreenClassifier,
     ADPScreenRegressor,
@@ -44,6 +46,7 @@ from dpsparse.published.wang_zhang_2020_admm import WangZhangADMMClassifier
 __all__ = [
     "ADPScreenClassifier",
     "ADPScreenRegressor",
+    "FrankWolfeLasso",
     "KhannaLuRaffLassoClassifier",
     "KhannaLuRaffLassoRegressor",
     "KiferSmithThakurtaTwoStageClassifier",
