@@ -124,16 +124,14 @@ def build(place: Path) -> None:
     """`_ahead.pickle` and the extension module into `place`."""
     processor, _ = PROCESSORS.get(platform.machine(), ("", []))
     with tempfile.TemporaryDirectory() as cache:
-        env = {
-            **os.environ, "PYTHONPATH": str(ROOT / "src"), "NUMBA_CACHE_DIR": cache, "DPSPARSE_AHEAD": "0",
-        }  # fmt: skip
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "DPSPARSE_AHEAD": "0"}
         subprocess.run(
             [sys.executable, __file__, "record", place], env=env, check=True, timeout=LONGEST
         )
         # Inner functions are optimised before they are joined: for the same processor as the whole.
         if processor:
             env |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
-        env["NUMBA_CACHE_DIR"] = cache + "/compiled"
+        env["NUMBA_CACHE_DIR"] = cache
         subprocess.run(
             [sys.executable, __file__, "compile", place], env=env, check=True, timeout=LONGEST
         )
