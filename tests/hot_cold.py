@@ -13,7 +13,7 @@ import numpy as np
 from dpsparse.jit import njit
 from dpsparse.mechanisms.top_k import _draw_without_replacement, top_k
 from dpsparse.methods.frank_wolfe import kernel
-from dpsparse.methods.frank_wolfe.kernel import HEAVY, B
+from dpsparse.methods.frank_wolfe.kernel import B
 
 
 class HotColdSampler:
@@ -25,7 +25,6 @@ class HotColdSampler:
     def rebuild(self, scores: np.ndarray) -> None:
         wide = np.abs(scores).max(initial=0) >= 2**30  # room to rise: updates keep the type
         self.state = sampler_state(np.array(scores, np.int64 if wide else np.int32), self.kappa)
-        kernel.rebuild(self.state.sampler, self.state.sc)
 
     def update(self, cells: np.ndarray, scores: np.ndarray) -> None:
         sampler, sc = self.state.sampler, self.state.sc
@@ -34,10 +33,9 @@ class HotColdSampler:
             self.rebuild(scores)
             return
         sampler.score[cells] = new
-        above = np.abs(sampler.score[cells]) > sampler.limit[np.minimum(cells, HEAVY)]
-        risers = cells[above]
-        sc.n_risers = risers.size
-        sampler.risers[: risers.size] = risers[: sampler.risers.size]
+        # A cell that sank is no riser, and the kernel sees that.
+        sc.n_risers = cells.size
+        sampler.risers[: cells.size] = cells[: sampler.risers.size]
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """n draws: the place of a cell with the sign +, the number of cells later with the sign -."""
@@ -45,8 +43,7 @@ class HotColdSampler:
         done = 0
         while (done := draw_into(drawn, done, self.state, rng, 0)) < n:
             assert self.state.sc.event != kernel.BROKEN
-            self.state.sc.event = kernel.NOTHING
-            kernel.rebuild(self.state.sampler, self.state.sc)
+            self.state.sc.event, self.state.sc.rebuild = kernel.NOTHING, 1
         return drawn
 
 
@@ -84,30 +81,23 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     n = scores.size
     pool = 2 * n + 64 * (B + 2)
     sc = kernel.make_scalars()
-    sc.outputs, sc.n_cells, sc.kappa = 1, n, kappa
+    sc.outputs, sc.n_cells, sc.kappa, sc.rebuild = 1, n, kappa, 1
     sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
-    sc.debt_limit, sc.exact_at, sc.ceiling = n // 8 + 1000, -1, -1
+    sc.debt_limit = n // 8 + 1000
     whole, reals = np.zeros(0, np.int32), np.zeros(0)
-    labels, entries, shares = (np.zeros(0, kind) for kind in (np.uint32, np.uint64, np.float32))
-    begin, end = np.zeros(n, np.int32), np.zeros(n, np.int32)
     return kernel.State(
-        kernel.Matrix(
-            whole, whole, shares, reals, labels, entries, shares, begin, end, np.zeros(1, np.int64)
-        ),
-        kernel.Rows(reals, reals, reals, whole, whole, reals, whole, whole),
+        kernel.Matrix(whole, whole, reals, np.zeros(n + 1, np.int32), np.zeros(0, np.uint64)),
+        kernel.Rows(reals, reals, reals, whole, reals, whole, whole),
         kernel.Calendar(whole, whole, whole, whole),
         kernel.Sampler(
             score=scores,
-            slack=np.zeros(HEAVY + 1, np.int64),
-            limit=np.zeros(HEAVY + 1, np.int64),
+            slack=np.zeros(n, scores.dtype),
             slot=np.full(n, -1, np.int32),
             members=np.zeros(pool, np.int32),
             depth_of=np.zeros(pool, np.uint8),
-            start=np.zeros(B + 1, np.int64),
+            start=np.zeros(B + 2, np.int64),
             size=np.zeros(B + 1, np.int64),
-            room=np.zeros(B + 1, np.int64),
             risers=np.zeros(4096, np.int32),
-            bins=np.zeros(4 * B + 1, np.int64),
         ),
         cells=np.zeros(0, np.int64),
         signs=np.zeros(0, np.int8),

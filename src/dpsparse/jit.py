@@ -23,8 +23,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 
 def _module_or_none(name: str) -> Any:
     try:
@@ -73,19 +71,7 @@ def _fetch(context: Any, array: Any, place: Any) -> Any:
     return numba.types.void(array, place), generate
 
 
-def _ones(context: Any, word: Any) -> Any:
-    """How many bits of a word are one: a single instruction."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return numba.types.uint64(numba.types.uint64), generate
-
-
 fetch: Any = numba.extending.intrinsic(_fetch) if _compiles else lambda array, place: None
-ones: Any = (
-    numba.extending.intrinsic(_ones) if _compiles else lambda word: np.uint64(int(word).bit_count())
-)
 
 
 def _enter(dispatcher: Any, arguments: tuple[Any, ...], code: Any) -> None:

@@ -48,7 +48,7 @@ def test_no_entry_is_above_a_released_bound(bound):
     ):
         arrays = RowArrays(*mapped.bounded(bound).arrays())
         problem = Problem(Logistic(), 1.0, 1, 1.0 / bound, 1.0, 2**8, feature_bound=bound)
-        kernel_has, _ = lay_out(arrays, problem)
+        kernel_has, *_ = lay_out(arrays, problem)
         shares = np.abs(kernel_has.entries.astype(np.uint32).view(np.float32))
         assert shares.max() == 1.0
         table = BoundedData(arrays.matrix(), arrays.targets, FREE)

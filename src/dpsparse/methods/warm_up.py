@@ -19,7 +19,7 @@ def fit_common_kinds() -> None:
     labels = np.arange(60) % 2
     two, number = Domain(classes=[0, 1], n_samples=60), Domain(target_bound=1.0, n_samples=60)
     three = Domain(classes=[0, 1, 2], n_samples=60)
-    # Wide enough for boxes, and so tall that scores lag (methods/frank_wolfe/README.md).
+    # Wide enough for boxes, and so tall that all scores are exact (methods/frank_wolfe/README.md).
     wide = sp.random_array((500, 3000), density=0.004, rng=0, format="csr")
     tall = sp.csr_array(np.maximum(np.cos(np.outer(np.arange(6000), np.arange(1, 7))), 0.0))
     dense = np.cos(np.outer(np.arange(300), np.arange(1, 21)))

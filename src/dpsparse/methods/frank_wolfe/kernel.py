@@ -9,19 +9,17 @@ and cold with pictures; read it first.
     v_i += -s (t+2) x_ij      for the rows that own j          margin m_i = offset + scale(t) v_i
     scale(t) = 2 radius c / ((t+1)(t+2))          steps 2/(t+3) from w = 0, in closed form
 
-The scores may be stale, never by more than `slack`: |G_j - score_j| <= slack_j at every draw. Who
-keeps that promise is the one thing that differs between the two ways to run:
+There are two ways to make a step, and a pick has the same law in both:
 
-    boxes   every row's margin stays within theta of the margin its slope was taken at (calendar)
-    lagging every slope is taken anew at every step and compared with the slope behind the scores;
-            the scores are pulled again when the sum of all differences exceeds a reserve
+    BOXES   scores may be stale, never by more than `slack`: every row's margin stays within theta of
+            the margin its slope was taken at. A draw in doubt reads column j and computes G_j.
+    EXACT   all slopes and all scores are computed at every step; the slack is 0.
 
-A draw is settled by the two ends of the stale score where they agree, otherwise by the exact G_j
-from column j. Proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
+Which way pays is decided in scores.py: `advance` stops at the step, says so in `event`, and is called
+again. Proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
-What is rare (refresh all rows, choose tau, rebuild the sampler) happens in run.py: `advance` stops
-at the step, says why in `event`, and is called again. That keeps what must be compiled small; for
-the same reason inner functions have no Python wrappers and take the groups of arrays they use. One
+Inner functions have no Python wrappers and take the groups of arrays they use, each is called from as few
+places as possible, and nothing is assigned to slices: that keeps the time to compile short. All is in one
 file but for the losses, because Numba's cache does not see edits in another.
 """
 
@@ -34,13 +32,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpsparse.jit import njit, ones
+from dpsparse.jit import njit
 from dpsparse.rows.loss_kernels import SOFTMAX, exp, slope
 
 DRAW, SERVE, MOVE = 0, 1, 2  # what `advance` does with a step
-# Events: why it stopped. BROKEN: a promise of the sampler does not hold, so no draw may be made.
-NOTHING, LAGS, PULL, CROWDED, REBUILD, RETUNE, LOOK, BROKEN = 0, 1, 2, 3, 4, 5, 6, 7
-ACCEPTED, NEAR, FAR, STALE, OUTSIDE = 0, 1, 2, 3, 4  # verdicts on a proposal
+EXACT, OPENING, BOXES = 0, 1, 2  # how it is made; OPENING: boxes will be centred first
+# Why `advance` stopped. BROKEN: a promise of the sampler does not hold, so no draw may be made.
+NOTHING, RETUNE, BROKEN = 0, 1, 2
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
@@ -50,20 +48,16 @@ LN2 = math.log(2.0)
 # The envelope of a proposal holds up to this much in its logarithm: rounding alone stays below 1e-12.
 ENVELOPE_ROUNDING = 1e-9
 TINY = 2.0**-100  # smaller entries are none (`clipping.TINY`)
-QUARTERS = 2.0 ** (-0.25 * np.arange(4 * B + 1))  # weights of quarter depths
-# The HEAVY fullest columns have the first labels and bounds of their own; all others share one.
-HEAVY = 1024
-BLOCK = 2**16  # columns of a bucket, and rows named together, while entries are laid out
 
 _SCALARS = np.dtype(
     [
         # The problem: constant through a run.
-        ("outputs", np.int64),  # K; a cell is label * K + output
+        ("outputs", np.int64),  # K; a cell is column * K + output
         ("loss", np.int64),
         ("steps", np.int64),
         ("resolution", np.int64),  # S: whole units a row may add to a score
-        ("n_cells", np.int64),  # columns without entries included: they have no arrays
-        ("intercept", np.int64),  # label of the constant column, -1 without one
+        ("n_cells", np.int64),
+        ("intercept", np.int64),  # the constant column, -1 without one
         ("kappa", np.float64),  # per unit of score; 0 for the arg max
         ("reach", np.float64),  # radius * feature_bound
         ("factor", np.float64),  # 1 / feature_bound
@@ -72,28 +66,18 @@ _SCALARS = np.dtype(
         ("smoothness", np.float64),
         ("cutoff", np.float64),
         # How stale the scores may be.
-        ("boxes", np.int64),  # 1: boxes, 0: lagging
+        ("way", np.int64),
         ("theta", np.float64),  # half width of a box
-        ("reserve", np.int64),  # lagging: sum of slope differences the slack allows
-        ("lag", np.int64),  # that sum at the step `fresh_at`
-        ("distance", np.float64),  # at least the L2 norm of these differences
-        ("fresh_at", np.int64),
-        ("exact_at", np.int64),  # lagging: step at which all scores are exact, for one draw
-        ("light", np.int64),  # largest |score| of a light column at the last pull of all
-        # Lagging: no light |score| can be larger, for any stored ones; -1: the stored ones say.
-        ("ceiling", np.int64),
-        ("seek", np.int64),  # lagging: pulls of all columns until run.py looks for leaders again
+        ("fresh_at", np.int64),  # step at which all slopes and scores were last computed
         ("n_leavers", np.int64),  # rows that left their box since the last draw
         # Is it worth it? All in row renewals.
-        ("renewed", np.int64),  # spent, less what the steps so far may cost
-        ("afford", np.int64),  # what one step may cost: as much as one without boxes
+        ("renewed", np.int64),  # spent, less what as many steps without boxes would cost
         ("refresh_cost", np.int64),  # of all rows and all scores
         ("look", np.int64),  # step at which boxes are tried again
         # The sampler.
         ("top", np.int64),  # depth 0 begins here
         ("width", np.int64),  # of a depth, in units of score: weights halve
-        ("cold_weight", np.int64),
-        ("log_cold", np.float64),
+        ("edge", np.int64),  # the depth of all cells that are not listed
         ("total", np.int64),  # of all proposal weights
         ("rebuild", np.int64),
         ("n_risers", np.int64),
@@ -103,7 +87,7 @@ _SCALARS = np.dtype(
         ("event", np.int64),
         ("verified", np.int64),
         ("scattered", np.int64),
-        ("pulls", np.int64),
+        ("refreshes", np.int64),
     ]
 )
 
@@ -119,19 +103,9 @@ class Matrix(NamedTuple):
 
     indptr: np.ndarray
     indices: np.ndarray
-    # Entries, not yet divided by the feature bound: one of the two, the other is empty (one compiled kernel for both).
-    floats: np.ndarray
-    doubles: np.ndarray
-    # feature -> label, the HEAVY fullest columns first, no empty ones: of every 64 columns the bits of the light and of
-    # the heavy ones that have entries, and the labels of the first light and of the first heavy one
-    marks: np.ndarray
-    # Entries by columns, in the order of columns, each uint64: a row, and the bits of entry / feature bound in float32.
-    entries: np.ndarray
-    shares: np.ndarray  # the same memory as float32: a column that owns all rows keeps its numbers alone, side by side
-    # By label: where its entries begin; ~ of that for a light one with a heavy one or none behind it (`_span`)
-    begin: np.ndarray
-    heavy_end: np.ndarray  # where a heavy column ends; a light one ends where the next begins
-    sums: np.ndarray  # room for running sums of the entries of short columns
+    values: np.ndarray  # not yet clipped and divided by the feature bound: `_entry` does it
+    start: np.ndarray  # (columns + 1,) where the entries of a column begin
+    entries: np.ndarray  # each uint64: a row, and the bits of entry / feature bound in float32
 
 
 class Rows(NamedTuple):
@@ -141,14 +115,13 @@ class Rows(NamedTuple):
     v: np.ndarray  # margins in units of _scale, without the offset
     mref: np.ndarray  # scale * v at which the stored slopes were taken: centre of the box
     q: np.ndarray  # slopes behind the scores, int32 in units of slope_bound * 2^-28
-    fresh: np.ndarray  # slopes at the true margins of step `fresh_at`
     offset: np.ndarray  # (K,) public margin of a row without features
     units: np.ndarray  # (K,) slopes of the row at hand
     leavers: np.ndarray  # (n,) rows that need a new box before the next draw
 
 
 class Calendar(NamedTuple):
-    """Doubly linked lists of rows by the step at which they must be looked at."""
+    """Doubly linked lists of rows by the step at which they leave their box."""
 
     due: np.ndarray  # `steps` means never
     after: np.ndarray
@@ -160,16 +133,15 @@ class Sampler(NamedTuple):
     """Scores, how far they may be off, and the lists of hot cells."""
 
     score: np.ndarray  # int32, or int64 where 32 bits might not do
-    slack: np.ndarray  # (HEAVY + 1,) by label: how far a score may be from exact; last: all others
-    limit: np.ndarray  # (HEAVY * K + 1,) by cell: a |score| above it may have left its depth
-    slot: np.ndarray  # position in `members`, -1 for a cold cell
-    members: np.ndarray
+    slack: np.ndarray  # by column: how far a score may be from exact
+    slot: (
+        np.ndarray
+    )  # position in `members`, 0 for a cold cell; zeros that nobody writes take no memory
+    members: np.ndarray  # the first place is not used
     depth_of: np.ndarray  # of each member
-    start: np.ndarray  # (B + 1,) of each depth in `members`
-    size: np.ndarray
-    room: np.ndarray
-    risers: np.ndarray  # cells seen above their limit since the last draw
-    bins: np.ndarray  # (4 B + 1,) cells by quarter depth, at the last rebuild
+    start: np.ndarray  # (B + 2,) of each depth in `members`
+    size: np.ndarray  # (B + 1,)
+    risers: np.ndarray  # cells seen above their depth since the last draw
 
 
 class State(NamedTuple):
@@ -187,7 +159,6 @@ class State(NamedTuple):
 # together with the missing wrappers this halves the time to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 _kernel: Any = njit(cache=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
-_summing: Any = njit(cache=True, fastmath={"reassoc"}, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
 _inner: Any = njit(no_cpython_wrapper=True, **_OPTIONS)  # type: ignore[call-overload, unused-ignore]
 
 
@@ -216,12 +187,6 @@ def _entry(value, factor, limit):
 
 
 @_inner
-def _raw(floats, doubles, p):
-    """The entry at p of the array that is in use."""
-    return np.float64(floats[p]) if doubles.size == 0 else doubles[p]
-
-
-@_inner
 def _whole(r):
     """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
     r = min(max(r, -SLOPE_UNITS), SLOPE_UNITS) if r == r else 0.0
@@ -235,47 +200,19 @@ def _part(q, unit, x):
 
 
 @_inner
-def _pack(row, x):
-    """A row and a float32 in one word: a column is written, and read, at one place."""
-    return np.uint64(row) << np.uint64(32) | np.uint64(np.float32(x).view(np.uint32))
-
-
-@_inner
-def _owner(entry):
-    return entry >> np.uint64(32)
-
-
-@_inner
 def _share(entry):
     return np.uint32(entry & np.uint64(0xFFFFFFFF)).view(np.float32)
 
 
-@_inner
-def _row_at(entries, full, lo, p):
-    """The row of place p in a column that begins at lo; one that owns all rows (`full`) does not name them."""
-    return p - lo if full else _owner(entries[p])
-
-
-@_inner
-def _share_at(entries, shares, full, lo, p):
-    return shares[p + lo] if full else _share(entries[p])  # 2 lo + (p - lo)
-
-
-@_inner
-def _size_bits(entry):
-    """The bits of |share|, which are in the order of the numbers."""
-    return np.uint32(entry & np.uint64(0x7FFFFFFF))
-
-
-# ---- slopes ----
+# ---- slopes and scores ----
 
 
 @_inner
 def _row_slopes(margins, scale, y, offset, units, sc, i):
     """Slopes of row i at offset + scale * margins into `units`.
 
-    Every slope is taken by these formulas, here or in `lag_of_rows`: an exact score is the same
-    bit for bit, whoever asked for it.
+    Every slope is taken by these formulas, here or in `_refresh`: an exact score is the same bit for bit, whoever
+    asked for it.
     """
     K = sc.outputs
     at = i * K
@@ -295,30 +232,67 @@ def _row_slopes(margins, scale, y, offset, units, sc, i):
         units[k] = _whole((p - (k == y[i])) * unit)
 
 
-@_kernel
-def lag_of_rows(rows, sc, t):
-    """Slopes of all rows at their true margins into `fresh`; how far they are from the stored ones."""
-    v, y, q, fresh = rows.v, rows.y, rows.q, rows.fresh
-    scale, unit = _scale(sc, t), SLOPE_UNITS / sc.slope_bound
-    loss, cutoff, offset, K = sc.loss, sc.cutoff, rows.offset[0], sc.outputs
-    if loss == SOFTMAX:
+@_inner
+def _refresh(matrix, rows, score, sc, t):
+    """All slopes at the true margins of step t, and all scores from them, column by column."""
+    v, y, q, entries = rows.v, rows.y, rows.q, matrix.entries
+    scale, K = _scale(sc, t), np.uint64(sc.outputs)
+    if sc.loss == SOFTMAX:
         for i in range(y.size):
             _row_slopes(v, scale, y, rows.offset, rows.units, sc, i)
-            for k in range(K):
-                fresh[i * K + k] = rows.units[k]
-    else:
+            for k in range(sc.outputs):
+                q[i * sc.outputs + k] = rows.units[k]
+    else:  # the same formulas, in a loop that the processor can take several at a time
+        loss, cutoff, offset, unit = (
+            sc.loss,
+            sc.cutoff,
+            rows.offset[0],
+            SLOPE_UNITS / sc.slope_bound,
+        )
         for i in range(y.size):
-            fresh[i] = _whole(slope(loss, offset + scale * v[i], y[i], cutoff) * unit)
-    # Squares in units of 2^-16, rounded up: whole numbers, so the loop vectorises.
-    lag, squares = np.int64(0), np.int64(0)
-    for i in range(q.size):
-        d = np.int64(abs(fresh[i] - q[i]))
-        lag += d
-        coarse = (d + 4095) >> 12
-        squares += coarse * coarse
-    sc.lag, sc.fresh_at = lag, t
-    # Squares of more rows might overflow: there the L2 norm is only known to be at most the L1 norm.
-    sc.distance = 4096.0 * math.sqrt(squares) if q.size < 2**28 else float(lag)
+            q[i] = _whole(slope(loss, offset + scale * v[i], y[i], cutoff) * unit)
+    unit, lo = sc.resolution / SLOPE_UNITS, np.uint64(0)
+    for j in range(matrix.start.size - 1):
+        hi = np.uint64(matrix.start[j + 1])
+        if sc.outputs == 1:  # two loops, because this one takes several entries at a time
+            g = np.int64(0)
+            for p in range(lo, hi):
+                g += _part(q[entries[p] >> np.uint64(32)], unit, _share(entries[p]))
+            score[j] = g
+        else:
+            for k in range(K):
+                g = np.int64(0)
+                for p in range(lo, hi):
+                    g += _part(q[(entries[p] >> np.uint64(32)) * K + k], unit, _share(entries[p]))
+                score[np.uint64(j) * K + k] = g
+        lo = hi
+    sc.fresh_at = t
+    sc.refreshes += 1
+
+
+@_inner
+def _exact_score(matrix, rows, sc, cell, t):
+    """The score of one cell at the true margins."""
+    K, unit, scale = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t)
+    column, k = cell // K, cell % K
+    g, lo, hi = np.int64(0), np.int64(matrix.start[column]), np.int64(matrix.start[column + 1])
+    for p in range(lo, hi):
+        entry = matrix.entries[p]
+        _row_slopes(
+            rows.v, scale, rows.y, rows.offset, rows.units, sc, np.int64(entry >> np.uint64(32))
+        )
+        g += _part(rows.units[k], unit, _share(entry))
+    sc.verified += hi - lo
+    sc.debt += (hi - lo) // 4
+    sc.renewed += (hi - lo) // 8
+    return g
+
+
+@_kernel
+def exact_scores(matrix, rows, sc, cells, t, out):
+    """The scores of some cells at the true margins."""
+    for c in range(cells.size):
+        out[c] = _exact_score(matrix, rows, sc, cells[c], t)
 
 
 # ---- boxes and calendar ----
@@ -333,8 +307,9 @@ def _outside(v, mref, K, theta, i, scale):
 
 
 @_inner
-def _schedule(v, mref, due, after, before, head, sc, i, t):
+def _schedule(v, mref, calendar, sc, i, t):
     """Enter row i at the step t' at which m (t+1)(t+2)/((t'+1)(t'+2)) will have left its box."""
+    due, after, before, head = calendar.due, calendar.after, calendar.before, calendar.head
     K, steps, theta = sc.outputs, sc.steps, sc.theta
     sc.renewed += 1
     if due[i] < steps:  # leave the old place in the calendar
@@ -363,50 +338,29 @@ def _schedule(v, mref, due, after, before, head, sc, i, t):
     due[i] = when
 
 
-@_kernel
-def schedule_all(rows, calendar, sc, t):
-    """A new calendar for all rows, whose boxes were just centred."""
-    calendar.head[:] = -1
-    calendar.due[:] = sc.steps
-    for i in range(calendar.due.size):
-        _schedule(
-            rows.v, rows.mref, calendar.due, calendar.after, calendar.before, calendar.head,
-            sc, i, t,
-        )  # fmt: skip
-
-
 @_inner
-def _collect_due(rows, calendar, sc, t):
-    """Add the rows due at step t to the leavers, or enter them again if their box still holds."""
-    v, mref, due, after, head = rows.v, rows.mref, calendar.due, calendar.after, calendar.head
-    K, theta, scale = sc.outputs, sc.theta, _scale(sc, t)
-    i = np.int64(head[t])
-    head[t] = -1
-    while i >= 0:
-        following = np.int64(after[i])
-        due[i] = sc.steps
-        if _outside(v, mref, K, theta, i, scale):
-            rows.leavers[sc.n_leavers] = i
-            sc.n_leavers += 1
-        else:
-            _schedule(v, mref, due, after, calendar.before, head, sc, i, t)
-        i = following
+def _open_boxes(rows, calendar, sc, t):
+    """Boxes of all rows, centred at the margins that the slopes were just taken at, and a new calendar."""
+    scale = _scale(sc, t)
+    for k in range(rows.v.size):
+        rows.mref[k] = scale * rows.v[k]
+    for day in range(calendar.head.size):
+        calendar.head[day] = -1
+    renewed = sc.renewed
+    for i in range(calendar.due.size):
+        calendar.due[i] = sc.steps
+        _schedule(rows.v, rows.mref, calendar, sc, i, t)
+    sc.n_leavers, sc.way, sc.renewed = 0, BOXES, renewed
 
 
 @_inner
 def _renew(matrix, rows, calendar, sampler, sc, t):
     """New boxes for the leavers: new slopes, and their change added to the scores."""
-    v, mref, q, units = rows.v, rows.mref, rows.q, rows.units
-    indptr, indices, marks = matrix.indptr, matrix.indices, matrix.marks
-    floats, doubles = matrix.floats, matrix.doubles
-    score, slot, depth_of, limit = sampler.score, sampler.slot, sampler.depth_of, sampler.limit
-    risers, light_slack = sampler.risers, sampler.slack[HEAVY]
-    K, unit, factor = sc.outputs, sc.resolution / SLOPE_UNITS, sc.factor
-    scale, ahead = _scale(sc, t), 0.5 * sc.theta
-    top, width, light = sc.top, sc.width, limit.size - 1
-    n_risers, n_scattered = sc.n_risers, np.int64(0)
-    if 3 * sc.n_leavers > rows.y.size:
-        sc.event = PULL  # pulling all columns is cheaper than scattering that many rows
+    v, mref, q, units, values = rows.v, rows.mref, rows.q, rows.units, matrix.values
+    score, slack, slot, risers = sampler.score, sampler.slack, sampler.slot, sampler.risers
+    K, unit, scale, ahead = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t), 0.5 * sc.theta
+    top, width, n_risers = sc.top, sc.width, sc.n_risers
+    cold_top = top - sc.edge * width
     for r in range(sc.n_leavers):
         i = np.int64(rows.leavers[r])
         # The box is centred ahead of the margins, on their way to zero: they stay for longer.
@@ -414,318 +368,124 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
             m = scale * v[k]
             mref[k] = m - min(max(m, -ahead), ahead)
         _row_slopes(mref, 1.0, rows.y, rows.offset, units, sc, i)
+        lo, hi = np.int64(matrix.indptr[i]), np.int64(matrix.indptr[i + 1])
         for k in range(K):
             old, new = q[i * K + k] * unit, units[k] * unit
             q[i * K + k] = units[k]
-            if sc.event == PULL or old == new:
+            if old == new:
                 continue
-            lo, hi = np.int64(indptr[i]), np.int64(indptr[i + 1])
-            n_scattered += hi - lo
+            sc.scattered += hi - lo
             for p in range(lo, hi + (sc.intercept >= 0)):
                 if p < hi:
-                    label = _label(marks, np.uint64(indices[p]))
-                    x = _entry(_raw(floats, doubles, p), factor, sc.limit)
+                    column = np.int64(matrix.indices[p])
+                    x = _entry(values[p], sc.factor, sc.limit)
                 else:
-                    label, x = sc.intercept, np.float32(1.0)
-                cell = label * K + k
+                    column, x = sc.intercept, np.float32(1.0)
+                cell = column * K + k
                 g = np.int64(score[cell]) + _part(new, 1.0, x) - _part(old, 1.0, x)
                 score[cell] = g
-                g = abs(g)
-                if g > limit[min(cell, light)]:
+                upper = abs(g) + slack[column]
+                if upper > cold_top:
                     s = slot[cell]
-                    if cell >= light and s >= 0 and g + light_slack <= top - depth_of[s] * width:
-                        continue  # a hot cell that is still within its depth
-                    if n_risers < risers.size:
-                        risers[n_risers] = cell
-                    n_risers += 1
-        _schedule(v, mref, calendar.due, calendar.after, calendar.before, calendar.head, sc, i, t)
+                    if s == 0 or upper > top - np.int64(sampler.depth_of[s]) * width:
+                        if n_risers < risers.size:
+                            risers[n_risers] = cell
+                        n_risers += 1
+        _schedule(v, mref, calendar, sc, i, t)
     sc.n_risers, sc.n_leavers = n_risers, 0
-    sc.scattered += n_scattered
-
-
-# ---- scores ----
-
-
-@_inner
-def _first(begin, label):
-    """Where the entries of a label begin."""
-    at = np.int64(begin[label])
-    return np.uint64(at if at >= 0 else ~at)
-
-
-@_inner
-def _span(matrix, label):
-    """Where the entries of a label begin and end. Entries are in the order of columns, as light labels are: a light
-    column ends where the next label begins, or the next heavy column if there is one in between."""
-    begin, lo, n_heavy = matrix.begin, _first(matrix.begin, label), matrix.heavy_end.size
-    if label < n_heavy:
-        return lo, np.uint64(matrix.heavy_end[label])
-    if begin[label] >= 0:
-        return lo, _first(begin, label + 1)
-    a, b = 0, n_heavy
-    while a < b:
-        middle = (a + b) >> 1
-        if np.uint64(begin[middle]) > lo:
-            b = middle
-        else:
-            a = middle + 1
-    return lo, np.uint64(begin[a]) if a < n_heavy else np.uint64(matrix.entries.size)
-
-
-@_kernel
-def lengths(matrix, labels, out):
-    """Numbers of entries of some labels."""
-    for c in range(labels.size):
-        lo, hi = _span(matrix, labels[c])
-        out[c] = hi - lo
-
-
-@_inner
-def _pull_light(matrix, slopes, score, unit, first, last):
-    """Scores of light labels, one output each: as differences of running sums, so that the ends of short columns are
-    not guessed. Their sums are of whole numbers, and the same."""
-    begin, entries, sums = matrix.begin, matrix.entries, matrix.sums
-    n, room, label = np.uint64(slopes.size), np.uint64(sums.size), first
-    while label < last:
-        lo, hi = _span(matrix, label)
-        # Columns side by side that have room together; those that own all rows do not name them.
-        stop, at, to, end = label, lo, hi, lo
-        while stop < last and at == end and to - lo < room and to - at != n:
-            stop, end = stop + 1, to
-            if stop < last:
-                at, to = _span(matrix, stop)
-        g = np.int64(0)
-        if stop > label:
-            for s in range(end - lo):
-                sums[s] = g
-                g += _part(slopes[_owner(entries[lo + s])], unit, _share(entries[lo + s]))
-            sums[end - lo] = g
-            for c in range(stop - 1, label - 1, -1):  # each ends where the one behind it begins
-                at = _first(begin, c)
-                score[c] = sums[end - lo] - sums[at - lo]
-                end = at
-        else:
-            stop, full = label + 1, hi - lo == n
-            for p in range(lo, hi):
-                x = _share_at(entries, matrix.shares, full, lo, p)
-                g += _part(slopes[_row_at(entries, full, lo, p)], unit, x)
-            score[label] = g
-        label = stop
-
-
-@_kernel
-def pull(matrix, slopes, score, sc, first, last):
-    """Scores of the labels first..last-1 from the given slopes, column by column."""
-    K, unit, entries = np.uint64(sc.outputs), sc.resolution / SLOPE_UNITS, matrix.entries
-    stop = min(max(first, HEAVY), last) if K == 1 else last
-    _pull_light(matrix, slopes, score, unit, stop, last)
-    for label in range(first, stop):
-        # Unsigned positions allow vector instructions.
-        lo, hi = _span(matrix, label)
-        full = (hi - lo) * K == np.uint64(slopes.size)
-        if K == 1 and full:
-            g = np.int64(0)
-            for i in range(hi - lo):
-                g += _part(slopes[i], unit, matrix.shares[lo + lo + i])
-            score[label] = g
-        elif K == 1:
-            g = np.int64(0)
-            for p in range(lo, hi):
-                g += _part(slopes[_owner(entries[p])], unit, _share(entries[p]))
-            score[label] = g
-        else:
-            for k in range(K):
-                g = np.int64(0)
-                for p in range(lo, hi):
-                    x = _share_at(entries, matrix.shares, full, lo, p)
-                    g += _part(slopes[_row_at(entries, full, lo, p) * K + k], unit, x)
-                score[np.uint64(label) * K + k] = g
-
-
-@_kernel
-def pull_some(matrix, slopes, score, sc, labels):
-    """The same for some labels."""
-    for c in range(labels.size):
-        pull(matrix, slopes, score, sc, labels[c], labels[c] + 1)
-
-
-@_inner
-def _exact_score(matrix, rows, sc, cell, t):
-    """The score of one cell at the true margins."""
-    K, unit, scale = sc.outputs, sc.resolution / SLOPE_UNITS, _scale(sc, t)
-    label, k = cell // K, cell % K
-    entries, shares, units = matrix.entries, matrix.shares, rows.units
-    g = np.int64(0)
-    if label >= matrix.begin.size:
-        return g
-    lo, hi = _span(matrix, label)
-    n = np.int64(hi - lo)
-    full = n == rows.y.size
-    sc.verified += n
-    if sc.fresh_at == t:  # the slopes are known: a fast read
-        sc.debt += n // 32
-        for p in range(lo, hi):
-            i = np.int64(_row_at(entries, full, lo, p))
-            g += _part(rows.fresh[i * K + k], unit, _share_at(entries, shares, full, lo, p))
-        return g
-    sc.debt += n // 4
-    sc.renewed += n // 8
-    if (
-        sc.loss != SOFTMAX
-    ):  # the same formulas, in a loop that the processor can take several at a time
-        v, y, offset, loss, cutoff = rows.v, rows.y, rows.offset[0], sc.loss, sc.cutoff
-        bound = SLOPE_UNITS / sc.slope_bound
-        for p in range(lo, hi):
-            i = _row_at(entries, full, lo, p)
-            q = _whole(slope(loss, offset + scale * v[i], y[i], cutoff) * bound)
-            g += _part(q, unit, _share_at(entries, shares, full, lo, p))
-        return g
-    for p in range(lo, hi):
-        i = np.int64(_row_at(entries, full, lo, p))
-        _row_slopes(rows.v, scale, rows.y, rows.offset, units, sc, i)
-        g += _part(units[k], unit, _share_at(entries, shares, full, lo, p))
-    return g
-
-
-@_kernel
-def exact_scores(matrix, rows, sc, cells, t, out):
-    """The scores of some cells at the true margins."""
-    for c in range(cells.size):
-        out[c] = _exact_score(matrix, rows, sc, cells[c], t)
 
 
 # ---- sampler ----
 
 
 @_inner
-def _upper(score, slack, K, cell):
-    """The largest |G| a cell can have."""
-    return abs(np.int64(score[cell])) + slack[min(cell // K, HEAVY)]
+def _depth(gap, width):
+    """gap // width, rounded down exactly, and at most B: where all numbers fit, the quotient of floats never reaches
+    a whole number that the true one does not, and is found several times faster."""
+    if gap >= B * width:
+        return np.int64(B)
+    if width < 2**40:
+        return np.int64(np.float64(gap) / np.float64(width))
+    return gap // width
 
 
 @_inner
 def _append(sampler, sc, cell, d):
     """List a cell at depth d, or ask for a rebuild if there is no room."""
-    if d < 0 or sampler.size[d] == sampler.room[d]:
+    s = sampler.start[d] + sampler.size[d]
+    if s == sampler.start[d + 1]:
         sc.rebuild = 1
         return
-    s = sampler.start[d] + sampler.size[d]
     sampler.size[d] += 1
     sampler.members[s], sampler.depth_of[s], sampler.slot[cell] = cell, d, s
     sc.total += 1 << (B - d)
-    if cell < sampler.limit.size - 1:
-        sampler.limit[cell] = sc.top - d * sc.width - sampler.slack[cell // sc.outputs]
 
 
 @_inner
-def _quarter(gap, width):
-    """4 gap // width, rounded down exactly: where all numbers fit, the quotient of floats never reaches a whole number
-    that the true one does not, and is found several times faster."""
-    if width < 2**40:  # gap is less than B of them
-        return np.int64(np.float64(4 * gap) / np.float64(width))
-    return 4 * gap // width
-
-
-@_kernel
-def rebuild(sampler, sc):
-    """Choose the top and the cold threshold from a histogram of bounds; list the hot cells."""
-    K, width, kappa = sc.outputs, sc.width, sc.kappa
-    score, slot, slack, limit = sampler.score, sampler.slot, sampler.slack, sampler.limit
-    bins = sampler.bins
-    n_heavy = min(HEAVY * K, score.size)
-    # Light cells of which only a ceiling is known cannot be listed, like columns without entries.
-    n_listed = n_heavy if sc.ceiling >= 0 else score.size
-    light = np.int64(0)
-    for cell in range(n_heavy, n_listed):
-        light = max(light, abs(np.int64(score[cell])))
-    light = sc.ceiling if sc.ceiling >= 0 else light + slack[HEAVY]
-    largest = light
-    for cell in range(n_heavy):
-        largest = max(largest, _upper(score, slack, K, cell))
+def _rebuild(sampler, sc):
+    """Choose the top and the cold depth from a histogram of bounds; list the hot cells."""
+    score, slot, slack, members = sampler.score, sampler.slot, sampler.slack, sampler.members
+    start, size = sampler.start, sampler.size
+    K, width, largest = sc.outputs, sc.width, np.int64(0)
+    for j in range(slack.size):
+        for cell in range(j * K, j * K + K):
+            largest = max(largest, abs(np.int64(score[cell])) + slack[j])
     top = (largest // width + 1 + HEADROOM) * width
-    bins[:] = 0  # quarter depths; the last bin is everything below
-    # Where heavy columns lead by more than all depths, the others need no look.
-    n_seen = n_heavy if light <= top - B * width else n_listed
-    bins[4 * B] = n_listed - n_seen
-    light_top = top - slack[HEAVY]
-    for cell in range(n_seen):
-        if cell < n_heavy:
-            gap = top - _upper(score, slack, K, cell)
-        else:
-            gap = light_top - abs(np.int64(score[cell]))
-        bins[_quarter(gap, width) if gap < B * width else 4 * B] += 1
-    # Columns without entries have score 0 and no list to be in: the cold threshold stays above what
-    # cells without a list can reach.
-    n_unlisted = sc.n_cells - n_listed
-    lowest = min(4 * B, 4 * (top - max(sc.ceiling, 0)) // width) if n_unlisted > 0 else 4 * B
-    bins[lowest] += n_unlisted
-    mass = 0.0
-    for b in range(4 * B + 1):
-        mass += bins[b] * QUARTERS[b]
-    # Listing a cell costs memory traffic at every touch, not listing it costs rejections: the cold
-    # set may take the weight that one cell at its threshold has, times all cells, up to 1.3 of the
-    # weight that would be proposed anyway.
-    edge = 0  # cells of quarter depth >= edge are cold
-    n_hot = 0
-    while edge < lowest and sc.n_cells * QUARTERS[edge] > 1.3 * mass:
-        if 2 * (n_hot + bins[edge]) > sampler.members.size - 64 * (B + 1):
-            break
-        n_hot += bins[edge]
-        edge += 1
-    cold_top = top - (edge * width) // 4
-    weight = math.ceil(2.0**B * math.exp(-kappa * (top - cold_top)) * (1.0 + 1e-9))
-    sc.top, sc.cold_weight = top, int(weight)
-    sc.log_cold = math.log(weight) - B * LN2
-    sc.total = sc.n_cells * sc.cold_weight
-    for c in range(limit.size):
-        limit[c] = cold_top - slack[min(c // K, HEAVY)]
-    at = 0
     for d in range(B + 1):
-        for m in range(sampler.start[d], sampler.start[d] + sampler.size[d]):
-            slot[sampler.members[m]] = -1
-        sampler.start[d], sampler.size[d] = at, 0
-        count = np.int64(0)
-        for b in range(4 * d, min(4 * d + 4, edge)):
-            count += bins[b]
-        sampler.room[d] = count + count // 2 + 64
-        at += sampler.room[d]
-    cold_score = cold_top - slack[HEAVY]
-    for cell in range(n_heavy if light <= cold_top else n_listed):
-        if cell >= n_heavy and abs(np.int64(score[cell])) <= cold_score:
-            continue
-        bound = _upper(score, slack, K, cell)
-        if bound > cold_top:
-            _append(sampler, sc, cell, (top - bound) // width)
+        for m in range(start[d], start[d] + size[d]):
+            slot[members[m]] = 0
+        size[d] = 0
+    for j in range(slack.size):
+        for cell in range(j * K, j * K + K):
+            size[_depth(top - abs(np.int64(score[cell])) - slack[j], width)] += 1
+    mass = 0.0
+    for d in range(B + 1):
+        mass += size[d] * 2.0**-d
+    # Listing a cell costs memory traffic at every touch, not listing it costs rejections: the cold
+    # set may take the weight that one cell at its depth has, times all cells, up to 1.3 of the
+    # weight that would be proposed anyway.
+    edge = 0
+    while edge < B and sc.n_cells * 2.0**-edge > 1.3 * mass:
+        edge += 1
+    for d in range(B + 1):
+        room = size[d] + size[d] // 2 + 64 if d < edge else 0
+        start[d + 1] = start[d] + room
+        size[d] = 0
+    sc.top, sc.edge, sc.total = top, edge, sc.n_cells << (B - edge)
     sc.n_risers, sc.rebuild, sc.debt = 0, 0, 0
+    cold_top = top - edge * width
+    for j in range(slack.size):
+        for cell in range(j * K, j * K + K):
+            bound = abs(np.int64(score[cell])) + slack[j]
+            if bound > cold_top:
+                _append(sampler, sc, cell, _depth(top - bound, width))
 
 
 @_inner
 def _raise_cells(sampler, sc):
     """Move the cells that rose above their depth."""
-    K, top, width = sc.outputs, sc.top, sc.width
-    slot, members, limit = sampler.slot, sampler.members, sampler.limit
-    n = sc.n_risers
-    sc.n_risers = 0
-    if n > sampler.risers.size:
+    slot, members, depth_of, size = sampler.slot, sampler.members, sampler.depth_of, sampler.size
+    if sc.n_risers > sampler.risers.size:
         sc.rebuild = 1
         return
-    for r in range(n):
+    for r in range(sc.n_risers):
         cell = np.int64(sampler.risers[r])
-        bound = _upper(sampler.score, sampler.slack, K, cell)
-        s = slot[cell]
-        if s >= 0:
-            d = np.int64(sampler.depth_of[s])
-            if bound <= top - d * width:
-                continue  # it sank again
-            last = sampler.start[d] + sampler.size[d] - 1
-            moved = members[last]
-            members[s], slot[moved] = moved, s
-            sampler.size[d] -= 1
-            slot[cell] = -1
+        gap = sc.top - abs(np.int64(sampler.score[cell])) - sampler.slack[cell // sc.outputs]
+        if gap < 0:
+            sc.rebuild = 1
+            return
+        s, d = slot[cell], sc.edge
+        if s > 0:
+            d = np.int64(depth_of[s])
+        if gap >= d * sc.width:
+            continue  # it sank again
+        if s > 0:
+            size[d] -= 1
+            moved = members[sampler.start[d] + size[d]]
+            members[s], slot[moved], slot[cell] = moved, s, 0
             sc.total -= 1 << (B - d)
-        elif abs(np.int64(sampler.score[cell])) <= limit[min(cell, limit.size - 1)]:
-            continue
-        _append(sampler, sc, cell, (top - bound) // width if bound <= top else -1)
+        _append(sampler, sc, cell, _depth(gap, sc.width))
+    sc.n_risers = 0
 
 
 @_inner
@@ -735,24 +495,27 @@ def _zeros(rng, n):
         if rng.random() != 0.0:
             return False
         n -= 53
-    return rng.random() < 2.0 ** (-n)
+    return n == 0 or rng.random() < 2.0 ** (-n)
 
 
 @_inner
-def _propose(matrix, sampler, sc, rng, sure):
-    """Propose until one is accepted or in doubt, or too many were rejected (STALE).
+def _draw(st, rng, t):
+    """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins.
 
-    A proposal (cell, sign) of weight W is accepted with probability e^{kappa (s G - top)} 2^B / W.
-    The stale score tells two ends of it; where both say the same the exact G is not needed:
-    ACCEPTED. Otherwise NEAR, with the uniform number to compare, or FAR, with the log of the
-    probability already spent on leading zero bits. If all scores are exact (`sure`) both ends are one.
-    OUTSIDE: the upper end is above one, so that no draw would have the right law. The last two numbers are the
-    score and how far it may be off.
+    A proposal (cell, sign) of weight W = 2^(B-d) is accepted with probability e^{kappa (s G - top)} 2^B / W.
+    The stale score tells two ends of it; where both say the same the exact G is not needed.
+    The cell is -1 and `event` says why if there is no draw. RETUNE: too many rejections; a trial that was broken off
+    leaves no trace, so the law does not depend on when that happens. BROKEN ends the run: a score is
+    further off than its slack says, or a proposal would be accepted with a probability above one.
     """
-    score, slot, slack, size = sampler.score, sampler.slot, sampler.slack, sampler.size
-    kappa, top, K, n_cells = sc.kappa, sc.top, sc.outputs, sc.n_cells
-    cold_total = n_cells * sc.cold_weight
-    total = 2 * sc.total
+    sampler, sc = st.sampler, st.sc
+    if sc.n_risers > 0:
+        _raise_cells(sampler, sc)
+    if sc.rebuild:
+        _rebuild(sampler, sc)
+    slot, size = sampler.slot, sampler.size
+    kappa, top, edge, total = sc.kappa, sc.top, sc.edge, 2 * sc.total
+    cold_total = sc.n_cells << (B - edge)
     limit = ((1 << 53) // total) * total
     while sc.debt <= sc.debt_limit:
         r = np.int64(rng.random() * 2.0**53)  # 53 uniform bits, exactly
@@ -761,12 +524,12 @@ def _propose(matrix, sampler, sc, rng, sure):
         r %= total
         sign = 1 - 2 * (r & 1)
         r >>= 1
-        sc.debt += 1  # taken back by `_draw` if this is the last one
+        sc.debt += 1
+        d = edge
         if r < cold_total:
-            cell = r % n_cells
-            if cell < score.size and slot[cell] >= 0:
+            cell = r >> (B - edge)
+            if slot[cell] > 0:
                 continue  # hot: proposed by its depth, not by the cold set
-            log_weight = sc.log_cold
         else:
             r -= cold_total
             d = 0
@@ -774,151 +537,87 @@ def _propose(matrix, sampler, sc, rng, sure):
                 r -= size[d] << (B - d)
                 d += 1
             cell = np.int64(sampler.members[sampler.start[d] + (r >> (B - d))])
-            log_weight = -d * LN2
-        g, e = np.int64(0), np.int64(0)  # a column without entries has score 0, exactly
-        highest = np.int64(2**62)  # that sign * G can be, where more is known than score and slack
-        if cell < score.size:
-            label = cell // K
-            g, e = np.int64(score[cell]), np.int64(0) if sure else slack[min(label, HEAVY)]
-            if sc.ceiling >= 0 and label >= HEAVY:
-                # An entry adds at most S: of a column with few the number says more than a score of long ago.
-                lo, hi = _span(matrix, label)
-                most_units = np.int64(hi - lo) * sc.resolution
-                if most_units < e:
-                    g, e = np.int64(0), most_units
-                highest = sc.ceiling
-        if log_weight + kappa * (top - min(sign * g + e, highest)) < -ENVELOPE_ROUNDING:
-            return cell, sign, OUTSIDE, log_weight, 0.0, g, e
-        least = max(log_weight + kappa * (top - sign * g - e), 0.0)  # - log of the upper end
-        most = log_weight + kappa * (top - sign * g + e)
+        g, e = np.int64(sampler.score[cell]), np.int64(sampler.slack[cell // sc.outputs])
+        least = kappa * (top - sign * g - e) - d * LN2  # - log of the upper end
+        if least < -ENVELOPE_ROUNDING:
+            sc.event = BROKEN
+            break
+        # Small probabilities keep their relative precision: zero bits first, which both ends require.
+        n = np.int64(max(least, 0.0) / LN2)
+        if n > 0 and not _zeros(rng, n):
+            continue
+        spent = n * LN2
+        most, u = kappa * (top - sign * g + e) - d * LN2 - spent, np.inf
         if most < 7.0:
             u = rng.random()
             # The margins are wider than the error of exp.
-            if u < math.exp(-most) * (1.0 - 2.0**-30):
-                return cell, sign, ACCEPTED, log_weight, u, g, e
-            if u <= math.exp(-least) * (1.0 + 2.0**-30):
-                return cell, sign, NEAR, log_weight, u, g, e
-        else:
-            # Small probabilities keep their relative precision: zero bits first.
-            n = np.int64(least / LN2)
-            if _zeros(rng, n):
-                return cell, sign, FAR, log_weight, n * LN2, g, e
-    return np.int64(-1), np.int64(0), STALE, 0.0, 0.0, np.int64(0), np.int64(0)
-
-
-@_inner
-def _draw(st, rng, t):
-    """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins.
-
-    The cell is -1 and `event` says what is needed first if there can be no draw yet: a trial that
-    was broken off leaves no trace, so the law does not depend on when that happens. BROKEN ends the run: a score is
-    further off than its slack says, or a proposal would be accepted with a probability above one.
-    """
-    sampler, sc = st.sampler, st.sc
-    if sc.n_risers > 0:
-        _raise_cells(sampler, sc)
-    if sc.rebuild:
-        sc.event = REBUILD
-        return np.int64(-1), np.int64(0)
-    sure = sc.exact_at == t and not sc.boxes
-    while True:
-        cell, sign, verdict, log_weight, u, g, e = _propose(st.matrix, sampler, sc, rng, sure)
-        if verdict == STALE:
-            sc.event = RETUNE
-            return cell, sign
-        if verdict == OUTSIDE:
-            sc.event = BROKEN
-            return np.int64(-1), np.int64(0)
-        if verdict != ACCEPTED:
-            off = False
+            if u > math.exp(spent - least) * (1.0 + 2.0**-30):
+                continue
+        if not u < math.exp(-most) * (1.0 - 2.0**-30):
             if e > 0:
                 exact = _exact_score(st.matrix, st.rows, sc, cell, t)
-                off = abs(exact - g) > e
+                if abs(exact - g) > e:
+                    sc.event = BROKEN
+                    break
                 g = exact
-            x = log_weight + sc.kappa * (sc.top - sign * g)
-            if off or x < -ENVELOPE_ROUNDING:
-                sc.event = BROKEN
-                return np.int64(-1), np.int64(0)
-            if verdict == FAR:
-                n = np.int64(max(x - u, 0.0) / LN2)
-                x -= u + n * LN2
+            x = kappa * (top - sign * g) - d * LN2 - spent
+            if u == np.inf:
+                n = np.int64(max(x, 0.0) / LN2)
+                x -= n * LN2
                 u = rng.random() if _zeros(rng, n) else np.inf
             if not u < math.exp(-x):
                 continue
         sc.debt = max(0, sc.debt - 5)
         return cell, sign
+    if sc.event == NOTHING:
+        sc.event = RETUNE
+    return np.int64(-1), np.int64(0)
 
 
 # ---- the step ----
 
 
 @_inner
-def _serve(st, t, drawing):
-    """Bring the scores within their slack of step t; False if run.py must help (see `event`)."""
+def _serve(st, t):
+    """Bring the scores within their slack of step t."""
     rows, calendar, sc = st.rows, st.calendar, st.sc
-    if sc.boxes:
-        if calendar.head[t] >= 0:
-            _collect_due(rows, calendar, sc, t)
-        if sc.n_leavers > 0:
+    if sc.way == BOXES:
+        i = np.int64(calendar.head[t])
+        while i >= 0:  # the rows that leave their box at this step
+            rows.leavers[sc.n_leavers] = i
+            sc.n_leavers += 1
+            i = np.int64(calendar.after[i])
+        if sc.n_leavers <= sc.refresh_cost:
             _renew(st.matrix, rows, calendar, st.sampler, sc, t)
-        return sc.event == NOTHING
+            return
+        sc.renewed += 2 * sc.refresh_cost  # a dense pick: everything anew instead of row by row
     if sc.fresh_at != t:
-        lag_of_rows(rows, sc, t)
-    if sc.lag > sc.reserve and drawing and sc.seek > 0:
-        _catch_up(st.matrix, rows, st.sampler, sc, t)
-    elif sc.lag > sc.reserve:
-        sc.event = LAGS
-    return sc.event == NOTHING
+        _refresh(st.matrix, rows, st.sampler.score, sc, t)
+    if sc.way != EXACT:
+        _open_boxes(rows, calendar, sc, t)
+    sc.rebuild = 1
 
 
 @_inner
-def _catch_up(matrix, rows, sampler, sc, t):
-    """All scores from the slopes of step t: what `Run._catch_up` does where it does not look for leaders.
-
-    Between two looks every pull is one of all columns, so none has drifted and the slack stays as it is.
-    """
-    score, q, fresh = sampler.score, rows.q, rows.fresh
-    for i in range(q.size):
-        q[i] = fresh[i]
-    pull(matrix, q, score, sc, 0, matrix.begin.size)
-    light = np.int64(0)
-    for cell in range(min(HEAVY * sc.outputs, score.size), score.size):
-        light = max(light, abs(np.int64(score[cell])))
-    sc.light, sc.ceiling, sc.lag, sc.exact_at = light, -1, 0, t
-    sc.pulls += 1
-    sc.seek -= 1
-    rebuild(sampler, sc)
-
-
-@_inner
-def _move(st, t, cell, sign):
+def _move(matrix, rows, calendar, sc, t, cell, sign):
     """Move along the vertex (the shrink is in _scale) and note the rows that leave their box."""
-    matrix, rows, calendar, sc = st.matrix, st.rows, st.calendar, st.sc
-    v, mref, due, entries, shares = rows.v, rows.mref, calendar.due, matrix.entries, matrix.shares
-    K, theta, boxes = sc.outputs, sc.theta, sc.boxes
-    label, k = cell // K, cell % K
-    if label >= matrix.begin.size:
-        return  # a column without entries: no row moves
-    step = -sign * (t + 2.0)
-    scale = _scale(sc, t + 1)
-    n = sc.n_leavers
-    lo, hi = _span(matrix, label)
-    full = np.int64(hi - lo) == rows.y.size
-    for p in range(lo, hi):
-        i = np.int64(_row_at(entries, full, lo, p))
-        v[i * K + k] += step * np.float64(_share_at(entries, shares, full, lo, p))
-        if not boxes:
-            continue
+    v, mref, due, entries = rows.v, rows.mref, calendar.due, matrix.entries
+    K, theta, boxes = sc.outputs, sc.theta, sc.way == BOXES
+    column, k = cell // K, cell % K
+    step, scale = -sign * (t + 2.0), _scale(sc, t + 1)
+    for p in range(np.int64(matrix.start[column]), np.int64(matrix.start[column + 1])):
+        i = np.int64(entries[p] >> np.uint64(32))
+        v[i * K + k] += step * np.float64(_share(entries[p]))
+        if not boxes or due[i] == t + 1:
+            continue  # the calendar will bring it
         if _outside(v, mref, K, theta, i, scale):
-            if due[i] != t + 1:  # else the calendar will bring it
-                rows.leavers[n] = i
-                n += 1
+            rows.leavers[sc.n_leavers] = i
+            sc.n_leavers += 1
         elif _outside(v, mref, K, theta, i, _scale(sc, due[i])):
             # The box must also hold at the step the row is due (or at the last step).
-            _schedule(v, mref, due, calendar.after, calendar.before, calendar.head, sc, i, t + 1)
-    sc.n_leavers = n
-    sc.debt = max(0, sc.debt - np.int64(hi - lo) // 4)
-    sc.renewed = max(0, sc.renewed - sc.afford)
+            _schedule(v, mref, calendar, sc, i, t + 1)
+    sc.debt = max(0, sc.debt - np.int64(matrix.start[column + 1] - matrix.start[column]) // 4)
+    sc.renewed = max(0, sc.renewed - sc.refresh_cost)
 
 
 @_kernel
@@ -928,13 +627,12 @@ def advance(st, rng, first, last, mode):
     DRAW picks; SERVE stops before the pick, and MOVE begins after one that stands in the history.
     """
     sc = st.sc
-    free = mode == DRAW  # the law does not depend on boxes: they may end
     for t in range(first, last):
-        if free and not sc.boxes and t > sc.look:
-            sc.event = LOOK
+        if mode == DRAW and sc.way == EXACT and t >= sc.look:
+            sc.event = RETUNE
             return t
-        if mode != MOVE and not _serve(st, t, mode == DRAW):
-            return t
+        if mode != MOVE:
+            _serve(st, t)
         if mode == SERVE:
             continue
         cell, sign = st.cells[t], np.int64(st.signs[t])
@@ -943,11 +641,8 @@ def advance(st, rng, first, last, mode):
             if cell < 0:
                 return t
             st.cells[t], st.signs[t] = cell, sign
-        _move(st, t, cell, sign)
-        if free and sc.boxes and sc.n_leavers > sc.refresh_cost:
-            sc.event = CROWDED
-            return t + 1
-        if free and sc.boxes and sc.renewed > 4 * sc.refresh_cost:
+        _move(st.matrix, st.rows, st.calendar, sc, t, cell, sign)
+        if mode == DRAW and sc.renewed > 4 * sc.refresh_cost:
             sc.event = RETUNE
             return t + 1
     return last
@@ -957,234 +652,49 @@ def advance(st, rng, first, last, mode):
 
 
 @_kernel
-def count_groups(indices, shift, groups):
-    """Entries of each group of 2^shift columns: few enough counts to stay cached."""
-    bits = np.uint64(shift)
+def transpose(
+    indptr, indices, values, factor, limit, shift, start, group, within, room, entries, mass
+):  # fmt: skip
+    """The entries by columns, in the order of rows, and of each column where it begins and a bound on its sum of
+    magnitudes. Returns the number of entries of the longest.
+
+    First by groups of 2^shift columns, at most 2^16, which stay in the caches while each is sorted; `within` is the
+    place of an entry's column in its group.
+    """
+    one, bits, mask = np.uint64(1), np.uint64(shift), np.uint64((1 << shift) - 1)
+    n_columns, longest = start.size - 1, np.int64(0)
     for p in range(indices.size):
-        groups[np.uint64(indices[p]) >> bits] += 1
-
-
-@_kernel
-def bound_buckets(groups, shift, most, bucket_of, columns, ends):
-    """Runs of groups with about `most` entries and at most BLOCK columns: first column and end of each; how many."""
-    n, held, first, at = 0, np.int64(0), 0, np.int64(0)
-    for g in range(groups.size):
-        if g > first and (held + groups[g] > most or (g + 1 - first) << shift > BLOCK):
-            columns[n + 1], ends[n] = g << shift, at
-            n, held, first = n + 1, np.int64(0), g
-        bucket_of[g] = n
-        held += groups[g]
-        at += groups[g]
-    columns[n + 1], ends[n] = groups.size << shift, at
-    return n + 1
-
-
-@_kernel
-def scatter_rows(
-    indptr, indices, values, factor, limit, shift, first, last, bucket_of, columns, places, entries
-):
-    """Every entry of the rows first..last-1, at most BLOCK, to its bucket: few places are written to.
-
-    An entry is column in the bucket (16 bits), row - first (16 bits), share. Returns the largest magnitude, as bits.
-    """
-    largest, bits = np.uint32(0), np.uint64(shift)
-    for i in range(np.uint64(first), np.uint64(last)):
-        row = (i - np.uint64(first)) << np.uint64(32)
-        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
-            j = np.uint64(indices[p])
-            b = np.uint64(bucket_of[j >> bits])
-            f = np.uint64(places[b])
-            places[b] = f + np.uint64(1)
-            share = _pack(0, _entry(values[p], factor, limit))
-            entries[f] = (j - np.uint64(columns[b])) << np.uint64(48) | row | share
-            largest = max(largest, _size_bits(share))
-    return largest
-
-
-@_kernel
-def sort_buckets(columns, ends, counts, entries, room, places):
-    """The entries of each bucket by columns, in the order of rows, and their number in each column.
-
-    `ends[k, b]` is where bucket b ends after the k-th BLOCK of rows: an entry learns the rest of its row's number.
-    """
-    lo, last, within = np.uint64(0), ends.shape[0] - 1, np.uint64(2**48 - 1)
-    for b in range(ends.shape[1]):
-        hi, first = np.uint64(ends[last, b]), columns[b]
-        width = min(columns[b + 1], counts.size) - first
-        places[:width] = 0
-        for f in range(lo, hi):
-            entry = entries[f]
-            places[entry >> np.uint64(48)] += 1
-            if width > 1:
-                room[f - lo] = entry
-        at = np.int64(lo)
-        for c in range(width):
-            n = places[c]
-            counts[first + c] = n
-            places[c] = at
-            at += n
-        begin = lo
-        for k in range(last + 1):
-            block, end = np.uint64(k) << np.uint64(48), np.uint64(ends[k, b])
-            for f in range(begin, end):
-                entry = room[f - lo] if width > 1 else entries[f]
-                c = entry >> np.uint64(48)
-                entries[np.uint64(places[c])] = (entry & within) + block
-                places[c] += 1
-            begin = end
-        lo = hi
-
-
-@_kernel
-def choose_heavy(counts, tally, heavy):
-    """The fullest columns in their order; returns how many. `tally` becomes the number of columns of each count."""
-    for j in range(counts.size):
-        tally[counts[j]] += 1
-    floor, n_above = tally.size, np.int64(0)
-    while floor > 1 and n_above + tally[floor - 1] <= heavy.size:
-        floor -= 1
-        n_above += tally[floor]
-    spare = (
-        heavy.size - n_above if floor > 1 else 0
-    )  # the first ones of count floor - 1 are heavy as well
-    n = 0
-    for j in range(counts.size):
-        c = np.int64(counts[j])
-        if c >= floor or (c == floor - 1 and spare > 0):
-            spare -= c < floor
-            heavy[n] = j
-            n += 1
-    return n
-
-
-@_inner
-def _mark_last(begin, n_heavy, label):
-    """The next label, if there is one, does not begin where this light one ends."""
-    if label >= n_heavy and begin[label] >= 0:
-        begin[label] = ~begin[label]
-
-
-@_kernel
-def label_columns(counts, heavy, begin, heavy_end, marks):
-    """Labels, heavy columns first; entries stay where they are, in the order of columns.
-
-    A column without entries is overwritten by the next one, so that no branch is guessed: `begin` has room for one
-    label more than there are.
-    """
-    at, label, h = np.int64(0), np.int64(heavy.size), np.int64(0)
-    for word in range(marks.shape[0]):
-        first, light, full = 64 * word, np.uint64(0), np.uint64(0)
-        marks[word, 2], marks[word, 3] = label, h
-        for j in range(first, min(first + 64, counts.size)):
-            n, bit = np.int64(counts[j]), np.uint64(1) << np.uint64(j - first)
-            if h < heavy.size and heavy[h] == j:
-                begin[h], heavy_end[h] = at, at + n
-                full |= bit
-                h += 1
-                _mark_last(begin, heavy.size, label - 1)
-            else:
-                begin[label] = at
-                light |= bit if n > 0 else np.uint64(0)
-                label += np.int64(n > 0)
-            at += n
-        marks[word, 0], marks[word, 1] = light, full
-    _mark_last(begin, heavy.size, label - 1)
-
-
-@_inner
-def _label(marks, j):
-    """The label of a column that has entries, by those before it among 64 columns; without a branch to guess."""
-    word, at = j >> np.uint64(6), j & np.uint64(63)
-    kind = (marks[word, 1] >> at) & np.uint64(1)
-    below = marks[word, kind] & ((np.uint64(1) << at) - np.uint64(1))
-    return np.int64(marks[word, np.uint64(2) + kind] + ones(below))
-
-
-@_inner
-def _empty(marks, width, n_labels, word):
-    """The bits of columns without entries among 64 columns, and the label of the first of them: they come last."""
-    inside = np.uint64(2**64 - 1) >> np.uint64(64 - min(64, width - 64 * word))
-    before = np.int64(marks[word, 2] - marks[0, 2] + marks[word, 3])  # that have entries
-    return ~(marks[word, 0] | marks[word, 1]) & inside, n_labels + 64 * word - before
-
-
-@_kernel
-def find_labels(marks, width, n_labels, columns, found):
-    """The labels of columns; those of columns without entries come after the others."""
-    for c in range(columns.size):
-        word, bit = columns[c] >> 6, np.uint64(1) << np.uint64(columns[c] & 63)
-        empty, first = _empty(marks, width, n_labels, word)
-        if empty & bit != np.uint64(0):
-            found[c] = first + np.int64(ones(empty & (bit - np.uint64(1))))
-        else:
-            found[c] = _label(marks, np.uint64(columns[c]))
-
-
-@_kernel
-def close_ranks(matrix, n_rows):
-    """The numbers of columns that own all rows move together: half the memory is read."""
-    for label in range(matrix.begin.size):
-        lo, hi = _span(matrix, label)
-        if np.int64(hi - lo) == n_rows:
-            for i in range(hi - lo):  # never ahead of what is still to be read
-                matrix.shares[lo + lo + i] = _share(matrix.entries[lo + i])
-
-
-@_inner
-def _find(bits, first, column, wanted, at, stop, found):
-    """The columns of wanted labels, from wanted[at] on, that are among the next ones."""
-    end = first + np.int64(ones(bits))
-    while at < stop and wanted[at] < end:
-        rest = bits
-        for _ in range(wanted[at] - first):
-            rest &= rest - np.uint64(1)  # without its lowest bit
-        found[at] = column + np.int64(ones((rest ^ (rest - np.uint64(1))) >> np.uint64(1)))
-        at += 1
-    return at
-
-
-@_kernel
-def find_columns(marks, width, n_labels, wanted, found):
-    """The columns of rising labels; those after the last are columns without entries."""
-    e = np.searchsorted(wanted, n_labels)
-    a, b, c = 0, min(np.searchsorted(wanted, HEAVY), e), e
-    last_heavy = b
-    for word in range(marks.shape[0]):
-        column, light, heavy = 64 * word, np.int64(marks[word, 2]), np.int64(marks[word, 3])
-        a = _find(marks[word, 1], heavy, column, wanted, a, last_heavy, found)
-        b = _find(marks[word, 0], light, column, wanted, b, e, found)
-        empty, first = _empty(marks, width, n_labels, word)
-        c = _find(empty, first, column, wanted, c, wanted.size, found)
-
-
-@_summing
-def column_bounds(matrix, largest, mass, norm, count):
-    """Sum of magnitudes, L2 norm and number of entries of the heavy columns; the largest of all others.
-
-    The order of a sum is free here: bounds have a margin for rounding. No entry is above `largest`, so a short column
-    need not be read to know that others weigh more.
-    """
-    longest, n_labels = np.int64(0), matrix.begin.size
-    for label in range(HEAVY, n_labels):
-        lo, hi = _span(matrix, label)
-        longest = max(longest, np.int64(hi - lo))
-    for label in range(n_labels):
-        c = min(label, HEAVY)
-        lo, hi = _span(matrix, label)
-        n = np.int64(hi - lo)
-        count[c] = n if c < HEAVY else longest
-        if c < HEAVY or n * largest > mass[c] or n * largest * largest > norm[c] * norm[c]:
-            total, squares = 0.0, 0.0
-            if (
-                n == matrix.indptr.size - 1
-            ):  # two loops, each of which takes several entries at a time
-                for p in range(lo + lo, lo + hi):
-                    x = np.float64(abs(matrix.shares[p]))
-                    total += x
-                    squares += x * x
-            else:
-                for p in range(lo, hi):
-                    x = np.float64(abs(_share(matrix.entries[p])))
-                    total += x
-                    squares += x * x
-            mass[c], norm[c] = max(mass[c], total), max(norm[c], math.sqrt(squares))
+        start[np.uint64(indices[p]) + one] += 1
+    for j in range(n_columns):
+        longest = max(longest, np.int64(start[j + 1]))
+        start[j + 1] += start[j]
+    for g in range(group.size):
+        group[g] = start[min(g << shift, n_columns)]
+    for i in range(np.uint64(indptr.size - 1)):
+        row = i << np.uint64(32)
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + one])):
+            column = np.uint64(indices[p])
+            at = np.uint64(group[column >> bits])
+            group[column >> bits] = at + one
+            share = np.float32(_entry(values[p], factor, limit)).view(np.uint32)
+            entries[at], within[at] = row | np.uint64(share), column & mask
+    lo = np.int64(0)
+    for g in range(group.size):  # each of them ends now where the next one begins
+        first, hi = np.uint64(g) << bits, np.int64(group[g])
+        for p in range(lo, hi):
+            room[p - lo] = entries[p]
+        for p in range(lo, hi):
+            column = first + np.uint64(within[p])
+            at = np.uint64(start[column])
+            start[column] = at + one
+            entries[at] = room[p - lo]
+        for j in range(g << shift, min((g + 1) << shift, n_columns)):
+            total = 0.0
+            for p in range(lo, np.int64(start[j])):
+                total += np.float64(abs(_share(entries[p])))
+            mass[j] = np.float32(total * (1.0 + 2.0**-21))
+            lo = np.int64(start[j])
+    for j in range(n_columns, 0, -1):  # where a column ends the next one begins
+        start[j] = start[j - 1]
+    start[0] = 0
+    return longest

@@ -1,7 +1,7 @@
 """Frank-Wolfe on the L1 ball with work proportional to the non-zeros touched: the run around the kernel.
 
 Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO" (Alg. 2). The step itself is
-`kernel.advance`; this file goes from step to step and does what is rare (see `Run._answer`).
+`kernel.advance`; this file goes from step to step and chooses how they are made.
 
 `Steps` is what `Releases.vertices` draws, and the only thing in this package that holds rows. Rows that a fit may hold
 in memory go through `Run`, in which rows and noise meet. Of all others every part is asked for its scores at every step
@@ -21,17 +21,19 @@ row adds to a score is a whole number of at most `resolution` units. Proof: docs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from dpsparse.exceptions import InternalError
 from dpsparse.mechanisms.top_k import top_k
 from dpsparse.methods.frank_wolfe import kernel
-from dpsparse.methods.frank_wolfe.kernel import HEAVY
+from dpsparse.methods.frank_wolfe.kernel import SLOPE_UNITS
 from dpsparse.methods.frank_wolfe.problem import History, Problem
-from dpsparse.methods.frank_wolfe.scores import RowArrays, Scores
+from dpsparse.methods.frank_wolfe.scores import RowArrays, lay_out, make_state
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
 from dpsparse.rows.cells import CellsAt
@@ -39,23 +41,19 @@ from dpsparse.rows.cells import CellsAt
 Progress = Callable[[int], None] | None
 
 
-class Run(Scores):
+class Run:
     """The state of one run and how it goes on; private, apart from its `history()`.
 
-    `step` is the number of picks made. A run starts at w = 0 with exact scores.
+    `step` is the number of picks made. A run starts at w = 0.
     """
 
     def __init__(self, rows: RowArrays, problem: Problem) -> None:
-        super().__init__(rows, problem)
-        self._patience = (
-            4  # stops of the kernel at one step, after which the step is made without doubt
-        )
+        self.problem, self.n_features, self.step = problem, rows.n_features, 0
+        matrix, self.column_mass, longest = lay_out(rows, problem)
+        self.state = make_state(rows, problem, matrix, self.column_mass, longest)
         self._unused = make_generator(0)  # for the kernel where it draws nothing
-        self._settle_for, self._settled_for = 0, 4  # steps to be settled at once, and the last time
-        self.refresh()
+        self._stopped_at = -1  # step at which the kernel stopped last
         self._choose_way()
-        if self._drawing:
-            kernel.rebuild(self.state.sampler, self.state.sc)
 
     # ---- going on ----
 
@@ -65,10 +63,10 @@ class Run(Scores):
         while self.step < last:  # chunks let Ctrl-C and the progress bar in
             stop = min(self.step + chunk, last)
             done = self.step
-            if self._drawing:
-                self._advance(rng, stop)
-            else:
+            if math.isinf(self.problem.kappa):
                 self._take_largest(stop)
+            else:
+                self._advance(rng, stop)
             if progress is not None:
                 progress(stop - done)
             chunk = min(2 * chunk, 1024)
@@ -76,23 +74,21 @@ class Run(Scores):
     def replay(self, history: History, n_steps: int | None = None) -> None:
         """Make the first picks of `history` again: the state from the rows and the history alone."""
         n_steps = len(history.signs) if n_steps is None else n_steps
-        labels = self.labels_of(history.features[:n_steps])
-        cells = labels * self.problem.n_outputs + history.outputs[:n_steps]
+        cells = history.features[:n_steps] * self.problem.n_outputs + history.outputs[:n_steps]
         self.replay_cells(cells, -history.signs[:n_steps])
 
     def replay_cells(self, cells: np.ndarray, signs: np.ndarray) -> None:
-        """The same by the run's own names of cells, and the signs s of e^{kappa s G}."""
-        state, sc, last = self.state, self.state.sc, self.step + len(signs)
+        """The same by cells, and the signs s of e^{kappa s G}."""
+        state, last = self.state, self.step + len(signs)
         state.cells[self.step : last], state.signs[self.step : last] = cells, signs
-        sc.boxes, sc.n_leavers = 0, 0
+        self._leave_boxes()
         kernel.advance(state, self._unused, self.step, last, kernel.MOVE)
         self.step = last
-        self._retune()
+        self._choose_way()
 
-    def serve(self, t: int) -> None:
-        """Bring the scores up to date for step t, without a pick."""
-        while kernel.advance(self.state, self._unused, t, t + 1, kernel.SERVE) <= t:
-            self._answer()
+    def serve(self) -> None:
+        """Bring the scores up to date for the present step, without a pick."""
+        kernel.advance(self.state, self._unused, self.step, self.step + 1, kernel.SERVE)
 
     def move(self, cell: int, sign: int) -> None:
         """Make one pick from outside."""
@@ -101,89 +97,40 @@ class Run(Scores):
         self.step += 1
 
     def _advance(self, rng: np.random.Generator, last: int) -> None:
-        stops = 0  # at this step
         while self.step < last:
-            before = self.step
-            settle = self._settle_for > 0
-            if settle:
-                self._settle_for -= 1
-                self._settle()
-            stop = before + 1 if settle else last
-            self.step = int(kernel.advance(self.state, rng, before, stop, kernel.DRAW))
-            if self.state.sc.event:
-                stops = stops + 1 if self.step == before else 0
-                self._answer()
-                if stops > self._patience:
-                    self._settle()
-                    # It may well be the same at the next steps: they are not tried in vain before they are settled.
-                    self._patience, self._settled_for = 1, min(2 * self._settled_for, 256)
-                    self._settle_for = self._settled_for
+            self.step = int(kernel.advance(self.state, rng, self.step, last, kernel.DRAW))
+            self.refuse_broken_draw()
+            if self.state.sc.event == kernel.RETUNE:
+                self.state.sc.event = kernel.NOTHING
+                # A step that stops twice is made on exact scores, which end it (Lemma 5 of the proof).
+                self._choose_way(boxes=self.step != self._stopped_at)
+                self._stopped_at = self.step
 
-    def _settle(self) -> None:
-        """Exact scores without any doubt, for a step that no other way brought to an end.
-
-        Where many entries are rounded, their rounding alone may be more doubt than a draw can bear. Without slack
-        a draw ends (docs/proofs/fast_frank_wolfe.md, Lemma 5); the next step finds the reserve used up and
-        chooses again.
-        """
-        self.refresh()
-        self.state.sc.boxes, self.state.sc.reserve, self.state.sc.seek = 0, 0, 0
-        self.state.sampler.slack[:] = 0
-        kernel.rebuild(self.state.sampler, self.state.sc)
-
-    def _answer(self) -> None:
-        """What the kernel leaves to Python: it stopped at `step` and said why."""
-        self.refuse_broken_draw()
-        sc = self.state.sc
-        event, sc.event = sc.event, kernel.NOTHING
-        if event == kernel.PULL:
-            self._pull()
-        elif event == kernel.LAGS:
-            self._catch_up()
-        elif event == kernel.CROWDED:
-            # A dense pick: one refresh of everything instead of new boxes row by row.
-            spent = sc.renewed + sc.refresh_cost
-            self.refresh()
-            kernel.schedule_all(self.state.rows, self.state.calendar, sc, self.step)
-            sc.renewed = spent
-        elif event == kernel.RETUNE:
-            self._retune()
-        elif event == kernel.LOOK:
-            self._look()
-        if self._drawing:
-            kernel.rebuild(self.state.sampler, sc)
-
-    # ---- the arg max ----
+    def refuse_broken_draw(self) -> None:
+        """End the run where the kernel found that a draw would not have its law."""
+        if self.state.sc.event == kernel.BROKEN:
+            raise InternalError(
+                "A vertex cannot be drawn with its probability: a score is further off than its bound says. "
+                "Nothing was released. This is a bug."
+            )
 
     def _take_largest(self, last: int) -> None:
-        """Picks without noise: the cell of largest |G|, the lowest label among equals."""
+        """Picks without noise: the cell of largest |G|, the first among equals."""
+        sc = self.state.sc
         while self.step < last:
-            sc = self.state.sc
-            if not sc.boxes and self.step > sc.look:
-                self._retune()
-            self.serve(self.step)
+            if sc.way == kernel.EXACT and self.step >= sc.look:
+                self._choose_way()
+            self.serve()
             self.move(*self._largest())
-            if sc.boxes and sc.n_leavers > sc.refresh_cost:
-                sc.event = kernel.CROWDED
-                self._answer()
-            elif sc.boxes and sc.renewed > 4 * sc.refresh_cost:
-                self._retune()
+            if sc.renewed > 4 * sc.refresh_cost:
+                self._choose_way()
 
     def _largest(self) -> tuple[int, int]:
         """Every cell whose upper end reaches the best lower end is looked at exactly."""
-        state, K = self.state, self.problem.n_outputs
-        size = np.abs(state.sampler.score)
-        slack = state.sampler.slack
-        n_heavy = min(HEAVY * K, size.size)
-        heavy = size[:n_heavy].astype(np.int64)
-        heavy_slack = np.repeat(slack[:HEAVY], K)[:n_heavy]
-        light = int(size[n_heavy:].max(initial=0))
-        floor = max((heavy - heavy_slack).max(initial=0), light - slack[HEAVY])
-        cells = np.flatnonzero(heavy + heavy_slack >= floor)
-        if light + slack[HEAVY] >= floor:
-            cells = np.append(
-                cells, n_heavy + np.flatnonzero(size[n_heavy:] >= floor - slack[HEAVY])
-            )
+        state = self.state
+        size = np.abs(state.sampler.score.astype(np.int64))
+        slack = np.repeat(state.sampler.slack, self.problem.n_outputs)
+        cells = np.flatnonzero(size + slack >= (size - slack).max(initial=0))
         if cells.size == 0:
             return 0, 1
         exact = np.empty(cells.size, np.int64)
@@ -191,14 +138,98 @@ class Run(Scores):
         best = int(np.abs(exact).argmax())
         return int(cells[best]), 1 if exact[best] >= 0 else -1
 
-    # ---- names ----
+    # ---- scores, and how stale they may be ----
+
+    def exact_scores(self) -> np.ndarray:
+        """Scores at the true margins, (features, outputs), the intercept last."""
+        self._leave_boxes()
+        self.serve()
+        return self.stored_scores()
+
+    def _leave_boxes(self) -> None:
+        if self.state.sc.way != kernel.EXACT:
+            self.state.sc.way, self.state.sampler.slack[:] = kernel.EXACT, 0
+
+    def stored_scores(self) -> np.ndarray:
+        """The scores as they are, (features, outputs), the intercept last."""
+        return self.state.sampler.score.reshape(-1, self.problem.n_outputs).astype(np.int64)
+
+    @property
+    def scale(self) -> float:
+        """Margins are offset + scale * v."""
+        return float(2.0 * self.state.sc.reach / ((self.step + 1.0) * (self.step + 2.0)))
+
+    def _choose_way(self, boxes: bool = True) -> None:
+        """Exact scores at the present step, and from here on the cheaper way to make steps."""
+        sc = self.state.sc
+        self._leave_boxes()
+        self.serve()
+        sc.renewed, sc.look = 0, self.step + self.step // 2 + 16
+        tau = self._choose_tau() if boxes else 0.0
+        if tau > 0.0:
+            self.open_boxes(tau)
+
+    def open_boxes(self, tau: float) -> None:
+        """Boxes in which every slope stays within tau * slope_bound of the present one, and the slack that follows."""
+        sc, slack = self.state.sc, self.state.sampler.slack
+        sc.way, sc.theta = kernel.OPENING, tau * sc.slope_bound / sc.smoothness
+        for first in range(0, slack.size, 2**16):  # so that what is in between stays in the caches
+            columns = slice(first, first + 2**16)
+            slack[columns] = self._slack(tau, columns)
+
+    def _slack(self, tau: float, columns: np.ndarray | slice) -> np.ndarray:
+        """How far scores of some columns can be off if every slope is within tau * slope_bound (Lemma 3)."""
+        off = tau + 2.0 / SLOPE_UNITS  # the last term: slopes are rounded
+        mass = self.column_mass[columns].astype(np.float64)
+        moved = np.ceil(self.problem.resolution * off * (1.0 + 1e-6) * mass)
+        return np.asarray(moved, np.int64) + self._lengths(columns)
+
+    def _lengths(self, columns: np.ndarray | slice) -> np.ndarray:
+        start = self.state.matrix.start
+        return np.asarray(start[1:][columns] - start[:-1][columns], np.int64)
+
+    def _choose_tau(self) -> float:
+        """The largest tau whose doubts cost little, or 0 if boxes would not pay.
+
+        Wide boxes are left rarely, but make scores uncertain; uncertain scores make proposals that
+        are rejected (a factor e^{2 kappa slack} too many) and picks that must be verified (a column
+        to read). So: estimate from the present scores which columns a draw would pick, halve tau
+        until its doubts cost about as much as the pick itself, and compare the rows that would
+        leave such boxes per step with what a step without boxes costs.
+        """
+        state, sc, mass = self.state, self.state.sc, self.column_mass
+        # All heavy columns, and a regular sample of the others for all of them.
+        heavy = mass > mass.max(initial=0.0) / 64
+        stride = 1 + mass.size // 20_000
+        light = np.arange(0, mass.size, stride)
+        columns = np.append(np.flatnonzero(heavy), light[~heavy[light]])
+        score = state.sampler.score.reshape(-1, self.problem.n_outputs)[columns]
+        score = np.abs(score.astype(np.float64))
+        # Without noise as if a few cells near the largest were in doubt.
+        kappa = sc.kappa or 30.0 / (score.max(initial=0.0) + 1.0)
+        likely = np.exp(kappa * (score - score.max(initial=0.0))).sum(axis=1)
+        likely[np.count_nonzero(heavy) :] *= stride
+        likely /= max(likely.sum(), 1.0)
+        length = self._lengths(columns)
+        touched = float((likely * length).sum())  # rows of a pick
+        # Margins shrink by 2/(t+2) in a step: together they move by this much.
+        shrink = self.scale * np.abs(state.rows.v).sum() * 2.0 / (self.step + 2.0)
+        tau = 0.25
+        while tau > 1e-5:
+            doubt = np.expm1(np.minimum(2.0 * kappa * self._slack(tau, columns), 50.0))
+            if (doubt * likely * (1.0 + 0.2 * length)).sum() <= 0.4 + 0.8 * touched:
+                theta = tau * sc.slope_bound / sc.smoothness
+                left = touched + shrink / (1.5 * theta)  # rows leaving their box in a step
+                return tau if left < sc.refresh_cost else 0.0
+            tau *= 0.5
+        return 0.0
 
     def history(self) -> History:
-        """The picks so far in the caller's numbering of features: what may be released."""
+        """The picks so far: what may be released."""
         K, problem = self.problem.n_outputs, self.problem
         cells = self.state.cells[: self.step]
         return History(
-            features=self._features_of(cells // K),
+            features=cells // K,
             outputs=cells % K,
             signs=-self.state.signs[: self.step].astype(np.int64),
             radius=problem.radius,
@@ -207,14 +238,6 @@ class Run(Scores):
             intercept_value=problem.feature_bound,
             offset=problem.offset,
         )
-
-    def _features_of(self, labels: np.ndarray) -> np.ndarray:
-        matrix, sc = self.state.matrix, self.state.sc
-        wanted, inverse = np.unique(labels, return_inverse=True)
-        found = np.empty(wanted.size, np.int64)
-        width = sc.n_cells // sc.outputs
-        kernel.find_columns(matrix.marks, width, matrix.begin.size, wanted, found)
-        return found[inverse]
 
 
 class Steps:
@@ -258,7 +281,7 @@ class Steps:
                 yield self.rows.cell_scores(self._at(history, t)).ravel()
             return
         run = Run(self._arrays, self.problem)
-        cells = run.labels_of(history.features) * self.problem.n_outputs + history.outputs
+        cells = history.features * self.problem.n_outputs + history.outputs
         for t, (cell, sign) in enumerate(zip(cells, -history.signs, strict=True)):
             if t >= done:
                 yield run.exact_scores().ravel()
