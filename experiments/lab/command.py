@@ -81,10 +81,15 @@ def run(jobs: int, limit: float | None, patience: float | None, **options: Any) 
 @_choices
 @click.option("--measure", default="", help="AUC, log loss, slope, seconds, ... [headline]")
 def table(measure: str, **options: Any) -> None:
-    """Means over splits, as Markdown."""
+    """Means over splits, as Markdown; of `trust` all measures beside each other."""
     suite, path = _chosen(options)
     keys = {key_of(cell.as_row()) for cell in suite.cells(options["training"])}
     rows = [row for row in read_rows(path) if key_of(row) in keys]
+    if suite.name == "trust" and not measure:
+        from lab.pages import trust
+
+        click.echo(trust(rows))
+        return
     click.echo(
         markdown(Table(rows), list(suite.tasks), list(suite.methods), list(suite.epsilons), measure)
     )

@@ -22,12 +22,18 @@ MEASURES = {
     "slope": (".2f", None),  # of the calibration: 1 is best, below 1 is overconfident
     "R2": (".3f", True),
     "F1": (".2f", True),  # of the support
+    "base": (".3f", None),  # log loss of the base rate
+    "constant": (".3f", None),  # accuracy of the commonest class
+    "best": (".3f", None),  # accuracy with the best threshold
+    "blank": (".3f", True),  # accuracy with one column blank, lowest of all columns
+    "new": (".3f", True),  # accuracy with one column of values that no training row had
     "false discoveries": (".3f", False),
     "power": (".3f", True),
     "intervals": (".2f", True),  # share of draws that get an interval
     "covered": (".3f", True),  # of the weight that is covered least
     "width": (".1f", False),  # of intervals, beside those without privacy: narrowest
     "nonzero": (".0f", None),
+    "weights": (".0f", None),  # zero or not
     "seconds": (".2f", False),
     "megabytes": (".0f", False),
 }

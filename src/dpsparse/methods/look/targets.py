@@ -379,26 +379,39 @@ def power_of_two(octaves: np.ndarray | float) -> np.ndarray:
     return arithmetic.exp(math.log(2.0) * np.asarray(octaves))
 
 
+def minus_log(error: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Minus twice the logarithm of the normal density, but for a constant."""
+    return np.asarray(np.square(error) / variance + arithmetic.log(variance))
+
+
 def likeliest_slope_and_offset(
     cells: np.ndarray, noise: float, counts: np.ndarray, doubt: float
 ) -> tuple[float, float]:
-    """From noisy counts by class and bin, of shape (2, bins)."""
+    """From noisy counts by class and bin, of shape (2, bins).
+
+    Where P(class 1) is p in a bin, (1 - p) c_1 - p c_0 is noise and chance alone, however many rows the bin has. Bins
+    that may have none tell nothing of p.
+    """
     n = float(counts.sum())
     rows = nearest_with_total(cells.sum(axis=0), n)
-    centre = float(rows @ MIDDLES) / n
+    filled = rows > 0.0
+    rows, middles, (zeros, ones) = rows[filled], MIDDLES[filled], cells[:, filled]
+    centre = float(rows @ middles) / n
     base = float(arithmetic.logit(counts[1] / n))
 
     def badness(octaves: np.ndarray, shift: np.ndarray) -> np.ndarray:
         """Minus twice the log-likelihood, and what was believed before, at every pair."""
         slope = power_of_two(octaves)[:, None, None]
         offset = base - slope * centre + shift[None, :, None]
-        chance = arithmetic.expit(slope * MIDDLES + offset)
-        spread = rows * chance * (1.0 - chance)
-        seen = np.square(cells[1] - rows * chance) / (noise**2 * (1.0 + chance**2) + spread + 1.0)
+        chance = arithmetic.expit(slope * middles + offset)
+        other = 1.0 - chance
+        spread = rows * chance * other
+        seen = other * ones - chance * zeros
+        variance = noise**2 * (np.square(chance) + np.square(other)) + spread + 1.0
         missed = counts[1] - (rows * chance).sum(axis=2)
-        total = np.square(missed) / (doubt**2 + spread.sum(axis=2) + 1.0)
+        doubts = doubt**2 + spread.sum(axis=2) + 1.0
         believed = np.square(octaves / SLOPE_DOUBT)[:, None] + np.square(shift / OFFSET_DOUBT)
-        return np.asarray(seen.sum(axis=2) + total + believed)
+        return minus_log(seen, variance).sum(axis=2) + minus_log(missed, doubts) + believed
 
     octaves, shift, reach = 0.0, 0.0, 4.0
     for _ in range(4):  # a round is eight times as fine as the one before
