@@ -109,7 +109,8 @@ CLAIMS = [
         Setting(0.1, 1.0 / 19_997**2),
         ("accuracy", "AUC"),
         {"dataset": "news20"},
-        "the exact sign of the paper gives labels away; with a private sign it is a guess",
+        "the exact sign of the paper gives labels away; with a private sign it is a guess. "
+        "Our run: the best of 3 readings",
     ),
 ]
 
