@@ -91,10 +91,10 @@ def test_tight_where_the_bound_is_attained():
     hard = build("DPHardThresholdClassifier", "add-remove")[0]
     assert check(hard, seed=2).tightness["gradients"] > 0.99
     for adjacency in ADJACENCIES:
-        lasso = check(build("DPLassoClassifier", adjacency)[0], seed=2)
+        # Under replace-one the climb has two rows to find at once, which takes longer.
+        lasso = check(build("DPLassoClassifier", adjacency)[0], n_climbs=60, seed=2)
         assert lasso.tightness["prior"] > 0.99
-        # Under replace-one the climb has two rows to find at once.
-        assert lasso.tightness["vertices"] > (0.99 if adjacency == "add-remove" else 0.95)
+        assert lasso.tightness["vertices"] > 0.99
 
 
 CLASSES, NUMBERS = {"classes": (0, 1)}, {"target_bound": 2.0}

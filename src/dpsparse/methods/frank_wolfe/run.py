@@ -182,7 +182,7 @@ class Run:
         off = tau + 2.0 / SLOPE_UNITS  # the last term: slopes are rounded
         mass = self.column_mass[columns].astype(np.float64)
         moved = np.ceil(self.problem.resolution * off * (1.0 + 1e-6) * mass)
-        return np.asarray(moved, np.int64) + self._lengths(columns)
+        return np.asarray(moved.astype(np.int64) + self._lengths(columns))
 
     def _lengths(self, columns: np.ndarray | slice) -> np.ndarray:
         start = self.state.matrix.start

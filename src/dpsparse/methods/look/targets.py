@@ -411,7 +411,8 @@ def likeliest_slope_and_offset(
         missed = counts[1] - (rows * chance).sum(axis=2)
         doubts = doubt**2 + spread.sum(axis=2) + 1.0
         believed = np.square(octaves / SLOPE_DOUBT)[:, None] + np.square(shift / OFFSET_DOUBT)
-        return minus_log(seen, variance).sum(axis=2) + minus_log(missed, doubts) + believed
+        fits = minus_log(seen, variance).sum(axis=2) + minus_log(missed, doubts)
+        return np.asarray(fits + believed)
 
     octaves, shift, reach = 0.0, 0.0, 4.0
     for _ in range(4):  # a round is eight times as fine as the one before
