@@ -56,7 +56,7 @@ $(SPARK)/.installed: $(DEV_STAMP)
 	@touch $@
 
 test-spark: $(SPARK)/.installed
-	PYTHONPATH=$(abspath $(SPARK)) $(BIN)/python -m pytest -q -m spark tests/rows/test_spark.py
+	PYTHONPATH=$(abspath $(SPARK)) $(BIN)/python -m pytest -q -m "spark and not slow" tests/rows/test_spark.py
 
 test-slow: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n auto -m slow
