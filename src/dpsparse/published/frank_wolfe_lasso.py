@@ -7,11 +7,9 @@ proportion to the entries that a step touches. Nothing is drawn, so there is not
 Algorithm 3 itself, with its heap and its stale gradients, is in experiments/lab/papers/operations.py; the gradients
 here are exact.
 
-scikit-learn's `Lasso` is faster. On news20 (19,997 x 1,390,769, 7.5 million entries, labels of -1 and 1, alpha .002, no
-intercept) it takes .7 seconds of processor time for a loss of .38015; here 100 steps take 2.5 seconds (.38496) and 1000
-steps 14 (.38019): 13 milliseconds a step, so that 4000 take about a minute. A step shrinks all weights, which moves all
-residuals, so that four of five steps read all entries again, and every step looks at all scores. Coordinate descent
-reads all entries once a sweep, and 40 sweeps are enough.
+scikit-learn's `Lasso` is faster, by how much stands in experiments/notebook/speed.md. A step shrinks all weights, which
+moves all residuals, so that most steps read all entries again, and every step looks at all scores. Coordinate descent
+reads all entries once a sweep, and needs few sweeps.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ class FrankWolfeLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """NOT PRIVATE. LASSO in its L1 ball, by Frank-Wolfe without noise, on dense or sparse rows.
 
     **When to use.** To see what a private fit in the same ball gives away to its noise. scikit-learn's `Lasso`, which
-    takes a penalty instead of a radius, reaches the same objective sooner: twenty times on text of a million columns.
+    takes a penalty instead of a radius, reaches the same objective sooner.
 
     Parameters
     ----------
