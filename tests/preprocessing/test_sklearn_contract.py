@@ -45,14 +45,22 @@ def test_a_target_among_the_columns_is_hinted_at_by_name():
         pipe.fit(frame, pandas.Series(y, name="b"))
 
 
+@pytest.mark.parametrize("make", [np.asarray, lambda x: {"a": x[:, 0]}], ids=["array", "columns"])
 @pytest.mark.parametrize("step", [DPStandardizer, DPCategoryEncoder])
-def test_complex_numbers_are_refused_before_anything_is_spent(step):
+def test_complex_numbers_are_refused_before_anything_is_spent(step, make):
     ledger = Ledger(epsilon=5.0, delta=1e-6)
     with pytest.raises(SchemaError, match="Complex data not supported"):
-        step(epsilon=1.0, ledger=ledger).fit(X.astype(complex))
+        step(epsilon=1.0, ledger=ledger).fit(make(X.astype(complex)))
     assert ledger.history() == []
     with pytest.raises(SchemaError, match="Complex data"):
-        HashingEncoder().fit(X.astype(complex))
+        HashingEncoder().fit(make(X.astype(complex)))
+
+
+def test_a_second_fit_knows_nothing_of_the_first():
+    step = DPStandardizer(epsilon=8.0).fit({"a": X[:, 0], "b": X[:, 1], "c": X[:, 1]})
+    step.fit(X)
+    assert not hasattr(step, "feature_names_in_")
+    assert step.get_feature_names_out().tolist() == ["x0", "x1"]
 
 
 def failed_checks(estimator):

@@ -131,8 +131,14 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the columns; the facts were declared, so nothing is learnt and nothing is spent."""
         self._check()
+        self._forget()
         self._note(header_of(self._read(X)))
         return self
+
+    def _forget(self) -> None:
+        """What an earlier fit learnt was paid then, or not at all: it must not decide this one."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def transform(self, X: Any) -> Any:
         """The prepared rows, each a function of itself and of public numbers; a frame after `set_output`."""
@@ -261,6 +267,7 @@ class PrivateStep(Step):
             The person of every row; the guarantee then protects persons.
         """
         self._check()
+        self._forget()
         read = self._read(X)
         header = header_of(read)
         n_columns = len(header.names)

@@ -314,9 +314,7 @@ class DPTablePreparer(PrivateStep):
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn what has to be learnt, for the epsilon of this step; without one, only what was declared is used."""
         self._check()
-        # What an earlier fit learnt was paid then, or not at all: it must not decide this one.
-        for learnt in ("kinds_", "parts_", "weak_", "feature_names_in_"):
-            self.__dict__.pop(learnt, None)
+        self._forget()
         parts = self._parts(self._planned(len(self._named) + 1))
         learns = any(isinstance(s, PrivateStep) and s._wants(1) for _, s, _ in parts)
         if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
