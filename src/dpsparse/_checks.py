@@ -79,9 +79,10 @@ def show_name(name: object) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in str(name))
 
 
-def show_text(text: str) -> str:
+def show_text(text: str, *, ascii_only: bool = False) -> str:
     """A text whose line breaks are its own; everything else as in `show_name`. JSON stays the same JSON."""
-    return "\n".join(map(show_name, text.split("\n")))
+    shown = "\n".join(map(show_name, text.split("\n")))
+    return "".join(c if c.isascii() else _escaped(c) for c in shown) if ascii_only else shown
 
 
 def _escaped(character: str) -> str:

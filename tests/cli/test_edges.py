@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -281,6 +282,64 @@ def test_a_report_is_printed_where_its_file_fails_and_kept_where_stdout_fails(
     assert evaluation.Report.from_dict(json.loads(kept.read_text())).to_dict()["estimates"]
     kept.unlink()
     kept.parent.rmdir()
+
+
+def test_a_report_is_kept_where_its_page_cannot_be_drawn(run, paid, monkeypatch):
+    """Without matplotlib the page cannot be made; the evaluation was paid and nothing of it was shown."""
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib.figure", None)
+        code, out, err = run(*paid, "-o", "report.html")
+    assert code == 6
+    assert "matplotlib" in err
+    assert not Path("report.html").exists()
+    kept_report(err)
+
+
+def test_a_report_is_kept_where_nobody_reads_it(run, paid, monkeypatch):
+    def gone(text, **more):
+        if not more.get("err"):
+            raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsparse.cli.output.click.echo", gone)
+        code, _, err = run(*paid)
+    assert code == 6
+    kept_report(err)
+
+
+def kept_report(err):
+    kept = Path(err.split("is kept in ")[1].split(",")[0].strip())
+    found = json.loads(kept.read_text())
+    kept.unlink()
+    kept.parent.rmdir()
+    assert found["estimates"]["accuracy"]
+
+
+def test_a_look_is_kept_where_stdout_fails(run, paid, monkeypatch):
+    def full(text, **more):
+        if not more.get("err"):
+            raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsparse.cli.output.click.echo", full)
+        code, _, err = run(
+            "check", "t.csv", "--target", "label", "--classes", "no,yes", "--look", "1"
+        )
+    assert code == 6
+    kept = Path(err.split("is kept in ")[1].split(",")[0].strip())
+    assert json.loads(kept.read_text())["columns"]
+    kept.unlink()
+    kept.parent.rmdir()
+
+
+def test_a_terminal_without_a_letter_gets_its_code(monkeypatch):
+    """A paid report is shown also where a label cannot be written as it is."""
+    from dpsparse.cli.output import say
+
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", shown)
+    say('precision is of "Fieber hoch \u00e4"')
+    assert shown.buffer.getvalue().decode() == 'precision is of "Fieber hoch \\u00e4"\n'
 
 
 # ---- terms ---------------------------------------------------------------------------------------

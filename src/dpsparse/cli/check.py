@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpsparse._checks import show_name
+from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, emit_paid, price_record, stage
+from dpsparse.cli.output import emit, emit_paid, keep_paid, price_record, stage
 from dpsparse.exceptions import DPSparseError, ParameterError
 
 if TYPE_CHECKING:
@@ -46,13 +47,16 @@ def check(data: str, look: float | None, options: opt.Options) -> None:
         counted = max(round(found.n_units), 1)  # a released number
         facts = replace(job.facts, domain=replace(job.facts.domain, n_samples=counted))
         job = replace(job, facts=facts)
-    record, text = describe(job)
-    record["look"] = plain_look(found)
-    lines = [
-        f"{'look':<9} {show_name(line)}" for line in [*str(found).splitlines(), *doubts(job, found)]
-    ]
-    text = "\n".join([text, *lines, found.privacy_.headline])
-    emit_paid(record, text, job.ledger, options.as_json)
+
+    def show() -> None:
+        record, text = describe(job)
+        record["look"] = plain_look(found)
+        lines = [*str(found).splitlines(), *doubts(job, found)]
+        shown = [f"{'look':<9} {show_name(line)}" for line in lines]
+        text = "\n".join([text, *shown, found.privacy_.headline])
+        emit_paid(record, text, job.ledger, options.as_json)
+
+    keep_paid(readable(plain(plain_look(found))), "look.json", show)
 
 
 def _look(job: Job, epsilon: float) -> TableLook:

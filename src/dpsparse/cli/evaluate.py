@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dpsparse._files import check_output, keep_elsewhere, write_whole
+from dpsparse._files import check_output, write_whole
 from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit_paid, stage, warn
-from dpsparse.exceptions import ModelFileError
-
-if TYPE_CHECKING:
-    from dpsparse.evaluation import Report
+from dpsparse.cli.output import emit_paid, keep_paid, stage, warn
 
 
 @click.command()
@@ -82,33 +78,14 @@ def evaluate(
             f"the model was fitted to a file named {Path(data).name}. On rows that it was fitted to a model looks "
             "better than it is; evaluate it on others."
         )
-    _show_paid(report, model.name, ledger, options)
-
-
-def _show_paid(report: Report, title: str, ledger: Any, options: opt.Options) -> None:
-    """File, terminal and account of a report: one that fails does not take the others along."""
-    record, failed, output = report.to_dict(), None, options.output
+    record, path = report.to_dict(), options.output
     text = readable(plain(record)) + "\n"
-    if output is not None:
-        page = output.suffix.lower() in (".html", ".htm")
-        try:
-            write_whole(
-                output, (report.to_html(title) if page else text).encode(), options.overwrite
-            )
-        except ModelFileError as error:
-            failed, output = error, None
-    try:
+
+    def show() -> None:
+        if path is not None:
+            page = path.suffix.lower() in (".html", ".htm")
+            content = report.to_html(model.name) if page else text
+            write_whole(path, content.encode(), options.overwrite)
         emit_paid(record, str(report), ledger, options.as_json)
-    except ModelFileError as error:
-        if output is not None:
-            raise ModelFileError(f"{error} The report is paid and is in {output}.") from None
-        kept = keep_elsewhere(lambda place: _write_copy(place / "report.json", text))
-        place = "lost" if kept is None else f"kept in {kept}, move it from there"
-        raise ModelFileError(f"{error} The report is paid and is {place}.") from None
-    if failed is not None:
-        raise ModelFileError(f"{failed} The report is paid and shown.")
 
-
-def _write_copy(path: Path, text: str) -> Path:
-    write_whole(path, text.encode(), overwrite=False)
-    return path
+    keep_paid(text, "report.json", show)

@@ -7,21 +7,23 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 import dpsparse
 from dpsparse._checks import show_name, show_number, show_text
-from dpsparse._files import keep_elsewhere
+from dpsparse._files import keep_elsewhere, write_whole
 from dpsparse._json import plain, readable
-from dpsparse.exceptions import LedgerError, ModelFileError
+from dpsparse.exceptions import DPSparseError, LedgerError, ModelFileError
 
 if TYPE_CHECKING:
     from dpsparse.cli.job import Job, Training
+
+T = TypeVar("T")
 
 
 class Group(click.Group):
@@ -62,9 +64,8 @@ def spoken_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(
-        str(w.message) for w in caught if w.category.__module__.startswith("dpsparse")
-    ):
+    ours = [w for w in caught if w.category.__module__.startswith("dpsparse")]
+    for text in dict.fromkeys(str(w.message) for w in ours):
         warn(" ".join(text.split()))
 
 
@@ -83,24 +84,47 @@ def emit(record: dict[str, Any], text: str, as_json: bool) -> None:
     say(readable(plain(record)) if as_json else text)
 
 
+class ShownError(LedgerError):
+    """The account cannot be read; the result that it paid for is shown already."""
+
+
 def emit_paid(record: dict[str, Any], text: str, ledger: Any, as_json: bool) -> None:
     """A result that is paid for, with a line on the account. It is shown also where the account cannot be read."""
+    failed = None
     try:
-        text = with_budget(record, text, ledger)
+        if ledger is not None:
+            text = f"{text}\n{budget_line(ledger)}"
+            record["budget"] = {
+                "spent": ledger.spent(),
+                "remaining": ledger.remaining(),
+                "head": ledger.head,
+            }
     except LedgerError as error:
-        emit(record, text, as_json)
-        raise LedgerError(f"{error} The result is paid and shown.") from None
+        failed = ShownError(f"{error} The result is paid and shown.")
     emit(record, text, as_json)
+    if failed is not None:
+        raise failed
 
 
-def with_budget(record: dict[str, Any], text: str, ledger: Any) -> str:
-    """The text with a line on the account that paid, which is added to the record as well."""
-    if ledger is None:
-        return text
-    budget = {"spent": ledger.spent(), "remaining": ledger.remaining(), "head": ledger.head}
-    line = budget_line(ledger)
-    record["budget"] = budget
-    return f"{text}\n{line}"
+def keep_paid(content: str, name: str, work: Callable[[], T]) -> T:
+    """What `work` gives. Where it fails, `content` is kept elsewhere, at last on stdout: it is paid for."""
+    try:
+        return work()
+    except ShownError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        ours = isinstance(error, DPSparseError)
+        reason = str(error) if ours else f"The result cannot be shown ({type(error).__name__})."
+    kept = keep_elsewhere(lambda folder: _written(folder / name, content))
+    if kept is None:
+        say(content)
+    place = "on stdout, keep it" if kept is None else f"kept in {kept}, move it from there"
+    raise ModelFileError(f"{reason} The epsilon is spent; the result is {place}.")
+
+
+def _written(path: Path, content: str) -> Path:
+    write_whole(path, content.encode(), overwrite=False)
+    return path
 
 
 def budget_line(account: Any) -> str:
@@ -137,9 +161,14 @@ def price_record(price: Any, ledger: Any) -> tuple[dict[str, Any], str]:
 
 
 def say(text: str, *, end: str = "\n") -> None:
-    """Text on stdout, all of it: a full disk behind `> file` is an error of ours."""
+    """Text on stdout, all of it: a full disk behind `> file` is an error of ours, and a letter that the terminal does
+    not have is written as \\u00e4, as in JSON."""
     try:
-        click.echo(show_text(text) + end, nl=False)
+        encoding = sys.stdout.encoding or "utf-8"
+        shown = show_text(text)
+        if shown.encode(encoding, "replace").decode(encoding) != shown:
+            shown = show_text(text, ascii_only=True)
+        click.echo(shown + end, nl=False)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -152,6 +181,8 @@ def say(text: str, *, end: str = "\n") -> None:
 
 def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, Any]]:
     """The model in its file, and the record about it."""
+    from dpsparse.models.files import dumps
+
     options = job.options
     # What the card calls the data and the target, and how the next file is read: words that were typed.
     model.about_ = {
@@ -161,25 +192,9 @@ def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, An
         **options.written,
     }
     assert options.output is not None
-    path = _save_paid(model, options.output, rows.feature_names, options.overwrite)
+    path, text = options.output, dumps(model, feature_names=rows.feature_names)
+    keep_paid(text, path.name, lambda: write_whole(path, text.encode(), options.overwrite))
     return path, {"model": path, **facts_of(model)}
-
-
-def _save_paid(model: Any, output: Path, feature_names: Any, overwrite: bool) -> Path:
-    """The saved model. Where its place fails, another one: what is paid for is not thrown away."""
-    from dpsparse.models.files import dumps, save
-
-    try:
-        return save(model, output, feature_names=feature_names, overwrite=overwrite)
-    except ModelFileError as error:
-        reason = f"{error} The fit is done and its epsilon is spent"
-    kept = keep_elsewhere(
-        lambda place: save(model, place / output.name, feature_names=feature_names)
-    )
-    if kept is not None:
-        raise ModelFileError(f"{reason}; the model is kept in {kept}, move it from there.")
-    say(dumps(model, feature_names=feature_names))
-    raise ModelFileError(f"{reason}; the model file's text is on stdout, keep it.")
 
 
 def facts_of(model: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 import dpsparse
 from dpsparse._html import page
+from dpsparse.exceptions import DPSparseError
 from dpsparse.report.plots import CLEAR, FAINT, INK, _svg
 from dpsparse.report.template import filled
 
@@ -57,7 +58,7 @@ def _drawn(report: Report, panels: Mapping[str, Callable[[Any, Report], None]]) 
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ModuleNotFoundError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
+        raise DPSparseError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
     figure = Figure(figsize=(4.4 * len(panels), 3.8), layout="constrained")
     for axes, draw in zip(np.ravel(figure.subplots(1, len(panels))), panels.values(), strict=True):
         for side in ("top", "right"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsparse._checks import rounded_up, show_name
+from dpsparse.exceptions import DPSparseError
 
 if TYPE_CHECKING:
     from dpsparse.report.weights import Weight
@@ -23,7 +24,7 @@ def _figure(height: float) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ModuleNotFoundError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
+        raise DPSparseError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
     # Narrow, in inches, so that text keeps its size on a phone.
     figure = Figure(figsize=(4.8, height), layout="constrained")
     axes = figure.subplots()
