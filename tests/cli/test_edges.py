@@ -288,7 +288,7 @@ def test_a_report_is_kept_where_its_page_cannot_be_drawn(run, paid, monkeypatch)
     """Without matplotlib the page cannot be made; the evaluation was paid and nothing of it was shown."""
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib.figure", None)
-        code, out, err = run(*paid, "-o", "report.html")
+        code, _, err = run(*paid, "-o", "report.html")
     assert code == 6
     assert "matplotlib" in err
     assert not Path("report.html").exists()
