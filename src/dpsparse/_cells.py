@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -88,18 +88,21 @@ def _column_cells(y: Any) -> np.ndarray:
         y = y[y.columns[0]]
     if hasattr(y, "to_numpy"):
         y = array_of(y)
-    elif isinstance(y, (list, tuple)):
-        y = objects_of(y)
-        if len(y) and all(
-            isinstance(cell, (list, tuple, np.ndarray)) and len(cell) == 1 for cell in y
-        ):
-            y = objects_of(cell[0] for cell in y)
+    elif isinstance(y, Sequence) and not isinstance(y, (str, bytes)):
+        y = objects_of(_only_item(cell) for cell in y)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
         raise ValueError
     return np.asarray(y)
+
+
+def _only_item(cell: Any) -> Any:
+    """The item of a list of one, as a column is written as a list of rows; any other cell as it is."""
+    if isinstance(cell, (list, tuple, np.ndarray)) and np.ndim(cell) > 0 and len(cell) == 1:
+        return cell[0]
+    return cell
 
 
 # ---- names ----------------------------------------------------------------------------------------

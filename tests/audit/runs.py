@@ -114,7 +114,7 @@ def step_runs():
 
     steps = [
         ("standardizer", DPStandardizer(), ("age", "income"), ""),
-        ("encoder", DPCategoryEncoder(max_categories=3), ("region", "born"), ""),
+        ("encoder", DPCategoryEncoder(), ("region", "born"), ""),
         ("vectorizer", DPVectorizer("vocabulary"), None, "note"),
         ("preparer", DPTablePreparer(ROLES), None, ""),
         ("preparer-auto", DPTablePreparer(rest="auto"), None, ""),

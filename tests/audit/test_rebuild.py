@@ -225,7 +225,7 @@ def a_file_that_counts_rows(patch):
     seen, clipped = [], dpsparse.rows.RawRows.of
 
     def of(cells, targets=None, groups=None):
-        seen.append(len(cells))
+        seen.append(cells.n_rows)
         return clipped(cells, targets, groups)
 
     header = dpsparse.models.files._pipeline_header

@@ -308,7 +308,7 @@ def test_pipelines_and_searches_refuse_them_too(prepared, search, monkeypatch):
     many = replace(CLASSES, n_samples=10**4)  # declared, so that scales are worth their price
     model, name = DPADMMClassifier(many), "coupling"
     if prepared:
-        steps = [("scale", DPStandardizer(share=0.3)), ("model", model)]
+        steps = [("scale", DPStandardizer()), ("model", model)]
         model, name = DPPipeline(steps, epsilon=1.0), "model__coupling"
     if search:
         model = DPSearchCV(model, {name: [0.5, 1.0]}, epsilon=1.0)

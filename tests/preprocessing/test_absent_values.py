@@ -93,7 +93,7 @@ def test_rows_stay_bounded_and_alone():
     assert rows[2, place] == pytest.approx(0.6, abs=0.1)  # the released share
 
 
-def test_plain_and_saved_models_agree(tmp_path):
+def test_saved_models_agree(tmp_path):
     table = {"sex": SEX, "plan": PLAN}
     model = DPGradientClassifier(Domain(classes=[0, 1]))
     fitted = DPPipeline([("names", DPCategoryEncoder()), ("model", model)], epsilon=3.0)
@@ -101,10 +101,6 @@ def test_plain_and_saved_models_agree(tmp_path):
     new = {"sex": ["f", "x", None], "plan": ["b", None, "x"]}
     again = load(save(fitted, tmp_path / "model.json"))
     assert np.array_equal(again.decision_function(new), fitted.decision_function(new))
-    import pandas
-
-    plain = fitted.to_sklearn().decision_function(pandas.DataFrame(new))
-    np.testing.assert_allclose(plain, fitted.decision_function(new), atol=1e-6)
 
 
 def test_without_noise_what_occurs_once_has_a_column():

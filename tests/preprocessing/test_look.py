@@ -7,7 +7,8 @@ import pytest
 
 from dpsparse import Domain, Ledger
 from dpsparse.exceptions import BudgetError, DomainError, ParameterError, SchemaError
-from dpsparse.preprocessing import dp_look, look_plan
+from dpsparse.preprocessing import dp_look
+from dpsparse.preprocessing.look import plan_look
 
 N = 3_000
 TABLE = {
@@ -43,10 +44,18 @@ def test_targets_that_are_numbers_are_counted_by_their_range():
     assert look.target == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*NOT private")
+@pytest.mark.parametrize("odd", [[0, 1], [], ["a"], None])
+def test_a_target_that_is_a_list_changes_no_other_target(odd):
+    terms = {"domain": BINARY, "epsilon": math.inf, "random_state": 0}
+    found = dp_look({"x": [1.0] * 4}, [["no"], ["yes"], ["yes"], odd], **terms).target
+    assert list(found.values()) == pytest.approx([1.0, 2.0, 1.0])
+
+
 def test_the_ledger_pays_and_refuses():
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     look = dp_look(TABLE, LABELS, domain=BINARY, epsilon=0.5, ledger=ledger)
-    assert look.privacy_ == look_plan(BINARY, 3, epsilon=0.5).guarantee
+    assert look.privacy_ == plan_look(BINARY, 3, epsilon=0.5).guarantee
     assert ledger.spent() == pytest.approx(0.5, rel=1e-3)
     assert abs(look.n_units - N) < 10 * look.column_sd
     with pytest.raises(BudgetError):

@@ -61,7 +61,8 @@ def check(data: str, look: float | None, options: opt.Options) -> None:
 
 def _look(job: Job, epsilon: float) -> TableLook:
     from dpsparse.cli.job import read_cells
-    from dpsparse.preprocessing import dp_look, look_plan
+    from dpsparse.preprocessing import dp_look
+    from dpsparse.preprocessing.look import plan_look
 
     domain, options = job.facts.domain, job.options
     terms: dict[str, Any] = {
@@ -70,7 +71,7 @@ def _look(job: Job, epsilon: float) -> TableLook:
         "adjacency": opt.adjacency_of(options, job.ledger) or "add-remove",
         "random_state": options.random_state,
     }
-    look_plan(domain, len(job.features), **terms)  # before a long read
+    plan_look(domain, len(job.features), **terms)  # before a long read
     rows = read_cells(job)
     with stage("looking"):
         return dp_look(

@@ -27,7 +27,7 @@ from dpsparse._checks import without_leaking_errors
 from dpsparse._files import write_whole
 from dpsparse._json import canonical, parsed, readable
 from dpsparse.accounting import Guarantee
-from dpsparse.exceptions import DPSparseError, ModelFileError
+from dpsparse.exceptions import DPSparseError, ModelFileError, ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.models.claims import check_claims, check_fitted, check_prices
 from dpsparse.models.values import (
@@ -148,16 +148,16 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def to_sklearn(model: Model) -> Any:
-    """A plain scikit-learn model (or pipeline) with the same predictions, for deployment.
+    """A plain scikit-learn model with the same predictions, for deployment.
 
     Parameters
     ----------
-    model : fitted estimator or pipeline of dpsparse
-        Its released weights are copied; nothing is fitted.
+    model : fitted estimator of dpsparse
+        Its released weights are copied; nothing is fitted. Of a pipeline take ``pipe.model_``, for prepared rows.
 
     Returns
     -------
-    estimator or Pipeline of scikit-learn
+    estimator of scikit-learn
         Fitted.
 
     Examples
@@ -167,6 +167,11 @@ def to_sklearn(model: Model) -> Any:
     >>> type(to_sklearn(model)).__name__
     'LogisticRegression'
     """
+    if isinstance(model, DPPipeline):
+        raise ParameterError(
+            "Private preparation has no counterpart in scikit-learn: save the pipeline, or take pipe.model_, which "
+            "predicts from prepared rows."
+        )
     return model.to_sklearn()
 
 

@@ -1,7 +1,7 @@
 """From raw tables and texts to bounded rows: constants are declared, or learnt privately and paid for."""
 
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
-from dpsparse.preprocessing.look import TableLook, dp_look, look_plan
+from dpsparse.preprocessing.look import TableLook, dp_look
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.pipeline import DPPipeline
 from dpsparse.preprocessing.table import DPTablePreparer
@@ -18,5 +18,4 @@ __all__ = [
     "PublicScaler",
     "TableLook",
     "dp_look",
-    "look_plan",
 ]

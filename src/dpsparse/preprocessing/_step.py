@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -23,18 +23,12 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import (
-    ADJACENCIES,
-    check_choice,
-    check_delta,
-    check_epsilon,
-    check_share,
-)
+from dpsparse._checks import ADJACENCIES, check_choice, check_delta, check_epsilon
 from dpsparse.accounting import Budget, Guarantee, Plan
 from dpsparse.accounting.guarantee import PERSON, ROW
-from dpsparse.exceptions import BudgetWarning, ParameterError, SchemaError
-from dpsparse.preprocessing._tables import Header, Table, header_of, read_table
-from dpsparse.preprocessing.defaults import LEAK_SHARE, MAX_FRAME_COLUMNS, STEP_SHARE
+from dpsparse.exceptions import BudgetWarning, DomainError, ParameterError, SchemaError
+from dpsparse.preprocessing._tables import Header, Table, read_table
+from dpsparse.preprocessing.defaults import LEAK_SHARE, MAX_FRAME_COLUMNS
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
@@ -42,9 +36,6 @@ from dpsparse.rows import RawRows
 
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
-
-# A fitted transformer of scikit-learn; weights (outputs, features) -> weights behind it, and shifts of intercepts.
-Plain = tuple[Any, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]]
 
 SOURCE = "docs/proofs/preparation.md"
 
@@ -85,9 +76,8 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _declares: ClassVar[bool] = False  # whether facts about columns were declared to it
     # Releases that are not above their noise, in words; known from released numbers.
     weak_: tuple[str, ...] = ()
-    missing_share_: np.ndarray = np.zeros(
-        0
-    )  # released shares of missing values, where a step counts them
+    # Released shares of missing values, where a step counts them.
+    missing_share_: np.ndarray = np.zeros(0)
 
     # ---- what a step implements -----------------------------------------------------------------
 
@@ -99,32 +89,28 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _width(self, n_columns: int) -> int:
         """A public bound on the columns that come out."""
-        raise TypeError(f"{type(self).__name__} does not say how wide it is.")
+        raise NotImplementedError
 
     def _norm(self, n_columns: int) -> float:
         """A public bound on the length of the rows that come out: one entry of size one for each column, unless a step
         says otherwise (where a missing value is flagged, the number is 0)."""
         return math.sqrt(n_columns)
 
-    def _read(self, X: Any) -> Any:
+    def _read(self, X: Any) -> Table:
         return read_table(X)
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         """Ask for the releases that were planned, under their names behind `prefix`."""
 
-    def _map(self, read: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} does not say what it does.")
+    def _map(self, read: Table) -> Any:
+        raise NotImplementedError
 
     def _names_out(self) -> list[str]:
-        raise TypeError(f"{type(self).__name__} does not name its columns.")
+        raise NotImplementedError
 
     def _fate(self, j: int) -> str:
         """What became of raw column `j`, for a card."""
         return "by a public hash"
-
-    def _plain(self) -> Plain:
-        """A plain scikit-learn transformer, and what becomes of the weights of a model behind it."""
-        raise ParameterError(f"{type(self).__name__} has no counterpart in scikit-learn.")
 
     # ---- what all have in common ----------------------------------------------------------------
 
@@ -132,7 +118,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Note the columns; the facts were declared, so nothing is learnt and nothing is spent."""
         self._check()
         self._forget()
-        self._note(header_of(self._read(X)))
+        self._note(self._read(X).header)
         return self
 
     def _forget(self) -> None:
@@ -155,7 +141,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _applied(self, X: Any) -> Any:
         """The prepared rows as they are made: dense or sparse."""
-        check_is_fitted(self, "n_features_in_")
+        check_is_fitted(self)
         read = self._read(X)
         self._compare(read)
         return self._map(read)
@@ -166,7 +152,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the prepared columns."""
-        check_is_fitted(self, "n_features_in_")
+        check_is_fitted(self)
         return np.array(self._names_out(), object)
 
     def _note(self, header: Header) -> None:
@@ -175,9 +161,7 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if header.named:
             self.feature_names_in_ = np.array(header.names, object)
 
-    def _compare(self, read: Any) -> None:
-        if not isinstance(read, Table):
-            return
+    def _compare(self, read: Table) -> None:
         if len(read.columns) != self.n_features_in_:
             raise SchemaError(
                 f"X has {len(read.columns)} features, but {type(self).__name__} is expecting "
@@ -194,17 +178,15 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         named = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if named is None else list(named)
 
-    @property
-    def _is_private(self) -> bool:
-        """Whether fitting releases something."""
-        return bool(self._wants(1))
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.sparse = True
-        tags.non_deterministic = self._is_private
+        tags.non_deterministic = bool(self._wants(1))  # where fitting releases something
         return tags
 
 
@@ -269,16 +251,15 @@ class PrivateStep(Step):
         self._check()
         self._forget()
         read = self._read(X)
-        header = header_of(read)
-        n_columns = len(header.names)
+        n_columns = len(read.names)
         if not self._wants(n_columns):
-            self._note(header)
+            self._note(read.header)
             return self
         plan = self._plan(n_columns, ROW if groups is None else PERSON)
         check_persons(groups, read)
 
         def learn(releases: Releases) -> None:
-            self._note(header)
+            self._note(read.header)
             self._learn(releases.admit(RawRows.of(read, groups=groups)), releases, "")
             self.plan_, self.privacy_ = plan, plan.guarantee
 
@@ -287,34 +268,14 @@ class PrivateStep(Step):
         return self
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SharingStep(PrivateStep):
-    """A private step of one kind of release, with a share of a pipeline's budget."""
-
-    share: float = STEP_SHARE
-
-    def _check(self) -> None:
-        check_share("share", self.share, "try 0.1")
-        super()._check()
-
-
-def unchanged(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights that a plain transformer leaves as they are."""
-    return coef, np.zeros(len(coef))
-
-
-def example(step: Step, cell: Any) -> Any:
-    """A public table of one row, for scikit-learn's own fit."""
-    return named_like(step, np.array([[cell] * step.n_features_in_], object))
-
-
-def named_like(step: Step, table: np.ndarray) -> Any:
-    """A public table with the column names of the step, if it has any."""
-    if not hasattr(step, "feature_names_in_"):
-        return table
-    import pandas
-
-    return pandas.DataFrame(table, columns=step._columns)
+def of_each_column(fact: str, given: Any, names: Iterable[str]) -> list[Any]:
+    """What is declared about each column, by name or once for all of them."""
+    if not isinstance(given, Mapping):
+        return [given for _ in names]
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise DomainError(f"{fact} lacks the columns {', '.join(missing)}; declare each of them.")
+    return [given[name] for name in names]
 
 
 def narrow(rows: sp.csr_array) -> sp.csr_array:
@@ -334,12 +295,12 @@ def refuse_own_price(name: str, step: Step) -> None:
         )
 
 
-def check_persons(groups: Any, read: Any) -> None:
+def check_persons(groups: Any, read: Table) -> None:
     """Refuse groups that do not name one person per row, before anything is spent."""
     from dpsparse.domain.clipping import by_person
 
     if groups is not None:
-        by_person(groups, read.n_rows if isinstance(read, Table) else len(read))
+        by_person(groups, read.n_rows)
 
 
 def warn_weak(texts: tuple[str, ...]) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._cells import MISSING_WORDS, cell_name, is_missing
-from dpsparse._checks import array_of, decoded, is_number, objects_of, without_leaking_errors
+from dpsparse._cells import MISSING_WORDS, cell_name, column_cells, is_missing
+from dpsparse._checks import decoded, is_number, objects_of, without_leaking_errors
 from dpsparse.exceptions import SchemaError
 
 # Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
@@ -41,10 +41,6 @@ class Header:
     names: tuple[str, ...]
     named: bool
 
-    @classmethod
-    def unnamed(cls, n_columns: int) -> Header:
-        return cls(tuple(f"x{j}" for j in range(n_columns)), False)
-
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -66,22 +62,13 @@ class Table:
         return Table(columns, tuple(names), self.named, self.n_rows)
 
 
-def header_of(read: Table | list[str]) -> Header:
-    """The header of what a step has read: a table, or texts, which are one column."""
-    return read.header if isinstance(read, Table) else Header.unnamed(1)
-
-
 def read_table(X: Any) -> Table:
     """The columns of a table of any kind; only shapes and names can be refused."""
     if isinstance(X, Table):
         return X
-    if isinstance(X, (str, bytes)):
-        raise SchemaError(_UNREADABLE)
     table = without_leaking_errors(_UNREADABLE, _read, X)
     if any(column.dtype.kind == "c" for column in table.columns):  # declared so, not found so
         raise SchemaError("Complex data not supported: X must hold numbers, dates or texts.")
-    if len({*table.names}) < len(table.names):
-        raise SchemaError("Two columns of X have the same name; rename one of them.")
     if not table.columns:
         raise SchemaError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     if table.n_rows == 0:
@@ -94,51 +81,35 @@ def _read(X: Any) -> Table:
     if hasattr(X, "toarray"):  # sparse; those of keys are mappings, too
         X = X.toarray()
     if isinstance(X, Mapping):
-        columns = {str(name): _flat(column) for name, column in X.items()}
+        keys = list(X)
     elif hasattr(X, "column_names"):  # Arrow
-        columns = {name: _flat(X[name]) for name in X.column_names}
+        keys = list(X.column_names)
     elif hasattr(X, "columns"):  # pandas, polars
-        columns = {str(name): _flat(X[name]) for name in X.columns}
-        if len(columns) < len(X.columns):
-            raise SchemaError("Two columns of X have the same name; rename one of them.")
+        keys = list(X.columns)
     else:
-        if not hasattr(X, "shape"):
-            X = np.asarray(X) if hasattr(X, "__array__") else _grid(X)
-        if X.ndim != 2:
-            raise SchemaError(
-                "Expected 2D array X with one row per sample. Reshape your data, for instance with "
-                "X.reshape(-1, 1) for a single column."
-            )
-        parts = tuple(X[:, j] for j in range(X.shape[1]))
-        names = tuple(f"x{j}" for j in range(X.shape[1]))
-        return Table(parts, names, False, X.shape[0])
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) > 1:
+        return _unnamed(X)
+    names = tuple(map(str, keys))
+    if len({*names}) < len(names):
+        raise SchemaError("Two columns of X have the same name; rename one of them.")
+    columns = tuple(column_cells(X[key], _UNREADABLE) for key in keys)
+    if len({len(column) for column in columns}) > 1:
         raise SchemaError("The columns of X differ in length.")
-    return Table(tuple(columns.values()), tuple(columns), True, next(iter(lengths), 0))
+    return Table(columns, names, True, len(columns[0]) if columns else 0)
 
 
-def _grid(X: Any) -> np.ndarray:
-    """A list of rows: numbers as numbers, anything else as objects, cell by cell."""
-    rows = [list(row) for row in X]
-    if len({len(row) for row in rows}) > 1:
-        raise SchemaError("The rows of X differ in length.")
-    out = np.empty((len(rows), len(rows[0]) if rows else 0), object)
-    for i, row in enumerate(rows):
-        for j, cell in enumerate(row):
-            out[i, j] = cell
-    return out
-
-
-def _flat(column: Any) -> np.ndarray:
-    """One column as an array, objects where its kind has missing values of its own."""
-    if hasattr(column, "to_numpy"):
-        column = array_of(column)
-    if not isinstance(column, np.ndarray):
-        column = objects_of(column)
-    if column.ndim != 1:
+def _unnamed(X: Any) -> Table:
+    """An array, or a list of rows, whose cells are taken one by one."""
+    if isinstance(X, (str, bytes)):
         raise SchemaError(_UNREADABLE)
-    return np.asarray(column)
+    if not hasattr(X, "shape"):
+        X = np.asarray(X) if hasattr(X, "__array__") else np.stack([objects_of(row) for row in X])
+    if X.ndim != 2:
+        raise SchemaError(
+            "Expected 2D array X with one row per sample. Reshape your data, for instance with "
+            "X.reshape(-1, 1) for a single column."
+        )
+    columns = tuple(column_cells(X[:, j], _UNREADABLE) for j in range(X.shape[1]))
+    return Table(columns, tuple(f"x{j}" for j in range(X.shape[1])), False, X.shape[0])
 
 
 # ---- cells ----------------------------------------------------------------------------------------
@@ -263,28 +234,22 @@ def _plain_name(cell: Any) -> str | None:
     return name[:LONGEST].encode("utf-8", "replace").decode("utf-8") or None if name else None
 
 
-def documents(X: Any) -> list[str]:
+def documents(X: Any) -> Table:
     """One text for every row of a list, series, or table of one column; what is no text is an empty one."""
-    return without_leaking_errors("X must hold one text per row.", _documents, X)
-
-
-def _documents(X: Any) -> list[str]:
-    if isinstance(X, str):
-        raise SchemaError("X must hold one text per row, not a single text.")
-    if isinstance(X, Table) or hasattr(X, "columns") or isinstance(X, Mapping):
-        table = read_table(X)
-        if len(table.columns) != 1:
-            raise SchemaError("A vectorizer takes one column of text; name it in a table preparer.")
-        cells = table.columns[0]
-    elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
-        cells = np.asarray(X)[:, 0]
+    unreadable = "X must hold one text per row; name a column of a table in a table preparer."
+    if isinstance(X, (Table, Mapping)) or hasattr(X, "columns"):
+        columns = read_table(X).columns
+        if len(columns) != 1:
+            raise SchemaError(unreadable)
+        cells = columns[0]
     else:
-        cells = _flat(X)
+        cells = column_cells(X, unreadable)
     if len(cells) == 0:
         raise SchemaError("X holds no rows.")
-    return [
+    found = objects_of(
         cell.encode("utf-8", "replace").decode("utf-8")
         if isinstance(cell, str) and not is_missing(cell)
         else ""
         for cell in cells.tolist()
-    ]
+    )
+    return Table((found,), ("x0",), False, len(found))

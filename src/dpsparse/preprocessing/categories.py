@@ -17,25 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import murmurhash3_32
 
-from dpsparse._cells import MISSING_WORDS
 from dpsparse._checks import check_count
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.preprocessing._step import (
-    Plain,
-    SharingStep,
-    Step,
-    Want,
-    example,
-    narrow,
-    unchanged,
-)
+from dpsparse.preprocessing._step import PrivateStep, Step, Want, narrow, of_each_column
 from dpsparse.preprocessing._tables import Header, Table, declared_names, texts
 from dpsparse.preprocessing.defaults import (
     DECLARED_SHARE,
@@ -44,6 +34,7 @@ from dpsparse.preprocessing.defaults import (
     MIN_BUCKETS,
     MIN_COUNT_IN_SDS,
     ROWS_PER_BUCKET,
+    STEP_SHARE,
     UNLISTED_SHARE,
 )
 from dpsparse.release import Releases
@@ -98,22 +89,16 @@ class OneHot(Step):
 
     def _rows_of_cells(self) -> sp.csr_array:
         """What a cell becomes: its own column, or the average of its group. (cells, columns that come out)"""
-        starts, columns = self._starts(), np.cumsum(self.kept_) - 1
-        rows, places, values = [], [], []
-        for first, last in pairwise(starts.tolist()):
-            group = np.arange(first, last)
-            own = group[self.kept_[group]]
-            for cell in group.tolist():
-                if self.kept_[cell]:
-                    rows.append(np.array([cell]))
-                    places.append(columns[[cell]])
-                    values.append(np.ones(1))
-                else:
-                    rows.append(np.full(len(own), cell))
-                    places.append(columns[own])
-                    values.append(self.shares_[own])
-        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(places))
-        made = sp.csr_array(entries, shape=(len(self.kept_), int(self.kept_.sum())))
+        starts, n_cells, kept = self._starts(), len(self.kept_), self.kept_.astype(np.float64)
+        n_groups = len(starts) - 1
+        # An own column, or by way of its group the columns that the group has.
+        averages = sp.csr_array(
+            (self.shares_, np.arange(n_cells), starts), shape=(n_groups, n_cells)
+        )
+        group = np.repeat(np.arange(n_groups), np.diff(starts))
+        entries = (1.0 - kept, group, np.arange(n_cells + 1))
+        members = sp.csr_array(entries, shape=(n_cells, n_groups))
+        made = sp.csr_array(sp.diags_array(kept) + members @ averages)[:, self.kept_]
         made.eliminate_zeros()
         return made
 
@@ -143,50 +128,13 @@ class OneHot(Step):
         how = "declared" if self._declares else "released"
         return f"{how} categories: {listed or 'none'}; all others count as an average row or share columns"
 
-    def _plain(self) -> Plain:
-        """OneHotEncoder leaves out what it does not know. As a row has one cell in each group, the weight of "other"
-        can be taken from the others of the group and put into the intercept: the margins are the same."""
-        from sklearn.preprocessing import OneHotEncoder
-
-        starts = self._starts()
-        known_ends = starts[:-1] + [len(known) for known in self.categories_]
-        for first, n in zip(known_ends.tolist(), self.n_buckets_, strict=True):
-            if n > 1 and self.kept_[first : first + n].any():
-                raise ParameterError(
-                    "Hashed names have no counterpart in scikit-learn; save the pipeline."
-                )
-        gaps = [[*sorted(MISSING_WORDS - {*known}), None, np.nan] for known in self.categories_]
-        encoder = OneHotEncoder(
-            categories=[
-                np.array([*known, *missing], object)
-                for known, missing in zip(self.categories_, gaps, strict=True)
-            ],
-            handle_unknown="ignore",
-        )
-        encoder.fit(example(self, ""))
-        rows_of_cells = self._rows_of_cells()
-
-        def weights(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            of_cells = (rows_of_cells @ coef.T).T
-            out, moved = [], np.zeros(len(coef))
-            for first, middle, last, words in zip(
-                starts, known_ends, starts[1:], gaps, strict=False
-            ):
-                known, other = of_cells[:, first:middle], of_cells[:, middle : middle + 1]
-                missing = of_cells[:, last - 1 : last]
-                moved = moved + other[:, 0]
-                out += [known - other, np.repeat(missing - other, len(words), axis=1)]
-            return np.hstack(out), moved
-
-        return encoder, weights
-
 
 def _bucket(name: str, n_buckets: int) -> int:
     return int(murmurhash3_32(name.encode(), seed=0, positive=True)) % n_buckets
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPCategoryEncoder(OneHot, SharingStep):
+class DPCategoryEncoder(OneHot, PrivateStep):
     """One-hot columns for the categories that enough rows have; which ones is learnt privately.
 
     Other categories share columns by a public hash. A column for them, or for missing values, exists if its released
@@ -196,21 +144,17 @@ class DPCategoryEncoder(OneHot, SharingStep):
 
     Parameters
     ----------
-    share : float, default=0.1
-        Share of a pipeline's budget (of mu^2). A tenth by default, which adds about 5 % to the noise of the model.
-    max_categories : int, default=64
-        Most categories to keep of each column, those of the largest released weights; costs nothing.
-    n_buckets : int, dict or None, default=None
-        Columns for categories that were not released, for all columns or by name. None: one for every 250 declared
-        rows, from 16 to 256, so that codes with many values can be used. Of a column without a released category
-        more than 16 are needed: otherwise they might number the rows.
+    n_buckets : dict or None, default=None
+        How many columns other categories share, by name of the raw column. Without a number it is one for every 250
+        declared rows, from 16 to 256, so that codes with many values can be used. Of a column without a released
+        category more than 16 are needed: otherwise they might number the rows.
     epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps and knows the number of rows from the domain.
 
     Attributes
     ----------
     categories_ : tuple of tuples of str
-        Released categories of each column, sorted. A rare one is not among them: a single occurrence is never revealed.
+        Released categories of each column, sorted, at most 64. A single occurrence is never revealed.
     kept_, shares_ : ndarray
         Of the cells of all columns (categories, buckets, missing): which have a column, and their released shares.
 
@@ -222,36 +166,31 @@ class DPCategoryEncoder(OneHot, SharingStep):
     (('blue', 'red'),)
     """
 
-    max_categories: int = MAX_CATEGORIES
     n_buckets: Any = None
 
     def _check(self) -> None:
         super()._check()
-        check_count("max_categories", self.max_categories)
-        by_name = isinstance(self.n_buckets, Mapping)
-        for count in self.n_buckets.values() if by_name else [self.n_buckets]:
-            check_count("n_buckets", count, optional=True)
+        if not isinstance(self.n_buckets or {}, Mapping):
+            raise ParameterError("n_buckets must be None or a number of columns by name.")
+        for count in (self.n_buckets or {}).values():
+            check_count("n_buckets", count)
 
     def _wants(self, n_columns: int) -> list[Want]:
         names = "names that enough rows have, of all columns together"
         rest = "rows by bucket of all other names, and missing values, of each column"
-        by_name = list(self.n_buckets) if isinstance(self.n_buckets, Mapping) else []
-        size = n_columns * (max(self._choose_buckets([*by_name, ""])) + 1)
+        size = n_columns * (max(self._choose_buckets([*(self.n_buckets or {}), ""])) + 1)
         return [
-            Want("categories", self.share * (1.0 - UNLISTED_SHARE), 1, names, names=True),
-            Want("unlisted", self.share * UNLISTED_SHARE, size, rest),
+            Want("categories", STEP_SHARE * (1.0 - UNLISTED_SHARE), 1, names, names=True),
+            Want("unlisted", STEP_SHARE * UNLISTED_SHARE, size, rest),
         ]
 
     def _choose_buckets(self, names: Iterable[str]) -> tuple[int, ...]:
         by_rows = min(max((self.n_samples or 0) // ROWS_PER_BUCKET, MIN_BUCKETS), MAX_BUCKETS)
-        asked = self.n_buckets
-        counts = [asked.get(n) if isinstance(asked, Mapping) else asked for n in names]
-        return tuple(by_rows if count is None else int(count) for count in counts)
+        return tuple((self.n_buckets or {}).get(name, by_rows) for name in names)
 
     def _width(self, n_columns: int) -> int:
-        known = list(self.n_buckets) if isinstance(self.n_buckets, Mapping) else []
-        names = [*known, *[""] * n_columns][:n_columns]
-        return n_columns * (self.max_categories + 1) + sum(self._choose_buckets(names))
+        names = [*(self.n_buckets or {}), *[""] * n_columns][:n_columns]
+        return n_columns * (MAX_CATEGORIES + 1) + sum(self._choose_buckets(names))
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         d = self.n_features_in_
@@ -261,7 +200,7 @@ class DPCategoryEncoder(OneHot, SharingStep):
         for text, weight in zip(found, weights.tolist(), strict=True):
             number, name = text.split(_BETWEEN, 1)
             kept[int(number)].append((-weight, name))
-        listed = [sorted(sorted(each)[: self.max_categories], key=lambda pair: pair[1]) for each in kept]  # fmt: skip
+        listed = [sorted(sorted(each)[:MAX_CATEGORIES], key=lambda pair: pair[1]) for each in kept]
         categories = tuple(tuple(name for _, name in each) for each in listed)
         self._note_cells(categories, self._choose_buckets(self._columns))
         counts, sd = self._count_unlisted(raw, releases, prefix + "unlisted")
@@ -297,12 +236,8 @@ class DPCategoryEncoder(OneHot, SharingStep):
             cells = self._cells(read) - listed
             return np.where(cells >= 0, cells, np.nan)
 
-        edges = np.tile(np.arange(1, max(self.n_buckets_) + 1) - 0.5, (len(listed), 1))
-        query = raw.numbers(codes, len(listed)).between(edges)
+        query = raw.numbers(codes, len(listed)).codes(max(self.n_buckets_) + 1)
         return releases.gaussian(phase, query), releases.scale(phase, query)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "categories_")
 
 
 def _names_of_rows(read: Table) -> list[list[str]]:
@@ -322,8 +257,8 @@ class PublicEncoder(OneHot):
 
     Parameters
     ----------
-    categories : dict, list of lists, or list, default=()
-        By name of the column, one list for each column in order, or one list for all of them.
+    categories : dict or list, default=()
+        A list for every column by name, or one list for all of them.
     count_rows : bool, default=False
         In a `DPPipeline`: count the rows of every category, for a hundredth of the budget. "Other" and "missing" then
         have a column only where their count is above the noise. Nothing is counted by default.
@@ -354,8 +289,7 @@ class PublicEncoder(OneHot):
         if not self.count_rows:
             return
         sizes = [len(known) for known in self.categories_]
-        edges = np.tile(np.arange(1, max(sizes) + 2) - 0.5, (len(sizes), 1))
-        query = raw.numbers(self._cells, len(sizes)).between(edges)
+        query = raw.numbers(self._cells, len(sizes)).codes(max(sizes) + 2)
         sd = releases.scale(prefix + "counts", query)
         found = releases.gaussian(prefix + "counts", query)
         counts = [found[j, : size + 2] for j, size in enumerate(sizes)]
@@ -374,38 +308,22 @@ class PublicEncoder(OneHot):
                 )
 
     def _lists(self) -> list[Any]:
+        """The lists of all columns, or the one for each of them."""
         given = self.categories
-        if isinstance(given, Mapping):
-            return list(given.values())
-        if isinstance(given, (list, tuple)) and given and isinstance(given[0], (list, tuple)):
-            return list(given)
-        if isinstance(given, (list, tuple, np.ndarray)) and len(given):
-            return [given]
-        raise DomainError('categories must be declared, for instance {"sex": ["f", "m"]}.')
+        lists = list(given.values()) if isinstance(given, Mapping) else [given]
+        if not lists or not all(isinstance(known, (list, tuple, np.ndarray)) for known in lists):
+            raise DomainError('categories must be declared, for instance {"sex": ["f", "m"]}.')
+        return lists
 
     def _width(self, n_columns: int) -> int:
-        lists = self._lists()
-        if len(lists) == 1:
-            return n_columns * (len(lists[0]) + 2)
+        lists = self._lists() if isinstance(self.categories, Mapping) else self._lists() * n_columns
         return sum(len(known) + 2 for known in lists)
 
     def _note(self, header: Header) -> None:
         super()._note(header)
-        names, given = self._columns, self.categories
-        if isinstance(given, Mapping):
-            missing = [name for name in names if name not in given]
-            if missing:
-                raise DomainError(
-                    f"categories lacks the columns {', '.join(missing)}: list the names that may occur."
-                )
-            lists = [given[name] for name in names]
-        else:
-            lists = self._lists()
-            lists = lists * len(names) if len(lists) == 1 else lists
-            if len(lists) != len(names):
-                raise DomainError(f"categories has {len(lists)} lists for {len(names)} columns.")
+        lists = of_each_column("categories", self.categories, self._columns)
         categories = tuple(tuple(map(str, declared_names(known))) for known in lists)
-        self._note_cells(categories, (1,) * len(names))
+        self._note_cells(categories, (1,) * len(lists))
 
 
 @dataclass(eq=False, repr=False)
@@ -436,39 +354,15 @@ class HashingEncoder(Step):
         return int(n_columns * self.n_features)
 
     def _map(self, read: Table) -> sp.csr_array:
-        """As scikit-learn's hashers do it: the place is |h| mod n, the sign that of h; a missing value has no entry."""
-        n, d = read.n_rows, len(read.columns)
-        known: dict[str, int] = {}
-        rows, places, signs = [], [], []
-        for j, column in enumerate(read.columns):
-            for i, name in enumerate(texts(column)):
-                if name is None:
-                    continue
-                if name not in known:
-                    known[name] = int(murmurhash3_32(name.encode(), seed=0))
-                rows.append(i)
-                places.append(j * self.n_features + abs(known[name]) % self.n_features)
-                signs.append(1.0 if known[name] >= 0 else -1.0)
-        shape = (n, d * self.n_features)
-        return narrow(
-            sp.csr_array(
-                (np.array(signs), (np.array(rows, int), np.array(places, int))), shape=shape
-            )
-        )
+        """A missing value has no entry."""
+        from sklearn.feature_extraction import FeatureHasher
+
+        hasher = FeatureHasher(self.n_features, input_type="string")
+        blocks = [
+            hasher.transform([[] if name is None else [name] for name in texts(column)])
+            for column in read.columns
+        ]
+        return narrow(sp.csr_array(sp.hstack(blocks, format="csr")))
 
     def _names_out(self) -> list[str]:
         return [f"{column} # {k}" for column in self._columns for k in range(self.n_features)]
-
-    def _plain(self) -> Plain:
-        """One HashingVectorizer a column, whose texts are taken whole; a missing value must be an empty text."""
-        from sklearn.compose import ColumnTransformer
-        from sklearn.feature_extraction.text import HashingVectorizer
-
-        named = hasattr(self, "feature_names_in_")
-        whole = {"lowercase": False, "token_pattern": r"(?s)^.+$", "norm": None}
-        parts = [
-            (name, HashingVectorizer(n_features=self.n_features, **whole), name if named else j)
-            for j, name in enumerate(self._columns)
-        ]
-        out = ColumnTransformer(parts, sparse_threshold=1.0)
-        return out.fit(example(self, "")), unchanged

@@ -27,6 +27,8 @@ MIN_GAP_SHARE = 0.01  # of the rows of a column, for a flag of its missing value
 MIN_COUNT_IN_SDS = 3.0  # of rows with categories that were not released
 MIN_GAPS_IN_SDS = 4.0  # of missing numbers, and of clipped numbers
 
+WORDS_PER_ROW = 100  # different words of a text, or a person, that count for a vocabulary
+
 # Categories. experiments/notebook/preparation.md
 MAX_CATEGORIES = 64  # columns of a raw column's released categories
 ROWS_PER_BUCKET = 250  # declared rows for every bucket of categories that were not released

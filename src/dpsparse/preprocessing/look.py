@@ -64,34 +64,12 @@ class TableLook:
         return "\n".join(lines)
 
 
-def look_plan(
+def plan_look(
     domain: Domain, n_columns: int, *, epsilon: float, delta: float = 1e-6,
-    adjacency: str = "add-remove", random_state: Any = None,
+    adjacency: str = "add-remove", ledger: Any = None, random_state: Any = None,
 ) -> Plan:  # fmt: skip
-    """What `dp_look` spends on a table of `n_columns` columns, without any data.
-
-    Parameters
-    ----------
-    domain : Domain
-        What is declared about the target.
-    n_columns : int
-        Number of columns of the table.
-    epsilon, delta, adjacency, random_state : as in every estimator
-        Price of the counts, and their noise.
-
-    Returns
-    -------
-    Plan
-        Every release with its noise.
-
-    Examples
-    --------
-    >>> from dpsparse import Domain
-    >>> from dpsparse.preprocessing import look_plan
-    >>> print(look_plan(Domain(classes=[0, 1]), 12, epsilon=0.1).guarantee.headline)
-    (0.1, 1e-6)-DP of the raw table, add/remove one row, proven
-    """
-    check_terms(epsilon, delta, adjacency, None, "exact counts")
+    """What `dp_look` spends on a table of `n_columns` columns, without any data."""
+    check_terms(epsilon, delta, adjacency, ledger, "exact counts")
     budget = Budget(epsilon, delta)
     n_cells = len(_target_cells(domain))
     budget.gaussian("target", LOOK_TARGET_SHARE, n_cells, "rows by declared label or range")
@@ -165,49 +143,35 @@ def dp_look(
     if (groups is None) != (domain.unit == "row"):
         raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
     table, targets = read_table(X), column_cells(y)
-    terms: Any = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-    plan = look_plan(domain, len(table.columns), **terms, random_state=random_state)
-    check_terms(epsilon, delta, adjacency, ledger, "exact counts")
+    plan = plan_look(
+        domain, len(table.columns), epsilon=epsilon, delta=delta, adjacency=adjacency,
+        ledger=ledger, random_state=random_state,
+    )  # fmt: skip
     if len(targets) != table.n_rows:
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
     check_persons(groups, table)
 
     def look(releases: Releases) -> TableLook:
         rows = releases.admit(RawRows.of((table, targets), groups=groups))
-        return _count(rows, table.names, domain, missing_values, releases, plan)
+        cells = _target_cells(domain)
+        query = rows.numbers(partial(_target_codes, domain, missing_values), 1).codes(len(cells))
+        target_sd, target = releases.scale("target", query), releases.gaussian("target", query)[0]
+        kinds_of_rows = rows.numbers(partial(_kind_codes, missing_values), len(table.names))
+        query = kinds_of_rows.codes(len(KINDS) + 1)
+        column_sd, columns = releases.scale("columns", query), releases.gaussian("columns", query)
+        counts = [dict(zip((*KINDS, "missing"), row, strict=True)) for row in columns.tolist()]
+        return TableLook(
+            n_units=max(float(columns.sum(axis=1).mean()), 0.0),
+            target=dict(zip(cells, target.tolist(), strict=True)),
+            columns=dict(zip(table.names, counts, strict=True)),
+            target_sd=float(target_sd),
+            column_sd=float(column_sd),
+            unit=domain.unit,
+            privacy_=plan.guarantee,
+            plan_=plan,
+        )
 
     return private_run(plan, None, look, ledger=ledger, random_state=random_state)
-
-
-def _count(
-    rows: RawRows,
-    names: tuple[str, ...],
-    domain: Domain,
-    missing_values: tuple[str, ...],
-    releases: Releases,
-    plan: Plan,
-) -> TableLook:
-    cells = _target_cells(domain)
-    edges = np.arange(1.0, len(cells))[None] - 0.5
-    query = rows.numbers(partial(_target_codes, domain, missing_values), 1).between(edges)
-    target_sd, of_target = releases.scale("target", query), releases.gaussian("target", query)[0]
-    edges = np.tile(np.arange(1.0, len(KINDS) + 1) - 0.5, (len(names), 1))
-    query = rows.numbers(partial(_kind_codes, missing_values), len(names)).between(edges)
-    column_sd, of_columns = releases.scale("columns", query), releases.gaussian("columns", query)
-    found = of_columns.tolist()
-    return TableLook(
-        max(float(of_columns.sum(axis=1).mean()), 0.0),
-        dict(zip(cells, of_target.tolist(), strict=True)),
-        {
-            n: dict(zip((*KINDS, "missing"), c, strict=True))
-            for n, c in zip(names, found, strict=True)
-        },
-        float(target_sd),
-        float(column_sd),
-        domain.unit,
-        plan.guarantee,
-        plan,
-    )
 
 
 def _target_cells(domain: Domain) -> list[str]:

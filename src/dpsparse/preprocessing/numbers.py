@@ -20,15 +20,8 @@ from typing import Any
 import numpy as np
 
 from dpsparse._checks import is_number, safe_repr
-from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.preprocessing._step import (
-    Plain,
-    SharingStep,
-    Step,
-    Want,
-    named_like,
-    unchanged,
-)
+from dpsparse.exceptions import DomainError
+from dpsparse.preprocessing._step import PrivateStep, Step, Want, of_each_column
 from dpsparse.preprocessing._tables import Header, Table, numbers
 from dpsparse.preprocessing.defaults import (
     CLIPPED_SHARE_TO_WARN,
@@ -41,6 +34,7 @@ from dpsparse.preprocessing.defaults import (
     MIN_GAPS_IN_SDS,
     MIN_SCALE,
     REACH_IN_SCALES,
+    STEP_SHARE,
 )
 from dpsparse.release import Releases
 from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns, RawRows
@@ -77,36 +71,17 @@ class _Scaled(Step):
         how = "declared bounds" if self._declares else "released range"
         return f"{how} {low:.6g} to {high:.6g}, brought to -1 to 1"
 
-    def _plain(self) -> Plain:
-        """SimpleImputer -> MinMaxScaler, which clips."""
-        from sklearn.impute import SimpleImputer
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import MinMaxScaler
-
-        n, flagged = len(self.center_), self.flagged_
-        example = np.zeros((2, n))
-        example[0, flagged] = np.nan  # public: which columns get a flag
-        fill = SimpleImputer(add_indicator=len(flagged) > 0).fit(named_like(self, example))
-        fill.statistics_ = self.center_ + self._filled() * self.reach_
-        ends = np.array([[-1.0], [1.0]])
-        limits = np.hstack([self.center_ + ends * self.reach_, ends.repeat(len(flagged), axis=1)])
-        scale = MinMaxScaler((-1, 1), clip=True).fit(limits)
-        return make_pipeline(fill, scale), unchanged
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPStandardizer(_Scaled, SharingStep):
+class DPStandardizer(_Scaled, PrivateStep):
     """Centre and scale of columns of numbers, learnt privately; missing values are filled and, where frequent, flagged.
 
     **When to use.** For columns of numbers whose bounds you do not know. If you know them, `PublicScaler` is free.
 
+    A further column marks missing numbers where their released share is above 1 % and above its noise.
+
     Parameters
     ----------
-    share : float, default=0.1
-        Share of a pipeline's budget (of mu^2). A tenth by default, which adds about 5 % to the noise of the model.
-    flag_missing : bool or "auto", default="auto"
-        Whether a further column marks missing numbers; costs nothing more. "auto" adds one where the released share of
-        missing numbers is above 1 % and above its noise.
     epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps.
 
@@ -129,30 +104,21 @@ class DPStandardizer(_Scaled, SharingStep):
     (True, True)
     """
 
-    flag_missing: bool | str = "auto"
     scale_: np.ndarray = field(init=False)
     missing_share_: np.ndarray = field(init=False)
     clipped_share_: np.ndarray = field(init=False)
 
-    def _check(self) -> None:
-        super()._check()
-        if self.flag_missing not in (True, False, "auto"):
-            raise ParameterError("flag_missing must be True, False or 'auto'.")
-
     def _wants(self, n_columns: int) -> list[Want]:
         size = n_columns * (POWER_CELLS + FINE_ROUNDS * (FINE_CELLS + 2))
         note = "rows by cell of each column, four times: centre, scale and missing values"
-        return [Want("scales", self.share, size, note)]
+        return [Want("scales", STEP_SHARE, size, note)]
 
     def _width(self, n_columns: int) -> int:
-        return n_columns if self.flag_missing is False else 2 * n_columns
+        return 2 * n_columns
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         columns = raw.numbers(self._matrix, self.n_features_in_)
         release_scales(self, columns, releases, prefix + "scales")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "center_")
 
 
 def release_scales(
@@ -198,8 +164,7 @@ def release_scales(
     step.clipped_share_ = np.clip(outside / rows, 0.0, 1.0)
     noise = releases.scale(phase, columns.powers(), COARSE_SHARE)
     often = (step.missing_share_ > MIN_GAP_SHARE) & (gaps > MIN_GAPS_IN_SDS * noise)
-    flag = step.flag_missing
-    step.flagged_ = np.flatnonzero(often if flag == "auto" else np.full(d, bool(flag)))
+    step.flagged_ = np.flatnonzero(often)
     if np.any(nothing):
         drowned = [step._columns[j] for j in np.flatnonzero(nothing)]
         step.weak_ = (
@@ -239,9 +204,9 @@ class PublicScaler(_Scaled):
 
     Parameters
     ----------
-    bounds : (low, high), dict or list, default=(-1.0, 1.0)
-        One pair for all columns, one for each by name, or one for each in order, in the unit of the column. Public
-        facts: not the smallest and largest number of the table.
+    bounds : (low, high) or dict, default=(-1.0, 1.0)
+        One pair for all columns, or one for each by name, in the unit of the column. Public facts: not the smallest
+        and largest number of the table.
     fill : number, dict or None, default=None
         A public constant for missing values, for all columns or by name; None takes the middle of the bounds.
     flag_missing : bool, default=False
@@ -300,12 +265,8 @@ class PublicScaler(_Scaled):
             )
 
     def _check(self) -> None:
-        pairs = [self.bounds]
-        if isinstance(self.bounds, Mapping):
-            pairs = list(self.bounds.values())
-        elif _is_pairs(self.bounds):
-            pairs = list(self.bounds)
-        for pair in pairs:
+        by_name = isinstance(self.bounds, Mapping)
+        for pair in self.bounds.values() if by_name else [self.bounds]:
             _check_pair(pair)
         fills = self.fill.values() if isinstance(self.fill, Mapping) else [self.fill]
         for fill in fills:
@@ -321,19 +282,7 @@ class PublicScaler(_Scaled):
     def _note(self, header: Header) -> None:
         super()._note(header)
         names = self._columns
-        if isinstance(self.bounds, Mapping):
-            missing = [name for name in names if name not in self.bounds]
-            if missing:
-                raise DomainError(
-                    f"bounds lacks the columns {', '.join(missing)}: declare (low, high) for each."
-                )
-            pairs = [self.bounds[name] for name in names]
-        elif _is_pairs(self.bounds):
-            pairs = list(self.bounds)
-            if len(pairs) != len(names):
-                raise DomainError(f"bounds has {len(pairs)} pairs for {len(names)} columns.")
-        else:
-            pairs = [self.bounds] * len(names)
+        pairs = of_each_column("bounds", self.bounds, names)
         low, high = np.array(pairs, np.float64).T
         self.center_, self.reach_ = (low + high) / 2.0, (high - low) / 2.0
         self.flagged_ = np.arange(len(names)) if self.flag_missing else np.arange(0)
@@ -345,10 +294,6 @@ class PublicScaler(_Scaled):
 
     def _filled(self) -> np.ndarray:
         return np.asarray(np.clip((self.fill_ - self.center_) / self.reach_, -1.0, 1.0))
-
-
-def _is_pairs(bounds: Any) -> bool:
-    return isinstance(bounds, (list, tuple, np.ndarray)) and np.ndim(bounds) == 2
 
 
 def _check_pair(pair: Any) -> None:

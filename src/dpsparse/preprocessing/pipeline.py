@@ -51,7 +51,7 @@ from dpsparse.preprocessing._step import (
     refuse_own_price,
     warn_weak,
 )
-from dpsparse.preprocessing._tables import Header, Table, header_of
+from dpsparse.preprocessing._tables import Header, Table
 from dpsparse.preprocessing.defaults import LEAK_SHARE
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
@@ -349,7 +349,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         self.steps[-1][1]._check_groups(groups)
         first = self._preparation[0][1]
         cells = first._read(X)
-        header = header_of(cells)
+        header = cells.header
         clone(first)._note(header)
         warn_if_target_is_a_column(y, header.names if header.named else None)
         blank, y, labels = self._check_targets(cells, y, groups)
@@ -366,7 +366,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             step._note(header)
             step._learn(raw, releases, f"{name}: ")
             raw = raw.map(step._map)
-            header = Header.unnamed(len(step._names_out()))
+            header = Header(tuple(step._names_out()), False)
             fitted.append((name, step))
         self.steps_ = fitted
         names = getattr(fitted[0][1], "feature_names_in_", None)
@@ -377,10 +377,11 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def _warn_weak(self) -> None:
         warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
 
-    def _check_targets(self, read: Any, y: Any, groups: Any) -> tuple[Rows, Any, np.ndarray | None]:
+    def _check_targets(
+        self, read: Table, y: Any, groups: Any
+    ) -> tuple[Rows, Any, np.ndarray | None]:
         """Refuse targets and persons that the fit would refuse, before anything is spent."""
-        n = read.n_rows if isinstance(read, Table) else len(read)
-        blank = sp.csr_array((n, 1))
+        blank = sp.csr_array((read.n_rows, 1))
         model = self._model(1.0, 1.0)
         y, labels = model._read_targets(y)
         check_lengths(blank, y)
@@ -463,27 +464,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         """Names of the prepared columns, in the order of the weights."""
         check_is_fitted(self, "model_")
         return np.array(self.model_.feature_names_, object)
-
-    def to_sklearn(self) -> Any:
-        """A plain scikit-learn pipeline with the same predictions, for places without dpsparse.
-
-        Columns of categories must hold texts there (None or NaN if missing), columns of numbers numbers.
-        """
-        check_is_fitted(self, "model_")
-        plain = self.model_.to_sklearn()
-        parts = []
-        for name, step in self.steps_:
-            made, weights = step._plain()
-            parts.append((name, made))
-        flat = plain.coef_.ndim == 1
-        width = len(self.steps_[-1][1]._names_out())  # without columns that are always empty
-        coef, moved = weights(np.atleast_2d(plain.coef_)[:, :width])
-        plain.coef_ = coef[0] if flat else coef
-        plain.intercept_ = plain.intercept_ + (moved[0] if flat else moved)
-        plain.n_features_in_ = coef.shape[1]
-        from sklearn.pipeline import Pipeline
-
-        return Pipeline([*parts, (self.steps[-1][0], plain)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -31,7 +31,7 @@ from dpsparse._cells import mark_missing
 from dpsparse._checks import did_you_mean, safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
-from dpsparse.preprocessing._step import Plain, PrivateStep, Step, Want, narrow, refuse_own_price
+from dpsparse.preprocessing._step import PrivateStep, Step, Want, narrow, refuse_own_price
 from dpsparse.preprocessing._tables import (
     KINDS,
     Header,
@@ -39,7 +39,6 @@ from dpsparse.preprocessing._tables import (
     days,
     declared_names,
     filled,
-    header_of,
     kinds,
 )
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
@@ -318,7 +317,7 @@ class DPTablePreparer(PrivateStep):
         parts = self._parts(self._planned(len(self._named) + 1))
         learns = any(isinstance(s, PrivateStep) and s._wants(1) for _, s, _ in parts)
         if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
-            self._note(header_of(self._read(X)))
+            self._note(self._read(X).header)
             return self
         return super().fit(X, y, groups=groups)
 
@@ -333,46 +332,6 @@ class DPTablePreparer(PrivateStep):
             for out in step._names_out()
         ]
 
-    def _plain(self) -> Plain:
-        import pandas
-        from sklearn.compose import ColumnTransformer
-        from sklearn.frozen import FrozenEstimator
-
-        roles = self._roles(self._columns)
-        filled_ = [n for n in self.fill or {} if not isinstance(roles.get(n), tuple)]
-        if filled_ or any(_is(role, "date") for role in roles.values()):
-            raise ParameterError(
-                "Dates, and fills of columns without bounds, have no counterpart in scikit-learn; save the pipeline."
-            )
-        plain = [(label, step, names, *step._plain()) for label, step, names in self.parts_]
-        parts = [
-            # A vectorizer is given a column of texts, the others a table.
-            (
-                label,
-                FrozenEstimator(made),
-                names[0] if isinstance(step, DPVectorizer) else list(names),
-            )
-            for label, step, names, made, _ in plain
-        ]
-        whole = ColumnTransformer(parts, sparse_threshold=1.0)
-        cells = {
-            name: [0.0 if isinstance(step, (DPStandardizer, PublicScaler)) else ""]
-            for _, step, names in self.parts_
-            for name in names
-        }
-        whole.fit(pandas.DataFrame({name: cells[name] for name in self._columns}))
-
-        def weights(coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            out, moved, start = [], np.zeros(len(coef)), 0
-            for _, step, _, _, change in plain:
-                width = len(step._names_out())
-                part, shift = change(coef[:, start : start + width])
-                out.append(part)
-                moved, start = moved + shift, start + width
-            return np.hstack(out), moved
-
-        return whole, weights
-
 
 def _release_kinds(
     raw: RawRows, columns: list[str], releases: Releases, phase: str
@@ -382,8 +341,7 @@ def _release_kinds(
     def codes(read: Table) -> np.ndarray:
         return np.column_stack([kinds(column) for column in read.take(columns).columns])
 
-    edges = np.tile(np.arange(1.0, len(KINDS)), (len(columns), 1)) - 0.5
-    counts = releases.gaussian(phase, raw.numbers(codes, len(columns)).between(edges))
+    counts = releases.gaussian(phase, raw.numbers(codes, len(columns)).codes(len(KINDS)))
     most = np.argmax(counts, axis=1)
     return {name: KINDS[k] for name, k in zip(columns, most.tolist(), strict=True)}
 

@@ -1,7 +1,9 @@
 """`DPVectorizer`: texts to rows of length one, by a public hash (free) or by a vocabulary that is paid for.
 
     hash         words -> |hash| mod n_features, with a sign. Nothing is learnt, columns have no names
-    vocabulary   the words that enough texts have, by a threshold release: named weights (docs/proofs/preparation.md)
+    vocabulary   the words that enough texts have, by a threshold release: named weights (docs/proofs/preparation.md).
+                 At most 100 different words of a text (or person) count. Words such as "the" and "of" are left out,
+                 by scikit-learn's public list: they would take the place of more useful ones
 
 Cutting a text into words, lower case and the length of a row are maps of one row. What scikit-learn's vectorizers learn
 from all rows (the vocabulary, `min_df`, `max_df`, inverse document frequencies) is not, and has no place here.
@@ -15,16 +17,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_choice, check_count, is_whole
+from dpsparse._checks import check_choice, check_count
 from dpsparse.exceptions import ParameterError
-from dpsparse.preprocessing._step import Plain, SharingStep, Want, unchanged
-from dpsparse.preprocessing._tables import LONGEST, Header, documents
+from dpsparse.preprocessing._step import PrivateStep, Want
+from dpsparse.preprocessing._tables import LONGEST, Table, documents
+from dpsparse.preprocessing.defaults import STEP_SHARE, WORDS_PER_ROW
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
 
 @dataclass(eq=False, repr=False)
-class DPVectorizer(SharingStep):
+class DPVectorizer(PrivateStep):
     """Texts as rows of word weights of length one.
 
     **When to use.** For texts, as the first step of a `DPPipeline`. The hash is free and more accurate; take a
@@ -38,16 +41,6 @@ class DPVectorizer(SharingStep):
         Number of columns in mode "hash"; free. With fewer, more words share a column.
     max_features : int, default=2**14
         Largest number of words in mode "vocabulary", those of the largest released weights; costs nothing.
-    words_per_row : int, default=100
-        Number of different words of a text (of all texts of a person) that count for the vocabulary; more means more
-        noise. Best is about the typical number of different words.
-    ngram_range : tuple, default=(1, 1)
-        Shortest and longest number of words that make a column, as in scikit-learn.
-    stop_words : "english" or None, default="english"
-        In mode "vocabulary", words such as "the" and "of" (scikit-learn's public list) are left out: they would take
-        the place of more useful words. Costs nothing.
-    share : float, default=0.1
-        Share of a pipeline's budget (of mu^2), in mode "vocabulary". A tenth by default.
     epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
         For mode "vocabulary" outside a `DPPipeline`, which pays for all of its steps.
 
@@ -68,24 +61,15 @@ class DPVectorizer(SharingStep):
     _: KW_ONLY
     n_features: int = 2**18
     max_features: int = 2**14
-    words_per_row: int = 100
-    ngram_range: tuple[int, int] = (1, 1)
-    stop_words: str | None = "english"
     vocabulary_: tuple[str, ...] = field(init=False)
 
     def _check(self) -> None:
         super()._check()
         check_choice("mode", self.mode, ("hash", "vocabulary"))
-        if self.stop_words not in (None, "english"):
-            raise ParameterError('stop_words must be "english" or None.')
-        for name in ("n_features", "max_features", "words_per_row"):
+        for name in ("n_features", "max_features"):
             check_count(name, getattr(self, name))
         if self.n_features >= 2**31:
             raise ParameterError("n_features must be below 2**31.")
-        sizes = self.ngram_range
-        sound = isinstance(sizes, (tuple, list)) and len(sizes) == 2 and all(map(is_whole, sizes))
-        if not sound or not 1 <= sizes[0] <= sizes[1]:
-            raise ParameterError("ngram_range must be a pair such as (1, 2).")
 
     @property
     def _hashes(self) -> bool:
@@ -93,7 +77,7 @@ class DPVectorizer(SharingStep):
 
     def _wants(self, n_columns: int) -> list[Want]:
         note = "words that enough rows have"
-        return [] if self._hashes else [Want("vocabulary", self.share, 1, note, names=True)]
+        return [] if self._hashes else [Want("vocabulary", STEP_SHARE, 1, note, names=True)]
 
     def _width(self, n_columns: int) -> int:
         return self.n_features if self._hashes else self.max_features
@@ -101,44 +85,35 @@ class DPVectorizer(SharingStep):
     def _norm(self, n_columns: int) -> float:
         return 1.0
 
-    def _read(self, X: Any) -> list[str]:
+    def _read(self, X: Any) -> Table:
         return documents(X)
 
     def _vectorizer(self) -> Any:
         """scikit-learn's own, with everything that it could learn switched off or filled in."""
         from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
-        ngrams = tuple(self.ngram_range)
         if self._hashes:
-            return HashingVectorizer(n_features=self.n_features, ngram_range=ngrams, norm="l2")
+            return HashingVectorizer(n_features=self.n_features, norm="l2")
         words = {word: j for j, word in enumerate(self.vocabulary_)}
         # Never an empty vocabulary, which scikit-learn refuses: a word that no text can have.
         words = words or {"\0": 0}
         vectorizer = TfidfVectorizer(
-            vocabulary=words,
-            ngram_range=ngrams,
-            stop_words=self.stop_words,
-            use_idf=False,
-            sublinear_tf=True,
-            norm="l2",
+            vocabulary=words, stop_words="english", use_idf=False, sublinear_tf=True, norm="l2"
         )
         return vectorizer.fit([""])  # an example: there is nothing to learn
 
-    def _note(self, header: Header) -> None:
-        self.n_features_in_ = 1  # a column of texts of any name
-
-    def _words(self, read: list[str]) -> list[list[str]]:
+    def _words(self, read: Table) -> list[list[str]]:
         """The different words of every text."""
         from sklearn.feature_extraction.text import HashingVectorizer
 
-        ngrams = tuple(self.ngram_range)
-        cut = HashingVectorizer(ngram_range=ngrams, stop_words=self.stop_words).build_analyzer()
-        return [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in read]
+        cut = HashingVectorizer(stop_words="english").build_analyzer()
+        texts = read.columns[0].tolist()
+        return [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in texts]
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         if self._hashes:
             return
-        names = raw.names(self._words, self.words_per_row)
+        names = raw.names(self._words, WORDS_PER_ROW)
         found, weights = releases.names(prefix + "vocabulary", names)
         best = np.lexsort((np.arange(len(found)), -weights))[: self.max_features]
         self.vocabulary_ = tuple(sorted(found[j] for j in best))
@@ -147,8 +122,8 @@ class DPVectorizer(SharingStep):
                 "No word is known to enough rows at this price. Hash the words, which is free, or raise epsilon.",
             )
 
-    def _map(self, read: list[str]) -> sp.csr_array:
-        return sp.csr_array(self._vectorizer().transform(read))
+    def _map(self, read: Table) -> sp.csr_array:
+        return sp.csr_array(self._vectorizer().transform(read.columns[0]))
 
     def _names_out(self) -> list[str]:
         if self._hashes:
@@ -161,9 +136,3 @@ class DPVectorizer(SharingStep):
             if self._hashes
             else f"released vocabulary of {len(self.vocabulary_)} words"
         )
-
-    def _plain(self) -> Plain:
-        return self._vectorizer(), unchanged
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")

@@ -117,6 +117,10 @@ class NumberColumns:
 
         return self._counts(cells, edges.shape[1] + 1)
 
+    def codes(self, n_codes: int) -> Query:
+        """Rows of each column by its number, which is one of 0, 1, ..., n_codes - 1, or missing and in no cell."""
+        return self.between(np.tile(np.arange(1, n_codes) - 0.5, (self.n_columns, 1)))
+
     def outside(self, low: np.ndarray, high: np.ndarray) -> Query:
         """Rows of each column below `low`, within, above `high`, and those in which it is missing."""
 
