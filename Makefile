@@ -39,7 +39,7 @@ $(DEV_STAMP): pyproject.toml | $(BIN)/python
 	@touch $@ $(STAMP)
 
 demo: $(STAMP)
-	@$(BIN)/python -m dpsparse demo
+	@MPLBACKEND=Agg $(BIN)/python examples/plot_01_first_model.py
 
 # Neighbouring tests run on one worker (worksteal), so that the prices of a file are computed once.
 test: $(DEV_STAMP)

@@ -13,7 +13,6 @@ from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPGradientRegressor,
-    to_sklearn,
 )
 
 pytest.importorskip("yaml")
@@ -58,7 +57,7 @@ def test_onnx_predicts_the_same(kind):
         y = np.digitize(X[:, 0], [0.0] if len(classes) == 2 else [-0.3, 0.3])
         model = DPGradientClassifier(Domain(classes=classes), epsilon=5.0).fit(X, y)
     rows = rng.uniform(-1, 1, (200, 8)).astype(np.float32)
-    plain = to_sklearn(model)
+    plain = model.to_sklearn()
     options = {} if kind == "numbers" else {id(plain): {"zipmap": False}}
     file = skl2onnx.to_onnx(plain, rows[:1], options=options)
     session = runtime.InferenceSession(file.SerializeToString(), providers=["CPUExecutionProvider"])

@@ -195,7 +195,6 @@ PROOFS = {
     "DPFeatureTest": "inference",
     "dp_inference": "inference",
     "dp_evaluate": "evaluation",
-    "make_dp_scorer": "evaluation",
     "epsilon": "accounting",
     "delta": "accounting",
     "rdp": "accounting",

@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.accounting import Plan as Plan
     from dpsparse.domain import Domain as Domain
     from dpsparse.evaluation import dp_evaluate as dp_evaluate
-    from dpsparse.evaluation import make_dp_scorer as make_dp_scorer
     from dpsparse.inference import DPFeatureTest as DPFeatureTest
     from dpsparse.inference import dp_inference as dp_inference
     from dpsparse.ledger import Ledger as Ledger
@@ -37,7 +36,6 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.model_selection import utility_bound as utility_bound
     from dpsparse.models.files import load as load
     from dpsparse.models.files import save as save
-    from dpsparse.models.files import to_sklearn as to_sklearn
     from dpsparse.nonzeros import PrivateCount as PrivateCount
     from dpsparse.preprocessing import DPCategoryEncoder as DPCategoryEncoder
     from dpsparse.preprocessing import DPPipeline as DPPipeline
@@ -64,10 +62,10 @@ _HOMES = {
         "DPSparseRegressor DPTransferClassifier DPTransferRegressor DPTwoStageClassifier "
         "DPTwoStageRegressor"
     ),
-    "evaluation": "dp_evaluate make_dp_scorer",
+    "evaluation": "dp_evaluate",
     "inference": "DPFeatureTest dp_inference",
     "model_selection": "DPSearchCV expected_accuracy utility_bound",
-    "models.files": "load save to_sklearn",
+    "models.files": "load save",
     "nonzeros": "PrivateCount",
     "preprocessing": (
         "DPCategoryEncoder DPPipeline DPStandardizer DPTablePreparer DPVectorizer "

@@ -1,4 +1,4 @@
-"""What is wrong with the options of `evaluate`, `tune` and `domain` is told in one line, before anything is spent.
+"""What is wrong with the options of `evaluate`, `tune` and `check` is told in one line, before anything is spent.
 
 Broken files go through the same commands in tests/fuzz. What only one row could cause is not refused: see the end.
 """
@@ -41,7 +41,7 @@ TUNE = (
     "tune good.csv --candidates grid.toml --target label --classes no,yes --row-norm 1 --n-iter 2 "
     "-o out.json --ledger rows.db"
 )
-INIT = "domain init good.csv -o f.yaml --no-ask"
+INIT = "check good.csv -o f.yaml --classes no,yes"
 
 
 def changed(line, *pairs):
@@ -97,16 +97,16 @@ CASES = [
     (4, f"{TUNE} --epsilon 5"),
     (2, "fit good.csv --target label --person label --classes no,yes --prepare private -o o.json --ledger persons.db"),
     (2, "fit good.csv --domain same.yaml --prepare private -o out.json --ledger persons.db"),
-    (2, "domain check same.yaml"),
-    (2, "domain check good.csv"),
-    (2, f"{INIT} --target lable"),
+    (2, "check good.csv --domain same.yaml"),
+    (2, "check good.csv --domain good.csv"),
+    (3, f"{INIT} --target lable"),
     (2, f"{INIT} --target label --target-range 5..1"),
     (2, f"{INIT} --target label --target-range nan..1"),
-    (2, f"{INIT} --target label --classes no"),
+    (2, changed(INIT, (",yes", "")) + " --target label"),
     (2, f"{INIT} --target label --person label"),
-    (3, changed(INIT, ("good.csv", "twice.csv"))),
-    (3, changed(INIT, ("good.csv", "absent.csv"))),
-    (6, changed(INIT, ("f.yaml", "good.csv"))),
+    (3, changed(INIT, ("good.csv", "twice.csv")) + " --target label"),
+    (3, changed(INIT, ("good.csv", "absent.csv")) + " --target label"),
+    (6, changed(INIT, ("f.yaml", "good.csv")) + " --target label"),
 ]  # fmt: skip
 BOOKS = {
     "rows.db": {},

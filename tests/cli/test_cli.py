@@ -165,8 +165,7 @@ def test_json_output_is_strict_json(run, folder):
     assert plan["allowed"] is True
     assert strict(run("plan", "--n-features", "3", *QUICK, "--epsilon", "inf", "--json")[1])
     assert strict(run("inspect", "m.json", "--json")[1])["top_weights"]
-    assert strict(run("budget", "show", "budget.db", "--json")[1])["default"]["fits"] == 1
-    assert len(strict(run("budget", "history", "budget.db", "--json")[1])["default"]) == 1
+    assert len(strict(run("budget", "show", "budget.db", "--json")[1])["default"]["entries"]) == 1
     assert strict(run("budget", "verify", "budget.db", "--json")[1])["default"]["entries"] == 2
     assert "gradient" in strict(run("methods", "--json")[1])
 
@@ -178,7 +177,7 @@ def test_an_unproven_fit_is_on_record(run, folder):
     assert run("fit", "rows.svm", "-o", "n.json", *QUICK, *money, "--epsilon", "inf")[0] == 0
     assert Ledger("budget.db").spent() == math.inf
     assert "has none" in run("budget", "show", "budget.db")[1]
-    assert "NOT PROVEN" in run("budget", "history", "budget.db")[1]
+    assert "NOT PROVEN" in run("budget", "show", "budget.db")[1]
 
 
 def test_seeded_fits_warn(run, folder):
@@ -200,7 +199,7 @@ def test_accounts_partitions_and_adjacency(run, folder):
     assert run(*fit, "-o", "4.json", "--dataset", "b")[0] == 0  # takes the ledger's adjacency
     assert load("4.json").privacy_.adjacency == "replace-one"
     assert run(*fit, "-o", "5.json", "--dataset", "b", "--partition", "north")[0] == 5
-    out = run("budget", "history", "budget.db")[1]
+    out = run("budget", "show", "budget.db")[1]
     assert "[north]" in out
     assert "budget b" in out
     assert run("budget", "verify", "budget.db", "--anchor", "x")[0] == 2
@@ -373,20 +372,13 @@ def test_predict(run, folder):
 
 
 def test_every_command_has_help(run):
-    for command in ("", "fit", "predict", "inspect", "plan", "report", "methods", "demo", "budget",
-                    "budget create", "budget show", "budget history", "budget verify"):  # fmt: skip
+    for command in ("", "fit", "predict", "inspect", "plan", "report", "methods", "budget",
+                    "budget create", "budget show", "budget verify"):  # fmt: skip
         code, out, _ = run(*command.split(), "--help")
         assert code == 0
         assert "Usage" in out
     assert "Exit codes" in run("-h")[1]
     assert run("--version")[1].startswith("dpsparse")
-
-
-def test_demo(run):
-    code, out, _ = run("demo", "--rows", "2000", "--features", "500")
-    assert code == 0
-    for word in ("accuracy on 5,000 fresh public rows", "non-zero weights", "proven"):
-        assert word in out
 
 
 def test_progress_on_a_terminal_only(run, folder, monkeypatch):

@@ -70,8 +70,8 @@ def test_column_names_do_not_steer_the_terminal(run, more):
         run("inspect", "m.json", "--json"),
         run("plan", "t.csv", *facts, *more),
         run("predict", "m.json", "t.csv"),
-        run("domain", "init", "t.csv", "--target", "label", "--no-ask", "-o", "f.yaml"),
-        run("domain", "check", "f.yaml"),
+        run("check", "t.csv", *FIT[:4], "-o", "f.yaml"),
+        run("check", "t.csv", "--domain", "f.yaml"),
         run("fit", "t.csv", "-o", "n.json", *FIT[:4], "--prepare", "declared"),
         run("fit", "t.csv", "-o", "n.json", *FIT, "--drop", f"{name}x"),
         run("report", "m.json", "-o", "card.html"),
@@ -110,9 +110,9 @@ def test_a_report_shows_any_column_name(run, name):
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json"),
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json --prepare private"),
         (2, "plan --n-features 3 --classes 0,1 --param step_size=DEEP"),
-        (2, "domain check deep.json"),
-        (2, "domain check deep.toml"),
-        (2, "domain check deep.yaml"),
+        (2, "check t.csv --domain deep.json"),
+        (2, "check t.csv --domain deep.toml"),
+        (2, "check t.csv --domain deep.yaml"),
         (2, "tune t.csv --candidates deep.toml --target label --classes no,yes -o n.json"),
         (2, "audit deep.toml"),
         (6, "report m.json --evaluation deep.json -o card.html"),
@@ -149,7 +149,7 @@ def test_a_dangling_link_is_not_followed(run, tmp_path, more):
         ["fit", "t.csv", "-o", "m.json", *FIT],
         ["predict", "good.json", "t.csv", "-o", "p.csv"],
         ["report", "good.json", "-o", "card.html"],
-        ["domain", "init", "t.csv", "--no-ask", "-o", "f.yaml"],
+        ["check", "t.csv", *FIT, "-o", "f.yaml"],
     ):
         code, _, err = run(*line, *more)
         assert code == 6

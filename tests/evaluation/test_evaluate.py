@@ -21,14 +21,11 @@ from dpsparse import (
     DPGradientRegressor,
     Ledger,
     dp_evaluate,
-    make_dp_scorer,
     private_run,
 )
 from dpsparse.evaluation import Report
-from dpsparse.evaluation.scores import _ask, describe_model, score_rows
 from dpsparse.exceptions import (
     BudgetError,
-    BudgetWarning,
     NotPrivateWarning,
     ParameterError,
     SchemaError,
@@ -296,59 +293,21 @@ def test_fewer_metrics_are_sharper():
     assert [p.name for p in report.plan_.phases] == ["confusion"]
 
 
-# ---- the scorer ----------------------------------------------------------------------------------
+# ---- cross-validation ----------------------------------------------------------------------------
 
 
-def test_a_scorer_pays_at_every_fold():
-    ledger = Ledger(epsilon=1.0, delta=1e-6)
-    scorer = make_dp_scorer("roc_auc", epsilon=0.2, ledger=ledger)
-    scores = cross_val_score(LogisticRegression(), X, Y, cv=3, scoring=scorer, error_score="raise")
-    assert scores.shape == (3,)
+def test_a_function_as_scorer_pays_at_every_fold():
+    """As docs/evaluation.md writes it."""
+    ledger = Ledger(epsilon=0.5, delta=1e-6)
+
+    def score(model, X, y):
+        return dp_evaluate(model, X, y, epsilon=0.2, ledger=ledger, metrics=["auc"]).auc.value
+
+    scores = cross_val_score(LogisticRegression(), X, Y, cv=3, scoring=score, error_score="raise")
     assert scores.mean() > 0.6
     assert len(ledger.history()) == 3
-    assert "pays epsilon=0.2" in repr(scorer)
-
-
-def test_a_scorer_of_persons_gets_them_by_metadata_routing():
-    from sklearn import config_context
-    from sklearn.model_selection import GroupKFold
-
-    ids = np.arange(N) // 3
-    ledger = Ledger(epsilon=50.0, delta=1e-3, unit="person")
-    domain = Domain(classes=[0, 1], unit="person")
-    scorer = make_dp_scorer("accuracy", epsilon=1.0, ledger=ledger, persons=True)
-    with config_context(enable_metadata_routing=True):
-        model = DPGradientClassifier(domain, epsilon=1.0, n_iter=5, ledger=ledger)
-        scores = cross_val_score(
-            model.set_fit_request(groups=True), X, Y, cv=GroupKFold(2), scoring=scorer,
-            params={"groups": ids}, error_score="raise",
-        )  # fmt: skip
-    assert scores.shape == (2,)
-    assert len(ledger.history()) == 4  # two fits and two scores, all for persons
-    with pytest.raises(ParameterError, match="every row"):
-        scorer(MODEL, X, Y)
-
-
-@pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"delta": 2}, {"ledger": "book.db"}])
-def test_a_bad_scorer_is_refused_when_it_is_made(wrong):
-    with pytest.raises(ParameterError):
-        make_dp_scorer("accuracy", **({"epsilon": 1.0} | wrong))
-
-
-def test_a_scorer_without_ledger_warns():
-    scorer = make_dp_scorer("neg_log_loss", epsilon=0.5)
-    with pytest.warns(BudgetWarning, match="every call"):
-        assert scorer(MODEL, X, Y) < 0.0
-    with pytest.raises(ParameterError, match="no private scorer 'log_loss'"):
-        make_dp_scorer("log_loss", epsilon=0.1)
-
-
-def test_a_scorer_refuses_when_the_budget_is_gone():
-    ledger = Ledger(epsilon=0.25, delta=1e-6)
-    scorer = make_dp_scorer("r2", epsilon=0.2, ledger=ledger, target_bound=10.0)
-    scorer(LINE, X, T)
     with pytest.raises(BudgetError):
-        scorer(LINE, X, T)
+        cross_val_score(MODEL, X, Y, cv=9, scoring=score, error_score="raise")
 
 
 # ---- the report ----------------------------------------------------------------------------------
@@ -432,95 +391,9 @@ def test_auc_of_several_classes_is_paid_and_planned():
     assert len(ledger.history()) == 1
     with pytest.raises(ParameterError, match="auc"):
         dp_evaluate(RidgeClassifier().fit(X, Y3), X, Y3, epsilon=1.0, metrics=["auc"])
-    assert make_dp_scorer("roc_auc_ovr", epsilon=2.0, ledger=Ledger(epsilon=3, delta=1e-5))(
-        MODEL3, X, Y3
-    ) == pytest.approx(0.5, abs=0.5)
 
 
 # ---- models of others ----------------------------------------------------------------------------
-
-
-class Together:
-    """Scores a row by its rank among all: what one row adds depends on the others."""
-
-    classes_ = np.array([0, 1])
-
-    def predict_proba(self, X):
-        rank = np.argsort(np.argsort(X[:, 0])) / max(len(X), 1)
-        return np.column_stack([1 - rank, rank])
-
-    def predict(self, X):
-        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
-
-
-def test_shown_one_row_at_a_time_a_row_moves_only_its_own_score():
-    """A model that ranks rows moves everybody's score; alone, a row has the same score in every table."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
-    subject = describe_model(Together())
-
-    def cells(n, **more):
-        rows = score_rows(Together(), X[:n], y[:n], subject, **more)
-        return rows.histogram(np.linspace(-3, 3, 20)).whole(0.5)
-
-    assert np.count_nonzero(cells(60) - cells(59)) > 1  # what the report assumes is not true of it
-    alone = cells(60, one_by_one=True) - cells(59, one_by_one=True)
-    assert np.count_nonzero(alone) == alone.sum() == 1
-
-
-def test_one_by_one_wants_one_answer_a_row():
-    """Two answers to a row and none to another would give rows the scores of others."""
-
-    class Uneven(Together):
-        def predict(self, X):
-            return np.repeat(1, 2 if X[0, 0] > 0 else 0)
-
-    X, y = np.array([[1.0], [-1.0]]), np.array([0, 1])
-    with pytest.raises(SchemaError, match="one answer per row"):
-        score_rows(Uneven(), X, y, describe_model(Uneven()), one_by_one=True)
-
-
-def test_one_by_one_shows_a_gap_of_arrow_as_a_gap():
-    """NumPy gets the last name of a dictionary for a gap: a name that another row brought."""
-    pa = pytest.importorskip("pyarrow")
-    seen = []
-
-    class Names(Together):
-        def predict(self, X):
-            seen.append(np.asarray(X["a"] if isinstance(X, dict) else X)[0])
-            return np.array([0])
-
-        predict_proba = None
-
-    column = pa.chunked_array([pa.array(["x", None, "last"]).dictionary_encode()])
-    for X in (pa.table({"a": column}), {"a": column}):
-        seen.clear()
-        _ask(Names().predict, X, 3, one_by_one=True)
-        assert [np.ravel(cell)[0] for cell in seen] == ["x", None, "last"]
-
-
-@pytest.mark.parametrize("form", ["array", "sparse", "frame", "list"])
-def test_one_by_one_says_the_same_of_a_model_of_single_rows(form):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
-    dense = rng.normal(size=(40, 3))
-    y = (dense[:, 0] > 0).astype(int)
-    X = {
-        "array": dense,
-        "sparse": sp.csr_array(dense),
-        "frame": pandas.DataFrame(dense, columns=list("abc")),
-        "list": dense.tolist(),
-    }[form]
-    for model, more in (
-        (LogisticRegression().fit(X, y), {}),
-        (LinearRegression().fit(X, y), {"target_bound": 1.0}),
-    ):
-        said = {"epsilon": math.inf, **more}
-        one, all_ = (dp_evaluate(model, X, y, one_by_one=alone, **said) for alone in (True, False))
-        for name, estimate in one.estimates.items():
-            assert float(estimate) == pytest.approx(float(all_.estimates[name]), abs=1e-9)
-        assert any("keeps nothing" in text for text in one.privacy_.assumptions)
-        assert any("does not depend on other rows" in text for text in all_.privacy_.assumptions)
 
 
 def test_a_guarantee_says_that_the_model_is_taken_as_public():

@@ -353,7 +353,7 @@ def cli_cases(model, sign):
             ["fit", "x.csv", *target, *classify, "--domain", "x.csv"],
             **rows,
         )
-        for command in ("show", "history", "verify"):
+        for command in ("show", "verify"):
             add(f"{kind} as ledger: {command}", 5, ["budget", command, "x.csv"], **rows)
         add(
             f"{kind} as ledger: fit",

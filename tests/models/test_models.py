@@ -20,7 +20,7 @@ from dpsparse import Domain, DPGradientClassifier, Ledger, preprocessing, publis
 from dpsparse import methods as estimators
 from dpsparse.exceptions import ModelFileError
 from dpsparse.models import files as models
-from dpsparse.models.files import load, save, to_sklearn
+from dpsparse.models.files import load, save
 from dpsparse.models.values import published_names
 from dpsparse.report import privacy_card
 
@@ -60,7 +60,7 @@ def test_every_estimator_is_saved_and_exported(tmp_path, kind):
     assert (again.privacy_, again.plan_) == (model.privacy_, model.plan_)
     assert again.get_params() == model.get_params()
     assert np.array_equal(again.predict(X), model.predict(X))
-    assert np.array_equal(to_sklearn(again).predict(X), model.predict(X))
+    assert np.array_equal(again.to_sklearn().predict(X), model.predict(X))
     assert "<html" in privacy_card(again)
 
 
@@ -289,7 +289,7 @@ def test_any_changed_byte_is_found(tmp_path_factory, text, position, byte):
 @pytest.mark.parametrize("name", MODELS)
 def test_to_sklearn_predicts_the_same(name):
     model = MODELS[name]
-    plain = to_sklearn(model)
+    plain = model.to_sklearn()
     assert type(plain) is LogisticRegression
     assert np.array_equal(plain.predict(X), model.predict(X))
     assert np.allclose(plain.predict_proba(X), model.predict_proba(X), rtol=1e-12, atol=0)

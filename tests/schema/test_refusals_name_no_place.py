@@ -117,9 +117,9 @@ HEADLESS = [
     "plan x.csv --classes no,yes --prepare declared",
     "tune x.csv --target ill --classes no,yes --candidates grid.toml -o m.json",
     "tune x.csv --target ill --classes no,yes --prepare declared --candidates grid.toml -o m.json",
-    "domain init x.csv -o facts.yaml --no-ask",
-    "domain init x.csv --target ill -o facts.yaml --no-ask",
-    "domain init x.csv --person id -o facts.yaml --no-ask",
+    "check x.csv --classes no,yes -o facts.yaml",
+    "check x.csv --target ill --classes no,yes -o facts.yaml",
+    "check x.csv --target ill --person id --classes no,yes -o facts.yaml",
     "predict model.json x.csv",
     "evaluate model.json x.csv --target label --epsilon 1",
 ]
@@ -142,7 +142,7 @@ KEYS = [
     "fit x.jsonl --target label --classes no,yes --method lasso -o m.json",
     "plan x.jsonl --target label --classes no,yes --prepare declared",
     "plan x.jsonl --target labels --classes no,yes",
-    "domain init x.jsonl --target label -o facts.yaml --no-ask",
+    "check x.jsonl --target label --classes no,yes -o facts.yaml",
     "evaluate model.json x.jsonl --target label --epsilon 1",
 ]
 
@@ -169,7 +169,7 @@ def test_keys_that_all_objects_share_are_the_columns(run):
     assert code == 2
     assert "age, dose" in err
     code, _, _ = run(
-        "domain", "init", "x.jsonl", "--target", "label", "-o", "facts.yaml", "--no-ask"
+        "check", "x.jsonl", "--target", "label", "--classes", "no,yes", "-o", "facts.yaml"
     )
     assert code == 0
     assert "dose" in Path("facts.yaml").read_text()

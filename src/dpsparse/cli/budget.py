@@ -55,36 +55,19 @@ def create(ledger: str, **terms: Any) -> None:
 @_one_account
 @opt.json_option
 def show(ledger: str, dataset: str | None, as_json: bool) -> None:
-    """What is spent and what is left."""
-    accounts = _accounts(ledger, dataset)
-    record = {
-        account.dataset: {
+    """What is spent, what is left, and every reservation in order."""
+    from dpsparse.accounting.html import describe
+
+    record, lines = {}, []
+    for account in _accounts(ledger, dataset):
+        entries = account.history()
+        record[account.dataset] = {
             **asdict(account.terms),
             "spent": account.spent(),
             "remaining": account.remaining(),
-            "fits": len(account.history()),
             "head": account.head,
+            "entries": [{**asdict(entry), "event": describe(entry.event)} for entry in entries],
         }
-        for account in accounts
-    }
-    emit(record, "\n".join(budget_line(account) for account in accounts), as_json)
-
-
-@budget.command()
-@click.argument("ledger")
-@_one_account
-@opt.json_option
-def history(ledger: str, dataset: str | None, as_json: bool) -> None:
-    """Every reservation in order."""
-    from dpsparse.accounting.html import describe
-
-    record: dict[str, Any] = {}
-    lines = []
-    for account in _accounts(ledger, dataset):
-        entries = account.history()
-        record[account.dataset] = [
-            {**asdict(entry), "event": describe(entry.event)} for entry in entries
-        ]
         lines.append(budget_line(account))
         for e in entries:
             state = "completed" if e.committed else "reserved, counts as spent"

@@ -4,19 +4,30 @@ private counts, which are paid for."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpsparse._checks import show_name
+from dpsparse._files import check_output, write_whole
 from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import emit, emit_paid, keep_paid, price_record, stage
-from dpsparse.exceptions import DPSparseError, ParameterError
+from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from dpsparse.cli.job import Job
     from dpsparse.preprocessing import TableLook
+
+ABOUT = """\
+# Public facts about {name}: what is known without looking at its rows.
+# For every column state one of
+#   bounds: [0, 120]         lowest and highest number that can occur (with fill: 40 for missing values, if you like)
+#   categories: [f, m]       the names that can occur
+#   prepare: number          scale learnt privately; also: auto, date, category, hash, text, words, drop
+# and, for the card, source: how you know it.
+"""
 
 
 @click.command()
@@ -27,6 +38,10 @@ if TYPE_CHECKING:
     metavar="EPSILON",
     about="Spend this epsilon to count rows, labels and kinds of cells; 0.1 is enough for some thousand rows.",
 )
+@opt.output(
+    "File of facts to write (.yaml), with a line for every column: edit it, then --domain takes it.",
+    required=False,
+)
 @opt.takes("fit", "facts", "data", "columns", "ledger", "json")
 def check(data: str, look: float | None, options: opt.Options) -> None:
     """What `fit` would make of DATA and what it would cost: from the header and your options. Free without --look.
@@ -35,7 +50,11 @@ def check(data: str, look: float | None, options: opt.Options) -> None:
     """
     from dpsparse.cli.job import describe_job
 
+    if options.output is not None:
+        check_output(options.output, options.overwrite, options.inputs(data))
     job = describe_job(options, data)
+    if options.output is not None:
+        write_whole(options.output, facts_file(job).encode(), options.overwrite)
     if look is None:
         emit(*describe(job), options.as_json)
         return
@@ -57,6 +76,36 @@ def check(data: str, look: float | None, options: opt.Options) -> None:
         emit_paid(record, text, job.ledger, options.as_json)
 
     keep_paid(readable(plain(plain_look(found))), "look.json", show)
+
+
+def facts_file(job: Job) -> str:
+    """What the options state about DATA and its columns as a file, from names alone; no cell is read."""
+    from dpsparse.domain.file import import_yaml, plain_facts
+
+    if not job.is_table:
+        raise ParameterError("A file of facts needs named columns (CSV, Excel, Parquet).")
+    if len(set(job.header)) < len(job.header):
+        raise SchemaError(
+            "Two columns have the same name; rename one. The first line of a file must name the columns."
+        )
+    options, (domain, roles) = job.options, job.roles
+    facts = plain_facts(domain)
+    columns = facts.pop("columns", {})
+    facts |= {"target": options.target, "person": options.person}
+    facts |= {"missing_values": list(job.missing_words)}
+    stated = {name: value for name, value in facts.items() if value}
+    dump = import_yaml().safe_dump
+    lines = [ABOUT.format(name=Path(str(job.data)).name)]
+    lines += [dump(stated, sort_keys=False, allow_unicode=True), "columns:\n"]
+    for name in job.header:
+        if name not in (options.target, options.person):
+            role = roles.get(name, "auto")
+            fact = columns.get(name, {})
+            if not fact.keys() & {"bounds", "categories"}:
+                fact = {"prepare": role if isinstance(role, str) else "hash"} | fact
+            text = dump({name: fact}, default_flow_style=None, width=10_000, allow_unicode=True)
+            lines.append(f"  {text}")
+    return "".join(lines)
 
 
 def _look(job: Job, epsilon: float) -> TableLook:

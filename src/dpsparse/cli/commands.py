@@ -18,7 +18,6 @@ from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
 from dpsparse.cli.budget import budget
 from dpsparse.cli.check import check, describe
-from dpsparse.cli.domain import domain as domain_command
 from dpsparse.cli.evaluate import evaluate
 from dpsparse.cli.lab import lab
 from dpsparse.cli.output import (
@@ -35,7 +34,6 @@ from dpsparse.cli.output import (
     stage,
     summary,
 )
-from dpsparse.cli.registry import registry
 from dpsparse.cli.tune import tune
 from dpsparse.exceptions import ModelFileError, ParameterError
 
@@ -54,10 +52,8 @@ def program() -> None:
 for _command in (
     budget,
     check,
-    domain_command,
     lab,
     audit,
-    registry,
     evaluate,
     tune,
 ):
@@ -225,6 +221,24 @@ def report(model: Path, evaluation_file: Path | None, options: opt.Options) -> N
 
 
 @program.command()
+@opt.model_argument
+@opt.output("YAML file to write.")
+@opt.option("--ledger", "ledger_path", about="Ledger of the data set.")
+@opt.takes("dataset")
+def registry(model: Path, options: opt.Options) -> None:
+    """A draft for the public registry of deployments of differential privacy, about MODEL; complete it by hand."""
+    from dpsparse.models.files import load
+    from dpsparse.report import registry_entry
+
+    assert options.output is not None
+    check_output(options.output, options.overwrite, options.inputs(model))
+    ledger = opt.account(options.ledger_path, dataset=options.dataset)
+    text = registry_entry(load(model), ledger=ledger)
+    write_whole(options.output, text.encode(), options.overwrite)
+    say(f"{options.output}: draft of a registry entry; answer what is empty in it")
+
+
+@program.command()
 @opt.json_option
 def methods(as_json: bool) -> None:
     """The algorithms and their hyper-parameters."""
@@ -240,42 +254,6 @@ def methods(as_json: bool) -> None:
         lines.append(f"{name:<18} {', '.join(sorted(kinds)):<22} {''.join(about)}")
         lines.append(f"{'':<18} {', '.join(parameters)}")
     emit(record, "\n".join(lines), as_json)
-
-
-@program.command()
-@opt.option("--epsilon", default=1.0, about="Privacy loss of the fit.")
-@opt.option("--rows", type=click.IntRange(100, 10**7), default=20_000, about="Rows to make up.")
-@opt.option(
-    "--features", type=click.IntRange(100, 10**8), default=50_000, about="Columns to make up."
-)
-@opt.json_option
-def demo(epsilon: float, rows: int, features: int, as_json: bool) -> None:
-    """Train on made-up sparse data and show what a private model is worth."""
-    from sklearn.linear_model import LogisticRegression
-
-    from dpsparse.datasets import make_sparse_classification
-    from dpsparse.domain import Domain
-    from dpsparse.methods import DPSparseClassifier
-
-    with stage("making data", always=True):
-        X, y = make_sparse_classification(rows + 5_000, features)
-    domain = Domain(row_norm=1.0, classes=[0, 1], n_samples=rows)
-    train, test = slice(None, rows), slice(rows, None)
-    with stage("fitting without privacy", always=True):
-        plain = LogisticRegression(max_iter=200).fit(X[train], y[train])
-    model: Any = DPSparseClassifier(domain, epsilon=epsilon, delta=1e-6, n_nonzero=100)
-    with stage(f"fitting {rows:,} rows x {features:,} features privately", always=True):
-        model.fit(X[train], y[train])
-    accuracy = float(model.score(X[test], y[test]))
-    reference = float(plain.score(X[test], y[test]))
-    constant = max(y[test].mean(), 1 - y[test].mean())
-    record = facts_of(model) | {"accuracy": accuracy, "accuracy_without_privacy": reference}
-    text = (
-        f"accuracy on 5,000 fresh public rows: {accuracy:.3f} private, {reference:.3f} for "
-        f"scikit-learn without privacy, {constant:.3f} for a constant answer\n"
-        f"non-zero weights: {model.n_nonzero_} of {features:,}\n{model.privacy_}"
-    )
-    emit(record, text, as_json)
 
 
 @program.command()

@@ -91,7 +91,7 @@ class Options:
 
     # Public facts.
     domain_file: str | None = _fact("--domain", type=_file,
-        about="File with public facts (YAML, JSON, TOML; see `dpsparse domain init`); options override it.")
+        about="File with public facts (YAML, JSON, TOML; `dpsparse check -o` writes one); options override it.")
     classes: str | None = _fact("--classes",
         about="The labels that may occur, such as 0,1 or no,yes: a classifier. "
         "Of two labels, positive weights speak for the last.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,18 +43,12 @@ def on_terminal() -> bool:
 
 
 @contextmanager
-def stage(text: str, *, always: bool = False) -> Iterator[None]:
-    """Progress on a terminal; in a pipe or a log one line if it takes long, unless it is `always` shown."""
+def stage(text: str) -> Iterator[None]:
+    """Progress on a terminal; in a pipe or a log one line if it takes long."""
     from dpsparse.progress import counted  # which imports Numba
 
-    if on_terminal() or not always:
-        with counted(show_name(text)):
-            yield
-        return
-    begin = time.perf_counter()
-    click.echo(f"{show_name(text)} ...", err=True)
-    yield
-    click.echo(f" {time.perf_counter() - begin:.1f} s", err=True)
+    with counted(show_name(text)):
+        yield
 
 
 @contextmanager

@@ -3,11 +3,9 @@
 from dpsparse.evaluation.api import dp_evaluate
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.report import Report
-from dpsparse.evaluation.scorer import make_dp_scorer
 
 __all__ = [
     "Estimate",
     "Report",
     "dp_evaluate",
-    "make_dp_scorer",
 ]

@@ -49,7 +49,6 @@ def dp_evaluate(
     target_bound: float | None = None,
     error_bound: float | None = None,
     level: float = 0.95,
-    one_by_one: bool = False,
     random_state: int | None = None,
     sample_weight: Any = None,
     weight_bound: float | None = None,
@@ -81,10 +80,6 @@ def dp_evaluate(
         range). A larger error_bound means more noise.
     level : float, default=0.95
         Probability with which each interval covers.
-    one_by_one : bool, default=False
-        Show a model that is not of dpsparse one row at a time. Slower (about 0.1 ms a row and method), and then nothing
-        has to be assumed about how it treats rows together: a dense matrix product may add in an order that depends
-        on the whole table.
     random_state : int or None, default=None
         None draws secure noise. An int repeats the noise, for experiments; the report is then not private.
     sample_weight : array of shape (n_samples,) or None, default=None
@@ -133,12 +128,12 @@ def dp_evaluate(
         delta=delta,
         adjacency=adjacency,
         unit=ROW if groups is None else PERSON,
-        assumptions=assumptions(model, bool(one_by_one)),
+        assumptions=assumptions(model),
     )
     if seeded:
         plan = plan.seeded()
     worth = partial(weights.worth, sample_weight)
-    scored = score_rows(model, X, y, subject, groups, bool(one_by_one), worth)
+    scored = score_rows(model, X, y, subject, groups, worth)
 
     labels = model.classes_.tolist() if subject.n_classes else []
     names = [phase.name for phase in plan.phases]

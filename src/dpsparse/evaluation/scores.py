@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._cells import column_cells, label_codes, read_numbers
-from dpsparse._checks import check_positive, decoded, refuse_large_labels, without_leaking_errors
+from dpsparse._checks import check_positive, refuse_large_labels, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import by_person
 from dpsparse.evaluation.plan import Subject
@@ -83,20 +83,14 @@ def name_of(model: Any) -> str:
     return type(steps[-1][1] if steps else model).__name__
 
 
-def assumptions(model: Any, one_by_one: bool = False) -> tuple[str, ...]:
-    """What a guarantee rests on. Our linear models are evaluated row by row here; of others this is assumed, unless
-    they are shown one row at a time."""
+def assumptions(model: Any) -> tuple[str, ...]:
+    """What a guarantee rests on. Our linear models are evaluated row by row here; of others this is assumed."""
     own = isinstance(model, BaseDPLinearModel)
     private = own and getattr(getattr(model, "privacy_", None), "proven", False)
     facts = ["tables have at least one row"]
     if not private:
         facts.append("the model is public: it was not fitted on these rows without privacy")
-    if not own and one_by_one:
-        facts.append(
-            "what the model says of a row is a function of its cells: it keeps nothing from one call to the next, and "
-            "the types and categories of columns are public"
-        )
-    elif not own:
+    if not own:
         facts.append(
             "the model scores every row by itself: the score of a row does not depend on other rows"
         )
@@ -109,12 +103,11 @@ def score_rows(
     y: Any,
     subject: Subject,
     groups: Any = None,
-    one_by_one: bool = False,
     worth: Callable[[int], np.ndarray | None] = lambda n: None,
 ) -> ScoredLabels | ScoredNumbers:
     """Private rows with what the model says about them; `worth` tells how much each of n rows counts."""
     n = _n_rows(X)
-    ask = partial(_ask, n=n, one_by_one=one_by_one)
+    ask = partial(_ask, n=n)
     y = column_cells(y)
     if len(y) != n:
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
@@ -187,16 +180,10 @@ def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:
     return np.asarray(rows @ dense.T + model.intercept_).reshape(rows.shape[0], -1)
 
 
-def _ask(method: Callable[[Any], Any], X: Any, n: int, one_by_one: bool) -> np.ndarray:
-    """What a model says, of all rows at once or of one after the other; its own complaints may quote rows, so they are
-    not passed on."""
+def _ask(method: Callable[[Any], Any], X: Any, n: int) -> np.ndarray:
+    """What a model says of all rows; its own complaints may quote rows, so they are not passed on."""
     try:
-        if one_by_one:
-            answers = [np.asarray(method(_one_row(X, i))) for i in range(n)]
-            # Each has one: two answers to a row and none to another would move those of all rows between.
-            found = np.concatenate([a if len(a) == 1 else a[:0] for a in answers])
-        else:
-            found = np.asarray(method(X))
+        found = np.asarray(method(X))
     except Exception as error:
         raise SchemaError(
             f"The model could not score these rows ({type(error).__name__}); try {method.__name__} on them "
@@ -205,14 +192,6 @@ def _ask(method: Callable[[Any], Any], X: Any, n: int, one_by_one: bool) -> np.n
     if found.ndim == 0 or len(found) != n:
         raise SchemaError(f"{method.__name__} must give one answer per row.")
     return found
-
-
-def _one_row(X: Any, i: int) -> Any:
-    """A table of one row; a fresh one, so that a model cannot look beyond it."""
-    if isinstance(X, Mapping):
-        return {name: _one_row(column, i) for name, column in X.items()}
-    row = decoded((X.iloc if hasattr(X, "iloc") else X)[i : i + 1])
-    return row.copy() if hasattr(row, "copy") else row
 
 
 def _numbers(found: np.ndarray) -> np.ndarray:

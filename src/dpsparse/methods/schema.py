@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -209,13 +208,6 @@ def _shape(values: Any) -> tuple[int, ...]:
         except Exception:  # ragged lists
             return ()
     return tuple(shape)
-
-
-def request_for_groups(scorer: Any, wanted: bool) -> MetadataRequest:
-    """What a scorer asks of scikit-learn's metadata routing."""
-    request = MetadataRequest(owner=type(scorer).__name__)
-    request.score.add_request(param="groups", alias=wanted)
-    return request
 
 
 def warn_if_target_is_a_column(y: Any, names: Any) -> None:

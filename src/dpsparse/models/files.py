@@ -27,7 +27,7 @@ from dpsparse._checks import without_leaking_errors
 from dpsparse._files import write_whole
 from dpsparse._json import canonical, parsed, readable
 from dpsparse.accounting import Guarantee
-from dpsparse.exceptions import DPSparseError, ModelFileError, ParameterError
+from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.models.claims import check_claims, check_fitted, check_prices
 from dpsparse.models.values import (
@@ -145,34 +145,6 @@ def load(path: str | os.PathLike[str]) -> Model:
             raise damaged from None
 
     return without_leaking_errors(lambda: damaged, read)
-
-
-def to_sklearn(model: Model) -> Any:
-    """A plain scikit-learn model with the same predictions, for deployment.
-
-    Parameters
-    ----------
-    model : fitted estimator of dpsparse
-        Its released weights are copied; nothing is fitted. Of a pipeline take ``pipe.model_``, for prepared rows.
-
-    Returns
-    -------
-    estimator of scikit-learn
-        Fitted.
-
-    Examples
-    --------
-    >>> from dpsparse import Domain, DPGradientClassifier, to_sklearn
-    >>> model = DPGradientClassifier(Domain(classes=[0, 1])).fit([[0.1, 0.2], [0.3, 0.1]] * 50, [0, 1] * 50)
-    >>> type(to_sklearn(model)).__name__
-    'LogisticRegression'
-    """
-    if isinstance(model, DPPipeline):
-        raise ParameterError(
-            "Private preparation has no counterpart in scikit-learn: save the pipeline, or take pipe.model_, which "
-            "predicts from prepared rows."
-        )
-    return model.to_sklearn()
 
 
 # ---- writing ------------------------------------------------------------------------------------

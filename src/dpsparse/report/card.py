@@ -85,7 +85,7 @@ def privacy_card(
     drowned = _drowned_columns(model)
     title = title or type(model).__name__
     body = filled(
-        "card",
+        "card.html",
         title=title,
         estimator=type(inner).__name__ + ("" if inner is model else " behind private preparation"),
         written=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),

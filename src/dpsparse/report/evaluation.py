@@ -125,7 +125,7 @@ def _draw_calibration(axes: Any, report: Report) -> None:
 def evaluation_section(report: Report) -> str:
     """The part of a card that is about an evaluation: an HTML fragment in the classes of the card."""
     return filled(
-        "evaluation",
+        "evaluation.html",
         report=report,
         g=report.privacy_,
         rows=[

@@ -20,5 +20,5 @@ def filled(name: str, **values: Any) -> str:
         ) from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters |= {"show": show, "rounded_up": rounded_up}
-    text = files(__package__).joinpath(f"{name}.html.j2").read_text("utf-8")
+    text = files(__package__).joinpath(f"{name}.j2").read_text("utf-8")
     return environment.from_string(text).render(**values)
