@@ -344,12 +344,6 @@ def test_an_edited_file_is_refused(tmp_path):
             dpsparse.load(path)
 
 
-def test_a_pipeline_is_no_plain_model():
-    pipe, _, _ = fitted()
-    with pytest.raises(ParameterError, match="predicts from prepared rows"):
-        dpsparse.to_sklearn(pipe)
-
-
 # ---- scikit-learn ---------------------------------------------------------------------------------
 
 
