@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,22 @@ def integration(tool: str, what: str, environment: str = "core") -> Callable[[Fu
         return function
 
     return add
+
+
+def integrate(tool: str, environment: str, functions: dict[str, Function]) -> None:
+    """Add what is said in one expression each."""
+    for what, function in functions.items():
+        integration(tool, what, environment)(function)
+
+
+class Later:
+    """A module that is imported when it is first used: a tool is there in its own environment only."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
 
 
 # ---- made-up rows --------------------------------------------------------------------------------

@@ -68,12 +68,11 @@ def list_suites() -> None:
 @_choices
 @click.option("--jobs", "-j", default=1, show_default=True, help="Processes.")
 @click.option("--limit", type=float, help="Seconds after which no further fit starts.")
-@click.option("--patience", type=float, help="No further splits of fits that took more seconds.")
-def run(jobs: int, limit: float | None, patience: float | None, **options: Any) -> None:
+def run(jobs: int, limit: float | None, **options: Any) -> None:
     """Run what the file of rows does not hold yet."""
     suite, path = _chosen(options)
     cells = list(suite.cells(options["training"]))
-    rows = run_cells(cells, path, jobs=jobs, limit=limit, patience=patience)
+    rows = run_cells(cells, path, jobs=jobs, limit=limit)
     click.echo(f"{len(rows)} of {len(cells)} rows in {path}")
 
 
@@ -198,15 +197,6 @@ def speed(write: bool, only: str) -> None:
         click.echo(f"slower by more than 30 %: {name}", err=True)
     if worse:
         raise SystemExit(1)
-
-
-@lab.command()
-@click.option("--rows", default=5_000_000, show_default=True)
-def scaling(rows: int) -> None:
-    """Memory and time of a fit on rows in files, beside the same fit in memory."""
-    from lab.scaling import measure_out_of_core
-
-    measure_out_of_core(rows, click.echo)
 
 
 @lab.command()

@@ -156,26 +156,23 @@ def run_cells(
     *,
     jobs: int = 1,
     limit: float | None = None,
-    patience: float | None = None,
     quiet: bool = False,
 ) -> list[Row]:
     """Run what is not in the file yet, cheapest first, and return all rows of these cells.
 
-    After `limit` seconds no further cell is started; more splits of a method that took more than `patience` processor
-    seconds on a task are left out.
+    After `limit` seconds no further cell is started.
     """
     wanted = {key_of(cell.as_row()): cell for cell in cells}
     done = {key_of(row): row for row in read_rows(path) if "error" not in row}
     todo = _cheapest_first([c for key, c in wanted.items() if key not in done], done.values())
-    start, slow, failed = time.time(), set(), 0
+    start, failed = time.time(), 0
     shows = not quiet and sys.stderr.isatty()
 
     def waiting() -> Iterator[Job]:
         for cell in todo:
             if limit and time.time() - start > limit:
                 return
-            if (cell.as_row()["task"], cell.as_row()["method"]) not in slow:
-                yield cell
+            yield cell
 
     path.parent.mkdir(parents=True, exist_ok=True)
     cut_short = path.exists() and not path.read_bytes().endswith(b"\n")
@@ -186,8 +183,6 @@ def run_cells(
             file.flush()
             done[key_of(row)] = row
             failed += "error" in row
-            if patience and row.get("measures", {}).get("seconds", 0.0) > patience:
-                slow.add((row["task"], row["method"]))
             if shows:
                 said = f"\r{number} of {len(todo)} fits, {failed} failed, {time.time() - start:.0f} s: "
                 sys.stderr.write(f"{said}{row['method']} on {row['task']}".ljust(100)[:120])

@@ -14,28 +14,28 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from lab.tasks import Task
 
-# measure -> (format, whether larger is better)
+# measure -> format
 MEASURES = {
-    "AUC": (".3f", True),
-    "accuracy": (".3f", True),
-    "log loss": (".3f", False),
-    "slope": (".2f", None),  # of the calibration: 1 is best, below 1 is overconfident
-    "R2": (".3f", True),
-    "F1": (".2f", True),  # of the support
-    "base": (".3f", None),  # log loss of the base rate
-    "constant": (".3f", None),  # accuracy of the commonest class
-    "best": (".3f", None),  # accuracy with the best threshold
-    "blank": (".3f", True),  # accuracy with one column blank, lowest of all columns
-    "new": (".3f", True),  # accuracy with one column of values that no training row had
-    "false discoveries": (".3f", False),
-    "power": (".3f", True),
-    "intervals": (".2f", True),  # share of draws that get an interval
-    "covered": (".3f", True),  # of the weight that is covered least
-    "width": (".1f", False),  # of intervals, beside those without privacy: narrowest
-    "nonzero": (".0f", None),
-    "weights": (".0f", None),  # zero or not
-    "seconds": (".2f", False),
-    "megabytes": (".0f", False),
+    "AUC": ".3f",
+    "accuracy": ".3f",
+    "log loss": ".3f",
+    "slope": ".2f",  # of the calibration: 1 is best, below 1 is overconfident
+    "R2": ".3f",
+    "F1": ".2f",  # of the support
+    "base": ".3f",  # log loss of the base rate
+    "constant": ".3f",  # accuracy of the commonest class
+    "best": ".3f",  # accuracy with the best threshold
+    "blank": ".3f",  # accuracy with one column blank, lowest of all columns
+    "new": ".3f",  # accuracy with one column of values that no training row had
+    "false discoveries": ".3f",
+    "power": ".3f",
+    "intervals": ".2f",  # share of draws that get an interval
+    "covered": ".3f",  # of the weight that is covered least
+    "width": ".1f",  # of intervals, beside those without privacy: narrowest
+    "nonzero": ".0f",
+    "weights": ".0f",  # zero or not
+    "seconds": ".2f",
+    "megabytes": ".0f",
 }
 LARGEST_LOGIT = 30.0
 

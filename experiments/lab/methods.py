@@ -1,7 +1,7 @@
 """Methods: ours by the names of their estimators, references, and the rivals of rivals/.
 
 A method is written as a call: `DPSparse`, `DPGradient(masses=None)`, `sklearn`, `constant`, `AdaSSP`. It is fitted with
-public facts and a budget, never with test rows; `hindsight` marks the references that are.
+public facts and a budget, never with test rows.
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ Fit = Callable[[Task, Split, Setting, int], Fitted]
 
 @dataclass(frozen=True)
 class Method:
-    """`division`: closed (public facts only), open (tuned, and paid for), hindsight (not private)."""
+    """A name, how it is fitted, and on which tasks."""
 
     name: str
     fit: Fit
-    division: str = "closed"
     handles: tuple[str, ...] = ("binary", "classes", "numbers")
     tracks: tuple[str, ...] | None = None  # all, or these
 
@@ -100,7 +99,7 @@ def _ours(name: str, parameters: dict[str, Any], text: str) -> Method:
         extra = {"nonzero": int(model.n_nonzero_)}
         if chosen := model.plan_.parameters.get("chosen"):
             extra["chosen"] = chosen
-        return Fitted(model, promise(model, split.X.shape[1]), extra)
+        return Fitted(model, _promised(model, split.X.shape[1]), extra)
 
     return Method(text, fit, handles=HANDLES.get(name, Method.handles))
 
@@ -134,17 +133,18 @@ def our_estimator(
     )
 
 
-def promise(model: Any, width: int) -> dict[str, Any]:
+def promise(model: Any, width: int) -> Any:
     """The guarantee that a fit has with unseeded noise: experiments are seeded so that they repeat."""
     facts = model.get_params(deep=False) | {"random_state": None}
-    found = type(model)(**facts).plan(width).guarantee
-    return {
-        "epsilon": "inf" if math.isinf(found.epsilon) else found.epsilon,
-        "delta": found.delta,
-        "adjacency": found.adjacency,
-        "proof": found.source,
-        "proven": found.proven,
-    }
+    return type(model)(**facts).plan(width).guarantee
+
+
+def _promised(model: Any, width: int) -> dict[str, Any]:
+    """What a row says of it."""
+    found = promise(model, width)
+    names = ("epsilon", "delta", "adjacency", "proven")
+    said = {name: getattr(found, name) for name in names} | {"proof": found.source}
+    return said | ({"epsilon": "inf"} if math.isinf(found.epsilon) else {})
 
 
 # ---- references ----------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _others() -> dict[str, Callable[[dict[str, Any], str], Method]]:
     """References and rivals by name."""
 
     def reference(fit: Fit) -> Callable[[dict[str, Any], str], Method]:
-        return lambda parameters, text: Method(text, fit, division="hindsight")
+        return lambda parameters, text: Method(text, fit)
 
     from lab.outside import outside_methods
     from lab.rivals import ENTRIES

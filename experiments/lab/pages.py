@@ -11,7 +11,7 @@ import numpy as np
 
 from lab.coverage import summary
 from lab.engine import Row, read_rows
-from lab.report import Table
+from lab.report import Table, markdown_table
 from lab.special import PERSON_WAYS
 from lab.speed import TABLE as RATIOS
 from lab.workflow import TRUST
@@ -22,12 +22,6 @@ RESULTS = ROOT / "experiments" / "results" / "lab"
 
 def _rows(suite: str) -> Table:
     return Table(read_rows(RESULTS / f"{suite}.jsonl"))
-
-
-def _lines(*rows: list[str]) -> str:
-    """A table; the first row is its head."""
-    head, *rest = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
 
 
 def coverage() -> str:
@@ -45,7 +39,8 @@ def coverage() -> str:
         return [name, difficulties[name], f"{100 * share:.0f} %", *shown]
 
     columns = "table", "difficulty", "samples with an interval", "lowest coverage of a weight"
-    return _lines([*columns, "width, relative to no privacy"], *map(line, difficulties))
+    heads = [*columns, "width, relative to no privacy"]
+    return markdown_table(heads, [line(name) for name in difficulties])
 
 
 def discoveries() -> str:
@@ -61,7 +56,8 @@ def discoveries() -> str:
         return [f"{rows:,}", f"{width:,}", f"{epsilon:g}", *shares]
 
     heads = ["rows", "columns", "epsilon", "`bh`: false", "`bh`: power", "`by`: false", "`by`: power"]  # fmt: skip
-    return _lines(heads, line(20000, 500, 1.0), line(20000, 500, 0.3), line(5000, 2000, 1.0))
+    cases = (20000, 500, 1.0), (20000, 500, 0.3), (5000, 2000, 1.0)
+    return markdown_table(heads, [line(*case) for case in cases])
 
 
 def tuning() -> str:
@@ -78,7 +74,7 @@ def tuning() -> str:
         return f"{100 * table.difference(task, tuned, plain, 1.0, 'accuracy')[0]:+.1f}"
 
     lines = [[said, *(gain(task, search) for task in tasks)] for said, search in searches.items()]
-    return _lines(["candidates", *tasks], *lines)
+    return markdown_table(["candidates", *tasks], lines)
 
 
 def persons() -> str:
@@ -96,7 +92,8 @@ def persons() -> str:
         return [*names, f"{score:.3f}", f"{second:.3f}", f"{lead:.3f} +- {half:.3f}"]
 
     lines = [line(task, epsilon) for task in titles for epsilon in (0.5, 1.0, 3.0)]
-    return _lines(["table", "epsilon", "clipped sum", "best of the others", "lead"], *lines)
+    heads = ["table", "epsilon", "clipped sum", "best of the others", "lead"]
+    return markdown_table(heads, lines)
 
 
 def preparation() -> str:
@@ -112,7 +109,7 @@ def preparation() -> str:
         return [said[roles], *(f"{table.mean('nassCDS, drawn', method, e, 'AUC'):.3f}" for e in epsilons)]  # fmt: skip
 
     heads = ["", "epsilon 0.3", "epsilon 1", "epsilon 3", "no noise"]
-    return _lines(heads, *map(line, said))
+    return markdown_table(heads, [line(roles) for roles in said])
 
 
 def text() -> str:
@@ -124,7 +121,8 @@ def text() -> str:
         accuracy = [f"{table.mean('texts', m, 1.0, 'accuracy'):.3f}" for m in (hashed, words)]
         return [titles[data], *accuracy, f"{table.mean('texts', words, 1.0, 'nonzero'):.0f}"]
 
-    return _lines(["", "hash", "vocabulary", "words learnt"], *map(line, titles))
+    heads = ["", "hash", "vocabulary", "words learnt"]
+    return markdown_table(heads, [line(data) for data in titles])
 
 
 def trust(rows: list[Row] | None = None) -> str:
@@ -151,7 +149,7 @@ def trust(rows: list[Row] | None = None) -> str:
     heads += ["- best threshold", "a column lost - constant", "weights"]
     keys = [key for key in table.values if key[1] == "Trust()"]
     epsilons = {name: sorted({float(e) for task, _, e in keys if task == name}) for name in TRUST}
-    return _lines(heads, *(line(name, epsilon) for name in TRUST for epsilon in epsilons[name]))
+    return markdown_table(heads, [line(name, e) for name in TRUST for e in epsilons[name]])
 
 
 def speed() -> str:
@@ -163,7 +161,7 @@ def speed() -> str:
     }
     ratios = json.loads(RATIOS.read_text("utf-8"))
     lines = [[name, meant[re.split(r"\W", name)[0]], f"{ratios[name]:g}"] for name in ratios]
-    return _lines(["case", "ratio of", "value"], *lines)
+    return markdown_table(["case", "ratio of", "value"], lines)
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {

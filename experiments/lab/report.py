@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,21 +61,26 @@ class Table:
         return float(paired.mean()), T95[min(len(paired) - 2, len(T95) - 1)] * spread
 
 
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Cells as a table."""
+    names, *lines = (f"| {' | '.join(cells)} |" for cells in (head, *rows))
+    return "\n".join([names, "|---" * len(head) + "|", *lines])
+
+
 def markdown(
     table: Table, tasks: list[Task], methods: list[str], epsilons: list[float], measure: str = ""
 ) -> str:
     """One line a task and method, one column an epsilon."""
-    heads = [f"{e:g}" for e in epsilons]
-    lines = [f"| task | method | measure | {' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
+    lines = []
     for task in tasks:
         asked = measure or task.headline
-        form = MEASURES[asked][0]
+        form = MEASURES[asked]
         shape = " x ".join(f"{v:,}" for v in table.shapes.get(task.name, []))
         name = f"{task.name} ({shape})"
         for method in methods:
             means = [table.mean(task.name, method, e, asked) for e in epsilons]
             if not all(map(math.isnan, means)):
-                shown = " | ".join("" if math.isnan(m) else f"{m:{form}}" for m in means)
-                lines.append(f"| {name} | {method} | {asked} | {shown} |")
+                shown = ["" if math.isnan(m) else f"{m:{form}}" for m in means]
+                lines.append([name, method, asked, *shown])
                 name = ""
-    return "\n".join(lines)
+    return markdown_table(["task", "method", "measure", *(f"{e:g}" for e in epsilons)], lines)

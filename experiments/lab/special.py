@@ -1,7 +1,7 @@
 """Methods that are not one estimator as it comes: persons, tuning, tests of features.
 
 Persons(way="cap 5")                    ways to protect a person with all of their rows
-Search(search="step", who="tuned")    a private search, beside no tuning and tuning that nobody paid for
+Search(search="radius of the Lasso")    a private search, and beside it the fit that is not tuned
 FeatureTest()                           false discoveries, power
 Coverage(table="HealthInsurance")        of coverage.py: intervals
 Prepared, Text, Trust                   of workflow.py
@@ -108,43 +108,25 @@ SEARCHES: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "DPGradient",
         [{}, *({"n_nonzero": k, "threshold": t} for k in (10, 30, 100) for t in (-0.5, 0.0, 0.5))],
     ),
-    "step": ("DPGradient", [{}, {"step_size": 1.0}, {"step_size": 10.0}]),
     "Lasso from radius 1": ("DPLasso", [{"radius": r} for r in (1.0, 5.0, 20.0, 80.0)]),
     "radius of the Lasso": ("DPLasso", [{}, *({"radius": r} for r in (1.0, 5.0, 20.0, 80.0))]),
 }
 
 
-def _search(search: str = "step", who: str = "tuned") -> Any:
-    """A paid search ("tuned"), the first candidate ("not tuned"), a grid search that charges one fit ("unpaid")."""
+def _search(search: str, who: str = "tuned") -> Any:
+    """A paid search ("tuned") or the first candidate ("not tuned")."""
 
     def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
         from dpsparse.model_selection import DPSearchCV
 
         kind, candidates = SEARCHES[search]
-
-        def fitted(point: dict[str, Any], X: Any, y: Any) -> Any:
-            model = our_estimator(kind, task, X.shape[0], setting, seed)
-            model.set_params(**{k: v for k, v in point.items() if k != "threshold"}).fit(X, y)
-            model.intercept_ = model.intercept_ - point.get("threshold", 0.0)
-            return model
-
-        if who == "not tuned":
-            return Fitted(fitted(candidates[0], split.X, split.y), setting.as_row())
-        if who == "tuned":
-            base = our_estimator(kind, task, split.X.shape[0], setting, None).set_params(
-                **candidates[0]
-            )
-            tuned = DPSearchCV(
-                base, candidates, epsilon=setting.epsilon, delta=setting.delta, random_state=seed
-            )
-            return Fitted(tuned.fit(split.X, split.y), setting.as_row())
-        out = np.random.default_rng(seed).random(len(split.y)) < 0.2
-        scores = [
-            fitted(p, split.X[~out], split.y[~out]).score(split.X[out], split.y[out])
-            for p in candidates
-        ]
-        best = candidates[int(np.argmax(scores))]
-        return Fitted(fitted(best, split.X, split.y), {**setting.as_row(), "epsilon": "unpaid"})
+        tuned = who == "tuned"
+        model = our_estimator(kind, task, split.X.shape[0], setting, None if tuned else seed)
+        model.set_params(**candidates[0])
+        if tuned:
+            terms = {"epsilon": setting.epsilon, "delta": setting.delta, "random_state": seed}
+            model = DPSearchCV(model, candidates, **terms)
+        return Fitted(model.fit(split.X, split.y), setting.as_row())
 
     return fit
 

@@ -34,11 +34,6 @@ class Dataset:
     positive: int | None = None
     target_column: int = -1
 
-    def __str__(self) -> str:
-        return (
-            f"{self.name}: {self.description} ({self.n_samples} x {self.n_features}, {self.task})"
-        )
-
 
 def names() -> list[str]:
     """Names that `load` and `info` know."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from lab.engine import read_rows
 from lab.papers.chapter import KINDS, Chapter
 from lab.papers.summary import Summary, summarise
+from lab.report import markdown_table
 
 _HEAD = """# Reproduction of the papers
 
@@ -99,12 +100,12 @@ def chapter_text(summary: Summary, figure: object = None, *, quick: bool = False
 
 
 def _claims(summaries: list[Summary]) -> str:
-    lines = ["| item | the paper says | we find | use instead |", "|---|---|---|---|"]
-    for summary in summaries:
-        e = summary.chapter
-        link = f"[{e.name}](#{_anchor(e)})"
-        lines.append(f"| {link} | {e.claim} | {e.verdict(summary)} | {e.instead} |")
-    return "\n".join(lines)
+    lines = [
+        [f"[{e.name}](#{_anchor(e)})", e.claim, e.verdict(summary), e.instead]
+        for summary in summaries
+        for e in [summary.chapter]
+    ]
+    return markdown_table(["item", "the paper says", "we find", "use instead"], lines)
 
 
 def _anchor(chapter: Chapter) -> str:

@@ -48,12 +48,6 @@ def classifier_scores(margins: np.ndarray, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def promise(model, width: int):
-    """The guarantee that a fit has with unseeded noise: experiments are seeded so that they repeat."""
-    facts = model.get_params(deep=False) | {"random_state": None}
-    return type(model)(**facts).plan(width).guarantee
-
-
 def thinned(n: int, points: int = 40) -> np.ndarray:
     """Positions of a curve that look even on a log axis."""
     return np.unique(np.geomspace(1, n, points).astype(int)) - 1

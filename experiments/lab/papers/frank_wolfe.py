@@ -10,10 +10,12 @@ from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier
 from dpsparse.published import RaffKhannaLuLassoClassifier
 from dpsparse.published.raff_khanna_lu_2023_lasso import stale_lasso
 from dpsparse.random import make_generator
+from lab.methods import promise
 from lab.papers.chapter import derive_seed
-from lab.papers.common import WIDE, axes, classifier_scores, promise, split, thinned, wide
+from lab.papers.common import WIDE, axes, classifier_scores, split, thinned, wide
 from lab.papers.operations import exact_gap, fast, standard
 from lab.papers.sparsifier import laplace_scale
+from lab.report import markdown_table
 
 DELTA, RADIUS = 1e-6, 50.0
 
@@ -120,7 +122,7 @@ def speed_table(summary):
     """One line a data set and epsilon: seconds of Algorithm 1, and how many times faster the others are."""
     head = ["data", "epsilon", "Alg. 1, seconds", "Alg. 2, printed", SCAN, f"{HEAP} (no noise)",
             "Alg. 2 + 4, printed", SAMPLER, f"{OURS} (proven)"]  # fmt: skip
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    lines = []
     for data, epsilon in dict.fromkeys((c["dataset"], c["epsilon"]) for c in summary.cells):
         cell = {"dataset": data, "epsilon": epsilon}
 
@@ -132,10 +134,9 @@ def speed_table(summary):
             return "" if number is None else f"{number.value:g}"
 
         seconds = summary.mean("seconds", None, variant="Alg. 1", **cell)
-        shown = [data, f"{epsilon:g}", f"{seconds:.0f}", printed(SCAN), ratio(SCAN), ratio(HEAP),
-                 printed(SAMPLER), ratio(SAMPLER), ratio(OURS)]  # fmt: skip
-        lines.append("| " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+        lines.append([data, f"{epsilon:g}", f"{seconds:.0f}", printed(SCAN), ratio(SCAN), ratio(HEAP),
+                      printed(SAMPLER), ratio(SAMPLER), ratio(OURS)])  # fmt: skip
+    return markdown_table(head, lines)
 
 
 # ---- Table 4 -------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from dpsparse.sensitivity import raj_sensitivity, vertex_score_range
 from lab.papers.common import axes
 from lab.papers.one_run import one_run_epsilon
 from lab.papers.sparsifier import listed_count, noisy_count
+from lab.report import markdown_table
 
 DELTA = 1e-6
 AR, RP = "add-remove", "replace-one"
@@ -276,25 +277,17 @@ def _state(found):
 
 
 def table(summary):
-    head = [
-        "statement",
-        "adjacency",
-        "of",
-        "claimed",
-        "attacked, at least",
-        "proven, at most",
-        "",
-        "ours, same attack",
-    ]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for cell, found in _rows(summary):
-        shown = [
+    head = ["statement", "adjacency", "of", "claimed", "attacked, at least", "proven, at most"]
+    head += ["", "ours, same attack"]
+    lines = [
+        [
             cell["statement"], cell["adjacency"], cell["of"], f"{found['published', 'claimed']:g}",
             _number(found["published", "attacked"]), _number(found["published", "proven"]), _state(found),
             _number(found["proven", "attacked"]),
-        ]  # fmt: skip
-        lines.append("| " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+        ]
+        for cell, found in _rows(summary)
+    ]  # fmt: skip
+    return markdown_table(head, lines)
 
 
 def _number(value):

@@ -31,8 +31,9 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
 )
 from dpsparse.random import make_generator
 from lab.engine import read_rows
+from lab.methods import promise
 from lab.papers.chapter import AFTER_THE_FACT, AS_PRINTED, chapters
-from lab.papers.common import RESULTS, axes, promise
+from lab.papers.common import RESULTS, axes
 from lab.papers.summary import sign_test, summarise, wilcoxon
 
 T = 1000  # iterations of every synthetic experiment of the papers

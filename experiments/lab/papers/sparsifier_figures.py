@@ -17,8 +17,9 @@ from dpsparse.losses import Logistic
 from dpsparse.published import KiferSmithThakurtaTwoStageClassifier, WangZhangADMMClassifier
 from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
 from dpsparse.random import make_generator
+from lab.methods import promise
 from lab.papers.chapter import derive_seed
-from lab.papers.common import axes, plot_by_epsilon, promise
+from lab.papers.common import axes, plot_by_epsilon
 from lab.papers.sparsifier import keep_largest, laplace_scale, noisy_count, parts, private_lasso
 from lab.papers.sparsifier_tables import proven_sparsifier
 

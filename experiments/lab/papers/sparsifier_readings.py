@@ -30,6 +30,7 @@ from lab.papers.sparsifier_tables import (
     SPARSIFIER,
 )
 from lab.papers.summary import Average, summarise
+from lab.report import markdown_table
 
 DATA = ("splice", "phishing", "mushrooms", "colon-cancer", "synthetic", "a9a")
 OFFICIAL = ("splice", "a9a")
@@ -133,18 +134,10 @@ def counted(summary):
 
 
 def table(summary):
-    lines = [
-        "| values | step | split | noise when stopped early | matches | by data set (of 4) |",
-        "|---|---|---|---|---|---|",
-    ]
-    readings = counted(summary)
-    for reading, good, compared, by_data in readings:
-        shown = ", ".join(f"{name} {k}" for name, k in by_data.items())
-        lines.append(f"| {' | '.join(reading)} | {good} of {compared} | {shown} |")
-    lines += ["", "Best reading of each data set, its four numbers beside the printed ones:", ""]
-    lines += [
-        "| data | values, step, split, noise | printed accuracy, AUC | ours |",
-        "|---|---|---|---|",
+    readings, lines = counted(summary), []
+    counts = [
+        [*reading, f"{good} of {compared}", ", ".join(f"{name} {k}" for name, k in by_data.items())]
+        for reading, good, compared, by_data in readings
     ]
     printed = summarise(chapters()["004-table2"], [])
     for name in DATA:
@@ -160,12 +153,15 @@ def table(summary):
                 or Average(np.nan, 0.0, 1)
                 for m in ("accuracy", "AUC")
             ]
-            lines.append(
-                f"| {name}, {method} | {cell['values']}, {step}, {cell['split']}, {extra or '-'} | "
-                f"{', '.join('' if t is None else f'{t.value:g}' for t in theirs)} | "
-                f"{', '.join(o.text('.2f') for o in ours)} |"
-            )
-    return "\n".join(lines)
+            lines.append([
+                f"{name}, {method}", f"{cell['values']}, {step}, {cell['split']}, {extra or '-'}",
+                ", ".join("" if t is None else f"{t.value:g}" for t in theirs),
+                ", ".join(o.text(".2f") for o in ours),
+            ])  # fmt: skip
+    heads = ["values", "step", "split", "noise when stopped early", "matches", "by data set (of 4)"]
+    best_heads = ["data", "values, step, split, noise", "printed accuracy, AUC", "ours"]
+    between = "\n\nBest reading of each data set, its four numbers beside the printed ones:\n\n"
+    return markdown_table(heads, counts) + between + markdown_table(best_heads, lines)
 
 
 def facts(summary):

@@ -14,8 +14,9 @@ import numpy as np
 
 import dpsparse as dp
 from dpsparse.random import make_generator, two_sided_geometric
+from lab.methods import promise
 from lab.papers.chapter import AFTER_THE_FACT, AS_PRINTED, BY_CONSTRUCTION, derive_seed
-from lab.papers.common import classifier_scores, promise
+from lab.papers.common import classifier_scores
 from lab.papers.sparsifier import (
     AS_SHIPPED,
     keep_largest,

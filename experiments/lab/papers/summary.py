@@ -21,13 +21,8 @@ import numpy as np
 from scipy import stats
 
 from lab.engine import Row
-from lab.papers.chapter import (
-    AFTER_THE_FACT,
-    AS_PRINTED,
-    BY_CONSTRUCTION,
-    Chapter,
-    Config,
-)
+from lab.papers.chapter import AFTER_THE_FACT, AS_PRINTED, BY_CONSTRUCTION, Chapter, Config
+from lab.report import markdown_table
 
 PUBLISHED = Path(__file__).parents[2] / "published"
 MIN_TRIALS = 5
@@ -214,17 +209,15 @@ class Summary:
 
     def table(self) -> str:
         """Markdown: one line per cell and metric, published beside ours."""
-        keys = _ordered_keys(self.cells)
+        keys = list(dict.fromkeys(key for cell in self.cells for key in cell))
         head = [*keys, "metric", "published", "ours as published", "match", "ours proven", "trials"]
-        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        for cell in self.cells:
-            for metric, form in self.chapter.metrics.items():
-                line = self._line(cell, metric, form)
-                if line is not None:
-                    lines.append(
-                        "| " + " | ".join([*(str(cell.get(k, "")) for k in keys), *line]) + " |"
-                    )
-        return "\n".join(lines)
+        lines = [
+            [*(str(cell.get(k, "")) for k in keys), *line]
+            for cell in self.cells
+            for metric, form in self.chapter.metrics.items()
+            if (line := self._line(cell, metric, form)) is not None
+        ]
+        return markdown_table(head, lines)
 
     def _line(self, cell: Config, metric: str, form: str) -> list[str] | None:
         averages = {mode: self.average(metric, mode, **cell) for mode in MODES}
@@ -311,10 +304,6 @@ def _cell(config: Config) -> Config:
 
 def _text(cell: Config) -> str:
     return json.dumps(cell, sort_keys=True)
-
-
-def _ordered_keys(cells: list[Config]) -> list[str]:
-    return list(dict.fromkeys(key for cell in cells for key in cell))
 
 
 def sign_test(first: Sequence[float], second: Sequence[float]) -> float:

@@ -19,8 +19,9 @@ from dpsparse.published import kifer_smith_thakurta_2012_two_stage as two_stage
 from dpsparse.published import wang_gu_2020_transfer as transfer
 from dpsparse.published.wang_gu_2019_hard_threshold import private_hard_threshold
 from dpsparse.random import make_generator
+from lab.methods import promise
 from lab.papers.chapter import derive_seed
-from lab.papers.common import plot_by_epsilon, promise
+from lab.papers.common import plot_by_epsilon
 from lab.papers.sparsifier import laplace_scale, private_lasso
 
 PANELS = [(s, t) for s in ("small", "large") for t in ("linear", "logistic")]

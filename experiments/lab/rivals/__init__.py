@@ -4,24 +4,20 @@
 how to enter: docs/leaderboard.md. Noise is float64 and seeded: entries are for comparison, not for release.
 """
 
+from lab.rivals import coordinate_descent, gradient_descent, naive_bayes, newton, objective
+from lab.rivals import sufficient_statistics as statistics
 from lab.rivals.base import Entry
-from lab.rivals.coordinate_descent import COORDINATE_DESCENT
-from lab.rivals.gradient_descent import GRADIENT_DESCENT, STOCHASTIC_GRADIENT
-from lab.rivals.naive_bayes import NAIVE_BAYES
-from lab.rivals.newton import NEWTON
-from lab.rivals.objective import OBJECTIVE
-from lab.rivals.sufficient_statistics import ADASSP, BOOSTED_ADASSP
 
 ENTRIES: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        GRADIENT_DESCENT,
-        STOCHASTIC_GRADIENT,
-        ADASSP,
-        BOOSTED_ADASSP,
-        NAIVE_BAYES,
-        OBJECTIVE,
-        COORDINATE_DESCENT,
-        NEWTON,
+        gradient_descent.GRADIENT_DESCENT,
+        gradient_descent.STOCHASTIC_GRADIENT,
+        statistics.ADASSP,
+        statistics.BOOSTED_ADASSP,
+        naive_bayes.NAIVE_BAYES,
+        objective.OBJECTIVE,
+        coordinate_descent.COORDINATE_DESCENT,
+        newton.NEWTON,
     )
 }

@@ -183,11 +183,10 @@ Fit = Callable[[Any, Array, Public, float, float, Noise], Weights]
 
 @dataclass(frozen=True)
 class Entry:
-    """A rival: its fit, what it handles, where it comes from, and its proof note."""
+    """A rival: its fit, what it handles, and its proof note, which says where it comes from."""
 
     name: str
     fit: Fit
-    source: str
     proof: str
     handles: tuple[str, ...] = ("binary", "numbers")
     most_columns: int = 10**9

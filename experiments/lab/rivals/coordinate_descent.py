@@ -50,6 +50,4 @@ def fit(X: Any, y: Array, public: Public, epsilon: float, delta: float, noise: N
     return Rows(Z, t, 1.0, public).weights(w)
 
 
-COORDINATE_DESCENT = Entry(
-    "GreedyCoordinate", fit, "Mangold, Bellet, Salmon and Tommasi (2022)", __doc__ or ""
-)
+COORDINATE_DESCENT = Entry("GreedyCoordinate", fit, __doc__ or "")

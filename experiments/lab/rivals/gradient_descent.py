@@ -117,17 +117,6 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int) -> f
     return float(found)
 
 
-GRADIENT_DESCENT = Entry(
-    "GradientDescent",
-    fit,
-    "Song, Chaudhuri and Sarwate (2013), full batch",
-    __doc__ or "",
-    ("binary", "classes", "numbers"),
-)
-STOCHASTIC_GRADIENT = Entry(
-    "DPSGD",
-    fit_sampled,
-    "Abadi et al. (2016), Poisson batches, PLD",
-    __doc__ or "",
-    ("binary", "classes", "numbers"),
-)
+HANDLES = ("binary", "classes", "numbers")
+GRADIENT_DESCENT = Entry("GradientDescent", fit, __doc__ or "", HANDLES)
+STOCHASTIC_GRADIENT = Entry("DPSGD", fit_sampled, __doc__ or "", HANDLES)

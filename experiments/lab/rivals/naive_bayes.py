@@ -89,6 +89,4 @@ def _weights(coef: Array, offsets: Array, public: Public) -> Weights:
     return Weights(coef, offsets)
 
 
-NAIVE_BAYES = Entry(
-    "NaiveBayes", fit, "noisy counts, one Gaussian answer", __doc__ or "", ("binary", "classes")
-)
+NAIVE_BAYES = Entry("NaiveBayes", fit, __doc__ or "", ("binary", "classes"))

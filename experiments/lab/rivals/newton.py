@@ -77,10 +77,4 @@ def _inverse(H: Array, sd: float) -> Array:
     return np.asarray((vectors / np.maximum(values, floor)) @ vectors.T)
 
 
-NEWTON = Entry(
-    "DoubleNoiseNewton",
-    fit,
-    "after Ganesh, Haghifam, Steinke and Thakurta (2023)",
-    __doc__ or "",
-    most_columns=1500,
-)
+NEWTON = Entry("DoubleNoiseNewton", fit, __doc__ or "", most_columns=1500)

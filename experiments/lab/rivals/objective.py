@@ -70,4 +70,4 @@ def fit(X: Any, y: Array, public: Public, epsilon: float, delta: float, noise: N
     return rows.weights(noise.gaussian("inexactness", theta, reach, reach / jitter))
 
 
-OBJECTIVE = Entry("ObjectivePerturbation", fit, "Kifer, Smith and Thakurta (2012)", __doc__ or "")
+OBJECTIVE = Entry("ObjectivePerturbation", fit, __doc__ or "")

@@ -99,13 +99,5 @@ def _ridge(smallest: float, d: int, mu: float) -> float:
     return max(0.0, sd * math.sqrt(d * math.log(2.0 * d * d / FAILURE)) - sure)
 
 
-ADASSP = Entry(
-    "AdaSSP", fit, "Wang (2018), exact Gaussian DP noise", __doc__ or "", most_columns=1500
-)
-BOOSTED_ADASSP = Entry(
-    "BoostedAdaSSP",
-    fit_boosted,
-    "Tang et al. (2023), every round paid for",
-    __doc__ or "",
-    most_columns=1500,
-)
+ADASSP = Entry("AdaSSP", fit, __doc__ or "", most_columns=1500)
+BOOSTED_ADASSP = Entry("BoostedAdaSSP", fit_boosted, __doc__ or "", most_columns=1500)
