@@ -124,7 +124,7 @@ def _search(search: str, who: str = "tuned") -> Any:
         model = our_estimator(kind, task, split.X.shape[0], setting, None if tuned else seed)
         model.set_params(**candidates[0])
         if tuned:
-            terms = {"epsilon": setting.epsilon, "delta": setting.delta, "random_state": seed}
+            terms: Any = {"epsilon": setting.epsilon, "delta": setting.delta, "random_state": seed}
             model = DPSearchCV(model, candidates, **terms)
         return Fitted(model.fit(split.X, split.y), setting.as_row())
 

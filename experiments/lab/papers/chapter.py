@@ -1,4 +1,4 @@
-"""A chapter: one published table or figure, its trials as cells of the engine, and the code behind its words."""
+"""A chapter: one published table or figure, its words and the names of its code (chapters.toml), its trials."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from lab.measures import measured
 if TYPE_CHECKING:
     from lab.papers.summary import Summary
 
-MODULES = (
-    "screening", "frank_wolfe", "transfer", "sparsifier_tables", "sparsifier_figures", "sparsifier_readings", "leaks",
-)  # fmt: skip
 # What a matching number is worth: the printed protocol gave it; it came out under a reading that was chosen
 # because it gives such numbers; or the protocol fixes it beforehand, so that it could hardly differ.
 AS_PRINTED, AFTER_THE_FACT, BY_CONSTRUCTION = KINDS = (
@@ -28,6 +25,9 @@ AS_PRINTED, AFTER_THE_FACT, BY_CONSTRUCTION = KINDS = (
     "by construction",
 )
 Config = dict[str, Any]
+# What a chapter shares with the chapter whose rows it shows, where it does not say otherwise.
+SHARED = ("trials", "needs", "tuned_by")
+SHARED_CODE = ("module", "configurations", "trial", "facts", "kind")
 
 
 @dataclass(frozen=True)
@@ -129,18 +129,29 @@ def derive_seed(*words: object) -> int:
 
 @cache
 def chapters() -> dict[str, Chapter]:
-    """All chapters: the words of chapters.toml, and the code that a module has under the same name."""
+    """All chapters of chapters.toml, with the functions that their `code` names."""
     words = tomllib.loads(Path(__file__).with_name("chapters.toml").read_text("utf-8"))
     notes, found = words.pop("notes"), {}
-    for module in MODULES:
-        for name, code in importlib.import_module(f"lab.papers.{module}").CHAPTERS.items():
-            said = words.pop(name)
-            for key in said.keys() & {"protocol", "instead"}:
-                said[key] = _with_notes(said[key], notes)
-            found[name] = Chapter(name=name, **said, **code)
-    if words:
-        raise ValueError(f"chapters.toml: no code for {', '.join(words)}.")
+    for name, said in words.items():
+        owner = words[said.get("rows_of", name)]
+        shared = {k: owner[k] for k in SHARED if k in owner}
+        code = {k: owner["code"][k] for k in SHARED_CODE if k in owner["code"]} | said["code"]
+        facts = shared | {k: v for k, v in said.items() if k != "code"} | _functions(**code)
+        for key in facts.keys() & {"protocol", "instead"}:
+            facts[key] = _with_notes(facts[key], notes)
+        found[name] = Chapter(name=name, **facts)
     return dict(sorted(found.items()))
+
+
+def _functions(module: str, configurations: Any, kind: str = "", **names: str) -> dict[str, Any]:
+    """Functions of a module by their names; configurations may be a list, and a kind the same for all numbers."""
+    home = importlib.import_module(f"lab.papers.{module}")
+    found = {key: getattr(home, name) for key, name in names.items()}
+    listed = isinstance(configurations, list)
+    found["configurations"] = (lambda quick: configurations) if listed else getattr(home, configurations)  # fmt: skip
+    if kind:
+        found["kind"] = (lambda cell, metric: kind) if kind in KINDS else getattr(home, kind)
+    return found
 
 
 def _with_notes(text: str, notes: dict[str, str]) -> str:

@@ -315,27 +315,3 @@ def plot_operations(summary, path):
                 style, color=f"C{k}", label=cell["dataset"] if which == "2" else None,
             )  # fmt: skip
     save()
-
-
-FIGURES = {
-    "configurations": figure_configurations,
-    "trial": figure_trial,
-    "facts": figure_facts,
-}
-CHAPTERS = {
-    "002-table3": {
-        "configurations": speed_configurations,
-        "trial": speed_trial,
-        "facts": speed_facts,
-        "table": speed_table,
-    },
-    "002-table4": {
-        "configurations": accuracy_configurations,
-        "trial": accuracy_trial,
-        "facts": accuracy_facts,
-    },
-    "002-figure1": FIGURES | {"plot": plot_gap},
-    "002-figure2": FIGURES | {"plot": plot_ratio},
-    "002-figure3": FIGURES | {"plot": plot_pops},
-    "002-figure4": FIGURES | {"plot": plot_operations},
-}

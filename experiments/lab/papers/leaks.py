@@ -328,14 +328,3 @@ def plot(summary, path):
     axis.invert_yaxis()  # in the order of the table
     axis.legend(fontsize=9, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
     save()
-
-
-CHAPTERS = {
-    "leaks": {
-        "configurations": configurations,
-        "trial": trial,
-        "facts": facts,
-        "plot": plot,
-        "table": table,
-    }
-}

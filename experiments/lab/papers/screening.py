@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from sklearn.linear_model import Lasso, LinearRegression
@@ -311,55 +311,67 @@ def explained(X: np.ndarray, weights: np.ndarray, truth: np.ndarray) -> float:
     return float(LinearRegression().fit(A, B).score(A, B))
 
 
-def real_trial(yeo_johnson):
-    def trial(config, seed, number):
-        name = config["data"]
-        table = real(name, yeo_johnson)
-        X, y, truth, radius = table.X, table.y, table.support, table.radius
-        n, d = X.shape
-        n_iter, k, out = ITERATIONS[name], int(truth.sum()), []
-        facts = {"target": max(radius, float(np.abs(y).max()))}
+def real_trial(yeo_johnson, config, seed, number):
+    """Tables 2 to 5 and Figure 2 of the sequel."""
+    name = config["data"]
+    table = real(name, yeo_johnson)
+    X, y, truth, radius = table.X, table.y, table.support, table.radius
+    n, d = X.shape
+    n_iter, k, out = ITERATIONS[name], int(truth.sum()), []
+    facts = {"target": max(radius, float(np.abs(y).max()))}
 
-        def add(method, weights, mode, **more):
-            r2, cell = explained(X, weights, truth), {"method": method, "mode": mode}
-            more |= {"MSE": mean_squared_error(X, y, weights)} | ({"R2": r2} if r2 == r2 else {})
-            out.append({"cell": cell, **more, **scores(weights, truth)})
+    def add(method, weights, mode, **more):
+        r2, cell = explained(X, weights, truth), {"method": method, "mode": mode}
+        more |= {"MSE": mean_squared_error(X, y, weights)} | ({"R2": r2} if r2 == r2 else {})
+        out.append({"cell": cell, **more, **scores(weights, truth)})
 
-        def run(columns=slice(None), **options):
-            iterates = published(
-                X[:, columns], y, "squared", radius, n_iter, number, **facts, **options
-            )
-            weights = np.zeros(d)
-            weights[columns], curves = followed(
-                iterates, truth[columns], max(1, n_iter // 50),
-                lambda w: mean_squared_error(X[:, columns], y, w),
-            )  # fmt: skip
-            return weights, curves
-
-        if number == 0:  # no randomness in these two
-            add("NP-FW", run(random_start=False)[0], "nonprivate")
-            big = np.argsort(-np.abs(X).sum(axis=0))[:k]
-            add("Preselect-K", run(big, random_start=False)[0], "nonprivate")
-        weights, _ = run(vertex_scale=rnm_scale(radius / n, 5.0, 1 / n, n_iter))
-        add("DP-FW", weights, "published")
-        weights[np.argsort(-np.abs(weights))[k:]] = 0.0
-        add("Oracle-K", weights, "published")
-        sensitivity = published_sensitivity("squared", radius, n)
-        weights, curves = run(
-            rule="rnm", vertex_scale=rnm_scale(radius / n, 4.9, 0.75 / n, n_iter),
-            screen_scale=rnm_scale(sensitivity, 0.1, 0.25 / n, n_iter), screen_steps=range(1, n_iter + 1),
+    def run(columns=slice(None), **options):
+        iterates = published(
+            X[:, columns], y, "squared", radius, n_iter, number, **facts, **options
+        )
+        weights = np.zeros(d)
+        weights[columns], curves = followed(
+            iterates, truth[columns], max(1, n_iter // 50),
+            lambda w: mean_squared_error(X[:, columns], y, w),
         )  # fmt: skip
-        add(RNM, weights, "published", **curves)
-        # one public recipe for all tables: clip at one unit, radius = target_bound/feature_bound
-        domain = Domain(feature_bound=table.unit, target_bound=1.0, n_samples=n)
-        for rule, weights, guarantee in free_rules(
-            X, y, domain, number, max(1, round(d / 3)), n_iter=min(n_iter // 2, 200), radius=1.0 / table.unit,
-            epsilon=5.0, delta=1 / n,
-        ):  # fmt: skip
-            add(rule, weights, "proven", guarantee=guarantee)
-        return out
+        return weights, curves
 
-    return trial
+    if number == 0:  # no randomness in these two
+        add("NP-FW", run(random_start=False)[0], "nonprivate")
+        big = np.argsort(-np.abs(X).sum(axis=0))[:k]
+        add("Preselect-K", run(big, random_start=False)[0], "nonprivate")
+    weights, _ = run(vertex_scale=rnm_scale(radius / n, 5.0, 1 / n, n_iter))
+    add("DP-FW", weights, "published")
+    weights[np.argsort(-np.abs(weights))[k:]] = 0.0
+    add("Oracle-K", weights, "published")
+    sensitivity = published_sensitivity("squared", radius, n)
+    weights, curves = run(
+        rule="rnm", vertex_scale=rnm_scale(radius / n, 4.9, 0.75 / n, n_iter),
+        screen_scale=rnm_scale(sensitivity, 0.1, 0.25 / n, n_iter), screen_steps=range(1, n_iter + 1),
+    )  # fmt: skip
+    add(RNM, weights, "published", **curves)
+    # one public recipe for all tables: clip at one unit, radius = target_bound/feature_bound
+    domain = Domain(feature_bound=table.unit, target_bound=1.0, n_samples=n)
+    for rule, weights, guarantee in free_rules(
+        X, y, domain, number, max(1, round(d / 3)), n_iter=min(n_iter // 2, 200), radius=1.0 / table.unit,
+        epsilon=5.0, delta=1 / n,
+    ):  # fmt: skip
+        add(rule, weights, "proven", guarantee=guarantee)
+    return out
+
+
+with_yeo_johnson = partial(real_trial, True)
+without_yeo_johnson = partial(real_trial, False)
+
+
+def real_configurations(quick):
+    names = ("housing", "pyrim") if quick else REAL
+    return [{"data": name, "mode": "published", "n_iter": 0} for name in names]
+
+
+def synthetic_kind(cell, metric):
+    """That the active features come first was chosen because correlation then helps as the paper says."""
+    return AFTER_THE_FACT if cell["data"] == "correlated" else AS_PRINTED
 
 
 # ---- what the rows say ---------------------------------------------------------------------------
@@ -628,53 +640,3 @@ def plot_mse(summary, path):
         )
         axis.plot(t / t[-1], mse / mse[0], label=name)
     save()
-
-
-# ---- chapters ------------------------------------------------------------------------------------
-
-
-def real_configurations(quick):
-    names = ("housing", "pyrim") if quick else REAL
-    return [{"data": name, "mode": "published", "n_iter": 0} for name in names]
-
-
-ADP_ROWS = {
-    "configurations": lambda quick: [{"part": "adp", "mode": "published"}],
-    "trial": adp_trial,
-}
-SYNTHETIC_ROWS = {
-    "configurations": lambda quick: [
-        {"part": part, "mode": "published"} for part in ("synthetic", "adp", "uniform screening")
-    ],
-    "trial": synthetic_trial,
-    "facts": synthetic_facts,
-    # That the active features come first was chosen because correlation then helps as the paper says.
-    "kind": lambda cell, metric: AFTER_THE_FACT if cell["data"] == "correlated" else AS_PRINTED,
-}
-# How the tables were scaled was found by trying which scaling gives the printed non-private errors.
-REAL_ROWS = {
-    "configurations": real_configurations,
-    "kind": lambda cell, metric: AFTER_THE_FACT,
-}
-WITH, WITHOUT = REAL_ROWS | {"trial": real_trial(True)}, REAL_ROWS | {"trial": real_trial(False)}
-TWO_FIGURES = ADP_ROWS | {"facts": adp_facts, "plot": plot_adp}
-GAP_FIGURE = ADP_ROWS | {"facts": gap_facts, "plot": plot_gap}
-
-CHAPTERS = {
-    "000-figure1": TWO_FIGURES,
-    "000-figure2": GAP_FIGURE,
-    "001-figure3": TWO_FIGURES,
-    "001-figure4": GAP_FIGURE,
-    "001-table1": SYNTHETIC_ROWS | {"tests": synthetic_tests},
-    "001-figure1": SYNTHETIC_ROWS | {"plot": plot_synthetic},
-    "001-table2": WITH | {"facts": density_facts, "tests": density_tests},
-    "001-table3": WITH | {"facts": oracle_facts, "tests": oracle_tests},
-    "001-figure2": WITH | {"facts": curve_facts, "plot": plot_mse},
-    "001-table4": WITHOUT | {"facts": without_facts, "tests": density_tests},
-    "001-table5": WITHOUT | {"facts": oracle_facts, "tests": oracle_tests},
-    "001-theorem4": {
-        "configurations": lambda quick: [{"part": "chance", "mode": "nonprivate"}],
-        "trial": chance_trial,
-        "facts": chance_facts,
-    },
-}

@@ -255,30 +255,30 @@ FORMS = (
 )
 
 
-def race(metric, sign):
+LARGER_IS_BETTER = ("correct zeros (of 92)", "F1")
+
+
+def race(summary):
     """At how many budgets each form of Sparsifier leads or ties (within two standard errors) its rivals."""
-
-    def facts(summary):
-        lines = []
-        for label, mode, own in FORMS:
-            for knowing in ("unknown", "known"):
-                leads, ties, ahead = 0, 0, set()
-                for epsilon in EPSILONS:
-                    ours = summary.average(metric, mode, method=own, epsilon=epsilon)
-                    rivals = _rivals(summary, metric, mode, epsilon, knowing)
-                    best = max(rivals, key=lambda m: sign * rivals[m].mean)
-                    gap = sign * (ours.mean - rivals[best].mean)
-                    close = 2.0 * math.hypot(ours.error, rivals[best].error)
-                    leads += gap > close
-                    ties += abs(gap) <= close
-                    ahead |= {best} if gap < -close else set()
-                lines.append(
-                    f"{label}, s {knowing} to rivals: leads at {leads}, ties at {ties} of {len(EPSILONS)} budgets"
-                    + (f" (ahead elsewhere: {', '.join(sorted(ahead))})" if ahead else "")
-                )
-        return {"race": "; ".join(lines), "zeros": _wrong_zeros(summary)}
-
-    return facts
+    (metric,) = summary.chapter.metrics
+    sign, lines = 1 if metric in LARGER_IS_BETTER else -1, []
+    for label, mode, own in FORMS:
+        for knowing in ("unknown", "known"):
+            leads, ties, ahead = 0, 0, set()
+            for epsilon in EPSILONS:
+                ours = summary.average(metric, mode, method=own, epsilon=epsilon)
+                rivals = _rivals(summary, metric, mode, epsilon, knowing)
+                best = max(rivals, key=lambda m: sign * rivals[m].mean)
+                gap = sign * (ours.mean - rivals[best].mean)
+                close = 2.0 * math.hypot(ours.error, rivals[best].error)
+                leads += gap > close
+                ties += abs(gap) <= close
+                ahead |= {best} if gap < -close else set()
+            lines.append(
+                f"{label}, s {knowing} to rivals: leads at {leads}, ties at {ties} of {len(EPSILONS)} budgets"
+                + (f" (ahead elsewhere: {', '.join(sorted(ahead))})" if ahead else "")
+            )
+    return {"race": "; ".join(lines), "zeros": _wrong_zeros(summary)}
 
 
 def _rivals(summary, metric, mode, epsilon, knowing):
@@ -334,8 +334,9 @@ def kdd_facts(summary):
     return found
 
 
-def _plot(metric):
-    return lambda summary, path: plot_by_epsilon(summary, path, metric, log="error" in metric)
+def plot(summary, path):
+    (metric,) = summary.chapter.metrics
+    plot_by_epsilon(summary, path, metric, log="error" in metric)
 
 
 # ---- Theorems 1 and 2, and B.1 of Raff, Khanna and Lu (2023) -------------------------------------
@@ -402,23 +403,3 @@ def theorem_plot(summary, path):
     sizes, _ = _curve(summary, LASSO, "excess loss")
     axis.plot(sizes, [faster_bound(n) for n in sizes], ":", label="bound, Raff, Khanna and Lu, B.1")
     save()
-
-
-CHAPTERS = {
-    name: {
-        "configurations": configurations, "trial": synthetic_trial, "facts": race(metric, sign), "plot": _plot(metric),
-    }
-    for name, metric, sign in (
-        ("004-figure1", "correct zeros (of 92)", 1),
-        ("004-figure2", "wrong zeros (of 8)", -1),
-        ("004-figure3", "F1", 1),
-        ("004-figure4", "test error", -1),
-    )
-} | {
-    "004-figure5": {
-        "configurations": kdd_configurations, "trial": kdd_trial, "facts": kdd_facts, "plot": _plot("test error"),
-    },
-    "004-theorem1": {
-        "configurations": theorem_configurations, "trial": theorem_trial, "facts": theorem_facts, "plot": theorem_plot,
-    },
-}  # fmt: skip

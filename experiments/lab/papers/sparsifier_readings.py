@@ -172,13 +172,3 @@ def facts(summary):
         "readings": len(readings), "good": good, "compared": compared, "letter": letter[1], "of": letter[2],
         "best": f"values {values}, step {step}, split {cut}, noise of {noise} iterations",
     }  # fmt: skip
-
-
-CHAPTERS = {
-    "004-readings": {
-        "configurations": configurations,
-        "trial": trial,
-        "facts": facts,
-        "table": table,
-    }
-}

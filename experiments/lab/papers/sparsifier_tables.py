@@ -278,13 +278,3 @@ def tests2(summary):
         f"With Algorithm 1 as printed {good} of {compared} published accuracies and AUCs match."
     )
     return lines
-
-
-CHAPTERS = {
-    "004-table1": {
-        "configurations": configurations1, "trial": trial1, "kind": kind1, "facts": facts1, "tests": ratio_tests,
-    },
-    "004-table2": {
-        "configurations": configurations2, "trial": trial2, "kind": kind2, "facts": facts2, "tests": tests2,
-    },
-}  # fmt: skip

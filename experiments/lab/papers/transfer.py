@@ -7,7 +7,7 @@ strict reading of mu stand beside it.
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -242,46 +242,44 @@ TABLES = {
 TABLE_DELTA, TABLE_RADIUS = 1e-5, 20.0
 
 
-def table_configurations(name):
-    def configs(quick):
-        _, tables, *_, epsilons = TABLES[name]
-        return [
-            {"data": data, "epsilon": e, "mode": mode, **({"fraction": 0.05} if quick else {})}
-            for data in (tables[:1] if quick else tables)
-            for e in (epsilons[2:3] if quick else epsilons)
-            for mode in ("published", "proven")
-        ]
-
-    return configs
+def table_configurations(name, quick):
+    _, tables, *_, epsilons = TABLES[name]
+    return [
+        {"data": data, "epsilon": e, "mode": mode, **({"fraction": 0.05} if quick else {})}
+        for data in (tables[:1] if quick else tables)
+        for e in (epsilons[2:3] if quick else epsilons)
+        for mode in ("published", "proven")
+    ]
 
 
-def table_trial(name):
-    def run(config, seed, number):
-        task, epsilon = TABLES[name][0], config["epsilon"]
-        (X, y), public, (X_test, y_test), s = _parts(
-            name, config["data"], config.get("fraction", 1.0), seed
-        )
-        linear, out = task == "regression", []
+def table_trial(name, config, seed, number):
+    task, epsilon = TABLES[name][0], config["epsilon"]
+    (X, y), public, (X_test, y_test), s = _parts(
+        name, config["data"], config.get("fraction", 1.0), seed
+    )
+    linear, out = task == "regression", []
 
-        def add(method, mode, tuning, predicted, **more):
-            wrong = (predicted - y_test) ** 2 if linear else predicted != y_test
-            cell = {"method": method, "mode": mode, "tuning": tuning}
-            out.append({"cell": cell, "MSE" if linear else "test error": np.mean(wrong), **more})
+    def add(method, mode, tuning, predicted, **more):
+        wrong = (predicted - y_test) ** 2 if linear else predicted != y_test
+        cell = {"method": method, "mode": mode, "tuning": tuning}
+        out.append({"cell": cell, "MSE" if linear else "test error": np.mean(wrong), **more})
 
-        if config["mode"] == "published":
-            options = {"public": public, "radius": TABLE_RADIUS}
-            for method, mode, tuning, weights in printed(
-                X, y, linear, s, epsilon, TABLE_DELTA, seed, **options
-            ):
-                margins = X_test @ weights
-                add(method, mode, tuning, margins if linear else margins > 0)
-            return out
-        for method, model in _models(linear, epsilon, s, X.shape[0], seed, public):
-            predicted = model.fit(X, y).predict(X_test)
-            add(method, "proven", "", predicted, guarantee=promise(model, X.shape[1]))
+    if config["mode"] == "published":
+        options = {"public": public, "radius": TABLE_RADIUS}
+        for method, mode, tuning, weights in printed(
+            X, y, linear, s, epsilon, TABLE_DELTA, seed, **options
+        ):
+            margins = X_test @ weights
+            add(method, mode, tuning, margins if linear else margins > 0)
         return out
+    for method, model in _models(linear, epsilon, s, X.shape[0], seed, public):
+        predicted = model.fit(X, y).predict(X_test)
+        add(method, "proven", "", predicted, guarantee=promise(model, X.shape[1]))
+    return out
 
-    return run
+
+table2_configurations, table3_configurations = (partial(table_configurations, t) for t in TABLES)
+table2_trial, table3_trial = (partial(table_trial, t) for t in TABLES)
 
 
 def _parts(name, data, fraction, seed):
@@ -359,19 +357,3 @@ def table_facts(summary):
         "without": without,
         "ends": f"{ends[0]}; {ends[-1]}",
     }
-
-
-def _table(name):
-    return {"configurations": table_configurations(name), "trial": table_trial(name)}
-
-
-CHAPTERS = {
-    "003-figure2": {
-        "configurations": configurations,
-        "trial": trial,
-        "facts": figure_facts,
-        "plot": plot,
-    },
-    "003-table2": _table("003-table2"),
-    "003-table3": _table("003-table3") | {"facts": table_facts},
-}
