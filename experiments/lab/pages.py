@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lab.coverage import TABLES as TESTED
 from lab.coverage import summary
 from lab.engine import Row, read_rows
 from lab.report import Table, markdown_table
@@ -25,11 +26,7 @@ def _rows(suite: str) -> Table:
 
 
 def coverage() -> str:
-    difficulties = {
-        "HealthInsurance": "columns not centred", "SmokeBan": "0/1 columns", "nassCDS": "rare label",
-        "flchain": "heavy tails, collinear", "ResumeNames": "rare label and rare 0/1 columns", "spam7": "heavy tails",
-        "Default": "one strong effect, rare label", "birthwt": "189 rows",
-    }  # fmt: skip
+    difficulties = {table.name: table.difficulty for table in TESTED if table.difficulty}
     rows = read_rows(RESULTS / "coverage.jsonl")
 
     def line(name: str) -> list[str]:

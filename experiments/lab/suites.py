@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from lab.bundled import bundled_tasks
+from lab.coverage import TABLES
 from lab.engine import Cell
 from lab.methods import Setting, find_method
 from lab.outside import LIBRARIES
@@ -89,6 +90,7 @@ def _tasks() -> dict[str, list[Task]]:
 
 def _read_suites() -> Iterator[Suite]:
     tasks, methods = _tasks(), {"ours": OURS, "rivals": (*ENTRIES, *LIBRARIES)}
+    methods["coverage tables"] = tuple(f"Coverage(table={each.name!r})" for each in TABLES)
     settings = {claim.task.name: claim.setting for claim in CLAIMS}
     listed = tomllib.loads(Path(__file__).with_name("suites.toml").read_text("utf-8"))
     for name, facts in listed.items():
